@@ -1,0 +1,1 @@
+"""Floor 3: what lives: partitions, tables, the database."""

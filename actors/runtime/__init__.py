@@ -1,0 +1,1 @@
+"""What every actor stands on: clocks, mailboxes, supervision."""

@@ -1,0 +1,272 @@
+"""Attribute values: DynamoDB JSON, checked once and canonical from then on.
+
+An attribute value is a dict with one entry, its type and its content: ``{"S": "text"}``,
+``{"N": "12.5"}``, ``{"L": [...]}``. It comes so from the wire, is kept so on disk and goes
+so into answers. Canonical means: numbers in plain decimal, base64 in its one spelling, sets
+sorted. Then two values are equal in DynamoDB's sense exactly if ``==`` says so.
+
+Checked values are never changed in place.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from binascii import Error as Base64Error
+from typing import Any, Final, TypeAlias
+
+from model import number
+from model.errors import SerializationException, ValidationException
+from model.limits import NESTING_LEVELS
+
+AttributeValue: TypeAlias = dict[str, Any]
+
+TYPES: Final = ("S", "N", "B", "SS", "NS", "BS", "M", "L", "NULL", "BOOL")
+SET_TYPES: Final = frozenset({"SS", "NS", "BS"})
+# The types that have an order: of keys, and of ``<`` and BETWEEN.
+ORDERED_TYPES: Final = frozenset({"S", "N", "B"})
+
+# "DynamoDB item sizes and formats": a list or map costs 3 bytes and 1 for each element.
+_DOCUMENT_BYTES: Final = 3
+_ELEMENT_BYTES: Final = 1
+
+_EMPTY: Final = (
+    "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes"
+)
+_SEVERAL: Final = (
+    "Supplied AttributeValue has more than one datatypes set, "
+    "must contain exactly one of the supported datatypes"
+)
+_INVALID: Final = "One or more parameter values were invalid: "
+
+
+def type_of(value: AttributeValue) -> str:
+    """The type of a value, one of ``TYPES``."""
+    for type_name in value:
+        return type_name
+    raise AssertionError("a checked value has one type")
+
+
+def check(value: Any, level: int = 1) -> int:
+    """Check a value fresh from the wire, make it canonical in place, and return its size.
+
+    Returns:
+        The DynamoDB size in bytes, without the attribute's name.
+
+    Raises:
+        ValidationException: DynamoDB's message for the first fault found.
+        SerializationException: a member has a JSON type that its shape does not allow.
+    """
+    if type(value) is not dict:
+        raise _wrong_shape(value, wanted="structure")
+    if len(value) != 1:
+        return _check_odd(value, level)
+    for type_name, content in value.items():
+        if type_name == "S":
+            if type(content) is not str:
+                raise _wrong_shape(content, wanted="String")
+            return len(content) if content.isascii() else len(content.encode())
+        if type_name == "N":
+            if type(content) is not str:
+                raise _wrong_shape(content, wanted="String")
+            plain = number.canonical(content)
+            if plain is not content:
+                value["N"] = plain
+            return number.size_bytes(plain)
+        if type_name == "M":
+            return _check_map(content, level)
+        if type_name == "L":
+            return _check_list(content, level)
+        if type_name == "BOOL":
+            if type(content) is not bool:
+                raise _wrong_shape(content, wanted="Boolean")
+            return 1
+        if type_name == "NULL":
+            if type(content) is not bool:
+                raise _wrong_shape(content, wanted="Boolean")
+            if not content:
+                raise ValidationException(
+                    _INVALID + "Null attribute value types must have the value of true"
+                )
+            return 1
+        if type_name == "B":
+            raw = _decode_base64(content)
+            value["B"] = b64encode(raw).decode()
+            return len(raw)
+        if type_name in SET_TYPES:
+            return _check_set(value, type_name, content)
+    return _check_odd(value, level)
+
+
+def _check_map(content: Any, level: int) -> int:
+    if type(content) is not dict:
+        raise _wrong_shape(content, wanted="structure")
+    if level > NESTING_LEVELS:
+        raise _too_deep()
+    size_bytes = _DOCUMENT_BYTES
+    for name, member in content.items():
+        size_bytes += len(name.encode()) + _ELEMENT_BYTES + check(member, level + 1)
+    return size_bytes
+
+
+def _check_list(content: Any, level: int) -> int:
+    if type(content) is not list:
+        raise _wrong_shape(content, wanted="list")
+    if level > NESTING_LEVELS:
+        raise _too_deep()
+    size_bytes = _DOCUMENT_BYTES
+    for member in content:
+        size_bytes += _ELEMENT_BYTES + check(member, level + 1)
+    return size_bytes
+
+
+def _too_deep() -> ValidationException:
+    return ValidationException("Nesting Levels have exceeded supported limits")
+
+
+def _check_set(value: AttributeValue, type_name: str, content: Any) -> int:
+    if type(content) is not list:
+        raise _wrong_shape(content, wanted="list")
+    for member in content:
+        if type(member) is not str:
+            raise _wrong_shape(member, wanted="String")
+    if not content:
+        raise ValidationException(
+            _INVALID
+            + {
+                "SS": "An string set  may not be empty",
+                "NS": "An number set  may not be empty",
+                "BS": "Binary sets should not be empty",
+            }[type_name]
+        )
+    if type_name == "SS":
+        if len(set(content)) != len(content):
+            raise ValidationException(
+                f"{_INVALID}Input collection [{', '.join(content)}] contains duplicates."
+            )
+        # UTF-8 sorts as code points do, and so does Python's str.
+        content.sort()
+        return sum(len(member.encode()) for member in content)
+    if type_name == "NS":
+        plain = [number.canonical(member) for member in content]
+        if len(set(plain)) != len(plain):
+            raise ValidationException("Input collection contains duplicates")
+        plain.sort(key=number.encode)
+        value["NS"] = plain
+        return sum(map(number.size_bytes, plain))
+    raw = [_decode_base64(member) for member in content]
+    if len(set(raw)) != len(raw):
+        raise ValidationException(
+            f"{_INVALID}Input collection [{', '.join(content)}]of type BS contains duplicates."
+        )
+    raw.sort()
+    value["BS"] = [b64encode(member).decode() for member in raw]
+    return sum(map(len, raw))
+
+
+def _check_odd(value: AttributeValue, level: int) -> int:
+    """What is left: no known type, or several; unknown members are passed over."""
+    known = {
+        type_name: content
+        for type_name, content in value.items()
+        if type_name in TYPES and content is not None
+    }
+    if not known:
+        raise ValidationException(_EMPTY)
+    if len(known) > 1:
+        for type_name, content in known.items():
+            check({type_name: content}, level)
+        raise ValidationException(_SEVERAL)
+    value.clear()
+    value.update(known)
+    return check(value, level)
+
+
+def _decode_base64(content: Any) -> bytes:
+    if type(content) is not str:
+        raise _wrong_shape(content, wanted="String")
+    if len(content) % 4:
+        raise SerializationException(
+            f"Base64 encoded length is expected a multiple of 4 bytes but found: {len(content)}"
+        )
+    try:
+        return b64decode(content, validate=True)
+    except (Base64Error, ValueError):
+        raise SerializationException(
+            "Invalid last non-pad Base64 character dectected"
+            if content.rstrip("=").isascii() and content.rstrip("=").isalnum()
+            else "Invalid Base64 character found in the payload"
+        ) from None
+
+
+def _wrong_shape(content: Any, *, wanted: str) -> SerializationException | ValidationException:
+    if content is None:
+        return ValidationException(_EMPTY)
+    if type(content) is list:
+        return SerializationException(
+            "Unexpected value type in payload"
+            if wanted == "structure"
+            else "Start of list found where not expected"
+        )
+    if type(content) is dict:
+        return SerializationException("Start of structure or map found where not expected")
+    if wanted in ("structure", "list"):
+        return SerializationException("Unexpected value type in payload")
+    if wanted == "Boolean":
+        return SerializationException("Unexpected token received from parser")
+    token = (
+        {True: "TRUE_VALUE", False: "FALSE_VALUE"}[content]
+        if type(content) is bool
+        else (
+            "NUMBER_VALUE"
+            if type(content) is int
+            else "DECIMAL_VALUE"
+            if type(content) is float
+            else "STRING_VALUE"
+        )
+    )
+    return SerializationException(f"{token} cannot be converted to {wanted}")
+
+
+def size_bytes(value: AttributeValue) -> int:
+    """The DynamoDB size of a checked value, without the attribute's name."""
+    for type_name, content in value.items():
+        if type_name == "S":
+            return len(content) if content.isascii() else len(content.encode())
+        if type_name == "N":
+            return number.size_bytes(content)
+        if type_name == "B":
+            return _binary_size_bytes(content)
+        if type_name == "M":
+            return _DOCUMENT_BYTES + sum(
+                len(name.encode()) + _ELEMENT_BYTES + size_bytes(member)
+                for name, member in content.items()
+            )
+        if type_name == "L":
+            return _DOCUMENT_BYTES + sum(_ELEMENT_BYTES + size_bytes(member) for member in content)
+        if type_name == "SS":
+            return sum(len(member.encode()) for member in content)
+        if type_name == "NS":
+            return sum(map(number.size_bytes, content))
+        if type_name == "BS":
+            return sum(map(_binary_size_bytes, content))
+    return 1
+
+
+def _binary_size_bytes(base64_text: str) -> int:
+    return len(base64_text) * 3 // 4 - base64_text.endswith("=") - base64_text.endswith("==")
+
+
+def order_key(value: AttributeValue) -> bytes:
+    """Bytes that order values of one of ``ORDERED_TYPES`` as DynamoDB does.
+
+    Strings by UTF-8, numbers by value, binaries by unsigned bytes. Only values of the same
+    type may be compared.
+    """
+    type_name = type_of(value)
+    content: str = value[type_name]
+    if type_name == "S":
+        return content.encode()
+    if type_name == "N":
+        return number.encode(content)
+    assert type_name == "B"
+    return b64decode(content)

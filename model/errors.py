@@ -1,0 +1,148 @@
+"""DynamoDB's errors, one class per wire type.
+
+Every class knows its wire name and HTTP status; the message is DynamoDB's exact text, given
+where the error is raised. Only ``api/protocol.py`` turns an error into JSON. Any exception
+that is no ``DynamoDBError`` is a bug of ours and answers 500.
+
+Source: API reference, "Error handling with DynamoDB", and botocore's service model.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final
+
+_SERVICE: Final = "com.amazonaws.dynamodb.v20120810"
+_CORAL_SERVICE: Final = "com.amazon.coral.service"
+_CORAL_VALIDATE: Final = "com.amazon.coral.validate"
+
+
+class DynamoDBError(Exception):
+    """The root of all errors that a client may be told."""
+
+    namespace: ClassVar[str] = _SERVICE
+    http_status: ClassVar[int] = 400
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+    @property
+    def wire_type(self) -> str:
+        """The ``__type`` member: namespace, ``#``, name."""
+        return f"{self.namespace}#{type(self).__name__}"
+
+    def members(self) -> dict[str, Any]:
+        """The members of the error's JSON body beside ``__type``."""
+        return {"message": self.message}
+
+
+class ValidationException(DynamoDBError):
+    """The request is well formed and breaks a rule."""
+
+    namespace = _CORAL_VALIDATE
+
+
+class SerializationException(DynamoDBError):
+    """The body is not JSON, or a member has another JSON type than its shape."""
+
+    namespace = _CORAL_SERVICE
+
+    def members(self) -> dict[str, Any]:
+        """DynamoDB spells this error's member with a capital letter, or leaves it out."""
+        return {"Message": self.message} if self.message else {}
+
+
+class UnknownOperationException(DynamoDBError):
+    """The target names no operation of the API."""
+
+    namespace = _CORAL_SERVICE
+
+    def members(self) -> dict[str, Any]:
+        """An unknown operation is answered without a message by DynamoDB."""
+        return {"message": self.message} if self.message else {}
+
+
+class MissingAuthenticationTokenException(DynamoDBError):
+    """The request carries no credentials at all."""
+
+    namespace = _CORAL_SERVICE
+
+
+class IncompleteSignatureException(DynamoDBError):
+    """The Authorization header can't be read."""
+
+    namespace = _CORAL_SERVICE
+
+
+class AccessDeniedException(DynamoDBError):
+    """The request may not be made from there, or not in that way."""
+
+    namespace = _CORAL_SERVICE
+    http_status = 403
+
+
+class RequestEntityTooLargeException(DynamoDBError):
+    """The body is larger than 16 MB."""
+
+    namespace = _CORAL_SERVICE
+    http_status = 413
+
+
+class ConditionalCheckFailedException(DynamoDBError):
+    """A condition was false; carries the item where the request asked for it."""
+
+    def __init__(
+        self,
+        message: str = "The conditional request failed",
+        item: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.item = item
+
+    def members(self) -> dict[str, Any]:
+        """The message, and the item if it is to be returned."""
+        if self.item is None:
+            return {"message": self.message}
+        return {"message": self.message, "Item": self.item}
+
+
+class ResourceNotFoundException(DynamoDBError):
+    """The table or other resource does not exist, or is not ready."""
+
+
+class TableNotFoundException(DynamoDBError):
+    """As ResourceNotFoundException, in the backup operations."""
+
+
+class ResourceInUseException(DynamoDBError):
+    """The resource exists already, or is changing state."""
+
+
+class LimitExceededException(DynamoDBError):
+    """Too many control operations, or too large a value in one."""
+
+
+class ItemCollectionSizeLimitExceededException(DynamoDBError):
+    """An item collection of a table with local secondary indexes is over its limit (S66)."""
+
+
+class ProvisionedThroughputExceededException(DynamoDBError):
+    """The request rate is above what the table or index allows."""
+
+
+class ThrottlingException(DynamoDBError):
+    """The request was refused before it was begun; it may be sent again."""
+
+
+class RequestLimitExceeded(DynamoDBError):
+    """The account's request rate is above its quota."""
+
+
+class TransactionConflictException(DynamoDBError):
+    """An item is held by a transaction in progress."""
+
+
+class InternalServerError(DynamoDBError):
+    """A fault of the server; the outcome of a write is unknown to its client."""
+
+    http_status = 500

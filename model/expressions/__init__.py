@@ -1,0 +1,1 @@
+"""DynamoDB's expression language: from text to trees, and trees evaluated on items."""

@@ -1,0 +1,48 @@
+"""Secondary indexes: their definition, and the entry that an item has in one."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from model.item import Item
+from model.key import KeySchema
+
+ProjectionType: TypeAlias = Literal["ALL", "KEYS_ONLY", "INCLUDE"]
+
+
+class Projection(Struct, frozen=True):
+    """Which attributes an index holds beside its own and the table's keys (S16-S18)."""
+
+    type: ProjectionType
+    non_key_attributes: tuple[str, ...] = ()
+
+
+class IndexDefinition(Struct, frozen=True):
+    """A secondary index as the table's definition keeps it.
+
+    ``index_id`` is unique within the table and never used again; 0 is the table itself.
+    """
+
+    index_id: int
+    name: str
+    key_schema: KeySchema
+    projection: Projection
+
+
+def entry(index: IndexDefinition, table_key: KeySchema, item: Item) -> Item | None:
+    """What the index holds of an item: None if it lacks a key attribute (sparse, S48)."""
+    for attribute in index.key_schema.attributes:
+        if attribute.name not in item:
+            return None
+    if index.projection.type == "ALL":
+        return item
+    held = projected_names(index, table_key)
+    return {name: value for name, value in item.items() if name in held}
+
+
+def projected_names(index: IndexDefinition, table_key: KeySchema) -> frozenset[str]:
+    """The names an index with KEYS_ONLY or INCLUDE holds (S12, S16, S17)."""
+    keys = (attribute.name for attribute in table_key.attributes + index.key_schema.attributes)
+    return frozenset((*keys, *index.projection.non_key_attributes))

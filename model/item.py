@@ -1,0 +1,70 @@
+"""Items: attribute names and their checked values."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import msgspec
+
+from model import attribute_value
+from model.attribute_value import AttributeValue
+from model.errors import ValidationException
+from model.limits import ATTRIBUTE_NAME_BYTES, ITEM_SIZE_BYTES
+
+Item: TypeAlias = dict[str, AttributeValue]
+
+TOO_LARGE_TO_PUT = "Item size has exceeded the maximum allowed size"
+TOO_LARGE_AFTER_UPDATE = "Item size to update has exceeded the maximum allowed size"
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(dict[str, dict[str, Any]])
+
+
+def check(item: dict[str, Any]) -> int:
+    """Check an item fresh from the wire, make it canonical in place, return its size in bytes.
+
+    Raises:
+        ValidationException, SerializationException: as ``attribute_value.check``; the item's
+            own size is not checked here, see ``check_size``.
+    """
+    size = 0
+    for name, value in item.items():
+        size += (len(name) if name.isascii() else len(name.encode())) + attribute_value.check(value)
+        if len(name) > ATTRIBUTE_NAME_BYTES // 4:
+            _check_name(name)
+    return size
+
+
+def _check_name(name: str) -> None:
+    if len(name.encode()) > ATTRIBUTE_NAME_BYTES:
+        raise ValidationException(
+            "One or more parameter values were invalid: Attribute name is too large, must be "
+            f"less than {ATTRIBUTE_NAME_BYTES + 1} bytes"
+        )
+
+
+def check_size(item_size_bytes: int, message: str = TOO_LARGE_TO_PUT) -> None:
+    """Refuse an item over 400 KB.
+
+    Raises:
+        ValidationException: the item is too large.
+    """
+    if item_size_bytes > ITEM_SIZE_BYTES:
+        raise ValidationException(message)
+
+
+def size_bytes(item: Item) -> int:
+    """The DynamoDB size of a checked item: names in UTF-8 and values."""
+    return sum(
+        len(name.encode()) + attribute_value.size_bytes(value) for name, value in item.items()
+    )
+
+
+def encode(item: Item) -> bytes:
+    """The item as compact DynamoDB JSON, ready to be spliced into an answer."""
+    return _encoder.encode(item)
+
+
+def decode(data: bytes | memoryview) -> Item:
+    """The item of such bytes; they are our own and are not checked again."""
+    return _decoder.decode(data)

@@ -1,0 +1,94 @@
+"""Primary keys and index keys: their schema, their values, their bytes.
+
+A key's bytes sort as DynamoDB sorts keys, and no key's bytes are the beginning of another's,
+so that several can stand behind one another in a row's key.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from hashlib import md5
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+from model import attribute_value, number
+from model.attribute_value import AttributeValue
+from model.item import Item
+
+KeyType: TypeAlias = Literal["S", "N", "B"]
+
+_END: Final = b"\x00\x00"
+_ESCAPED_ZERO: Final = b"\x00\xff"
+# Numbers have no zero byte behind their first, so that one zero ends them.
+_NUMBER_END: Final = b"\x00"
+_HASH_BYTES: Final = 8
+
+
+class KeyAttribute(Struct, frozen=True):
+    """An attribute that is part of a key, and its type."""
+
+    name: str
+    type: KeyType
+
+
+class KeySchema(Struct, frozen=True):
+    """The key of a table or index.
+
+    A table's and a local index's schema has one partition attribute and at most one sort
+    attribute; only a global index may have up to four of each.
+    """
+
+    partition: tuple[KeyAttribute, ...]
+    sort: tuple[KeyAttribute, ...] = ()
+
+    @property
+    def attributes(self) -> tuple[KeyAttribute, ...]:
+        """All attributes of the key, partition attributes first."""
+        return self.partition + self.sort
+
+    def key_of(self, item: Item) -> Item:
+        """The attributes of the key, in the schema's order; the item must have them all."""
+        return {attribute.name: item[attribute.name] for attribute in self.attributes}
+
+
+def encode_value(value: AttributeValue) -> bytes:
+    """One key value as ordered bytes with an end mark."""
+    type_name = attribute_value.type_of(value)
+    if type_name == "N":
+        return number.encode(value["N"]) + _NUMBER_END
+    raw = value["S"].encode() if type_name == "S" else b64decode(value["B"])
+    return raw.replace(b"\x00", _ESCAPED_ZERO) + _END
+
+
+def encode_prefix(value: AttributeValue) -> bytes:
+    """The bytes with which every string or binary that begins with ``value`` begins."""
+    raw = value["S"].encode() if "S" in value else b64decode(value["B"])
+    return raw.replace(b"\x00", _ESCAPED_ZERO)
+
+
+def encode_partition(schema: KeySchema, item: Item) -> bytes:
+    """The partition key of an item or key: its hash, then its values in order."""
+    values = [item[attribute.name] for attribute in schema.partition]
+    return partition_hash(values) + b"".join(map(encode_value, values))
+
+
+def encode_sort(schema: KeySchema, item: Item) -> bytes:
+    """The sort key of an item or key; empty where the schema has none."""
+    return b"".join([encode_value(item[attribute.name]) for attribute in schema.sort])
+
+
+def encode(schema: KeySchema, item: Item) -> bytes:
+    """The whole key of an item or key: ``hash | partition key | sort key``."""
+    return encode_partition(schema, item) + encode_sort(schema, item)
+
+
+def partition_hash(values: list[AttributeValue]) -> bytes:
+    """The hash that places a partition key: 8 bytes of MD5 of ``Outliers`` and the key's bytes.
+
+    DynamoDB's own, as far as the order of its scans tells.
+    """
+    digest = md5(b"Outliers", usedforsecurity=False)
+    for value in values:
+        digest.update(attribute_value.order_key(value))
+    return digest.digest()[:_HASH_BYTES]

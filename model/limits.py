@@ -1,0 +1,60 @@
+"""DynamoDB's numbers, each once, each with its source and whether the bound is included.
+
+Source, unless said otherwise: Developer Guide, "Quotas in Amazon DynamoDB".
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+KIB: Final = 1024
+MIB: Final = 1024 * 1024
+GIB: Final = 1024 * 1024 * 1024
+
+# Items and values.
+ITEM_SIZE_BYTES: Final = 400 * KIB  # <=
+NESTING_LEVELS: Final = 32  # <=
+NUMBER_DIGITS: Final = 38  # <= significant digits
+NUMBER_EXPONENT_MAX: Final = 125  # <= 9.99…E+125
+NUMBER_EXPONENT_MIN: Final = -130  # >= 1E-130
+PARTITION_KEY_BYTES: Final = 2048  # <=, and at least 1
+SORT_KEY_BYTES: Final = 1024  # <=, and at least 1
+ATTRIBUTE_NAME_BYTES: Final = 65_535  # <=
+KEY_ATTRIBUTE_NAME_BYTES: Final = 255  # <=
+
+# Requests.
+REQUEST_BYTES: Final = 16 * MIB  # <=
+PAGE_BYTES: Final = 1 * MIB  # a page ends with the item that reaches or passes it (S45)
+BATCH_GET_KEYS: Final = 100  # <=
+BATCH_GET_RESPONSE_BYTES: Final = 16 * MIB  # <=
+BATCH_WRITE_REQUESTS: Final = 25  # <=
+LIST_TABLES_PAGE: Final = 100  # <=
+SCAN_TOTAL_SEGMENTS: Final = 1_000_000  # <=
+
+# Expressions ("Limits in DynamoDB expressions").
+EXPRESSION_BYTES: Final = 4 * KIB  # <=
+EXPRESSION_OPERATORS: Final = 300  # <= in one expression
+IN_OPERANDS: Final = 100  # <=
+PLACEHOLDER_BYTES: Final = 255  # <= of one #name or :value
+EXPRESSION_VALUES_BYTES: Final = 2 * MIB  # <= of all names and values together
+DOCUMENT_PATH_DEPTH: Final = 32  # <=
+
+# Tables and indexes.
+TABLE_NAME_CHARACTERS: Final = (3, 255)  # both included
+LOCAL_INDEXES: Final = 5  # <= (S6)
+GLOBAL_INDEXES: Final = 20  # <= (S162)
+PROJECTED_ATTRIBUTES: Final = 100  # <= INCLUDE attributes over all indexes of a table
+INDEX_ENTRY_OVERHEAD_BYTES: Final = 100  # per entry, storage only (S58, S113)
+ITEM_COLLECTION_BYTES: Final = 10 * GIB  # <= on a table with local indexes (S15)
+
+# Capacity ("Read/write capacity units").
+READ_UNIT_BYTES: Final = 4 * KIB
+WRITE_UNIT_BYTES: Final = 1 * KIB
+PARTITION_READ_UNITS: Final = 3000  # per second (S139)
+PARTITION_WRITE_UNITS: Final = 1000  # per second (S139)
+ON_DEMAND_PARTITIONS: Final = 4  # of a new on-demand table
+
+# Tags ("Tagging restrictions").
+TAGS_PER_RESOURCE: Final = 50  # <=
+TAG_KEY_CHARACTERS: Final = 128  # <=
+TAG_VALUE_CHARACTERS: Final = 256  # <=

@@ -1,0 +1,134 @@
+"""DynamoDB's numbers: exact decimals of at most 38 digits, kept in canonical plain text.
+
+A number is text everywhere: as it came, canonical (``1e3`` is ``1000``, ``-0`` is ``0``), so
+that equal numbers are equal texts. ``encode`` gives bytes that sort as the numbers do; they
+are also the bytes that DynamoDB hashes for a numeric partition key.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, InvalidOperation, Rounded
+from functools import lru_cache
+from typing import Final
+
+from model.errors import ValidationException
+from model.limits import NUMBER_DIGITS, NUMBER_EXPONENT_MAX, NUMBER_EXPONENT_MIN
+
+# What nearly every number looks like, and is canonical as it stands.
+_PLAIN_INTEGER: Final = re.compile(r"(?:0|-?[1-9][0-9]{0,36})\Z")
+_NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?\Z")
+
+# Wide enough for the exact sum of any two numbers of DynamoDB's range.
+_EXACT: Final = Context(
+    prec=300, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[InvalidOperation, Inexact, Rounded]
+)
+
+_ZERO_BYTES: Final = b"\x80"
+# Ends a negative number, so that of two with a common beginning the longer sorts first.
+_NEGATIVE_END: Final = 102
+_MANTISSA_BYTES: Final = 20
+
+
+def canonical(text: str) -> str:
+    """The one spelling of a number: plain decimal, no leading or trailing zeros.
+
+    Raises:
+        ValidationException: the text is no number, has more than 38 significant digits, or
+            lies outside 1E-130 to 9.9…E+125 and their negatives.
+    """
+    if _PLAIN_INTEGER.match(text) is not None:
+        return text
+    if _NUMBER.match(text) is None:
+        raise ValidationException(
+            "The parameter cannot be converted to a numeric value"
+            if text == ""
+            else f"The parameter cannot be converted to a numeric value: {text}"
+        )
+    return _plain(Decimal(text))
+
+
+def _plain(number: Decimal) -> str:
+    sign, digits, exponent = number.as_tuple()
+    assert isinstance(exponent, int)
+    significant = "".join(map(str, digits)).lstrip("0")
+    trimmed = significant.rstrip("0")
+    if not trimmed:
+        return "0"
+    exponent += len(significant) - len(trimmed)
+    magnitude = exponent + len(trimmed) - 1
+    if len(trimmed) > NUMBER_DIGITS:
+        raise ValidationException("Attempting to store more than 38 significant digits in a Number")
+    if magnitude > NUMBER_EXPONENT_MAX:
+        raise ValidationException(
+            "Number overflow. Attempting to store a number with magnitude larger than "
+            "supported range"
+        )
+    if magnitude < NUMBER_EXPONENT_MIN:
+        raise ValidationException(
+            "Number underflow. Attempting to store a number with magnitude smaller than "
+            "supported range"
+        )
+    if exponent >= 0:
+        plain = trimmed + "0" * exponent
+    elif magnitude >= 0:
+        plain = f"{trimmed[:exponent]}.{trimmed[exponent:]}"
+    else:
+        plain = "0." + "0" * (-magnitude - 1) + trimmed
+    return "-" + plain if sign else plain
+
+
+def add(left: str, right: str) -> str:
+    """The exact sum of two canonical numbers.
+
+    Raises:
+        ValidationException: the sum has more than 38 digits or is out of range.
+    """
+    return _plain(_EXACT.add(Decimal(left), Decimal(right)))
+
+
+def subtract(left: str, right: str) -> str:
+    """The exact difference of two canonical numbers; raises as ``add`` does."""
+    return _plain(_EXACT.subtract(Decimal(left), Decimal(right)))
+
+
+def size_bytes(text: str) -> int:
+    """The DynamoDB size of a canonical number, 1 to 21 bytes.
+
+    About one byte per two significant digits and one more, zeros at both ends trimmed; a
+    negative sign costs one ("DynamoDB item sizes and formats"). Digits are counted in pairs
+    from the decimal point, as they are stored.
+    """
+    return min(len(encode(text)), _MANTISSA_BYTES + 1) if text != "0" else 1
+
+
+@lru_cache(maxsize=4096)
+def encode(text: str) -> bytes:
+    """Bytes (1 to 21) that sort as the numbers do; no mantissa byte is zero.
+
+    The form is DynamoDB's own, known from the order of its scans: an exponent of 100, then
+    digits in pairs plus one; a negative number has all of it turned round and an end mark.
+    """
+    if text == "0":
+        return _ZERO_BYTES
+    negative = text[0] == "-"
+    whole, _, fraction = (text[1:] if negative else text).partition(".")
+    whole = whole.lstrip("0")
+    if whole:
+        point, digits = len(whole), whole + fraction
+    else:
+        digits = fraction.lstrip("0")
+        point = len(digits) - len(fraction)
+    if point % 2:
+        digits, point = "0" + digits, point + 1
+    digits = digits.rstrip("0")
+    if len(digits) % 2:
+        digits += "0"
+    pairs = [int(digits[at : at + 2]) for at in range(0, len(digits), 2)]
+    exponent = (point // 2 - 64) & 0xFF
+    if not negative:
+        return bytes([exponent, *(pair + 1 for pair in pairs)])
+    turned = [exponent ^ 0xFF, *(101 - pair for pair in pairs)]
+    if len(pairs) < _MANTISSA_BYTES:
+        turned.append(_NEGATIVE_END)
+    return bytes(turned)
