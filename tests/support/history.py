@@ -1,0 +1,330 @@
+"""What clients asked and were told, key by key, and whether one store can have said all of it.
+
+Every item is a register. A history is linearizable if its operations can be put in one order, each
+at a moment between its request and its answer, in which every answer is what a plain Python model
+says. An operation without an answer (the server died, or said that it does not know) has its
+effect at some moment after its request, or never; never half. What is read after a restart goes
+into the same history: so an answered write that is gone, an unanswered one that is half there, and
+a write that somebody saw before it was taken back all leave a history that has no such order.
+
+The search is Wing and Gong's with Lowe's memory of visited configurations. Conditional writes on
+tokens that are never used twice keep it narrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import Struct, field
+
+Item: TypeAlias = dict[str, dict[str, Any]]
+State: TypeAlias = Item | None
+
+# The attribute that conditions name; every write gives it a value of its own.
+TOKEN = "token"
+
+NEVER = float("inf")
+
+
+class Anything(Struct, frozen=True):
+    """The condition of an unconditional write."""
+
+
+class Expected(Struct, frozen=True):
+    """The condition that the item has this token; None: that there is no item."""
+
+    token: str | None
+
+
+class Put(Struct, frozen=True):
+    """PutItem of a whole item."""
+
+    item: Item
+    condition: Anything | Expected = Anything()
+
+
+class Update(Struct, frozen=True):
+    """UpdateItem: SET some attributes, REMOVE some, ADD 1 to some."""
+
+    key: Item
+    sets: Item
+    removes: tuple[str, ...] = ()
+    counts: tuple[str, ...] = ()
+    condition: Anything | Expected = Anything()
+
+
+class Delete(Struct, frozen=True):
+    """DeleteItem."""
+
+    condition: Anything | Expected = Anything()
+
+
+class Read(Struct, frozen=True):
+    """A consistent read of the item, through the table or through an index.
+
+    ``index`` names a function of the ``projections`` handed to the checker.
+    """
+
+    index: str | None = None
+
+
+Request: TypeAlias = Put | Update | Delete | Read
+
+
+class Done(Struct, frozen=True):
+    """A write's good answer.
+
+    ``returned`` is the image the answer showed, asked for by ``images``.
+    """
+
+    images: Literal["NONE", "ALL_OLD", "ALL_NEW"] = "NONE"
+    returned: State = None
+
+
+class Refused(Struct, frozen=True):
+    """The condition failed; with the item that the answer showed, if it was asked for."""
+
+    shown: bool = False
+    item: State = None
+
+
+class Found(Struct, frozen=True):
+    """What a read showed."""
+
+    item: State
+
+
+class Unanswered(Struct, frozen=True):
+    """No answer, or one that says the outcome is unknown."""
+
+
+Outcome: TypeAlias = Done | Refused | Found | Unanswered
+
+
+class Operation(Struct):
+    """One request on one key, the moments of request and answer on the history's own clock."""
+
+    client: str
+    request: Request
+    invoked: int
+    answered: float = NEVER
+    outcome: Outcome = field(default_factory=Unanswered)
+
+
+class Violation(Struct, frozen=True):
+    """Why a key's history can't be: the longest order found, and what fits nowhere after it."""
+
+    key: str
+    state: State
+    fits_nowhere: list[Operation]
+    before: list[Operation]
+
+    def __str__(self) -> str:
+        lines = [f"{self.key}: no order explains these answers", f"  state {self.state}", "  after"]
+        lines += [f"    {operation}" for operation in self.before]
+        return "\n".join([*lines, "  none of", *(f"    {each}" for each in self.fits_nowhere)])
+
+
+class History:
+    """All operations since the last ``restart``, by key; a key is any printable name of an item."""
+
+    def __init__(self) -> None:
+        self._now = 0
+        self.initial: dict[str, State] = {}
+        self.operations: dict[str, list[Operation]] = {}
+
+    def tick(self) -> int:
+        """The next moment; every request and every answer has one of its own."""
+        self._now += 1
+        return self._now
+
+    def invoke(self, client: str, key: str, request: Request) -> Operation:
+        """Note a request before it is sent."""
+        operation = Operation(client, request, self.tick())
+        self.operations.setdefault(key, []).append(operation)
+        return operation
+
+    def answer(self, operation: Operation, outcome: Outcome) -> None:
+        """Note the answer as soon as it is there; leave it out where there is none."""
+        if not isinstance(outcome, Unanswered):
+            operation.answered = self.tick()
+        operation.outcome = outcome
+
+    def withdraw(self, key: str, operation: Operation) -> None:
+        """Forget an operation that the server said it did not do, such as a throttled one."""
+        self.operations[key].remove(operation)
+
+    def observe(self, items: dict[str, Item]) -> None:
+        """Note what a whole scan showed, after a restart, with no other request under way.
+
+        Every key of the history that the scan does not show was read as missing.
+        """
+        for key in self.operations.keys() | self.initial.keys() | items.keys():
+            operation = self.invoke("scan", key, Read())
+            self.answer(operation, Found(items.get(key)))
+
+    def restart(self, items: dict[str, Item]) -> None:
+        """Begin anew on what the scan showed; ``check`` before."""
+        self.initial = dict(items)
+        self.operations = {}
+
+
+def check(
+    history: History, projections: dict[str, Callable[[Item], State]] | None = None
+) -> list[Violation]:
+    """The keys whose operations have no order, worst first; empty where all is well."""
+    found = [
+        check_key(key, history.initial.get(key), operations, projections or {})
+        for key, operations in history.operations.items()
+    ]
+    return [violation for violation in found if violation is not None]
+
+
+def check_key(
+    key: str,
+    initial: State,
+    operations: Sequence[Operation],
+    projections: dict[str, Callable[[Item], State]],
+) -> Violation | None:
+    """Search an order of one key's operations.
+
+    A configuration is the set of operations done so far, as the bits of a number, and the state.
+    """
+    operations = sorted(operations, key=lambda operation: operation.invoked)
+    must = sum(
+        1 << position
+        for position, operation in enumerate(operations)
+        if not isinstance(operation.outcome, Unanswered)
+    )
+    seen: set[tuple[int, bytes]] = set()
+    stack: list[tuple[int, State, tuple[int, ...]]] = [(0, initial, ())]
+    deepest: tuple[int, State, tuple[int, ...]] = stack[0]
+    while stack:
+        done, state, order = stack.pop()
+        done = _with_all_that_only_look(operations, done, state, projections)
+        if done & must == must:
+            return None
+        if (done & must).bit_count() >= (deepest[0] & must).bit_count():
+            deepest = (done, state, order)
+        mark = (done, msgspec.json.encode(state, order="sorted"))
+        if mark in seen:
+            continue
+        seen.add(mark)
+        for position in reversed(_next(operations, done)):
+            explained, after = _step(operations[position], state, projections)
+            if explained and (after != state or isinstance(operations[position].outcome, Done)):
+                stack.append((done | 1 << position, after, (*order[-8:], position)))
+    done, state, order = deepest
+    return Violation(
+        key,
+        state,
+        [operations[position] for position in _next(operations, done)],
+        [operations[position] for position in order],
+    )
+
+
+def _with_all_that_only_look(
+    operations: Sequence[Operation],
+    done: int,
+    state: State,
+    projections: dict[str, Callable[[Item], State]],
+) -> int:
+    """Do at once the reads and refusals that the state explains: to do them later never helps."""
+    again = True
+    while again:
+        again = False
+        for position in _next(operations, done):
+            operation = operations[position]
+            if not isinstance(operation.outcome, Found | Refused):
+                continue
+            explained, _ = _step(operation, state, projections)
+            if explained:
+                done |= 1 << position
+                again = True
+    return done
+
+
+def _next(operations: Sequence[Operation], done: int) -> list[int]:
+    """The operations that may come next: those asked before any other left was answered."""
+    deadline = NEVER
+    found = []
+    first = (~done & (done + 1)).bit_length() - 1
+    for position in range(first, len(operations)):
+        if done >> position & 1:
+            continue
+        operation = operations[position]
+        if operation.invoked > deadline:
+            break
+        deadline = min(deadline, operation.answered)
+        found.append(position)
+    return found
+
+
+def _step(
+    operation: Operation, state: State, projections: dict[str, Callable[[Item], State]]
+) -> tuple[bool, State]:
+    """Whether the state explains the operation's outcome, and the state after it."""
+    request, outcome = operation.request, operation.outcome
+    if isinstance(request, Read):
+        shown = state
+        if request.index is not None and state is not None:
+            shown = projections[request.index](state)
+        return isinstance(outcome, Unanswered) or outcome == Found(shown), state
+    if not holds(request.condition, state):
+        fits = isinstance(outcome, Unanswered) or (
+            isinstance(outcome, Refused) and (not outcome.shown or outcome.item == state)
+        )
+        return fits, state
+    after = apply(request, state)
+    if isinstance(outcome, Done):
+        image = {"NONE": None, "ALL_OLD": state, "ALL_NEW": after}[outcome.images]
+        return outcome.returned == image, after
+    return isinstance(outcome, Unanswered), after
+
+
+def holds(condition: Anything | Expected, state: State) -> bool:
+    """Whether a write's condition is true of the item."""
+    if isinstance(condition, Anything):
+        return True
+    return (state[TOKEN]["S"] if state is not None else None) == condition.token
+
+
+def apply(request: Put | Update | Delete, state: State) -> State:
+    """The item after a write whose condition holds."""
+    if isinstance(request, Put):
+        return request.item
+    if isinstance(request, Delete):
+        return None
+    item = {**(state if state is not None else request.key), **request.sets}
+    for name in request.removes:
+        item.pop(name, None)
+    for name in request.counts:
+        item[name] = {"N": str(Decimal(item.get(name, {"N": "0"})["N"]) + 1)}
+    return item
+
+
+def index_violations(
+    name: str, items: Iterable[Item], rows: Iterable[Item], projection: Callable[[Item], State]
+) -> list[str]:
+    """How an index's rows differ from those that the table's items would make."""
+    expected = sorted(
+        msgspec.json.encode(row, order="sorted")
+        for row in map(projection, items)
+        if row is not None
+    )
+    found = sorted(msgspec.json.encode(row, order="sorted") for row in rows)
+    missing, extra = _minus(expected, found), _minus(found, expected)
+    return [f"{name}: missing {row.decode()}" for row in missing] + [
+        f"{name}: not in the table {row.decode()}" for row in extra
+    ]
+
+
+def _minus(some: list[bytes], others: list[bytes]) -> list[bytes]:
+    rest = list(some)
+    for other in others:
+        if other in rest:
+            rest.remove(other)
+    return rest

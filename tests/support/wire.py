@@ -1,0 +1,139 @@
+"""The lightest client there is: DynamoDB's JSON over one keep-alive connection.
+
+An SDK spends more time on a request than the server does; where the server is to be pressed or
+measured, this speaks instead. One request at a time on a connection, no retries, no redirects,
+no chunked answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, NamedTuple
+
+import msgspec
+
+_AUTHORIZATION = (
+    "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/dynamodb/aws4_request, "
+    "SignedHeaders=host;x-amz-date;x-amz-target, Signature=0"
+)
+
+encode = msgspec.json.Encoder().encode
+decode = msgspec.json.Decoder().decode
+
+
+class ConnectionLost(Exception):
+    """The connection ended before the answer came; whether the request was done is unknown."""
+
+
+class Response(NamedTuple):
+    """A status and the undecoded JSON body."""
+
+    status: int
+    body: bytes
+
+
+class Answer(NamedTuple):
+    """A status and the decoded JSON body."""
+
+    status: int
+    body: dict[str, Any]
+
+    @property
+    def error(self) -> str:
+        """The error's name without its namespace; empty where the request succeeded."""
+        return str(self.body.get("__type", "")).rpartition("#")[2]
+
+
+def request_bytes(operation: str, body: bytes) -> bytes:
+    """A whole HTTP request of an operation."""
+    return (
+        f"POST / HTTP/1.1\r\nHost: localhost\r\n"
+        f"Content-Type: application/x-amz-json-1.0\r\n"
+        f"X-Amz-Target: DynamoDB_20120810.{operation}\r\n"
+        f"X-Amz-Date: 20260101T000000Z\r\n"
+        f"Authorization: {_AUTHORIZATION}\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    ).encode() + body
+
+
+class Connection(asyncio.Protocol):
+    """One connection to a server; ``send`` is not to be called before the last answer came."""
+
+    def __init__(self) -> None:
+        self._transport: asyncio.Transport | None = None
+        self._received = bytearray()
+        self._answer: asyncio.Future[Response] | None = None
+        self._lost: Exception | None = None
+        self._closed = asyncio.get_running_loop().create_future()
+
+    @classmethod
+    async def open(cls, host: str, port: int) -> Connection:
+        """Connect.
+
+        Raises:
+            ConnectionLost: nobody listens there.
+        """
+        try:
+            _, connection = await asyncio.get_running_loop().create_connection(cls, host, port)
+        except OSError as error:
+            raise ConnectionLost(str(error)) from error
+        return connection
+
+    async def send(self, request: bytes) -> Response:
+        """Send bytes made by ``request_bytes``, wait for the answer.
+
+        Raises:
+            ConnectionLost: as it says.
+        """
+        assert self._answer is None, "one request at a time"
+        if self._lost is not None or self._transport is None:
+            raise ConnectionLost(str(self._lost))
+        self._answer = asyncio.get_running_loop().create_future()
+        self._transport.write(request)
+        try:
+            return await self._answer
+        finally:
+            self._answer = None
+
+    async def call(self, operation: str, body: dict[str, Any]) -> Answer:
+        """Send an operation, wait for its decoded answer.
+
+        Raises:
+            ConnectionLost: as it says.
+        """
+        response = await self.send(request_bytes(operation, encode(body)))
+        return Answer(response.status, decode(response.body))
+
+    async def close(self) -> None:
+        """Close, and wait until the socket is closed: an open one is a ResourceWarning."""
+        if self._transport is not None:
+            self._transport.abort()
+        await self._closed
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        head_end = self._received.find(b"\r\n\r\n")
+        if head_end < 0:
+            return
+        head = bytes(self._received[:head_end]).lower()
+        start = head.index(b"content-length:") + 15
+        line_end = head.find(b"\r\n", start)
+        length = int(head[start : line_end if line_end > 0 else None])
+        if len(self._received) < head_end + 4 + length:
+            return
+        assert len(self._received) == head_end + 4 + length, "an answer nobody asked for"
+        response = Response(int(head[9:12]), bytes(self._received[head_end + 4 :]))
+        self._received.clear()
+        assert self._answer is not None, "an answer nobody asked for"
+        if not self._answer.done():
+            self._answer.set_result(response)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._lost = exc or ConnectionLost("closed by the server")
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(ConnectionLost(str(self._lost)))
+        self._closed.set_result(None)
