@@ -1,0 +1,126 @@
+"""The storage port: what the floors above may ask of a storage engine.
+
+One ordered space of keys. Writes are atomic batches with two moments: *accepted* (the owner's
+view ``latest`` shows them) and *durable* (they outlive a power cut, and the view ``durable()``
+shows them). Nobody above this floor knows a path, a file or an iterator of an engine.
+"""
+
+from __future__ import annotations
+
+from asyncio import Future
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from msgspec import Struct
+
+
+class StoreError(Exception):
+    """The root of the errors that a store raises."""
+
+
+class Conflict(StoreError):
+    """A head was not the expected one: somebody else owns these rows. Nothing was written."""
+
+
+class Unknown(StoreError):
+    """A commit was accepted, and nobody can tell whether it will be there after a restart.
+
+    It is never shown by the durable view of this store, and no later commit is accepted.
+    """
+
+
+class Retry(StoreError):
+    """The engine can't keep up at this moment. Nothing was written; try again soon."""
+
+
+class Full(StoreError):
+    """The disk is full. Nothing was written; commits are accepted again once there is space."""
+
+
+class Closed(StoreError):
+    """The store takes no more commits: it was closed, or a sync failed."""
+
+
+class Damaged(StoreError):
+    """What is stored can't be read, or is not what was written."""
+
+
+class Row(NamedTuple):
+    """A key and its value."""
+
+    key: bytes
+    value: bytes
+
+
+class Group(Struct, frozen=True):
+    """The writes of one partition in one commit, and the head by which it owns them.
+
+    The head is a row that only the partition writes. The group is refused with ``Conflict``
+    unless the stored head is ``expected_head`` (None: there is none yet); it then becomes
+    ``head``. Range deletes (start inclusive, end exclusive) come before the group's puts and
+    deletes, so that a commit may empty a range and fill it again.
+    """
+
+    head_key: bytes
+    expected_head: bytes | None
+    head: bytes
+    puts: Sequence[tuple[bytes, bytes]] = ()
+    deletes: Sequence[bytes] = ()
+    range_deletes: Sequence[tuple[bytes, bytes]] = ()
+
+
+class View(Protocol):
+    """A way of reading the rows. Both methods raise ``Damaged`` or ``Closed``."""
+
+    async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """The values under these keys, in their order; None where there is none."""
+        ...
+
+    async def page(
+        self, start: bytes, end: bytes, *, reverse: bool = False, max_rows: int, max_bytes: int
+    ) -> list[Row]:
+        """The first rows from ``start`` on, before ``end``; in reverse, the last ones downwards.
+
+        The page ends with the row that reaches ``max_rows`` or ``max_bytes`` (keys and values
+        counted), so it is empty only if the range is. It is consistent in itself on either view.
+        """
+        ...
+
+
+class Store(Protocol):
+    """An open store. All methods are for the event loop it was opened on."""
+
+    @property
+    def latest(self) -> View:
+        """The owner's view: it shows every accepted commit."""
+        ...
+
+    def durable(self) -> View:
+        """One consistent state in which everything is durable. Never waits, costs nothing.
+
+        A view may be kept for the length of a request; kept longer, it holds back disk space.
+        """
+        ...
+
+    async def commit(self, groups: Sequence[Group]) -> Future[None]:
+        """Write all groups or none; returns when they are accepted.
+
+        The future completes when they are durable and ``durable()`` shows them, or with
+        ``Unknown``. Commits become durable in the order in which they were accepted.
+
+        Raises ``Conflict``, ``Retry``, ``Full`` or ``Closed``: then nothing was written.
+        """
+        ...
+
+    async def reclaim(self, start: bytes, end: bytes) -> None:
+        """Give back the disk space of what was deleted in this range. May take minutes."""
+        ...
+
+    async def checkpoint(self, directory: Path) -> None:
+        """Write a copy of everything durable into ``directory``, which must not exist yet."""
+        ...
+
+    async def close(self) -> None:
+        """Make what was accepted durable, complete its futures, and close. May be repeated."""
+        ...

@@ -1,0 +1,124 @@
+"""Group commit: one thread syncs the log, one sync serves every commit accepted before it.
+
+The event loop never waits for the disk. A commit accepted while a sync is under way belongs to
+the next one, which starts the moment the present one ends; with no sync under way, the commits
+of one turn of the event loop share theirs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio import AbstractEventLoop, Future
+from collections.abc import Callable
+from queue import SimpleQueue
+from threading import Thread
+from typing import Generic, TypeVar
+
+from storage.store import Unknown
+
+T = TypeVar("T")
+
+
+class Synchroniser(Generic[T]):
+    """Runs the syncs and completes the futures of the commits they cover.
+
+    ``mark`` is called on the loop when a sync starts: its result stands for everything
+    accepted so far. ``sync`` runs in the thread. ``publish`` is called on the loop with the
+    mark when that sync has returned, before any future of its commits completes.
+
+    After a failed sync there is no other: what the disk holds is unknown from then on.
+    """
+
+    def __init__(
+        self,
+        *,
+        mark: Callable[[], T],
+        sync: Callable[[T], None],
+        publish: Callable[[T], None],
+        failed: Callable[[BaseException], None],
+    ) -> None:
+        self._mark = mark
+        self._sync = sync
+        self._publish = publish
+        self._failed = failed
+        self._loop: AbstractEventLoop = asyncio.get_running_loop()
+        self._waiting: list[Future[None]] = []
+        self._covered: list[Future[None]] = []
+        self._scheduled = False
+        self._running = False
+        self._failure: BaseException | None = None
+        self._marks: SimpleQueue[T | None] = SimpleQueue()
+        self._idle: Future[None] | None = None
+        self._thread = Thread(target=self._work, name="storage-sync", daemon=True)
+        self._thread.start()
+
+    def accepted(self) -> Future[None]:
+        """The future of a commit that was written just now.
+
+        Each commit has its own: a waiter that is cancelled takes no other waiter along.
+        """
+        assert self._failure is None, "no commit is accepted after a failed sync"
+        future = self._loop.create_future()
+        self._waiting.append(future)
+        if not (self._running or self._scheduled):
+            self._scheduled = True
+            self._loop.call_soon(self._start)
+        return future
+
+    async def wait_idle(self) -> None:
+        """Wait until no accepted commit is without its sync."""
+        if self._running or self._scheduled:
+            if self._idle is None:
+                self._idle = self._loop.create_future()
+            await asyncio.shield(self._idle)
+
+    def stop(self) -> None:
+        """End the thread. Only when idle."""
+        assert not self._running
+        assert not self._scheduled
+        self._marks.put(None)
+        self._thread.join()
+
+    def _start(self) -> None:
+        self._scheduled = False
+        self._running = True
+        self._covered, self._waiting = self._waiting, []
+        self._marks.put(self._mark())
+
+    def _work(self) -> None:
+        while (mark := self._marks.get()) is not None:
+            failure: BaseException | None = None
+            try:
+                self._sync(mark)
+            except Exception as error:  # noqa: BLE001 - carried to the loop, which ends writing
+                failure = error
+            self._loop.call_soon_threadsafe(self._finish, mark, failure)
+
+    def _finish(self, mark: T, failure: BaseException | None) -> None:
+        self._running = False
+        covered, self._covered = self._covered, []
+        if failure is not None:
+            self._fail(covered + self._waiting, failure)
+            return
+        self._publish(mark)
+        for future in covered:
+            if not future.done():
+                future.set_result(None)
+        if self._waiting:
+            self._start()
+        else:
+            self._wake_idle()
+
+    def _fail(self, futures: list[Future[None]], failure: BaseException) -> None:
+        self._failure = failure
+        self._waiting = []
+        self._failed(failure)
+        for future in futures:
+            if not future.done():
+                future.set_exception(Unknown(f"syncing the log failed: {failure}"))
+        self._wake_idle()
+
+    def _wake_idle(self) -> None:
+        if self._idle is not None:
+            self._idle.set_result(None)
+            self._idle = None
