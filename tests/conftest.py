@@ -1,0 +1,117 @@
+"""Options and fixtures of all tests that speak to a server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from tests.support.clients import WireClient, boto3_client, boto3_resource
+from tests.support.server import running_server
+from tests.support.tables import local_index, table, unique_name
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--endpoint",
+        help="run the wire tests against this server, such as http://127.0.0.1:8100, "
+        "instead of one that is started for them",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        "differs_from_dynamodb_local(reason): DynamoDB answers so, DynamoDB Local does not; "
+        "for a run against it add -m 'not differs_from_dynamodb_local'",
+    )
+    config.addinivalue_line(
+        "markers",
+        "ours_alone(reason): tests what only this server does, or does not do yet; "
+        "leave it out in a run against another",
+    )
+
+
+@pytest.fixture(scope="session")
+def endpoint(pytestconfig: pytest.Config) -> Iterator[str]:
+    """The server under test, one for the whole session."""
+    given = pytestconfig.getoption("--endpoint")
+    if given:
+        yield given.rstrip("/")
+        return
+    with running_server() as server:
+        yield server.endpoint
+
+
+@pytest.fixture(scope="session")
+def wire(endpoint: str) -> Iterator[WireClient]:
+    """Requests as they are written, over bare HTTP."""
+    with closing(WireClient(endpoint)) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def client(endpoint: str) -> Iterator[Any]:
+    """boto3's client."""
+    with closing(boto3_client(endpoint)) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def resource(endpoint: str) -> Iterator[Any]:
+    """boto3's resource."""
+    resource = boto3_resource(endpoint)
+    with closing(resource.meta.client):
+        yield resource
+
+
+@pytest.fixture
+def pk() -> str:
+    """A partition key that no other test uses: tests share tables."""
+    return unique_name("pk")
+
+
+@pytest.fixture(scope="session")
+def simple(wire: WireClient) -> Iterator[str]:
+    """A table with the partition key ``pk``, a string."""
+    with table(wire, "pk:S") as name:
+        yield name
+
+
+@pytest.fixture(scope="session")
+def composite(wire: WireClient) -> Iterator[str]:
+    """A table with the keys ``pk``, a string, and ``sk``, a string."""
+    with table(wire, "pk:S", "sk:S") as name:
+        yield name
+
+
+@pytest.fixture(scope="session")
+def numeric(wire: WireClient) -> Iterator[str]:
+    """A table with the keys ``pk``, a string, and ``sk``, a number."""
+    with table(wire, "pk:S", "sk:N") as name:
+        yield name
+
+
+@pytest.fixture(scope="session")
+def binary(wire: WireClient) -> Iterator[str]:
+    """A table with the keys ``pk``, binary, and ``sk``, binary."""
+    with table(wire, "pk:B", "sk:B") as name:
+        yield name
+
+
+@pytest.fixture(scope="session")
+def indexed(wire: WireClient) -> Iterator[str]:
+    """A table with ``pk`` and ``sk``, strings, and an index of each projection.
+
+    ``by-all`` on ``a`` (S) holds everything, ``by-keys`` on ``k`` (N) its keys alone,
+    ``by-some`` on ``b`` (B) also the attributes ``x`` and ``y``.
+    """
+    indexes = (
+        local_index("by-all", "pk", "a"),
+        local_index("by-keys", "pk", "k", "KEYS_ONLY"),
+        local_index("by-some", "pk", "b", "INCLUDE", ("x", "y")),
+    )
+    with table(wire, "pk:S", "sk:S", "a:S", "k:N", "b:B", indexes=indexes) as name:
+        yield name

@@ -1,0 +1,117 @@
+"""Clients for tests: bare HTTP that sends what it is given, and the SDKs' own."""
+
+from __future__ import annotations
+
+import http.client
+from contextlib import closing
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import boto3
+import msgspec
+from botocore.config import Config
+
+REGION = "us-east-1"
+TARGET_PREFIX = "DynamoDB_20120810."
+JSON_1_0 = "application/x-amz-json-1.0"
+# Open mode takes any credentials, but a request without a signature is refused.
+AUTHORIZATION = (
+    "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/dynamodb/aws4_request, "
+    "SignedHeaders=host, Signature=0123456789abcdef"
+)
+SDK_ARGUMENTS = {
+    "region_name": REGION,
+    "aws_access_key_id": "test",
+    "aws_secret_access_key": "test",
+}
+
+
+class Answer(NamedTuple):
+    """What came back for one request."""
+
+    status: int
+    headers: http.client.HTTPMessage
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        """The body, decoded."""
+        return msgspec.json.decode(self.body)
+
+
+class Refusal(NamedTuple):
+    """An error: its type without the namespace, and its message."""
+
+    type: str
+    message: str | None
+
+
+class WireClient:
+    """Sends requests as they are, checked by nobody, over one keep-alive connection."""
+
+    def __init__(self, endpoint: str) -> None:
+        parts = urlsplit(endpoint)
+        assert parts.hostname is not None
+        self.host = parts.hostname
+        self.port = parts.port or 80
+        self._connection = http.client.HTTPConnection(self.host, self.port, timeout=60)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def send(
+        self,
+        operation: str,
+        body: bytes | str | dict[str, Any],
+        headers: dict[str, str] | None = None,
+    ) -> Answer:
+        """One request, any answer; a header given as an empty text is left out."""
+        if isinstance(body, dict):
+            body = msgspec.json.encode(body)
+        defaults = {
+            "Content-Type": JSON_1_0,
+            "X-Amz-Target": TARGET_PREFIX + operation,
+            "Authorization": AUTHORIZATION,
+            "X-Amz-Date": "20260101T000000Z",
+        }
+        merged = {name: text for name, text in (defaults | (headers or {})).items() if text}
+        return self.request("POST", "/", body, merged)
+
+    def request(
+        self, method: str, path: str, body: bytes | str | None, headers: dict[str, str]
+    ) -> Answer:
+        """One bare HTTP request."""
+        data = body.encode() if isinstance(body, str) else body
+        self._connection.request(method, path, data, headers)
+        with closing(self._connection.getresponse()) as response:
+            return Answer(response.status, response.headers, response.read())
+
+    def __call__(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
+        """One request that must succeed."""
+        answer = self.send(operation, request)
+        assert answer.status == 200, answer.body
+        return answer.json if answer.body else {}
+
+    def refused(self, operation: str, request: bytes | str | dict[str, Any]) -> Refusal:
+        """One request that must be refused with status 400."""
+        answer = self.send(operation, request)
+        assert answer.status == 400, (answer.status, answer.body[:1000])
+        return refusal(answer)
+
+
+def refusal(answer: Answer) -> Refusal:
+    """The error that an answer carries; its message member is spelled in two ways."""
+    error = answer.json
+    return Refusal(error["__type"].partition("#")[2], error.get("message", error.get("Message")))
+
+
+def boto3_client(endpoint: str, **config: Any) -> Any:
+    """boto3's client, without retries: a test counts its own attempts."""
+    settings = Config(retries={"mode": "standard", "total_max_attempts": 1}, **config)
+    return boto3.client("dynamodb", endpoint_url=endpoint, config=settings, **SDK_ARGUMENTS)
+
+
+def boto3_resource(endpoint: str) -> Any:
+    """boto3's resource, as users make it."""
+    return boto3.resource("dynamodb", endpoint_url=endpoint, **SDK_ARGUMENTS)

@@ -1,0 +1,108 @@
+"""A real server process for tests: started, waited for, stopped."""
+
+from __future__ import annotations
+
+import os
+import re
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic
+from typing import IO
+
+_PROJECT = Path(__file__).parents[2]
+_LISTENING = re.compile(r"Listening on (http://\S+)")
+_START_DEADLINE_SECONDS = 30
+_STOP_DEADLINE_SECONDS = 30
+
+
+class ServerDidNotStart(AssertionError):
+    """The process ended, or said nothing in time; its log is in the message."""
+
+
+class Server:
+    """A server process. Invariant: while it runs, ``endpoint`` answers."""
+
+    def __init__(self, process: subprocess.Popen[str], log: IO[bytes]) -> None:
+        self.process = process
+        self._log = log
+        self.endpoint = self._wait_for_endpoint()
+
+    @property
+    def log(self) -> str:
+        """All that the process has written to its standard error."""
+        self._log.seek(0)
+        return self._log.read().decode(errors="replace")
+
+    def stop(self) -> int:
+        """Ask the process to end as an operator does, and return its exit code."""
+        return self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End the process at once, without any of its own clean-up."""
+        self._end(signal.SIGKILL)
+
+    def _end(self, signal_number: signal.Signals) -> int:
+        if self.process.poll() is None:
+            self.process.send_signal(signal_number)
+        try:
+            return self.process.wait(_STOP_DEADLINE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            message = f"the server did not stop on {signal_number.name}\n{self.log}"
+            raise AssertionError(message) from None
+
+    def _wait_for_endpoint(self) -> str:
+        assert self.process.stdout is not None
+        deadline = monotonic() + _START_DEADLINE_SECONDS
+        said = ""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.process.stdout, selectors.EVENT_READ)
+            while selector.select(max(deadline - monotonic(), 0)):
+                chunk = os.read(self.process.stdout.fileno(), 65536).decode()
+                if not chunk:
+                    break
+                said += chunk
+                if found := _LISTENING.search(said):
+                    return found[1]
+        self.process.kill()
+        self.process.wait()
+        raise ServerDidNotStart(f"{said}\n{self.log}")
+
+
+@contextmanager
+def running_server(
+    *arguments: str,
+    data_dir: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Iterator[Server]:
+    """A server on a free port of loopback: in memory, or on ``data_dir``.
+
+    ``arguments`` follow ``serve``; ``environment`` is added to the test's own. A test may
+    stop or kill the server itself; what is still running at the end is killed.
+    """
+    place = ["--in-memory"] if data_dir is None else ["--data-dir", str(data_dir)]
+    command = [sys.executable, "-m", "api", "serve", "--port", "0", *place, *arguments]
+    with (
+        tempfile.TemporaryFile() as log,
+        subprocess.Popen(
+            command,
+            cwd=_PROJECT,
+            env={**os.environ, **(environment or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        ) as process,
+    ):
+        try:
+            yield Server(process, log)
+        finally:
+            if process.poll() is None:
+                process.kill()

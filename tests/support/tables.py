@@ -1,0 +1,84 @@
+"""Tables for tests: names that nobody else has, definitions in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from typing import Any
+from uuid import uuid4
+
+# Names are unique over runs too: an endpoint given by hand keeps its tables.
+_RUN = uuid4().hex[:8]
+_numbers = count(1)
+
+Call = Callable[[str, dict[str, Any]], dict[str, Any]]
+
+
+def unique_name(prefix: str = "table") -> str:
+    """A table name, partition key or attribute value that was never given before."""
+    return f"{prefix}-{_RUN}-{next(_numbers)}"
+
+
+def local_index(
+    name: str,
+    partition: str,
+    sort: str,
+    projection: str = "ALL",
+    include: tuple[str, ...] = (),
+) -> dict[str, Any]:
+    """A local secondary index of a table's definition."""
+    held: dict[str, Any] = {"ProjectionType": projection}
+    if include:
+        held["NonKeyAttributes"] = list(include)
+    return {"IndexName": name, "KeySchema": key_schema(partition, sort), "Projection": held}
+
+
+def key_schema(*names: str) -> list[dict[str, str]]:
+    """A key schema of one or two attributes."""
+    return [
+        {"AttributeName": name, "KeyType": key_type}
+        for name, key_type in zip(names, ("HASH", "RANGE"), strict=False)
+    ]
+
+
+def definition(
+    *keys: str, indexes: tuple[dict[str, Any], ...] = (), name: str = "", **members: Any
+) -> dict[str, Any]:
+    """A CreateTable request, on demand unless ``members`` say otherwise.
+
+    Keys are written ``name:type``, first those of the table, then those that only indexes
+    use: two table keys if there are two or more, unless ``KeySchema`` is given.
+    """
+    typed = [key.split(":") for key in keys]
+    request = {
+        "TableName": name or unique_name(),
+        "AttributeDefinitions": [
+            {"AttributeName": attribute, "AttributeType": type_name}
+            for attribute, type_name in typed
+        ],
+        "KeySchema": key_schema(*[attribute for attribute, _ in typed[:2]]),
+        "BillingMode": "PAY_PER_REQUEST",
+    }
+    if indexes:
+        request["LocalSecondaryIndexes"] = list(indexes)
+    return request | members
+
+
+def wait_until_active(call: Call, name: str) -> dict[str, Any]:
+    """Ask until the table is ACTIVE, and return its description."""
+    while True:
+        description: dict[str, Any] = call("DescribeTable", {"TableName": name})["Table"]
+        if description["TableStatus"] == "ACTIVE":
+            return description
+
+
+@contextmanager
+def table(call: Call, *keys: str, **members: Any) -> Iterator[str]:
+    """A table, ACTIVE, that is deleted afterwards; arguments as of ``definition``."""
+    request = definition(*keys, **members)
+    name: str = request["TableName"]
+    call("CreateTable", request)
+    wait_until_active(call, name)
+    yield name
+    call("DeleteTable", {"TableName": name})
