@@ -1,0 +1,126 @@
+"""The strings, numbers, enumerations and maps in the inputs of DynamoDB's operations.
+
+Each stands under its name in botocore's service model (2012-08-10), with the model's
+constraints: msgspec checks them while it decodes, ``api.constraints`` words what it found.
+A test holds the two together. Attribute values are bare JSON here; ``model.attribute_value``
+checks them. Structures are in ``api.structures``.
+
+Import the module, not the names: a member may not have a type of its own name in scope
+(``TableName: shapes.TableName``).
+
+Enumerations stand in the order in which DynamoDB's messages list them, which is measured
+(dynalite's suites, run against AWS) and often not the model's.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+from msgspec import Meta, Struct
+
+from model.limits import (
+    KEY_ATTRIBUTE_NAME_BYTES,
+    LIST_TABLES_PAGE,
+    SCAN_TOTAL_SEGMENTS,
+    TABLE_NAME_CHARACTERS,
+    TAG_KEY_CHARACTERS,
+    TAG_VALUE_CHARACTERS,
+)
+
+NAME_CHARACTER: Final = "[a-zA-Z0-9_.-]"
+NAME_PATTERN: Final = NAME_CHARACTER + "+"
+_FEWEST, _MOST = TABLE_NAME_CHARACTERS
+_ARN_CHARACTERS: Final = 1024
+_RESOURCE_ARN_CHARACTERS: Final = 1283
+
+
+class TableNameRule(Struct, frozen=True):
+    """Marks a table's name, which may be an ARN.
+
+    The operations on tables check its presence and length on their own, before and apart from
+    all other constraints (``checked_first``); those on items check them with the rest.
+    """
+
+    checked_first: bool = False
+
+
+# A plain name, or anything with a colon: that is left to ``api.arn``.
+_TABLE_NAME_OR_ARN: Final = rf"^(?:{NAME_CHARACTER}{{{_FEWEST},{_MOST}}}\Z|[^:]*:)"
+
+TableName: TypeAlias = Annotated[
+    str, Meta(pattern=_TABLE_NAME_OR_ARN, max_length=_ARN_CHARACTERS), TableNameRule()
+]
+ControlTableName: TypeAlias = Annotated[
+    str,
+    Meta(pattern=_TABLE_NAME_OR_ARN, max_length=_ARN_CHARACTERS),
+    TableNameRule(checked_first=True),
+]
+# A name and nothing else, no ARN: ListTables' ExclusiveStartTableName.
+PlainTableName: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=rf"^{NAME_PATTERN}\Z",
+        min_length=_FEWEST,
+        max_length=_MOST,
+    ),
+]
+IndexName: TypeAlias = PlainTableName
+AttributeName: TypeAlias = str
+KeySchemaAttributeName: TypeAlias = Annotated[
+    str, Meta(min_length=1, max_length=KEY_ATTRIBUTE_NAME_BYTES)
+]
+NonKeyAttributeName: TypeAlias = Annotated[
+    str, Meta(min_length=1, max_length=KEY_ATTRIBUTE_NAME_BYTES)
+]
+ResourceArn: TypeAlias = Annotated[str, Meta(min_length=1, max_length=_RESOURCE_ARN_CHARACTERS)]
+TagKeyString: TypeAlias = Annotated[str, Meta(min_length=1, max_length=TAG_KEY_CHARACTERS)]
+TagValueString: TypeAlias = Annotated[str, Meta(max_length=TAG_VALUE_CHARACTERS)]
+
+PositiveInteger: TypeAlias = Annotated[int, Meta(ge=1)]
+ListTablesLimit: TypeAlias = Annotated[int, Meta(ge=1, le=LIST_TABLES_PAGE)]
+ScanTotalSegments: TypeAlias = Annotated[int, Meta(ge=1, le=SCAN_TOTAL_SEGMENTS)]
+ScanSegment: TypeAlias = Annotated[int, Meta(ge=0, le=SCAN_TOTAL_SEGMENTS - 1)]
+
+AttributeAction: TypeAlias = Literal["ADD", "PUT", "DELETE"]
+BillingMode: TypeAlias = Literal["PROVISIONED", "PAY_PER_REQUEST"]
+ComparisonOperator: TypeAlias = Literal[
+    "IN",
+    "NULL",
+    "BETWEEN",
+    "LT",
+    "NOT_CONTAINS",
+    "EQ",
+    "GT",
+    "NOT_NULL",
+    "NE",
+    "LE",
+    "BEGINS_WITH",
+    "GE",
+    "CONTAINS",
+]
+ConditionalOperator: TypeAlias = Literal["OR", "AND"]
+GlobalTableSettingsReplicationMode: TypeAlias = Literal[
+    "ENABLED", "DISABLED", "ENABLED_WITH_OVERRIDES"
+]
+KeyType: TypeAlias = Literal["HASH", "RANGE"]
+MultiRegionConsistency: TypeAlias = Literal["EVENTUAL", "STRONG"]
+ProjectionType: TypeAlias = Literal["ALL", "INCLUDE", "KEYS_ONLY"]
+ReturnConsumedCapacity: TypeAlias = Literal["INDEXES", "TOTAL", "NONE"]
+ReturnItemCollectionMetrics: TypeAlias = Literal["SIZE", "NONE"]
+ReturnValue: TypeAlias = Literal["ALL_NEW", "UPDATED_OLD", "ALL_OLD", "NONE", "UPDATED_NEW"]
+ReturnValuesOnConditionCheckFailure: TypeAlias = Literal["ALL_OLD", "NONE"]
+ScalarAttributeType: TypeAlias = Literal["B", "N", "S"]
+Select: TypeAlias = Literal[
+    "SPECIFIC_ATTRIBUTES", "COUNT", "ALL_ATTRIBUTES", "ALL_PROJECTED_ATTRIBUTES"
+]
+SSEType: TypeAlias = Literal["AES256", "KMS"]
+StreamViewType: TypeAlias = Literal["NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES", "KEYS_ONLY"]
+TableClass: TypeAlias = Literal["STANDARD", "STANDARD_INFREQUENT_ACCESS"]
+
+# Items and values, as they come.
+AttributeValue: TypeAlias = dict[str, Any]
+AttributeMap: TypeAlias = dict[str, AttributeValue]
+Key: TypeAlias = dict[str, AttributeValue]
+AttributeNameList: TypeAlias = Annotated[list[AttributeName], Meta(min_length=1)]
+ExpressionAttributeNames: TypeAlias = dict[str, AttributeName]
+ExpressionAttributeValues: TypeAlias = dict[str, AttributeValue]
