@@ -1,0 +1,215 @@
+"""A disk that can lose its power, for tests of durability.
+
+Killing a process proves little: what it wrote stays in the page cache, synced or not. Here a
+small library is preloaded into the server, which notes what each completed sync covered; after
+the server was killed, ``cut`` takes the data directory back to that, as a power cut would:
+
+    power = PowerLoss(work_directory, data_directory)    # both on one file system
+    server = start_server(data_directory, env={**os.environ, **power.environment()})
+    ...
+    server.kill(); server.wait()
+    power.cut(Random(7))
+    # start the server again, with power.environment() again, and compare
+
+The model: a file keeps what it held when its last completed sync began; with a ``Random``,
+perhaps some of what was written after it too, as a torn tail. A name (of a new, renamed or
+deleted file) is as it was when its directory's last completed sync began; with a ``Random``,
+perhaps as it was at the end. A file's sync does not make its name durable. Files are taken to
+grow only: of a file that is written in place, the newest content is kept.
+
+The same library holds syncs back, makes them fail, and fills the disk while the server runs:
+``hold_syncs``, ``release_syncs``, ``fail_syncs``, ``fill_disk`` and so on.
+
+Left out: reordered writes inside one file, and mapped memory. One process at a time.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sysconfig
+from collections.abc import Iterator
+from enum import IntEnum
+from functools import cache
+from pathlib import Path
+from random import Random
+from tempfile import gettempdir
+from typing import TypeAlias
+
+_SOURCE = Path(__file__).with_suffix(".c")
+
+# What each synced directory held: its inode to its names and their inodes.
+Names: TypeAlias = dict[int, dict[str, int]]
+
+
+class _Switch(IntEnum):
+    """The bytes of the file shared with the library, in its order."""
+
+    HOLD_SYNCS = 0
+    FAIL_SYNCS = 1
+    FULL_WRITES = 2
+    FULL_REPORTED = 3
+    DELAY_MILLISECONDS = 4
+    HELD = 5
+
+
+class PowerLoss:
+    """The power supply of one data directory; the work directory is its own."""
+
+    def __init__(self, work_directory: Path, data_directory: Path) -> None:
+        self._work = work_directory.absolute()
+        self._data = data_directory.absolute()
+        self._trace = self._work / "trace"
+        self._graveyard = self._work / "graveyard"
+        self._switches = self._work / "switches"
+        self._library = _library()
+        self._data.mkdir(parents=True, exist_ok=True)
+        self._work.mkdir(parents=True, exist_ok=True)
+        self._switches.write_bytes(bytes(len(_Switch)))
+        self._take_as_durable()
+
+    def environment(self) -> dict[str, str]:
+        """What the server's process needs in its environment."""
+        return {
+            "LD_PRELOAD": str(self._library),
+            "POWER_LOSS_DATA_DIRECTORY": str(self._data),
+            "POWER_LOSS_WORK_DIRECTORY": str(self._work),
+        }
+
+    def cut(self, random: Random | None = None) -> None:
+        """Take away what no completed sync covered. The server must be dead.
+
+        Without ``random`` the most is lost that can be; with it, something in between.
+        """
+        lengths, names = self._read_trace()
+        staging = self._work / "staging"
+        staging.mkdir()
+        for path in [*_files_below(self._data), *self._graveyard.iterdir()]:
+            staged = staging / str(path.stat().st_ino)
+            if not staged.exists():
+                os.link(path, staged)
+        if random is not None and random.random() < 0.5:  # the journal had been written
+            names = _names_below(self._data)
+        root = self._data.stat().st_ino
+        for path in self._data.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        self._restore(self._data, names.get(root, {}), names, staging)
+        for staged in staging.iterdir():
+            _truncate(staged, lengths.get(int(staged.name), 0), random)
+        shutil.rmtree(staging)
+        self._take_as_durable()
+
+    def hold_syncs(self) -> None:
+        """From now on no sync returns, until they are released."""
+        self._turn(_Switch.HELD, 0)
+        self._turn(_Switch.HOLD_SYNCS, 1)
+
+    def is_holding(self) -> bool:
+        """Whether a sync was begun and is being held."""
+        return self._switches.read_bytes()[_Switch.HELD] == 1
+
+    def release_syncs(self) -> None:
+        """Let held and later syncs go on."""
+        self._turn(_Switch.HOLD_SYNCS, 0)
+
+    def fail_syncs(self) -> None:
+        """From now on every sync fails with EIO, the held ones too once they are released."""
+        self._turn(_Switch.FAIL_SYNCS, 1)
+
+    def repair_syncs(self) -> None:
+        """Let syncs succeed again."""
+        self._turn(_Switch.FAIL_SYNCS, 0)
+
+    def delay_syncs(self, milliseconds: int) -> None:
+        """Make every sync take this much longer (at most 255), as on a slow disk."""
+        self._turn(_Switch.DELAY_MILLISECONDS, milliseconds)
+
+    def fill_disk(self, *, unnoticed: bool = False) -> None:
+        """Report no free space and refuse writes with ENOSPC.
+
+        ``unnoticed``: only refuse them, as if the space had gone after it was looked at.
+        """
+        self._turn(_Switch.FULL_REPORTED, 0 if unnoticed else 1)
+        self._turn(_Switch.FULL_WRITES, 1)
+
+    def free_disk(self) -> None:
+        """Give the space back."""
+        self._turn(_Switch.FULL_REPORTED, 0)
+        self._turn(_Switch.FULL_WRITES, 0)
+
+    def _turn(self, switch: _Switch, value: int) -> None:
+        with self._switches.open("r+b") as file:
+            file.seek(switch)
+            file.write(bytes([value]))
+
+    def _take_as_durable(self) -> None:
+        """Begin a new trace: what is in the data directory now is synced."""
+        shutil.rmtree(self._graveyard, ignore_errors=True)
+        self._graveyard.mkdir()
+        lines = []
+        for path in _files_below(self._data):
+            status = path.stat()
+            lines.append(b"S %d %d\n" % (status.st_ino, status.st_size))
+        for inode, entries in _names_below(self._data).items():
+            fields = [b"%d:%s" % (entry, os.fsencode(name)) for name, entry in entries.items()]
+            lines.append(b"\0".join([b"D %d" % inode, *fields]) + b"\0\n")
+        self._trace.write_bytes(b"".join(lines))
+
+    def _read_trace(self) -> tuple[dict[int, int], Names]:
+        """Inode to synced length, and directory's inode to synced names and their inodes."""
+        lengths: dict[int, int] = {}
+        names: Names = {}
+        for line in self._trace.read_bytes().split(b"\n")[:-1]:
+            head, *fields = line.removesuffix(b"\0").split(b"\0")
+            kind, inode, *rest = head.split(b" ")
+            if kind == b"S":
+                lengths[int(inode)] = int(rest[0])
+            else:
+                entries = [field.split(b":", 1) for field in fields]
+                names[int(inode)] = {os.fsdecode(name): int(entry) for entry, name in entries}
+        return lengths, names
+
+    def _restore(
+        self, directory: Path, entries: dict[str, int], names: Names, staging: Path
+    ) -> None:
+        for name, inode in entries.items():
+            staged = staging / str(inode)
+            if staged.exists():
+                os.link(staged, directory / name)
+            else:
+                (directory / name).mkdir()
+                self._restore(directory / name, names.get(inode, {}), names, staging)
+
+
+@cache
+def _library() -> Path:
+    """The library, built once for this version of its source."""
+    cache_tag = sysconfig.get_platform()
+    stamp = _SOURCE.stat().st_mtime_ns
+    library = Path(gettempdir()) / f"dynactor-power-loss-{os.getuid()}-{cache_tag}-{stamp}.so"
+    if not library.exists():
+        building = library.with_suffix(f".{os.getpid()}")
+        flags = ["-shared", "-fPIC", "-O1", "-Wall", "-Werror"]
+        subprocess.run(["gcc", *flags, "-o", building, _SOURCE, "-ldl"], check=True)
+        building.replace(library)
+    return library
+
+
+def _files_below(directory: Path) -> Iterator[Path]:
+    return (path for path in directory.rglob("*") if path.is_file())
+
+
+def _names_below(directory: Path) -> Names:
+    directories = [directory, *(path for path in directory.rglob("*") if path.is_dir())]
+    return {
+        path.stat().st_ino: {entry.name: entry.inode() for entry in os.scandir(path)}
+        for path in directories
+    }
+
+
+def _truncate(path: Path, synced_length: int, random: Random | None) -> None:
+    length = path.stat().st_size
+    if length > synced_length:
+        kept = synced_length if random is None else random.randint(synced_length, length)
+        os.truncate(path, kept)
