@@ -1,0 +1,123 @@
+"""Two answers to one request: whether they differ, and how, in a few words."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from tests.differential.connection import Answer
+from tests.differential.normalise import normalise
+from tests.differential.request import Request
+
+WRITES = frozenset(
+    (
+        "PutItem",
+        "UpdateItem",
+        "DeleteItem",
+        "BatchWriteItem",
+        "CreateTable",
+        "UpdateTable",
+        "DeleteTable",
+    )
+)
+
+
+class Difference(NamedTuple):
+    """A request to which this server and DynamoDB Local gave different answers."""
+
+    scenario: str
+    request: Request
+    ours: dict[str, Any]
+    local: dict[str, Any]
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The request's body."""
+        body: dict[str, Any] = json.loads(self.request.body)
+        return body
+
+    @property
+    def our_message(self) -> str:
+        """Our error message; empty for a success."""
+        return str(self.ours.get("message", ""))
+
+    @property
+    def local_message(self) -> str:
+        """DynamoDB Local's error message; empty for a success."""
+        return str(self.local.get("message", ""))
+
+    @property
+    def our_error(self) -> str:
+        """The name of our error; empty for a success."""
+        return str(self.ours.get("error", ""))
+
+    @property
+    def local_error(self) -> str:
+        """The name of DynamoDB Local's error; empty for a success."""
+        return str(self.local.get("error", ""))
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """Where two successes differ: paths of members, positions and map keys as ``*``."""
+        if self.our_error or self.local_error:
+            return frozenset()
+        return frozenset(_paths(self.ours["result"], self.local["result"], ""))
+
+    @property
+    def signature(self) -> str:
+        """The form of the difference: equal forms are likely one kind."""
+        if self.our_error or self.local_error:
+            return f"ours: {_form(self.ours)}\n   local: {_form(self.local)}"
+        return f"{self.request.operation} results differ at {', '.join(sorted(self.paths))}"
+
+
+def compare(scenario: str, request: Request, ours: Answer, local: Answer) -> Difference | None:
+    """The difference of two answers, if there is one."""
+    our_form, local_form = normalise(request, ours), normalise(request, local)
+    if our_form == local_form:
+        return None
+    return Difference(scenario, request, our_form, local_form)
+
+
+def spoils_state(difference: Difference) -> bool:
+    """Whether the two servers may now hold different data."""
+    return difference.request.operation in WRITES and (
+        bool(difference.our_error) != bool(difference.local_error)
+        or any(path.startswith((".Attributes", ".Table")) for path in difference.paths)
+    )
+
+
+def _form(answer: dict[str, Any]) -> str:
+    if "error" not in answer:
+        return "success"
+    message = str(answer["message"])
+    message = re.sub(r"'[^']*'", "'…'", message)
+    message = re.sub(r"\{[^{}]*\}", "{…}", message)
+    message = re.sub(r"\[[^\[\]]*\]", "[…]", message)
+    message = re.sub(r'"[^"]*"', '"…"', message)
+    message = re.sub(
+        r"(name|operand type|key|function|operator|value): [^\s,;]+", r"\1: …", message
+    )
+    return f"{answer['status']} {answer['error']}: {message[:300]}"
+
+
+def _paths(ours: Any, local: Any, path: str) -> Iterator[str]:
+    if isinstance(ours, dict) and isinstance(local, dict):
+        for name in ours.keys() | local.keys():
+            step = name if name[:1].isupper() and name.isalpha() and len(name) > 4 else "*"
+            if name not in ours:
+                yield f"{path}.{step} (local only)"
+            elif name not in local:
+                yield f"{path}.{step} (ours only)"
+            else:
+                yield from _paths(ours[name], local[name], f"{path}.{step}")
+    elif isinstance(ours, list) and isinstance(local, list):
+        if len(ours) != len(local):
+            yield f"{path} (length)"
+        else:
+            for one, other in zip(ours, local, strict=True):
+                yield from _paths(one, other, f"{path}[]")
+    elif ours != local:
+        yield path

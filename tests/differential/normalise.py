@@ -1,0 +1,78 @@
+"""Answers without what may differ between two right servers: ids, times, regions, free order."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from tests.differential.connection import Answer
+from tests.differential.request import Request
+
+_FREE = re.compile(r"(DateTime|TableId|TimeStamp)$")
+_ARN = re.compile(r"arn:aws:dynamodb:[a-z0-9-]+:[0-9]+:")
+_SETS = ("SS", "NS", "BS")
+# Java prints maps in hash order.
+_BRACES = re.compile(r"\{([^{}]*)\}")
+
+
+def normalise(request: Request, answer: Answer) -> dict[str, Any]:
+    """The comparable form of an answer: status, and an error or a result."""
+    body = answer.body
+    if answer.status != 200:
+        if not isinstance(body, dict):
+            return {"status": answer.status, "error": "no JSON", "message": body}
+        return {
+            "status": answer.status,
+            "error": str(body.get("__type", "")).rpartition("#")[2],
+            "message": _message(body.get("message", body.get("Message", ""))),
+        } | {
+            name: _value(name, member)
+            for name, member in body.items()
+            if name not in ("__type", "message", "Message")
+        }
+    result = _value("", body)
+    if isinstance(result, dict):
+        _order(request, result)
+    return {"status": answer.status, "result": result}
+
+
+def _message(text: Any) -> Any:
+    if not isinstance(text, str):
+        return text
+    text = _ARN.sub("arn:aws:dynamodb:REGION:ACCOUNT:", text)
+    return _BRACES.sub(lambda found: "{" + ", ".join(sorted(found[1].split(", "))) + "}", text)
+
+
+def _value(name: str, node: Any) -> Any:
+    if isinstance(node, dict):
+        made = {key: _value(key, member) for key, member in node.items() if not _FREE.search(key)}
+        for set_type in _SETS:
+            if isinstance(made.get(set_type), list):
+                made[set_type] = sorted(made[set_type], key=str)
+        return made
+    if isinstance(node, list):
+        return [_value(name, member) for member in node]
+    if isinstance(node, str):
+        return _ARN.sub("arn:aws:dynamodb:REGION:ACCOUNT:", node)
+    return node
+
+
+def _text(node: Any) -> str:
+    return json.dumps(node, sort_keys=True)
+
+
+def _order(request: Request, result: dict[str, Any]) -> None:
+    """Sort what DynamoDB promises no order for."""
+    for name in ("AttributeDefinitions", "LocalSecondaryIndexes"):
+        for described in ("TableDescription", "Table"):
+            table = result.get(described)
+            if isinstance(table, dict) and isinstance(table.get(name), list):
+                table[name].sort(key=_text)
+    for responses in ("Responses",):
+        tables = result.get(responses)
+        if isinstance(tables, dict):
+            for rows in tables.values():
+                rows.sort(key=_text)
+    if request.operation == "Scan" and "LastEvaluatedKey" not in result and "Items" in result:
+        result["Items"].sort(key=_text)

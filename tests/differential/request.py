@@ -1,0 +1,33 @@
+"""A request as both servers get it, and a scenario: tables, their items, requests in order."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+
+class Request(NamedTuple):
+    """One request: the body is text, for a body may be broken in ways no dict can be."""
+
+    operation: str
+    body: str
+    # What was broken on purpose, for the reader of a report.
+    faults: tuple[str, ...] = ()
+
+
+class Scenario(NamedTuple):
+    """A run of requests on tables of their own.
+
+    The set-up may be sent again at any moment: it deletes its tables first. So a write that
+    one server accepts and the other refuses spoils no later comparison.
+    """
+
+    name: str
+    setup: tuple[Request, ...]
+    requests: tuple[Request, ...]
+    teardown: tuple[Request, ...]
+
+
+def request(operation: str, body: dict[str, Any], *faults: str) -> Request:
+    """A request with a well-formed body."""
+    return Request(operation, json.dumps(body, ensure_ascii=False), faults)
