@@ -303,7 +303,8 @@ def test_values_nested_deeper_are_refused(wire: WireClient, simple: str, levels:
     assert refused(wire, simple, nested(levels)) == (
         "ValidationException",
         (
-            "Nesting Levels have exceeded supported limits: Attributes in the item have nested levels "
+            "Nesting Levels have exceeded supported limits: Attributes in the item have nested "
+            "levels "
             "beyond supported limit"
         ),
     )

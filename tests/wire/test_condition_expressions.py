@@ -407,7 +407,8 @@ REFUSED: list[Any] = [
     (
         "attribute_type(s, :1)",
         (
-            "Incorrect operand type for operator or function; operator or function: attribute_type, "
+            "Incorrect operand type for operator or function; operator or function: "
+            "attribute_type, "
             "operand type: N"
         ),
     ),
@@ -471,7 +472,8 @@ REFUSED: list[Any] = [
         "n BETWEEN :11 AND :9",
         (
             "The BETWEEN operator requires upper bound to be greater than or equal to lower bound; "
-            "lower bound operand: AttributeValue: {N:11}, upper bound operand: AttributeValue: {N:9}"
+            "lower bound operand: AttributeValue: {N:11}, upper bound operand: AttributeValue: "
+            "{N:9}"
         ),
     ),
     (
@@ -499,7 +501,8 @@ REFUSED: list[Any] = [
         (
             f"s {operator} s",
             (
-                "The first operand must be distinct from the remaining operands for this operator or "
+                "The first operand must be distinct from the remaining operands for this "
+                "operator or "
                 f"function; operator: {operator}, first operand: [s]"
             ),
         )

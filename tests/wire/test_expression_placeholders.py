@@ -100,7 +100,8 @@ KEY = {"pk": {"S": "k"}}
             "DeleteItem",
             {"ConditionExpression": "a = b", "ExpressionAttributeValues": {":a": {}}},
             (
-                "ExpressionAttributeValues contains invalid value: Supplied AttributeValue is empty, "
+                "ExpressionAttributeValues contains invalid value: Supplied AttributeValue is "
+                "empty, "
                 "must contain exactly one of the supported datatypes for key :a"
             ),
         ),
@@ -108,7 +109,8 @@ KEY = {"pk": {"S": "k"}}
             "DeleteItem",
             {"ConditionExpression": "a = b", "ExpressionAttributeValues": {":a": {"SS": []}}},
             (
-                "ExpressionAttributeValues contains invalid value: One or more parameter values were "
+                "ExpressionAttributeValues contains invalid value: One or more parameter values "
+                "were "
                 "invalid: An string set  may not be empty for key :a"
             ),
         ),
