@@ -53,6 +53,13 @@ WRITE_UNIT_BYTES: Final = 1 * KIB
 PARTITION_READ_UNITS: Final = 3000  # per second (S139)
 PARTITION_WRITE_UNITS: Final = 1000  # per second (S139)
 ON_DEMAND_PARTITIONS: Final = 4  # of a new on-demand table
+ON_DEMAND_READ_UNITS: Final = 12_000  # per second, of a new on-demand table
+ON_DEMAND_WRITE_UNITS: Final = 4_000  # per second, of a new on-demand table
+TABLE_READ_UNITS: Final = 40_000  # <= per second, of one table (default quota)
+TABLE_WRITE_UNITS: Final = 40_000  # <= per second, of one table (default quota)
+ACCOUNT_READ_UNITS: Final = 80_000  # per second, of an account; shown, never enforced
+ACCOUNT_WRITE_UNITS: Final = 80_000  # per second, of an account; shown, never enforced
+THROUGHPUT_UNITS: Final = 1_000_000_000_000  # <= in a request (dynalite, measured on AWS)
 
 # Tags ("Tagging restrictions").
 TAGS_PER_RESOURCE: Final = 50  # <=

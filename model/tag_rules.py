@@ -1,0 +1,44 @@
+"""The tags of a table: how many, and which keys are not for users.
+
+Lengths are the API's constraints and are checked with them. Source: "Tagging restrictions".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+from model.errors import ValidationException
+from model.limits import TAGS_PER_RESOURCE
+from model.schema_rules import INVALID
+
+Tags: TypeAlias = tuple[tuple[str, str], ...]
+
+_RESERVED_PREFIX: Final = "aws:"
+
+
+def added(current: Tags, tags: Sequence[tuple[str, str]]) -> Tags:
+    """The tags after some were added; a key that is there gets the new value.
+
+    Raises:
+        ValidationException: a key comes twice or is AWS's own, or there are too many in all.
+    """
+    keys = [key for key, _ in tags]
+    if len(set(keys)) < len(keys):
+        raise ValidationException(f"{INVALID}Duplicate tag keys in Tags")
+    for key in keys:
+        if key.lower().startswith(_RESERVED_PREFIX):
+            raise ValidationException(
+                f"{INVALID}Tag keys that begin with {_RESERVED_PREFIX} are reserved: {key}"
+            )
+    merged = {**dict(current), **dict(tags)}
+    if len(merged) > TAGS_PER_RESOURCE:
+        raise ValidationException(
+            "Number of Tags exceed the current limit for the provided ResourceArn"
+        )
+    return tuple(merged.items())
+
+
+def removed(current: Tags, keys: Sequence[str]) -> Tags:
+    """The tags without those keys; a key that is not there is no error."""
+    return tuple((key, value) for key, value in current if key not in keys)
