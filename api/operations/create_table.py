@@ -1,0 +1,107 @@
+"""CreateTable."""
+
+from __future__ import annotations
+
+from msgspec import json
+
+from api import shapes, structures
+from api.arn import table_name
+from api.operation import Call, Operation
+from api.table_description import table_description
+from api.table_request import given, throughput
+from model.errors import ValidationException
+from model.key import KeyAttribute
+from model.schema_rules import INVALID, KeyElement, NewIndex
+from model.table_rules import NewTable, define
+
+
+class CreateTableInput(structures.Shape, frozen=True):
+    """The members of CreateTable, in the order of the service model."""
+
+    AttributeDefinitions: list[structures.AttributeDefinitionShape]
+    TableName: shapes.ControlTableName
+    KeySchema: structures.KeySchemaShape
+    LocalSecondaryIndexes: list[structures.LocalSecondaryIndexShape] | None = None
+    GlobalSecondaryIndexes: list[structures.GlobalSecondaryIndexShape] | None = None
+    BillingMode: shapes.BillingMode | None = None
+    ProvisionedThroughput: structures.ProvisionedThroughputShape | None = None
+    StreamSpecification: structures.StreamSpecificationShape | None = None
+    SSESpecification: structures.SSESpecificationShape | None = None
+    Tags: list[structures.TagShape] | None = None
+    TableClass: shapes.TableClass | None = None
+    DeletionProtectionEnabled: bool | None = None
+    WarmThroughput: structures.WarmThroughputShape | None = None
+    ResourcePolicy: str | None = None
+    OnDemandThroughput: structures.OnDemandThroughputShape | None = None
+    GlobalTableSourceArn: str | None = None
+    GlobalTableSettingsReplicationMode: shapes.GlobalTableSettingsReplicationMode | None = None
+    VectorIndexes: list[structures.VectorIndexShape] | None = None
+
+
+async def handle(call: Call[CreateTableInput]) -> bytes:
+    """Define the table and make it; it is there when the answer goes out."""
+    request = call.request
+    name = table_name(request.TableName)
+    _refuse_what_is_not_built(request)
+    definition = define(_new_table(name, request))
+    state = await call.database.create_table(definition)
+    return json.encode({"TableDescription": table_description(call.database, state)})
+
+
+def _new_table(name: str, request: CreateTableInput) -> NewTable:
+    return NewTable(
+        name=name,
+        key_schema=_key_elements(request.KeySchema),
+        attribute_definitions=tuple(
+            KeyAttribute(definition.AttributeName, definition.AttributeType)
+            for definition in request.AttributeDefinitions
+        ),
+        local_indexes=(
+            None
+            if request.LocalSecondaryIndexes is None
+            else tuple(map(_new_index, request.LocalSecondaryIndexes))
+        ),
+        billing_mode=request.BillingMode,
+        throughput=throughput(request.ProvisionedThroughput),
+        table_class=request.TableClass,
+        deletion_protection=request.DeletionProtectionEnabled,
+        sse_specification=given(request.SSESpecification),
+        on_demand_throughput=given(request.OnDemandThroughput),
+        warm_throughput=given(request.WarmThroughput),
+        resource_policy=request.ResourcePolicy,
+        tags=tuple((tag.Key, tag.Value) for tag in request.Tags or ()),
+    )
+
+
+def _key_elements(
+    elements: list[structures.KeySchemaElementShape],
+) -> tuple[KeyElement, ...]:
+    return tuple(KeyElement(element.AttributeName, element.KeyType) for element in elements)
+
+
+def _new_index(index: structures.LocalSecondaryIndexShape) -> NewIndex:
+    names = index.Projection.NonKeyAttributes
+    return NewIndex(
+        name=index.IndexName,
+        key_schema=_key_elements(index.KeySchema),
+        projection_type=index.Projection.ProjectionType,
+        non_key_attributes=None if names is None else tuple(names),
+    )
+
+
+def _refuse_what_is_not_built(request: CreateTableInput) -> None:
+    if request.GlobalSecondaryIndexes is not None:
+        raise ValidationException(
+            "GlobalSecondaryIndexes are not supported yet"
+            if request.GlobalSecondaryIndexes
+            else f"{INVALID}List of GlobalSecondaryIndexes is empty"
+        )
+    if request.StreamSpecification is not None and request.StreamSpecification.StreamEnabled:
+        raise ValidationException("StreamSpecification is not supported yet")
+    if request.VectorIndexes:
+        raise ValidationException("VectorIndexes are not supported yet")
+    if request.GlobalTableSourceArn is not None:
+        raise ValidationException("GlobalTableSourceArn is not supported yet")
+
+
+OPERATION = Operation("CreateTable", CreateTableInput, handle)

@@ -1,0 +1,25 @@
+"""DescribeTable."""
+
+from __future__ import annotations
+
+from msgspec import json
+
+from api import shapes, structures
+from api.arn import table_name
+from api.operation import Call, Operation
+from api.table_description import table_description
+
+
+class DescribeTableInput(structures.Shape, frozen=True):
+    """The members of DescribeTable."""
+
+    TableName: shapes.ControlTableName
+
+
+async def handle(call: Call[DescribeTableInput]) -> bytes:
+    """Show a table: counts and sizes are those of now, not of some hours ago."""
+    state = call.database.describe(table_name(call.request.TableName))
+    return json.encode({"Table": table_description(call.database, state)})
+
+
+OPERATION = Operation("DescribeTable", DescribeTableInput, handle)

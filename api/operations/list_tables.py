@@ -1,0 +1,38 @@
+"""ListTables."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Any
+
+from msgspec import json
+
+from api import shapes, structures
+from api.operation import Call, Operation
+from model.limits import LIST_TABLES_PAGE
+
+
+class ListTablesInput(structures.Shape, frozen=True):
+    """The members of ListTables."""
+
+    ExclusiveStartTableName: shapes.PlainTableName | None = None
+    Limit: shapes.ListTablesLimit | None = None
+
+
+async def handle(call: Call[ListTablesInput]) -> bytes:
+    """A page of the table names, in order; the table named as start need not exist."""
+    request = call.request
+    names = call.database.table_names()
+    start = (
+        0
+        if request.ExclusiveStartTableName is None
+        else bisect_right(names, request.ExclusiveStartTableName)
+    )
+    end = start + (request.Limit or LIST_TABLES_PAGE)
+    page: dict[str, Any] = {"TableNames": names[start:end]}
+    if end < len(names):
+        page["LastEvaluatedTableName"] = names[end - 1]
+    return json.encode(page)
+
+
+OPERATION = Operation("ListTables", ListTablesInput, handle)
