@@ -46,6 +46,10 @@ class Damaged(StoreError):
     """What is stored can't be read, or is not what was written."""
 
 
+class CannotOpen(StoreError):
+    """The store can't be opened as things are; the message says what to do."""
+
+
 class Row(NamedTuple):
     """A key and its value."""
 

@@ -35,7 +35,7 @@ class Synchroniser(Generic[T]):
         mark: Callable[[], T],
         sync: Callable[[T], None],
         publish: Callable[[T], None],
-        failed: Callable[[BaseException], None],
+        failed: Callable[[Exception], None],
     ) -> None:
         self._mark = mark
         self._sync = sync
@@ -46,7 +46,7 @@ class Synchroniser(Generic[T]):
         self._covered: list[Future[None]] = []
         self._scheduled = False
         self._running = False
-        self._failure: BaseException | None = None
+        self._failure: Exception | None = None
         self._marks: SimpleQueue[T | None] = SimpleQueue()
         self._idle: Future[None] | None = None
         self._thread = Thread(target=self._work, name="storage-sync", daemon=True)
@@ -65,17 +65,21 @@ class Synchroniser(Generic[T]):
             self._loop.call_soon(self._start)
         return future
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether every accepted commit has had its sync."""
+        return not (self._running or self._scheduled)
+
     async def wait_idle(self) -> None:
         """Wait until no accepted commit is without its sync."""
-        if self._running or self._scheduled:
+        if not self.is_idle:
             if self._idle is None:
                 self._idle = self._loop.create_future()
             await asyncio.shield(self._idle)
 
     def stop(self) -> None:
         """End the thread. Only when idle."""
-        assert not self._running
-        assert not self._scheduled
+        assert self.is_idle
         self._marks.put(None)
         self._thread.join()
 
@@ -87,14 +91,16 @@ class Synchroniser(Generic[T]):
 
     def _work(self) -> None:
         while (mark := self._marks.get()) is not None:
-            failure: BaseException | None = None
+            failure: Exception | None = None
             try:
                 self._sync(mark)
             except Exception as error:  # noqa: BLE001 - carried to the loop, which ends writing
                 failure = error
             self._loop.call_soon_threadsafe(self._finish, mark, failure)
+            # A mark may hold resources, and the next one may be long in coming.
+            del mark
 
-    def _finish(self, mark: T, failure: BaseException | None) -> None:
+    def _finish(self, mark: T, failure: Exception | None) -> None:
         self._running = False
         covered, self._covered = self._covered, []
         if failure is not None:
@@ -109,7 +115,7 @@ class Synchroniser(Generic[T]):
         else:
             self._wake_idle()
 
-    def _fail(self, futures: list[Future[None]], failure: BaseException) -> None:
+    def _fail(self, futures: list[Future[None]], failure: Exception) -> None:
         self._failure = failure
         self._waiting = []
         self._failed(failure)

@@ -1,0 +1,143 @@
+"""The directory that holds everything: whose it is, in which format, and who uses it.
+
+- ``format``: one line, what this directory is and the version of its format
+- ``lock``: held by the process that uses the directory, and names it
+- ``mark``: how far the log is known to be durable (storage/durable_mark.py)
+- ``rocksdb/``: the engine's files, nobody else's business
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from pathlib import Path
+from typing import Final
+
+from storage.store import CannotOpen
+
+FORMAT_VERSION: Final = 1
+
+_FORMAT_LINE: Final = "dynactor data, format {}\n"
+_FORMAT_PATTERN: Final = re.compile(r"dynactor data, format (\d+)\n")
+# What a first start may have left behind when it was cut short.
+_UNFINISHED: Final = frozenset({"lock", "format.new"})
+
+
+class DataDirectory:
+    """A data directory in use by this process, until it is closed."""
+
+    def __init__(self, path: Path, lock: int) -> None:
+        self.path = path
+        self._lock = lock
+
+    @property
+    def engine(self) -> Path:
+        """Where the engine keeps its files."""
+        return self.path / "rocksdb"
+
+    @property
+    def mark(self) -> Path:
+        """The file of the durable mark."""
+        return self.path / "mark"
+
+    def close(self) -> None:
+        """Let another process use the directory."""
+        os.close(self._lock)
+
+
+def open_data_directory(path: Path) -> DataDirectory:
+    """Take the directory for this process; an empty or missing one is made a data directory.
+
+    Raises ``CannotOpen`` with a message for the person who starts the server.
+    """
+    try:
+        _make_durably(path.absolute())
+        return _take(path)
+    except OSError as error:
+        raise CannotOpen(
+            f"The data directory {path} can't be used: {error.strerror}. "
+            "Choose another one, or correct its permissions."
+        ) from error
+
+
+def sync_directory(path: Path) -> None:
+    """Make the names in a directory durable: a file's own sync does not do that."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_durably(path: Path, content: bytes) -> None:
+    """Replace a small file: after a power cut it has the old content or the new."""
+    replacement = path.with_name(f"{path.name}.new")
+    with replacement.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    replacement.replace(path)
+    sync_directory(path.parent)
+
+
+def _make_durably(path: Path) -> None:
+    if not path.exists():
+        _make_durably(path.parent)
+        path.mkdir(exist_ok=True)
+        sync_directory(path.parent)
+
+
+def _take(path: Path) -> DataDirectory:
+    _check_is_ours(path)
+    lock = _lock(path / "lock")
+    try:
+        if not (path / "format").exists():
+            write_durably(path / "format", _FORMAT_LINE.format(FORMAT_VERSION).encode())
+        directory = DataDirectory(path, lock)
+        if not directory.engine.exists():
+            directory.engine.mkdir()
+            sync_directory(path)
+    except OSError:
+        os.close(lock)
+        raise
+    return directory
+
+
+def _check_is_ours(path: Path) -> None:
+    names = {entry.name for entry in path.iterdir()}
+    if "format" not in names:
+        if names <= _UNFINISHED:
+            return
+        raise CannotOpen(
+            f"{path} holds files and is no data directory of dynactor. "
+            "Choose an empty directory, or one that does not exist yet."
+        )
+    text = (path / "format").read_bytes().decode(errors="replace")
+    match = _FORMAT_PATTERN.fullmatch(text)
+    if match is None:
+        raise CannotOpen(
+            f"The file {path / 'format'} is damaged: it should read "
+            f"{_FORMAT_LINE.format(FORMAT_VERSION)!r}. Restore the directory from a backup."
+        )
+    if int(match[1]) > FORMAT_VERSION:
+        raise CannotOpen(
+            f"The data directory {path} has format {match[1]}, this dynactor knows formats up to "
+            f"{FORMAT_VERSION}. Start the newer version that wrote it, or choose another directory."
+        )
+
+
+def _lock(path: Path) -> int:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError) as error:
+        holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip()
+        os.close(descriptor)
+        raise CannotOpen(
+            f"The data directory {path.parent} is in use by process {holder or 'unknown'}. "
+            "Stop that server first, or choose another directory."
+        ) from error
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    return descriptor

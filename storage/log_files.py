@@ -1,0 +1,80 @@
+"""RocksDB's log as files: which there are, and cutting them back to a known change.
+
+The format, since 2011 ("Write Ahead Log File Format" in RocksDB's wiki): blocks of 32 KiB; in
+them records of CRC u32, length u16, type u8 and payload; a batch is one full record, or a first,
+middle ones and a last. A batch begins with the sequence number of its first row, u64. Recycled
+logs have longer headers; this store does not recycle.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from struct import Struct
+from typing import Final
+
+_BLOCK_BYTES: Final = 32 * 1024
+_HEADER: Final = Struct("<IHB")
+_SEQUENCE: Final = Struct("<Q")
+_PADDING: Final = 0
+_FULL: Final = 1
+_FIRST: Final = 2
+
+
+def log_files(engine_directory: Path) -> list[Path]:
+    """The logs, oldest first."""
+    return sorted(engine_directory.glob("*.log"), key=lambda path: int(path.stem))
+
+
+def is_any_filled(engine_directory: Path) -> bool:
+    """Whether opening the engine has anything to replay."""
+    return any(path.stat().st_size > 0 for path in log_files(engine_directory))
+
+
+def cut_after(engine_directory: Path, sequence: int) -> None:
+    """Take every batch that begins after this change out of the logs, durably."""
+    is_cut = False
+    for path in log_files(engine_directory):
+        offset = 0 if is_cut else _offset_after(path.read_bytes(), sequence)
+        if offset is not None:
+            is_cut = True
+            with path.open("r+b") as file:
+                file.truncate(offset)
+                os.fsync(file.fileno())
+
+
+def _offset_after(log: bytes, sequence: int) -> int | None:
+    for offset, first_sequence in _batches(log):
+        if first_sequence > sequence:
+            return offset
+    return None
+
+
+def _batches(log: bytes) -> Iterator[tuple[int, int]]:
+    """Offset and first sequence number of every batch."""
+    start, head = -1, b""
+    for offset, kind, payload_start, payload_end in _records(log):
+        if kind in (_FULL, _FIRST):
+            start, head = offset, b""
+        if start >= 0:
+            # A first record at the very end of a block may be too short for the number.
+            missing_bytes = _SEQUENCE.size - len(head)
+            head += log[payload_start:payload_end][:missing_bytes]
+            if len(head) == _SEQUENCE.size:
+                yield start, _SEQUENCE.unpack(head)[0]
+                start = -1
+
+
+def _records(log: bytes) -> Iterator[tuple[int, int, int, int]]:
+    """Offset, type and the payload's bounds of every record, up to the end of the file."""
+    offset = 0
+    while offset + _HEADER.size <= len(log):
+        left_in_block = _BLOCK_BYTES - offset % _BLOCK_BYTES
+        _checksum, length, kind = _HEADER.unpack_from(log, offset)
+        if left_in_block < _HEADER.size or kind == _PADDING:
+            offset += left_in_block
+            continue
+        payload_start = offset + _HEADER.size
+        yield offset, kind, payload_start, payload_start + length
+        offset = payload_start + length

@@ -1,0 +1,174 @@
+"""The engine on its medium: opened with everything durable, synced, reopened, closed."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Protocol
+
+from rocksdict import AccessType, Env, Options, Rdict
+
+from storage.data_directory import DataDirectory, sync_directory
+from storage.disk_space import DiskSpace
+from storage.durable_mark import DurableMark
+from storage.log_files import cut_after, is_any_filled, log_files
+from storage.rocks_errors import translate
+from storage.rocks_options import RocksOptions, engine_options
+from storage.store import Damaged, StoreError
+
+
+class Engine(Protocol):
+    """An open RocksDB and what lies under it."""
+
+    rows: Rdict
+
+    def take_space(self, size_bytes: int) -> None:
+        """Raise ``Full`` if a commit of this size has no room."""
+
+    def sync(self, sequence: int) -> None:
+        """Make everything durable up to this change, which was written. Runs in a thread."""
+
+    def remember_failed_sync(self) -> None:
+        """What no sync covered must not come back at the next opening."""
+
+    def can_reopen(self) -> bool:
+        """Whether there is space enough to open the engine again."""
+
+    def reopen(self) -> None:
+        """Open the engine again with what is durable and nothing else, after the disk was full.
+
+        No snapshot and no iterator of the old one may be left.
+        """
+
+    def close(self) -> None:
+        """Close with everything durable, unless a sync failed. Runs in a thread."""
+
+
+class DiskEngine:
+    """The engine in a data directory."""
+
+    def __init__(self, directory: DataDirectory, options: RocksOptions) -> None:
+        self._directory = directory
+        self._options = options
+        self._space = DiskSpace(directory.path, options.reserve_bytes)
+        self._mark = DurableMark(directory.mark)
+        try:
+            self.rows = self._open()
+        except StoreError:
+            self._mark.close()
+            raise
+
+    def take_space(self, size_bytes: int) -> None:
+        """Keep a reserve free on the disk."""
+        self._space.take(size_bytes)
+
+    def sync(self, sequence: int) -> None:
+        """Sync the log; the mark follows it, and is never ahead."""
+        self.rows.flush_wal(sync=True)
+        self._mark.advance(sequence)
+
+    def remember_failed_sync(self) -> None:
+        """Leave a note for the next opening."""
+        # The disk may fail here too; there is nothing left to do about it then.
+        with suppress(OSError):
+            self._mark.remember_failed_sync()
+
+    def can_reopen(self) -> bool:
+        """Whether the disk has space for the log's rows in a table."""
+        logged_bytes = sum(path.stat().st_size for path in log_files(self._directory.engine))
+        return self._space.has(2 * logged_bytes)
+
+    def reopen(self) -> None:
+        """Cut what no sync covered out of the log, and replay the rest."""
+        self._mark.remember_failed_sync()
+        self._close_rows()
+        self.rows = self._open()
+
+    def close(self) -> None:
+        """Let go of the files and of the directory."""
+        if self._mark.sync_failed:
+            self._close_rows()
+        else:
+            sequence = self.rows.latest_sequence_number()
+            self.rows.close()
+            self._mark.settle(sequence)
+        self._mark.close()
+        self._directory.close()
+
+    def _close_rows(self) -> None:
+        # Closing flushes and syncs what must not be kept. RocksDB refuses that after an error,
+        # and closes all the same.
+        with suppress(Exception):
+            self.rows.close()
+
+    def _open(self) -> Rdict:
+        """Open RocksDB with everything in it durable.
+
+        Raises ``Damaged`` if something durable is missing: before anything is changed, so that
+        the damaged files can be looked at, and copied.
+        """
+        if self._mark.sync_failed:
+            cut_after(self._directory.engine, self._mark.sequence)
+        if is_any_filled(self._directory.engine):
+            # To open it for writing would replay the log too, and then delete it.
+            self._check_whole(self._open_rows(AccessType.read_only(error_if_log_file_exist=False)))
+        rows = self._open_rows(AccessType.read_write())
+        self._check_whole(rows)
+        # RocksDB has synced its own files, with all that it replayed; rocksdict's it has not.
+        sync_directory(self._directory.engine)
+        self._mark.settle(rows.latest_sequence_number())
+        return rows
+
+    def _open_rows(self, access: AccessType) -> Rdict:
+        return _open_rows(self._directory.engine, engine_options(self._options), access)
+
+    def _check_whole(self, rows: Rdict) -> None:
+        found = rows.latest_sequence_number()
+        if found < self._mark.sequence:
+            raise Damaged(
+                f"The log in {self._directory.engine} is damaged: what can be read of it ends "
+                f"with change {found}, but change {self._mark.sequence} had been written and "
+                "synced. Restore the data directory from a backup; or, to go on without the "
+                f"changes between, delete {self._mark.path}."
+            )
+
+
+class MemoryEngine:
+    """An empty engine that keeps nothing when it is closed."""
+
+    def __init__(self, options: RocksOptions) -> None:
+        # rocksdict writes a small configuration file beside the database even in memory.
+        self._directory = TemporaryDirectory(prefix="dynactor-")
+        in_memory = engine_options(options)
+        in_memory.set_env(Env.mem_env())
+        self.rows = _open_rows(Path(self._directory.name), in_memory, AccessType.read_write())
+
+    def take_space(self, size_bytes: int) -> None:
+        """Memory is not watched."""
+
+    def sync(self, sequence: int) -> None:
+        """The log in memory can't be synced, and ends with the process anyway."""
+
+    def remember_failed_sync(self) -> None:
+        """Nothing comes back."""
+
+    def can_reopen(self) -> bool:
+        """Never needed."""
+        return False
+
+    def reopen(self) -> None:
+        """Never needed."""
+
+    def close(self) -> None:
+        """Forget everything."""
+        # Rdict.close would sync the log; this engine ends with its last user.
+        del self.rows
+        self._directory.cleanup()
+
+
+def _open_rows(directory: Path, options: Options, access: AccessType) -> Rdict:
+    try:
+        return Rdict(str(directory), options, access_type=access)
+    except Exception as error:
+        raise translate(error) from error

@@ -1,0 +1,20 @@
+"""RocksDB's errors as the store's: ``rocksdict`` raises plain ``Exception`` with a text."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from storage.store import Damaged, Full, Retry, StoreError
+
+_NO_SPACE: Final = "No space left on device"
+_STALL: Final = "Write stall"
+
+
+def translate(error: Exception) -> StoreError:
+    """The store's error for one of the engine. Whatever it can't do otherwise is damage."""
+    text = str(error)
+    if _NO_SPACE in text:
+        return Full(f"The disk is full: {text}")
+    if _STALL in text:
+        return Retry(text)
+    return Damaged(text)

@@ -1,0 +1,59 @@
+"""RocksDB's options, each that matters with its reason."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+from rocksdict import (
+    BlockBasedOptions,
+    Cache,
+    DataBlockIndexType,
+    DBCompressionType,
+    DBRecoveryMode,
+    Options,
+)
+
+KIB: Final = 1024
+MIB: Final = 1024 * KIB
+
+
+class RocksOptions(Struct, frozen=True):
+    """What may be tuned. Memory: the memtables, the block cache, and little else."""
+
+    memtable_bytes: int = 32 * MIB
+    memtables: int = 4
+    block_cache_bytes: int = 256 * MIB
+    # Commits are refused while the disk has less space free than this, so that what was
+    # accepted can always be flushed. None: a twentieth of the disk, at most 512 MiB.
+    reserve_bytes: int | None = None
+
+
+def engine_options(options: RocksOptions) -> Options:
+    """RocksDB's own options, with the tuning filled in."""
+    table = BlockBasedOptions()
+    table.set_block_cache(Cache(options.block_cache_bytes))
+    table.set_bloom_filter(10, block_based=False)
+    table.set_data_block_index_type(DataBlockIndexType.binary_and_hash())
+    table.set_cache_index_and_filter_blocks(v=True)
+    table.set_pin_l0_filter_and_index_blocks_in_cache(v=True)
+    engine = Options(raw_mode=True)
+    engine.create_if_missing(create_if_missing=True)
+    engine.set_block_based_table_factory(table)
+    engine.set_compression_type(DBCompressionType.lz4())
+    engine.set_write_buffer_size(options.memtable_bytes)
+    engine.set_max_write_buffer_number(options.memtables)
+    engine.set_max_background_jobs(3)
+    engine.set_level_compaction_dynamic_level_bytes(v=True)
+    engine.set_bytes_per_sync(MIB)
+    engine.set_paranoid_checks(enabled=True)
+    # The other modes refuse a log whose tail a power cut left zeroed, or drop records behind a
+    # damaged one. This one keeps a whole beginning; the durable mark says whether it is enough.
+    engine.set_wal_recovery_mode(DBRecoveryMode.point_in_time())
+    # A recycled log holds old records behind its end.
+    engine.set_recycle_log_file_num(0)
+    # A closed iterator may be the last user of a file, which is then deleted in the background.
+    engine.set_avoid_unnecessary_blocking_io(val=True)
+    engine.set_keep_log_file_num(3)
+    engine.set_max_log_file_size(4 * MIB)
+    return engine
