@@ -1,0 +1,223 @@
+"""The load generator: one process, many keep-alive connections, one kind of request.
+
+``python -m tests.load.generator`` reads a ``Plan`` as JSON from the first line of its standard
+input, connects and warms up, prints ``ready``, waits for a second line, then measures and prints
+a ``Report``. ``Generator`` drives it from the benchmark's process, so that a generator never
+shares an event loop with anything else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections import Counter
+from time import perf_counter
+from typing import Literal, cast
+
+import msgspec
+from msgspec import Struct
+
+from tests.load.items import key, table_item
+from tests.support.server import PROJECT
+from tests.support.wire import request_bytes
+
+# Latencies are counted in buckets 1 % wide: a million of them cross a pipe in a few kilobytes.
+_BUCKET = math.log(1.01)
+
+
+class Plan(Struct, frozen=True):
+    """What to ask, of whom, for how long. Keys are drawn evenly from ``keys`` items."""
+
+    host: str
+    port: int
+    table: str
+    operation: Literal["PutItem", "GetItem"]
+    connections: int
+    seconds: float
+    warm_up_seconds: float = 0.5
+    keys: int = 10_000
+
+
+class Report(Struct, frozen=True):
+    """What came of it. ``latencies`` counts by bucket, see ``percentile``."""
+
+    requests: int
+    errors: int
+    seconds: float
+    latencies: dict[int, int]
+
+
+def bucket(seconds: float) -> int:
+    """The bucket of a latency."""
+    return round(math.log(seconds * 1e6) / _BUCKET)
+
+
+def percentile(latencies: dict[int, int], share: float) -> float:
+    """The latency in microseconds below which this share of the requests stayed."""
+    left = share * sum(latencies.values())
+    for number, count in sorted(latencies.items()):
+        left -= count
+        if left <= 0:
+            return math.exp(number * _BUCKET)
+    return math.nan
+
+
+class _Client(asyncio.Protocol):
+    """A connection that sends its next request as soon as an answer is whole.
+
+    No futures and no tasks: the generator shall cost less than the server it measures.
+    """
+
+    def __init__(self, run: _Run, position: int) -> None:
+        self._run = run
+        self._position = position
+        self._received = b""
+        self._sent_at = 0.0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's transports are not subclasses of asyncio's.
+        self._transport = cast("asyncio.Transport", transport)
+        self._send()
+
+    def _send(self) -> None:
+        requests = self._run.requests
+        # A stride that shares no factor with the number of requests visits all of them.
+        self._position = (self._position + 7_919) % len(requests)
+        self._sent_at = perf_counter()
+        self._transport.write(requests[self._position])
+
+    def data_received(self, data: bytes) -> None:
+        received = self._received + data if self._received else data
+        head_end = received.find(b"\r\n\r\n")
+        if head_end < 0:
+            self._received = received
+            return
+        start = received.lower().index(b"content-length:", 0, head_end) + 15
+        length = int(received[start : received.index(b"\r", start)])
+        if len(received) < head_end + 4 + length:
+            self._received = received
+            return
+        self._received = b""
+        self._run.note(perf_counter() - self._sent_at, ok=received[9:12] == b"200")
+        if self._run.over:
+            self._transport.abort()
+        else:
+            self._send()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._run.lost(exc)
+
+
+class _Run:
+    """One load: what its connections share."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.requests = _requests(plan)
+        self.over = False
+        self._open = plan.connections
+        self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._restart()
+
+    def _restart(self) -> None:
+        self._count = 0
+        self._errors = 0
+        self._latencies: Counter[int] = Counter()
+        self._started_at = perf_counter()
+
+    def note(self, seconds: float, *, ok: bool) -> None:
+        self._count += 1
+        self._errors += not ok
+        self._latencies[bucket(seconds)] += 1
+
+    def lost(self, error: Exception | None) -> None:
+        self._open -= 1
+        if not self.over and not self._ended.done():
+            self._ended.set_exception(error or ConnectionError("the server closed a connection"))
+        elif self._open == 0 and not self._ended.done():
+            self._ended.set_result(None)
+
+    async def warm_up(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in range(self.plan.connections):
+            position = number * len(self.requests) // self.plan.connections
+            await loop.create_connection(
+                lambda position=position: _Client(self, position),  # type: ignore[misc]
+                self.plan.host,
+                self.plan.port,
+            )
+        await self._for_seconds(self.plan.warm_up_seconds)
+
+    async def measure(self) -> Report:
+        self._restart()
+        await self._for_seconds(self.plan.seconds)
+        seconds = perf_counter() - self._started_at
+        report = Report(self._count, self._errors, seconds, dict(self._latencies))
+        self.over = True
+        await self._ended
+        return report
+
+    async def _for_seconds(self, seconds: float) -> None:
+        # The load is a duration; nothing is waited for but its end or a lost connection.
+        done, _ = await asyncio.wait([self._ended], timeout=seconds)
+        for future in done:
+            future.result()
+
+
+def _requests(plan: Plan) -> list[bytes]:
+    """Requests made before the measurement; a put's item differs from the one it replaces."""
+    bodies: list[dict[str, object]] = (
+        [{"Item": table_item(number, version)} for version in (1, 2) for number in range(plan.keys)]
+        if plan.operation == "PutItem"
+        else [{"Key": key(number), "ConsistentRead": True} for number in range(plan.keys)]
+    )
+    return [
+        request_bytes(plan.operation, msgspec.json.encode({"TableName": plan.table, **body}))
+        for body in bodies
+    ]
+
+
+class Generator:
+    """A generator in a process of its own."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+
+    @classmethod
+    async def start(cls, plan: Plan) -> Generator:
+        """Start the process and wait until it is warm."""
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "tests.load.generator"), cwd=PROJECT, stdin=PIPE, stdout=PIPE
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(msgspec.json.encode(plan) + b"\n")
+        if await process.stdout.readline() != b"ready\n":
+            raise RuntimeError("the load generator failed, see above")
+        return cls(process)
+
+    async def measure(self) -> Report:
+        """Measure for the plan's time."""
+        output, _ = await self._process.communicate(b"go\n")
+        return msgspec.json.decode(output, type=Report)
+
+
+async def _main() -> None:
+    plan = msgspec.json.decode(sys.stdin.buffer.readline(), type=Plan)
+    run = _Run(plan)
+    await run.warm_up()
+    print("ready", flush=True)
+    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.buffer.readline)
+    report = await run.measure()
+    sys.stdout.buffer.write(msgspec.json.encode(report))
+
+
+if __name__ == "__main__":
+    if sys.platform != "win32":
+        import uvloop
+
+        uvloop.run(_main())
+    else:
+        asyncio.run(_main())
