@@ -15,7 +15,7 @@ from pathlib import Path
 from time import monotonic
 from typing import IO
 
-_PROJECT = Path(__file__).parents[2]
+PROJECT = Path(__file__).parents[2]
 _LISTENING = re.compile(r"Listening on (http://\S+)")
 _START_DEADLINE_SECONDS = 30
 _STOP_DEADLINE_SECONDS = 30
@@ -81,11 +81,13 @@ def running_server(
     *arguments: str,
     data_dir: Path | None = None,
     environment: Mapping[str, str] | None = None,
+    project: Path = PROJECT,
 ) -> Iterator[Server]:
     """A server on a free port of loopback: in memory, or on ``data_dir``.
 
     ``arguments`` follow ``serve``; ``environment`` is added to the test's own. A test may
-    stop or kill the server itself; what is still running at the end is killed.
+    stop or kill the server itself; what is still running at the end is killed. ``project`` is
+    the source that runs: a test may hand in a changed copy of it.
     """
     place = ["--in-memory"] if data_dir is None else ["--data-dir", str(data_dir)]
     command = [sys.executable, "-m", "api", "serve", "--port", "0", *place, *arguments]
@@ -93,7 +95,7 @@ def running_server(
         tempfile.TemporaryFile() as log,
         subprocess.Popen(
             command,
-            cwd=_PROJECT,
+            cwd=project,
             env={**os.environ, **(environment or {})},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
