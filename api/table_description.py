@@ -81,12 +81,13 @@ def _provisioned_throughput(definition: TableDefinition) -> dict[str, Any]:
 
 def _billing_mode(definition: TableDefinition) -> dict[str, Any]:
     """Shown only of a table that is or once was on-demand."""
-    if definition.on_demand_since_epoch_seconds is None:
+    since = definition.on_demand_since_epoch_seconds
+    if since is None:
         return {}
     return {
         "BillingModeSummary": {
             "BillingMode": definition.billing_mode,
-            "LastUpdateToPayPerRequestDateTime": _time(definition.on_demand_since_epoch_seconds),
+            "LastUpdateToPayPerRequestDateTime": _time(since),
         }
     }
 

@@ -1,0 +1,25 @@
+"""DescribeEndpoints."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import json
+
+from api import structures
+from api.operation import Call, Operation
+
+_CACHE_MINUTES: Final = 1440
+
+
+class DescribeEndpointsInput(structures.Shape, frozen=True):
+    """DescribeEndpoints has no members."""
+
+
+async def handle(call: Call[DescribeEndpointsInput]) -> bytes:
+    """The one endpoint there is: the host and port that the client used."""
+    endpoint = {"Address": call.host, "CachePeriodInMinutes": _CACHE_MINUTES}
+    return json.encode({"Endpoints": [endpoint]})
+
+
+OPERATION = Operation("DescribeEndpoints", DescribeEndpointsInput, handle)

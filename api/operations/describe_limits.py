@@ -1,0 +1,33 @@
+"""DescribeLimits."""
+
+from __future__ import annotations
+
+from msgspec import json
+
+from api import structures
+from api.operation import Call, Operation
+from model.limits import (
+    ACCOUNT_READ_UNITS,
+    ACCOUNT_WRITE_UNITS,
+    TABLE_READ_UNITS,
+    TABLE_WRITE_UNITS,
+)
+
+
+class DescribeLimitsInput(structures.Shape, frozen=True):
+    """DescribeLimits has no members."""
+
+
+async def handle(_call: Call[DescribeLimitsInput]) -> bytes:
+    """AWS's default quotas."""
+    return json.encode(
+        {
+            "AccountMaxReadCapacityUnits": ACCOUNT_READ_UNITS,
+            "AccountMaxWriteCapacityUnits": ACCOUNT_WRITE_UNITS,
+            "TableMaxReadCapacityUnits": TABLE_READ_UNITS,
+            "TableMaxWriteCapacityUnits": TABLE_WRITE_UNITS,
+        }
+    )
+
+
+OPERATION = Operation("DescribeLimits", DescribeLimitsInput, handle)

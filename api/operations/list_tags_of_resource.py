@@ -1,0 +1,32 @@
+"""ListTagsOfResource."""
+
+from __future__ import annotations
+
+from msgspec import json
+
+from api import shapes, structures
+from api.operation import Call, Operation
+from api.resource_arn import no_such_resource, tagged_table_name
+from model.errors import ResourceNotFoundException
+
+
+class ListTagsOfResourceInput(structures.Shape, frozen=True):
+    """The members of ListTagsOfResource."""
+
+    ResourceArn: shapes.ResourceArn
+    NextToken: str | None = None
+
+
+async def handle(call: Call[ListTagsOfResourceInput]) -> bytes:
+    """All tags of a table: at most 50, so that there is never a second page."""
+    request = call.request
+    name = tagged_table_name(request.ResourceArn)
+    try:
+        state = call.database.describe(name)
+    except ResourceNotFoundException:
+        raise no_such_resource(request.ResourceArn) from None
+    tags = [{"Key": key, "Value": value} for key, value in state.definition.tags]
+    return json.encode({"Tags": tags})
+
+
+OPERATION = Operation("ListTagsOfResource", ListTagsOfResourceInput, handle)

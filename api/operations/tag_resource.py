@@ -1,0 +1,33 @@
+"""TagResource."""
+
+from __future__ import annotations
+
+from api import shapes, structures
+from api.operation import Call, Operation
+from api.resource_arn import no_such_resource, tagged_table_name
+from model.errors import ResourceNotFoundException, ValidationException
+from model.table_rules import TableEdit
+
+
+class TagResourceInput(structures.Shape, frozen=True):
+    """The members of TagResource."""
+
+    ResourceArn: shapes.ResourceArn
+    Tags: list[structures.TagShape]
+
+
+async def handle(call: Call[TagResourceInput]) -> bytes:
+    """Add tags to a table, or give the keys it has new values. The answer has no body at all."""
+    request = call.request
+    name = tagged_table_name(request.ResourceArn)
+    if not request.Tags:
+        raise ValidationException("Atleast one Tag needs to be provided as Input.")
+    edit = TableEdit(tags_to_add=tuple((tag.Key, tag.Value) for tag in request.Tags))
+    try:
+        await call.database.update_table(name, edit)
+    except ResourceNotFoundException:
+        raise no_such_resource(request.ResourceArn) from None
+    return b""
+
+
+OPERATION = Operation("TagResource", TagResourceInput, handle)

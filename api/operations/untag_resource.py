@@ -1,0 +1,33 @@
+"""UntagResource."""
+
+from __future__ import annotations
+
+from api import shapes, structures
+from api.operation import Call, Operation
+from api.resource_arn import tagged_table_name
+from model.errors import ResourceNotFoundException, ValidationException
+from model.table_rules import TableEdit
+
+
+class UntagResourceInput(structures.Shape, frozen=True):
+    """The members of UntagResource."""
+
+    ResourceArn: shapes.ResourceArn
+    TagKeys: list[shapes.TagKeyString]
+
+
+async def handle(call: Call[UntagResourceInput]) -> bytes:
+    """Take tags off a table. The answer has no body at all."""
+    request = call.request
+    name = tagged_table_name(request.ResourceArn)
+    if not request.TagKeys:
+        raise ValidationException("Atleast one Tag Key needs to be provided as Input.")
+    try:
+        await call.database.update_table(name, TableEdit(tag_keys_to_remove=tuple(request.TagKeys)))
+    except ResourceNotFoundException:
+        # Without the ARN here, unlike in the other tag operations (dynalite, measured on AWS).
+        raise ResourceNotFoundException("Requested resource not found") from None
+    return b""
+
+
+OPERATION = Operation("UntagResource", UntagResourceInput, handle)
