@@ -44,6 +44,10 @@ class TableNameRule(Struct, frozen=True):
     checked_first: bool = False
 
 
+class LongRule(Struct, frozen=True):
+    """Marks a number that is Java's long; other numbers are Java's int."""
+
+
 # A plain name, or anything with a colon: that is left to ``api.arn``.
 _TABLE_NAME_OR_ARN: Final = rf"^(?:{NAME_CHARACTER}{{{_FEWEST},{_MOST}}}\Z|[^:]*:)"
 
@@ -77,6 +81,8 @@ TagKeyString: TypeAlias = Annotated[str, Meta(min_length=1, max_length=TAG_KEY_C
 TagValueString: TypeAlias = Annotated[str, Meta(max_length=TAG_VALUE_CHARACTERS)]
 
 PositiveInteger: TypeAlias = Annotated[int, Meta(ge=1)]
+Long: TypeAlias = Annotated[int, LongRule()]
+PositiveLong: TypeAlias = Annotated[int, Meta(ge=1), LongRule()]
 ListTablesLimit: TypeAlias = Annotated[int, Meta(ge=1, le=LIST_TABLES_PAGE)]
 ScanTotalSegments: TypeAlias = Annotated[int, Meta(ge=1, le=SCAN_TOTAL_SEGMENTS)]
 ScanSegment: TypeAlias = Annotated[int, Meta(ge=0, le=SCAN_TOTAL_SEGMENTS - 1)]

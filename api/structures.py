@@ -110,22 +110,22 @@ class ProjectionShape(Shape, frozen=True):
 class ProvisionedThroughputShape(Shape, frozen=True):
     """Capacity units per second."""
 
-    ReadCapacityUnits: shapes.PositiveInteger
-    WriteCapacityUnits: shapes.PositiveInteger
+    ReadCapacityUnits: shapes.PositiveLong
+    WriteCapacityUnits: shapes.PositiveLong
 
 
 class OnDemandThroughputShape(Shape, frozen=True):
     """The most that an on-demand table may use; -1 takes the limit away."""
 
-    MaxReadRequestUnits: int | None = None
-    MaxWriteRequestUnits: int | None = None
+    MaxReadRequestUnits: shapes.Long | None = None
+    MaxWriteRequestUnits: shapes.Long | None = None
 
 
 class WarmThroughputShape(Shape, frozen=True):
     """What a table is to be ready for at once."""
 
-    ReadUnitsPerSecond: int | None = None
-    WriteUnitsPerSecond: int | None = None
+    ReadUnitsPerSecond: shapes.Long | None = None
+    WriteUnitsPerSecond: shapes.Long | None = None
 
 
 class LocalSecondaryIndexShape(Shape, frozen=True):
@@ -211,7 +211,7 @@ class VectorIndexShape(Shape, frozen=True):
     IndexName: shapes.IndexName
     VectorAttribute: VectorAttributeShape
     Projection: ProjectionShape
-    Dimensions: shapes.PositiveInteger
+    Dimensions: shapes.PositiveLong
     DistanceFunction: Literal["COSINE", "DOT_PRODUCT", "EUCLIDEAN"]
     SearchSchema: Annotated[list[SearchSchemaElementShape], Meta(min_length=1)] | None = None
 
@@ -232,13 +232,13 @@ class VectorIndexUpdateShape(Shape, frozen=True):
 class ProvisionedThroughputOverrideShape(Shape, frozen=True):
     """A replica's own read capacity."""
 
-    ReadCapacityUnits: shapes.PositiveInteger | None = None
+    ReadCapacityUnits: shapes.PositiveLong | None = None
 
 
 class OnDemandThroughputOverrideShape(Shape, frozen=True):
     """A replica's own maximum."""
 
-    MaxReadRequestUnits: int | None = None
+    MaxReadRequestUnits: shapes.Long | None = None
 
 
 class ReplicaGlobalSecondaryIndexShape(Shape, frozen=True):

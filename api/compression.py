@@ -1,0 +1,56 @@
+"""Gzip, both ways, with bounds."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Final
+
+from model.errors import RequestEntityTooLargeException, SerializationException
+from model.limits import REQUEST_BYTES
+
+_GZIP: Final = 16 + zlib.MAX_WBITS
+# Below this an answer fits a few packets, and compressing costs more than sending.
+WORTH_COMPRESSING_BYTES: Final = 4096
+
+
+def inflate(packed: bytes) -> bytes:
+    """The contents of one gzip member or several in a row; a bomb is cut off at 16 MB.
+
+    Raises:
+        SerializationException: the body is not gzip, or not all of it.
+        RequestEntityTooLargeException: there is more than 16 MB in it.
+    """
+    pieces = []
+    room_bytes = REQUEST_BYTES
+    while True:
+        member = zlib.decompressobj(_GZIP)
+        try:
+            # One byte more than there is room for tells "full" from "too much".
+            piece = member.decompress(packed, room_bytes + 1)
+        except zlib.error:
+            raise SerializationException("The body is not valid gzip") from None
+        room_bytes -= len(piece)
+        if room_bytes < 0:
+            raise RequestEntityTooLargeException("Request size exceeds 16 MB when inflated")
+        if not member.eof:
+            raise SerializationException("The gzip body ends too early")
+        pieces.append(piece)
+        packed = member.unused_data
+        if not packed:
+            return b"".join(pieces)
+
+
+def deflate(body: bytes) -> bytes:
+    """The body as gzip, made quickly rather than small."""
+    packer = zlib.compressobj(level=1, wbits=_GZIP)
+    return packer.compress(body) + packer.flush()
+
+
+def accepts_gzip(accept_encoding: str) -> bool:
+    """Whether an Accept-Encoding header allows a compressed answer."""
+    for choice in accept_encoding.split(","):
+        coding, _, parameters = choice.partition(";")
+        if coding.strip().lower() == "gzip":
+            weight = parameters.replace(" ", "").lower()
+            return weight not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
+    return False

@@ -1,0 +1,122 @@
+"""The options of ``dynactor serve``, and what follows from them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated, Final
+
+from cyclopts import Group, Parameter
+from cyclopts.types import UInt16
+
+from api.access import Access
+from api.logs import LogLevel
+from model.limits import ITEM_COLLECTION_BYTES
+
+_FOR_TESTERS: Final = Group(
+    "For testers", help="What AWS fixes or hides, to be reached by a test.", sort_key=1
+)
+
+
+class ConfigurationError(Exception):
+    """Options that do not go together; the message says what to do."""
+
+
+def _default_data_dir() -> Path:
+    """The same place wherever the command is run from (XDG base directory specification)."""
+    base = os.environ.get("XDG_DATA_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "share") / "dynactor"
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ServeOptions:
+    """Each option may also be given by environment variable: ``--data-dir`` is DYNACTOR_DATA_DIR.
+
+    Invariant: an address other than loopback was allowed by name.
+    """
+
+    host: str = "127.0.0.1"
+    """Address to listen on."""
+
+    port: UInt16 = 8000
+    """Port to listen on; 0 takes a free one."""
+
+    data_dir: Path | None = None
+    """Where data is kept; without it, dynactor under $XDG_DATA_HOME or ~/.local/share."""
+
+    in_memory: Annotated[bool, Parameter(negative=())] = False
+    """Keep data in memory: it is gone when the server stops."""
+
+    region: str = "us-east-1"
+    """The region shown in ARNs. Requests for any region are served."""
+
+    log_level: LogLevel = "info"
+    """The least severe messages to log."""
+
+    allow_open: Annotated[bool, Parameter(negative=())] = False
+    """Listen on an address other than loopback although anybody who reaches it is let in."""
+
+    allowed_hosts: tuple[str, ...] = ()
+    """Names, beside localhost and IP addresses, under which clients may address the server."""
+
+    cors_origins: tuple[str, ...] = ()
+    """Origins of web pages that may use the server from a browser; * for all."""
+
+    item_collection_limit_bytes: Annotated[int, Parameter(group=_FOR_TESTERS)] = (
+        ITEM_COLLECTION_BYTES
+    )
+    """The largest item collection of a table with local secondary indexes."""
+
+    table_transition_seconds: Annotated[float, Parameter(group=_FOR_TESTERS)] = 0
+    """How long a table stays CREATING, UPDATING or DELETING."""
+
+    partitions_per_table: Annotated[int | None, Parameter(group=_FOR_TESTERS)] = None
+    """The number of partitions of every new table, instead of DynamoDB's own rule."""
+
+    def __post_init__(self) -> None:
+        if self.in_memory and self.data_dir is not None:
+            raise ConfigurationError("--in-memory keeps nothing in --data-dir: give one of them")
+        if not self.allow_open and not self._is_on_loopback:
+            raise ConfigurationError(
+                f"Anybody who can reach {self.host} could read and change everything: "
+                "there are no credentials yet. Add --allow-open if that is meant"
+            )
+        if self.partitions_per_table is not None and self.partitions_per_table < 1:
+            raise ConfigurationError("--partitions-per-table must be at least 1")
+
+    @property
+    def data_directory(self) -> Path | None:
+        """Where data is kept; None for memory."""
+        if self.in_memory:
+            return None
+        return (self.data_dir or _default_data_dir()).expanduser().absolute()
+
+    @property
+    def access(self) -> Access:
+        """What browsers may do.
+
+        Whoever opens the server to a network reaches it under names of that network: there,
+        names are checked only if some are given.
+        """
+        names = frozenset(name.lower() for name in _split(self.allowed_hosts))
+        return Access(
+            host_names=names if names or self._is_on_loopback else None,
+            origins=frozenset(_split(self.cors_origins)),
+        )
+
+    @property
+    def _is_on_loopback(self) -> bool:
+        if self.host == "localhost":
+            return True
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+
+def _split(texts: tuple[str, ...]) -> list[str]:
+    """Lists may be given with commas too."""
+    return [part.strip() for text in texts for part in text.split(",") if part.strip()]

@@ -1,0 +1,80 @@
+"""Operations that do next to nothing, for tests of what stands around operations."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+from actors.database import Database
+from api import shapes
+from api.operation import Call, Operation
+from api.protocol import Protocol
+from api.server import HttpSettings, listen, serving
+from api.structures import Shape
+from model.errors import ValidationException
+from tests.support.clients import WireClient
+
+NO_DATABASE = cast("Database", None)
+
+
+class EchoInput(Shape, frozen=True):
+    Text: str = ""
+    Value: shapes.AttributeValue | None = None
+    Limit: shapes.ListTablesLimit | None = None
+
+
+async def _echo(call: Call[EchoInput]) -> bytes:
+    return b'{"Text":"%s"}' % call.request.Text.encode()
+
+
+async def _refuse(call: Call[EchoInput]) -> bytes:
+    raise ValidationException(call.request.Text)
+
+
+async def _break(call: Call[EchoInput]) -> bytes:
+    raise RuntimeError(call.request.Text)
+
+
+class Gate:
+    """An operation ``Wait`` that answers when the test opens the gate."""
+
+    def __init__(self) -> None:
+        self.waiting = 0
+        self.opened = asyncio.Event()
+
+    async def handle(self, call: Call[EchoInput]) -> bytes:
+        self.waiting += 1
+        await self.opened.wait()
+        return await _echo(call)
+
+    @property
+    def operation(self) -> Operation:
+        return Operation("Wait", EchoInput, self.handle)
+
+
+ECHO = Operation("Echo", EchoInput, _echo)
+REFUSE = Operation("Refuse", EchoInput, _refuse)
+BREAK = Operation("Break", EchoInput, _break)
+
+
+@asynccontextmanager
+async def echo_server(*operations: Operation, **settings: Any) -> AsyncIterator[str]:
+    """A server of the operations above and of those given, on a free port; yields its endpoint."""
+    protocol = Protocol(NO_DATABASE, (ECHO, REFUSE, BREAK, *operations), frozenset({"Later"}))
+    http = HttpSettings("local", **settings)
+    with listen("127.0.0.1", 0) as listener:
+        async with serving(protocol, http, listener) as endpoint:
+            yield endpoint
+
+
+@asynccontextmanager
+async def echo_client(*operations: Operation, **settings: Any) -> AsyncIterator[WireClient]:
+    """A client of such a server; it blocks, so its calls belong in ``asyncio.to_thread``."""
+    async with echo_server(*operations, **settings) as endpoint:
+        client = WireClient(endpoint)
+        try:
+            yield client
+        finally:
+            client.close()
