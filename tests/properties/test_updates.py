@@ -1,0 +1,106 @@
+"""Random updates of random items do at the wire what a naive model says they do."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.properties import update_model
+from tests.properties.strategies import (
+    Item,
+    Value,
+    comparable,
+    items,
+    lists,
+    number_sets,
+    number_values,
+    string_sets,
+    values,
+)
+from tests.properties.update_model import Action, Operand, Path
+from tests.support.clients import WireClient
+from tests.support.tables import unique_name
+
+# No place holds another, and none stands twice in one update.
+PLACES: tuple[Path, ...] = (
+    ("a",),
+    ("b",),
+    ("n",),
+    ("m", "x"),
+    ("m", "y"),
+    ("m", "z", 0),
+    ("l", 0),
+    ("l", 1),
+    ("l", 2),
+    ("l", 5),
+    ("l", 7),
+    ("ss",),
+    ("ns",),
+)
+READ: tuple[Path, ...] = (*PLACES, ("m",), ("l",))
+
+
+def operand(kind: str, path: Path = (), value: Value | None = None) -> Operand:
+    """An operand. Given the class itself, hypothesis would fill in what is left out."""
+    return Operand(kind, path, value)
+
+
+operands = st.one_of(
+    st.builds(operand, st.just("value"), st.just(()), values),
+    st.builds(operand, st.just("path"), st.sampled_from(READ)),
+    st.builds(operand, st.sampled_from(("plus", "minus")), st.sampled_from(READ), number_values),
+    st.builds(operand, st.just("if_not_exists"), st.sampled_from(READ), values),
+    st.builds(operand, st.just("list_append"), st.sampled_from(READ), lists),
+)
+
+
+@st.composite
+def updates(draw: st.DrawFn) -> list[Action]:
+    """An update of one to four places."""
+    actions = []
+    for path in draw(st.lists(st.sampled_from(PLACES), min_size=1, max_size=4, unique=True)):
+        keywords = {
+            ("n",): ("SET", "REMOVE", "ADD"),
+            ("ss",): ("SET", "REMOVE", "ADD", "DELETE"),
+            ("ns",): ("SET", "REMOVE", "ADD", "DELETE"),
+        }.get(path, ("SET", "SET", "REMOVE"))
+        keyword = draw(st.sampled_from(keywords))
+        operand_drawn = None
+        if keyword == "SET":
+            operand_drawn = draw(operands)
+        elif keyword != "REMOVE":
+            content = {"n": number_values, "ss": string_sets, "ns": number_sets}[str(path[0])]
+            operand_drawn = Operand("value", value=draw(content))
+        actions.append(Action(keyword, path, operand_drawn))
+    # An expression has each clause once: its actions stand together.
+    return sorted(actions, key=lambda action: action.keyword)
+
+
+@settings(max_examples=300, deadline=None)
+@given(item=items, rounds=st.lists(updates(), min_size=1, max_size=3))
+def test_updates_change_an_item_as_a_naive_model_does(
+    wire: WireClient, simple: str, item: Item, rounds: list[list[Action]]
+) -> None:
+    key: Item = {"pk": {"S": unique_name("pk")}}
+    wire("PutItem", {"TableName": simple, "Item": key | item})
+    for actions in rounds:
+        text, placeholders = update_model.render(actions)
+        request = {
+            "TableName": simple,
+            "Key": key,
+            "UpdateExpression": text,
+            "ReturnValues": "ALL_NEW",
+        }
+        if placeholders:
+            request["ExpressionAttributeValues"] = placeholders
+        try:
+            expected = update_model.apply(item, actions)
+        except update_model.Refused:
+            assert wire.refused("UpdateItem", request).type == "ValidationException"
+            expected = item
+        else:
+            answer = wire("UpdateItem", request)
+            assert comparable(answer["Attributes"]) == comparable(key | expected)
+        item = expected
+        stored = wire("GetItem", {"TableName": simple, "Key": key, "ConsistentRead": True})
+        assert comparable(stored["Item"]) == comparable(key | item)
