@@ -1,0 +1,140 @@
+"""What UpdateTable may change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from model.errors import ValidationException
+from model.key import KeyAttribute
+from model.schema_rules import KeyElement
+from model.table import TableDefinition, Throughput
+from model.table_rules import (
+    NOTHING_TO_UPDATE,
+    NewTable,
+    TableEdit,
+    apply_edit,
+    check_deletable,
+    check_edit,
+    define,
+)
+from model.throughput_rules import warm_of
+
+NOON = 1_000_000_000.0 // 86_400 * 86_400 + 43_200
+DAY = 86_400
+PROVISIONED = {"billing_mode": "PROVISIONED", "throughput": Throughput(5, 5)}
+
+
+def made(**members: Any) -> TableDefinition:
+    good: dict[str, Any] = {
+        "name": "table",
+        "key_schema": (KeyElement("a", "HASH"),),
+        "attribute_definitions": (KeyAttribute("a", "S"),),
+        "billing_mode": "PAY_PER_REQUEST",
+    }
+    return define(NewTable(**{**good, **members}))
+
+
+def edited(
+    definition: TableDefinition, now_epoch_seconds: float = NOON, **members: Any
+) -> TableDefinition:
+    edit = TableEdit(**members)
+    check_edit(edit)
+    return apply_edit(definition, edit, now_epoch_seconds)
+
+
+def refusal(definition: TableDefinition, **members: Any) -> str:
+    with pytest.raises(ValidationException) as caught:
+        edited(definition, **members)
+    return caught.value.message
+
+
+def test_an_update_of_nothing_is_refused():
+    assert refusal(made()) == NOTHING_TO_UPDATE
+
+
+def test_a_table_becomes_provisioned_only_with_its_throughput():
+    assert refusal(made(), billing_mode="PROVISIONED") == (
+        "One or more parameter values were invalid: ProvisionedThroughput must be specified "
+        "when BillingMode is PROVISIONED"
+    )
+    changed = edited(made(), **PROVISIONED)
+    assert changed.billing_mode == "PROVISIONED"
+    assert (changed.throughput.read_units, changed.throughput.write_units) == (5, 5)
+
+
+def test_a_table_on_demand_has_no_provisioned_throughput():
+    message = (
+        "One or more parameter values were invalid: Neither ReadCapacityUnits nor "
+        "WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST"
+    )
+    assert refusal(made(), throughput=Throughput(1, 1)) == message
+    both = {"billing_mode": "PAY_PER_REQUEST", "throughput": Throughput(1, 1)}
+    assert refusal(made(**PROVISIONED), **both) == message
+    changed = edited(made(**PROVISIONED), billing_mode="PAY_PER_REQUEST")
+    assert changed.on_demand_since_epoch_seconds == NOON
+    assert (changed.throughput.read_units, changed.throughput.write_units) == (0, 0)
+
+
+def test_the_same_throughput_again_is_refused():
+    assert refusal(made(**PROVISIONED), throughput=Throughput(5, 5)) == (
+        "The provisioned throughput for the table will not change. The requested value equals "
+        "the current value. Current ReadCapacityUnits provisioned for the table: 5. Requested "
+        "ReadCapacityUnits: 5. Current WriteCapacityUnits provisioned for the table: 5. "
+        "Requested WriteCapacityUnits: 5. Refer to the Amazon DynamoDB Developer Guide for "
+        "current limits and how to request higher limits."
+    )
+
+
+def test_increases_and_decreases_leave_their_times():
+    changed = edited(made(**PROVISIONED), throughput=Throughput(6, 4))
+    assert changed.throughput == Throughput(6, 4, NOON, NOON, 1)
+    changed = edited(changed, NOON + 1, throughput=Throughput(6, 3))
+    assert changed.throughput == Throughput(6, 3, NOON, NOON + 1, 2)
+
+
+def test_decreases_are_counted_by_the_day():
+    changed = edited(made(**PROVISIONED), throughput=Throughput(4, 4))
+    changed = edited(changed, NOON + DAY, throughput=Throughput(3, 4))
+    assert changed.throughput.decreases_today == 1
+
+
+def test_on_demand_maxima_are_merged_and_end_with_the_mode():
+    changed = edited(made(), on_demand_throughput={"MaxReadRequestUnits": 5})
+    changed = edited(changed, on_demand_throughput={"MaxWriteRequestUnits": -1})
+    assert changed.on_demand_throughput == {"MaxReadRequestUnits": 5, "MaxWriteRequestUnits": -1}
+    assert edited(changed, **PROVISIONED).on_demand_throughput is None
+
+
+def test_warm_throughput_only_rises():
+    changed = edited(made(), warm_throughput={"ReadUnitsPerSecond": 20_000})
+    assert warm_of(changed) == {"ReadUnitsPerSecond": 20_000, "WriteUnitsPerSecond": 4_000}
+    assert "lower than current" in refusal(changed, warm_throughput={"ReadUnitsPerSecond": 19_999})
+
+
+def test_the_class_of_a_table_changes_with_its_time():
+    changed = edited(made(), table_class="STANDARD_INFREQUENT_ACCESS")
+    assert changed.table_class == "STANDARD_INFREQUENT_ACCESS"
+    assert changed.table_class_changed_epoch_seconds == NOON
+
+
+def test_tags_are_added_replaced_and_removed():
+    tagged = made(tags=(("a", "1"), ("b", "2")))
+    changed = edited(tagged, tags_to_add=(("b", "3"), ("c", "")))
+    assert changed.tags == (("a", "1"), ("b", "3"), ("c", ""))
+    changed = edited(changed, tag_keys_to_remove=("a", "unknown"))
+    assert changed.tags == (("b", "3"), ("c", ""))
+
+
+def test_fifty_tags_are_the_most():
+    tagged = made(tags=tuple((f"key{number}", "") for number in range(50)))
+    assert edited(tagged, tags_to_add=(("key7", "new"),))
+    assert "Number of Tags exceed" in refusal(tagged, tags_to_add=(("one more", ""),))
+
+
+def test_a_protected_table_is_not_deleted():
+    protected = edited(made(), deletion_protection=True)
+    with pytest.raises(ValidationException, match="currently protected against deletion"):
+        check_deletable(protected)
+    check_deletable(edited(protected, deletion_protection=False))
