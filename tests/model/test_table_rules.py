@@ -81,8 +81,8 @@ def test_key_attributes_may_be_projected_too():
         (
             {"throughput": Throughput(1, 1)},
             (
-                "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode "
-                "is PAY_PER_REQUEST"
+                "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when "
+                "BillingMode is PAY_PER_REQUEST"
             ),
         ),
         (
