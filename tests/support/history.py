@@ -74,13 +74,16 @@ class Read(Struct, frozen=True):
 Request: TypeAlias = Put | Update | Delete | Read
 
 
+Images: TypeAlias = Literal["NONE", "ALL_OLD", "ALL_NEW"]
+
+
 class Done(Struct, frozen=True):
     """A write's good answer.
 
     ``returned`` is the image the answer showed, asked for by ``images``.
     """
 
-    images: Literal["NONE", "ALL_OLD", "ALL_NEW"] = "NONE"
+    images: Images = "NONE"
     returned: State = None
 
 
