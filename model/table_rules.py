@@ -135,27 +135,29 @@ def apply_edit(
 ) -> TableDefinition:
     """The definition after a change that ``check_edit`` let pass.
 
+    Its status is UPDATING if the change is of a kind for which DynamoDB shows that state.
+
     Raises:
         ValidationException: this table can't be changed so.
     """
-    definition = _with_capacity(definition, edit, now_epoch_seconds)
+    changed = _with_capacity(definition, edit, now_epoch_seconds)
     if edit.table_class is not None and edit.table_class != (definition.table_class or "STANDARD"):
-        definition = replace(
-            definition,
+        changed = replace(
+            changed,
             table_class=edit.table_class,
             table_class_changed_epoch_seconds=now_epoch_seconds,
         )
-    if edit.deletion_protection is not None:
-        definition = replace(definition, deletion_protection=edit.deletion_protection)
     if edit.sse_specification is not None:
-        definition = replace(definition, sse_specification=_checked_sse(edit.sse_specification))
+        changed = replace(changed, sse_specification=_checked_sse(edit.sse_specification))
+    if changed != definition:
+        changed = replace(changed, status="UPDATING")
+    if edit.deletion_protection is not None:
+        changed = replace(changed, deletion_protection=edit.deletion_protection)
     if edit.tags_to_add is not None:
-        definition = replace(definition, tags=tag_rules.added(definition.tags, edit.tags_to_add))
+        changed = replace(changed, tags=tag_rules.added(changed.tags, edit.tags_to_add))
     if edit.tag_keys_to_remove is not None:
-        definition = replace(
-            definition, tags=tag_rules.removed(definition.tags, edit.tag_keys_to_remove)
-        )
-    return definition
+        changed = replace(changed, tags=tag_rules.removed(changed.tags, edit.tag_keys_to_remove))
+    return changed
 
 
 def _with_capacity(

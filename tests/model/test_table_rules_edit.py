@@ -119,6 +119,13 @@ def test_the_class_of_a_table_changes_with_its_time():
     assert changed.table_class_changed_epoch_seconds == NOON
 
 
+def test_only_a_change_of_settings_is_an_update_in_progress():
+    assert edited(made(), **PROVISIONED).status == "UPDATING"
+    assert edited(made(), billing_mode="PAY_PER_REQUEST").status == "ACTIVE"
+    assert edited(made(), deletion_protection=True).status == "ACTIVE"
+    assert edited(made(), tags_to_add=(("a", "1"),)).status == "ACTIVE"
+
+
 def test_tags_are_added_replaced_and_removed():
     tagged = made(tags=(("a", "1"), ("b", "2")))
     changed = edited(tagged, tags_to_add=(("b", "3"), ("c", "")))
