@@ -89,7 +89,8 @@ def _equal(one: Value, other: Value) -> bool:
     return bool(comparable(one) == comparable(other))
 
 
-def _order(value: Value) -> Any:
+def order(value: Value) -> Any:
+    """What a string, number or binary is ordered by."""
     if "N" in value:
         return Decimal(value["N"])
     if "S" in value:
@@ -100,13 +101,13 @@ def _order(value: Value) -> Any:
 def _less(one: Value, other: Value, *, or_equal: bool) -> bool:
     if one.keys() != other.keys() or not one.keys() & {"S", "N", "B"}:
         return False
-    return bool(_order(one) <= _order(other) if or_equal else _order(one) < _order(other))
+    return bool(order(one) <= order(other) if or_equal else order(one) < order(other))
 
 
 def _begins(found: Value, prefix: Value) -> bool:
     if found.keys() != prefix.keys() or "N" in found:
         return False
-    return bool(_order(found).startswith(_order(prefix)))
+    return bool(order(found).startswith(order(prefix)))
 
 
 def _contains(found: Value, part: Value) -> bool:
@@ -116,7 +117,7 @@ def _contains(found: Value, part: Value) -> bool:
         if set_type in found:
             return type_name in part and part[type_name] in found[set_type]
     if found.keys() == part.keys() and found.keys() & {"S", "B"}:
-        return _order(part) in _order(found)
+        return order(part) in order(found)
     return False
 
 
