@@ -1,0 +1,78 @@
+# Two commands on a bare machine with Python 3.11 or newer and make:
+#
+#   make serve                      start the server on port 8000
+#   make serve ARGS="--port 9000"   the same, with options: see `make help`
+#   make test                       everything that a change must pass
+#
+# The long runs are not part of `make test`: make crash, make differential, make bench.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+
+# The first of these that is there; name another with make PYTHON=/path/to/python.
+PYTHON ?= $(firstword $(foreach name,python3.13 python3.12 python3.11 python3,\
+	$(if $(shell $(name) -c 'print(1)' 2>/dev/null),$(name))))
+VENV := .venv
+BIN := $(VENV)/bin
+# Given, so that every machine gets the same versions, and pip has nothing to search for.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+ARGS ?=
+
+.PHONY: serve test check unit crash differential bench image install clean help
+
+serve: $(VENV)/.runs
+	@exec $(BIN)/dynactor serve $(ARGS)
+
+test: check unit
+
+check: $(VENV)/.develops
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+unit: $(VENV)/.develops
+	$(BIN)/pytest $(ARGS)
+
+# kill -9 and power cuts at random moments, many rounds.
+crash: $(VENV)/.develops
+	$(BIN)/pytest tests/crash -m "long or not long" $(ARGS)
+
+# Thousands of requests to this server and to DynamoDB Local, answers compared.
+differential: $(VENV)/.develops
+	$(BIN)/python -m tests.differential.run $(ARGS)
+
+# Puts and gets per second, at 1, 16 and 64 connections.
+bench: $(VENV)/.develops
+	$(BIN)/python -m tests.load.benchmark $(ARGS)
+
+image:
+	docker build --file compose/Dockerfile --tag dynactor .
+
+install: $(VENV)/.develops
+
+clean:
+	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+help: $(VENV)/.runs
+	@$(BIN)/dynactor serve --help
+
+# What is installed is remembered by a stamp: a second run starts at once.
+
+$(VENV)/.made:
+	@if [ -z "$(PYTHON)" ]; then echo "No Python found: name one with make PYTHON=…" >&2; exit 1; fi
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("dynactor needs Python 3.11 or newer, this is " + sys.version)'
+	@echo "Installing into $(VENV), once; this takes a minute"
+	@$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.runs: $(VENV)/.made pyproject.toml constraints.txt
+	@$(INSTALL) --editable .
+	@touch $@
+
+# pip knows dependency groups from 25.1 on; Python 3.11 brings an older one.
+$(VENV)/.develops: $(VENV)/.runs pyproject.toml constraints.txt
+	@$(INSTALL) --upgrade "pip>=25.1"
+	@$(INSTALL) --group dev
+	@touch $@
