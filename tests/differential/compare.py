@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from tests.differential.connection import Answer
 from tests.differential.normalise import normalise
+from tests.differential.peer import Answer
 from tests.differential.request import Request
 
 WRITES = frozenset(

@@ -9,7 +9,7 @@ from random import Random
 from tests.differential import items, tables, values
 from tests.differential.faults import Faults
 from tests.differential.request import Request, Scenario, request
-from tests.differential.schemas import SCHEMAS
+from tests.differential.schemas import SCHEMAS, Schema
 
 REQUESTS_PER_SCENARIO = 40
 ITEMS_AT_THE_START = 15
@@ -39,14 +39,17 @@ def item_scenario(seed: int) -> Scenario:
         request("PutItem", {"TableName": table, "Item": values.item(random, schema)})
         for _ in range(ITEMS_AT_THE_START)
     ]
+    requests = tuple(
+        item_request(random, schema, table, random.choices((0, 1, 2), (45, 35, 20))[0])
+        for _ in range(REQUESTS_PER_SCENARIO)
+    )
+    return Scenario(table, tuple(setup), requests, (delete,))
+
+
+def item_request(random: Random, schema: Schema, table: str, faults: int) -> Request:
+    """A request on the items of a table, broken in so many places."""
     weights = [weight for weight, _ in items.MAKERS.values()]
-    requests = []
-    for _ in range(REQUESTS_PER_SCENARIO):
-        operation = random.choices(tuple(items.MAKERS), weights)[0]
-        body = items.MAKERS[operation][1](random, schema, table)
-        faults = tuple(
-            Faults(random).break_body(operation, body)
-            for _ in range(random.choices((0, 1, 2), (45, 35, 20))[0])
-        )
-        requests.append(Request(operation, json.dumps(body, ensure_ascii=False), faults))
-    return Scenario(table, tuple(setup), tuple(requests), (delete,))
+    operation = random.choices(tuple(items.MAKERS), weights)[0]
+    body = items.MAKERS[operation][1](random, schema, table)
+    told = tuple(Faults(random).break_body(operation, body) for _ in range(faults))
+    return Request(operation, json.dumps(body, ensure_ascii=False), told)

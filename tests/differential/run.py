@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from tests.differential.compare import Difference, compare, spoils_state
-from tests.differential.connection import Connection
+from tests.differential.peer import Peer
 from tests.differential.request import Request, Scenario
 
 
@@ -18,7 +18,7 @@ class Outcome(NamedTuple):
     status: int
 
 
-def run(scenarios: Iterable[Scenario], ours: Connection, local: Connection) -> Iterator[Outcome]:
+def run(scenarios: Iterable[Scenario], ours: Peer, local: Peer) -> Iterator[Outcome]:
     """Run the scenarios; after a write that drove the two servers apart, set up anew."""
     for scenario in scenarios:
         _send_all(scenario.setup, ours, local)
@@ -31,7 +31,7 @@ def run(scenarios: Iterable[Scenario], ours: Connection, local: Connection) -> I
         _send_all(scenario.teardown, ours, local)
 
 
-def _send_all(requests: Iterable[Request], *connections: Connection) -> None:
+def _send_all(requests: Iterable[Request], *peers: Peer) -> None:
     for request in requests:
-        for connection in connections:
-            connection.send(request)
+        for peer in peers:
+            peer.send(request)

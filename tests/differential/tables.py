@@ -6,6 +6,7 @@ import copy
 from random import Random
 from typing import Any
 
+from tests.differential.peer import ARN_PREFIX
 from tests.differential.request import Request, Scenario, request
 from tests.differential.schemas import SCHEMAS
 
@@ -219,13 +220,14 @@ def _update(random: Random, name: str) -> Body:
     return body
 
 
-def _step(random: Random, prefix: str) -> Request:
+def step(random: Random, prefix: str) -> Request:
+    """A request about one of the two tables whose names begin with the prefix."""
     name = prefix + random.choice(("One", "Two"))
-    arn = f"arn:aws:dynamodb:ddblocal:000000000000:table/{name}"
+    arn = f"{ARN_PREFIX}table/{name}"
     bad_name = random.random() < 0.08
     if bad_name:
         name = random.choice(("NoSuchTable", "ab", "bad name!", "", "a" * 256, arn, "arn:aws:x"))
-    match random.randint(0, 15):
+    match random.randint(0, 17):
         case 0 | 1 | 2 | 3 | 4 | 5 | 6:
             body, told = _create(random, name)
             return request("CreateTable", body, *told)
@@ -245,15 +247,45 @@ def _step(random: Random, prefix: str) -> Request:
                 random.choice(_DESCRIBED), {"TableName": name} if random.random() < 0.9 else {}
             )
         case 14:
+            return _tagging(random, arn)
+        case 15:
+            return request(random.choice(("DescribeLimits", "DescribeEndpoints")), {})
+        case 16:
             return request("DescribeTable", {"TableName": name})
     return request(random.choice(_DESCRIBED), {"TableName": name})
+
+
+def _tagging(random: Random, arn: str) -> Request:
+    if random.random() < 0.1:
+        arn = random.choice(("arn:aws:x", "", arn + "2", "NoSuchTable"))
+    body: Body = {"ResourceArn": arn} if random.random() < 0.95 else {}
+    match random.randint(0, 3):
+        case 0 | 1:
+            body["Tags"] = random.choice(
+                (
+                    [{"Key": "a", "Value": "1"}],
+                    [{"Key": "b", "Value": ""}, {"Key": "c", "Value": "2"}],
+                    [],
+                    [{"Key": "a"}],
+                    [{"Key": "", "Value": "1"}],
+                    [{"Key": "k" * 129, "Value": "1"}],
+                    [{"Key": "k", "Value": "v" * 257}],
+                    [{"Key": "aws:a", "Value": "1"}],
+                    [{"Key": f"key{number}", "Value": "1"} for number in range(51)],
+                )
+            )
+            return request("TagResource", body)
+        case 2:
+            body["TagKeys"] = random.choice((["a"], ["b", "none"], [], [""]))
+            return request("UntagResource", body)
+    return request("ListTagsOfResource", body)
 
 
 def scenario(seed: int) -> Scenario:
     """A scenario of about forty requests."""
     random = Random(f"tables {seed}")
     prefix = f"Tables{seed}x"
-    requests = tuple(_step(random, prefix) for _ in range(40))
+    requests = tuple(step(random, prefix) for _ in range(40))
     cleared = tuple(
         sent
         for suffix in ("One", "Two")

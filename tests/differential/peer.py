@@ -1,0 +1,56 @@
+"""One of the two servers: it gets the same bodies as the other, but for its own region."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from tests.differential.request import Request
+from tests.support.clients import WireClient
+
+# Stands in a body for what an ARN of this server begins with.
+ARN_PREFIX = "arn:aws:dynamodb:REGION:ACCOUNT:"
+_PROBE = "ArnProbe"
+
+
+class Answer(NamedTuple):
+    """Status and body; a body that is not JSON is its text."""
+
+    status: int
+    body: Any
+
+
+class Peer:
+    """A server and one keep-alive connection to it."""
+
+    def __init__(self, endpoint: str) -> None:
+        self._client = WireClient(endpoint)
+        self._arn_prefix = self._find_arn_prefix()
+
+    def _find_arn_prefix(self) -> str:
+        described = self._client(
+            "CreateTable",
+            {
+                "TableName": _PROBE,
+                "AttributeDefinitions": [{"AttributeName": "p", "AttributeType": "S"}],
+                "KeySchema": [{"AttributeName": "p", "KeyType": "HASH"}],
+                "BillingMode": "PAY_PER_REQUEST",
+            },
+        )
+        self._client("DeleteTable", {"TableName": _PROBE})
+        arn: str = described["TableDescription"]["TableArn"]
+        return arn.partition("table/")[0]
+
+    def send(self, request: Request) -> Answer:
+        """Send a request and wait for its answer."""
+        body = request.body.replace(ARN_PREFIX, self._arn_prefix)
+        answer = self._client.send(request.operation, body)
+        try:
+            return Answer(answer.status, msgspec.json.decode(answer.body) if answer.body else {})
+        except msgspec.DecodeError:
+            return Answer(answer.status, answer.body.decode(errors="replace"))
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._client.close()
