@@ -239,14 +239,13 @@ def ran_on_one_store(seed: int) -> tuple[History, State]:
         if client not in pending:
             expected = state["token"]["S"] if state else None
             condition = Expected(draw.choice([expected, expected, "stale", None]))
-            request: Request = draw.choice(
-                [
-                    Put(item(f"t{step}"), condition),
-                    Update(item("x"), {"token": {"S": f"t{step}"}}, counts=("n",)),
-                    Delete(condition),
-                    Read(),
-                ]
-            )
+            choices: list[Request] = [
+                Put(item(f"t{step}"), condition),
+                Update(item("x"), {"token": {"S": f"t{step}"}}, counts=("n",)),
+                Delete(condition),
+                Read(),
+            ]
+            request = draw.choice(choices)
             pending[client] = (history.invoke(client, "k", request), None)
         operation, outcome = pending[client]
         assert hasattr(operation, "request")

@@ -129,8 +129,11 @@ def _key_schema(sort: str) -> list[dict[str, str]]:
 class Crowd:
     """Many writers on one server, each on a connection of its own, until the server ends."""
 
-    def __init__(self, history: History, draw: Random, size: int = 32) -> None:
+    def __init__(
+        self, history: History, draw: Random, size: int = 32, *, reads_only: bool = False
+    ) -> None:
         self.history = history
+        self.reads_only = reads_only
         self.answers = 0
         self.unknown_outcomes = 0
         self.stopping = False
@@ -177,10 +180,11 @@ class _Writer:
         self._seen: dict[Place, str | None] = {}
 
     async def run(self) -> None:
-        steps = (self._write, self._batch, self._get, self._query, self._query_index)
+        steps = (self._get, self._query, self._query_index, self._write, self._batch)
+        weights = (8, 4, 4, 0, 0) if self._crowd.reads_only else (8, 4, 4, 80, 4)
         try:
             while not self._crowd.stopping:
-                (step,) = self._draw.choices(steps, weights=(80, 4, 8, 4, 4))
+                (step,) = self._draw.choices(steps, weights)
                 await step()
         except ConnectionLost:
             return

@@ -1,0 +1,89 @@
+"""Rounds of a crash: a crowd writes, the server dies, it starts again, all is compared."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from random import Random
+
+from tests.support.history import History
+from tests.support.power_loss import PowerLoss
+from tests.support.server import PROJECT, Server, running_server
+from tests.support.whole_database import violations
+from tests.support.wire import Connection
+from tests.support.writers import Crowd, make_tables
+
+
+def address(server: Server) -> tuple[str, int]:
+    """Host and port."""
+    host, _, port = server.endpoint.removeprefix("http://").partition(":")
+    return host, int(port)
+
+
+@asynccontextmanager
+async def connected(server: Server) -> AsyncIterator[Connection]:
+    """A connection to a server."""
+    connection = await Connection.open(*address(server))
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+class CrashingDatabase:
+    """One data directory through many crashes, and the history of what its clients were told."""
+
+    def __init__(
+        self, directory: Path, draw: Random, *, power: bool = False, project: Path = PROJECT
+    ) -> None:
+        self.data_directory = directory / "data"
+        self.history = History()
+        self.power = PowerLoss(directory / "power", self.data_directory) if power else None
+        self._draw = draw
+        self._project = project
+
+    @contextmanager
+    def running(self) -> Iterator[Server]:
+        """The server on the data directory; killed at the end if it still runs."""
+        environment: Mapping[str, str] = self.power.environment() if self.power else {}
+        with running_server(
+            data_dir=self.data_directory, environment=environment, project=self._project
+        ) as server:
+            yield server
+
+    async def make(self) -> None:
+        """Start for the first time, make the tables, stop."""
+        with self.running() as server:
+            async with connected(server) as connection:
+                await make_tables(connection)
+            assert server.stop() == 0, server.log
+
+    async def crash(self, most_answers: int = 2_000) -> list[str]:
+        """Start, compare, write, die at a random moment; what the comparison found."""
+        with self.running() as server:
+            async with connected(server) as connection:
+                found = await violations(connection, self.history)
+            crowd = Crowd(self.history, self._draw)
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(crowd.run(*address(server)))
+                await crowd.wait_answers(self._draw.randrange(1, most_answers))
+                server.kill()
+        return found
+
+    async def compare(self, *, then_kill: bool = False) -> list[str]:
+        """Start, compare, and stop or kill."""
+        with self.running() as server:
+            async with connected(server) as connection:
+                found = await violations(connection, self.history)
+            if then_kill:
+                server.kill()
+            else:
+                assert server.stop() == 0, server.log
+        return found
+
+    def cut_power(self) -> None:
+        """Take away what no completed sync covered; sometimes all of it, sometimes some."""
+        assert self.power is not None
+        self.power.cut(self._draw if self._draw.random() < 0.5 else None)
