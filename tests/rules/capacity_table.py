@@ -1,0 +1,228 @@
+"""Reads capacity_table.txt, and does at a server what its lines say."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.rules.thread import Item, Units, units, units_of
+from tests.support.tables import local_index
+
+PATH = Path(__file__).with_suffix(".txt")
+TABLE_KEYS = ("p:S", "s:S", "a:S", "k:S", "i:S")
+TABLE_INDEXES = (
+    local_index("by-all", "p", "a", "ALL"),
+    local_index("by-keys", "p", "k", "KEYS_ONLY"),
+    local_index("by-some", "p", "i", "INCLUDE", ("x",)),
+)
+KEY_BYTES = 100
+
+_LINE = re.compile(
+    r"(?P<operation>[\w-]+)(?P<options>[^:]*): (?P<before>.+) -> (?P<after>.+) = (.+)"
+)
+_REPEATED = re.compile(r"(\d+)\*\((.+)\)")
+_SIZED = re.compile(r"(\w)=(\d+)(\w?)")
+
+
+class Case(NamedTuple):
+    """A line of the table."""
+
+    line_number: int
+    text: str
+    operation: str
+    options: dict[str, str]
+    before: str
+    after: str
+    expected: Units
+    differs_from_dynamodb_local: bool
+
+
+def cases() -> Iterator[Case]:
+    """All lines, in order."""
+    for number, line in enumerate(PATH.read_text().splitlines(), 1):
+        text, _, why = line.partition("#")
+        if text.strip():
+            yield _case(number, text.strip(), differs="not DynamoDB Local" in why)
+
+
+def _case(number: int, text: str, *, differs: bool) -> Case:
+    found = _LINE.fullmatch(text)
+    assert found is not None, f"line {number} can't be read: {text}"
+    parts = dict(part.rsplit(" ", 1) for part in found[5].split(", "))
+    expected = {name: float(count) for name, count in parts.items()}
+    table = expected.pop("Table", 0.0)
+    options = [option.partition("=") for option in found["options"].split()]
+    return Case(
+        number,
+        text,
+        found["operation"],
+        {name: given for name, _, given in options},
+        found["before"],
+        found["after"],
+        Units(table + sum(expected.values()), table, expected),
+        differs,
+    )
+
+
+def items_of(text: str, partition: str) -> list[Item]:
+    """The items that a part of a line describes."""
+    if text == "-":
+        return []
+    described: list[str] = []
+    for part in text.split("; "):
+        repeated = _REPEATED.fullmatch(part)
+        described += [repeated[2]] * int(repeated[1]) if repeated else [part]
+    return [_item(part, number, partition) for number, part in enumerate(described)]
+
+
+def key_of(number: int, partition: str) -> Item:
+    """The key of the item with that number: 100 bytes with the names."""
+    return {"p": {"S": partition}, "s": {"S": f"{number:0{KEY_BYTES - 2 - len(partition)}}"}}
+
+
+def _item(text: str, number: int, partition: str) -> Item:
+    item = key_of(number, partition)
+    for attribute in text.split():
+        if sized := _SIZED.fullmatch(attribute):
+            name, size_bytes, filler = sized.groups()
+            item[name] = {"S": (filler or "x") * (int(size_bytes) - 1)}
+        else:
+            name, _, value = attribute.partition(":")
+            item[name] = json.loads(value)
+    return item
+
+
+class Bench:
+    """Carries cases out in one partition of one table and tells what each consumed."""
+
+    def __init__(self, call: Any, table_name: str, partition: str) -> None:
+        self._call = call
+        self._table = table_name
+        self._partition = partition
+
+    def run(self, case: Case) -> Units:
+        """Put what is there, do what the case says, check what came back."""
+        for item in items_of(case.before, self._partition):
+            self._call("PutItem", {"TableName": self._table, "Item": item})
+        method = getattr(self, "_" + case.operation.replace("-", "_"))
+        consumed: Units = method(case)
+        return consumed
+
+    def _ask(self, operation: str, **members: Any) -> dict[str, Any]:
+        request = {"TableName": self._table, "ReturnConsumedCapacity": "INDEXES"}
+        return self._call(operation, request | members)
+
+    def _before(self, case: Case) -> list[Item]:
+        return items_of(case.before, self._partition)
+
+    def _after(self, case: Case) -> list[Item]:
+        return items_of(case.after, self._partition)
+
+    def _put(self, case: Case) -> Units:
+        [item] = self._after(case)
+        returned = {"ReturnValues": "ALL_OLD"} if "all-old" in case.options else {}
+        return units(self._ask("PutItem", Item=item, **returned))
+
+    def _delete(self, case: Case) -> Units:
+        assert self._after(case) == []
+        return units(self._ask("DeleteItem", Key=key_of(0, self._partition)))
+
+    def _update(self, case: Case) -> Units:
+        """SET every attribute that is there afterwards, REMOVE those that no longer are."""
+        key = key_of(0, self._partition)
+        before = (self._before(case) or [key])[0]
+        after = (self._after(case) or [key])[0]
+        wanted = {name: value for name, value in after.items() if name not in key}
+        gone = sorted(set(before) - set(after)) or (["x"] if "remove-only" in case.options else [])
+        clauses = []
+        if wanted:
+            clauses.append("SET " + ", ".join(f"{name} = :{name}" for name in wanted))
+        if gone:
+            clauses.append("REMOVE " + ", ".join(gone))
+        request: dict[str, Any] = {"Key": key, "UpdateExpression": " ".join(clauses)}
+        if wanted:
+            request["ExpressionAttributeValues"] = {f":{n}": v for n, v in wanted.items()}
+        if "all-new" in case.options:
+            request["ReturnValues"] = "ALL_NEW"
+        return units(self._ask("UpdateItem", **request))
+
+    def _batch_put(self, case: Case) -> Units:
+        return self._batch_write([{"PutRequest": {"Item": item}} for item in self._after(case)])
+
+    def _batch_delete(self, case: Case) -> Units:
+        keys = [key_of(n, self._partition) for n in range(len(self._before(case)) or 1)]
+        return self._batch_write([{"DeleteRequest": {"Key": key}} for key in keys])
+
+    def _batch_write(self, requests: list[dict[str, Any]]) -> Units:
+        answer = self._call(
+            "BatchWriteItem",
+            {"RequestItems": {self._table: requests}, "ReturnConsumedCapacity": "INDEXES"},
+        )
+        assert answer["UnprocessedItems"] == {}
+        [consumed] = answer["ConsumedCapacity"]
+        return units_of(consumed)
+
+    def _get(self, case: Case) -> Units:
+        answer = self._ask("GetItem", Key=key_of(0, self._partition), **_read(case))
+        assert int("Item" in answer) == int(case.after)
+        return units(answer)
+
+    def _batch_get(self, case: Case) -> Units:
+        keys = [key_of(n, self._partition) for n in range(len(self._before(case)) or 1)]
+        answer = self._call(
+            "BatchGetItem",
+            {
+                "RequestItems": {self._table: {"Keys": keys, **_read(case)}},
+                "ReturnConsumedCapacity": "INDEXES",
+            },
+        )
+        assert len(answer["Responses"][self._table]) == int(case.after)
+        [consumed] = answer["ConsumedCapacity"]
+        return units_of(consumed)
+
+    def _query(self, case: Case) -> Units:
+        request = _page(case)
+        values = request.pop("ExpressionAttributeValues", {}) | {":p": {"S": self._partition}}
+        answer = self._ask(
+            "Query",
+            KeyConditionExpression="p = :p",
+            ExpressionAttributeValues=values,
+            **request,
+        )
+        assert answer["Count"] == int(case.after)
+        return units(answer)
+
+    def _scan(self, case: Case) -> Units:
+        answer = self._ask("Scan", **_page(case))
+        assert answer["Count"] == int(case.after)
+        return units(answer)
+
+
+def _read(case: Case) -> dict[str, Any]:
+    members: dict[str, Any] = {"ConsistentRead": "eventual" not in case.options}
+    if "only" in case.options:
+        members["ProjectionExpression"] = case.options["only"]
+    return members
+
+
+def _page(case: Case) -> dict[str, Any]:
+    members = _read(case)
+    for option, given in case.options.items():
+        if option.startswith("by-"):
+            members["IndexName"] = option
+        elif option == "limit":
+            members["Limit"] = int(given)
+        elif option == "count":
+            members["Select"] = "COUNT"
+        elif option == "everything":
+            members["Select"] = "ALL_ATTRIBUTES"
+        elif option == "backward":
+            members["ScanIndexForward"] = False
+        elif option == "filter":
+            members["FilterExpression"] = "attribute_exists(nothing)"
+        else:
+            assert option in {"eventual", "only"}, option
+    return members
