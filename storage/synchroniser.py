@@ -46,7 +46,7 @@ class Synchroniser(Generic[T]):
         self._covered: list[Future[None]] = []
         self._scheduled = False
         self._running = False
-        self._failure: Exception | None = None
+        self._has_failed = False
         self._marks: SimpleQueue[T | None] = SimpleQueue()
         self._idle: Future[None] | None = None
         self._thread = Thread(target=self._work, name="storage-sync", daemon=True)
@@ -57,7 +57,7 @@ class Synchroniser(Generic[T]):
 
         Each commit has its own: a waiter that is cancelled takes no other waiter along.
         """
-        assert self._failure is None, "no commit is accepted after a failed sync"
+        assert not self._has_failed, "no commit is accepted after a failed sync"
         future = self._loop.create_future()
         self._waiting.append(future)
         if not (self._running or self._scheduled):
@@ -116,7 +116,8 @@ class Synchroniser(Generic[T]):
             self._wake_idle()
 
     def _fail(self, futures: list[Future[None]], failure: Exception) -> None:
-        self._failure = failure
+        # The error itself is not kept: its traceback holds the mark.
+        self._has_failed = True
         self._waiting = []
         self._failed(failure)
         for future in futures:

@@ -18,7 +18,7 @@ perhaps as it was at the end. A file's sync does not make its name durable. File
 grow only: of a file that is written in place, the newest content is kept.
 
 The same library holds syncs back, makes them fail, and fills the disk while the server runs:
-``hold_syncs``, ``release_syncs``, ``fail_syncs``, ``fill_disk`` and so on.
+``hold_syncs``, ``release_syncs``, ``fail_syncs``, ``nearly_fill_disk`` and so on.
 
 Left out: reordered writes inside one file, and mapped memory. One process at a time.
 """
@@ -125,12 +125,15 @@ class PowerLoss:
         """Make every sync take this much longer (at most 255), as on a slow disk."""
         self._turn(_Switch.DELAY_MILLISECONDS, milliseconds)
 
-    def fill_disk(self, *, unnoticed: bool = False) -> None:
-        """Report no free space and refuse writes with ENOSPC.
+    def nearly_fill_disk(self) -> None:
+        """Report no free space; writes still succeed, as they do within a reserve."""
+        self._turn(_Switch.FULL_REPORTED, 1)
 
-        ``unnoticed``: only refuse them, as if the space had gone after it was looked at.
+    def fill_disk(self) -> None:
+        """Refuse writes with ENOSPC, though free space is reported.
+
+        As if the last of it had gone just after it was looked at.
         """
-        self._turn(_Switch.FULL_REPORTED, 0 if unnoticed else 1)
         self._turn(_Switch.FULL_WRITES, 1)
 
     def free_disk(self) -> None:

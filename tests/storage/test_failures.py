@@ -1,0 +1,130 @@
+"""A disk that hesitates, fails or is full, under a store in a process of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.power_loss import PowerLoss
+from tests.support.store_process import StoreProcess
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def power(tmp_path: Path, data: Path) -> PowerLoss:
+    return PowerLoss(tmp_path / "power", data)
+
+
+def put(process: StoreProcess, key: str, value: str) -> str:
+    answer = process.ask("write", key, value)
+    return process.ask("wait", key) if answer == "accepted" else answer
+
+
+def test_while_a_sync_is_held_the_durable_view_shows_the_old_value(
+    power: PowerLoss, data: Path
+) -> None:
+    with StoreProcess(data, power) as process:
+        put(process, "key", "old")
+        power.hold_syncs()
+        assert process.ask("write", "key", "new") == "accepted"
+        assert process.ask("latest", "key") == "new"
+        assert process.ask("durable", "key") == "old"
+        assert power.is_holding()
+        power.release_syncs()
+        assert process.ask("wait", "key") == "durable"
+        assert process.ask("durable", "key") == "new"
+
+
+def test_after_a_failed_sync_nothing_is_written_and_reads_go_on(
+    power: PowerLoss, data: Path
+) -> None:
+    with StoreProcess(data, power) as process:
+        put(process, "key", "old")
+        power.fail_syncs()
+        assert put(process, "key", "new").startswith("Unknown: syncing the log failed")
+        power.repair_syncs()
+        assert put(process, "other", "new").startswith("Closed: A sync of the log failed, restart")
+        assert process.ask("durable", "key") == "old"
+
+
+@pytest.mark.parametrize("ending", ["close", "kill"])
+def test_what_a_failed_sync_left_behind_is_not_there_after_a_restart(
+    power: PowerLoss, data: Path, ending: str
+) -> None:
+    with StoreProcess(data, power) as process:
+        put(process, "key", "old")
+        power.fail_syncs()
+        put(process, "key", "new")
+        power.repair_syncs()
+        if ending == "close":
+            assert process.ask("close") == "closed"
+    with StoreProcess(data, power) as process:
+        assert process.opening == "open"
+        assert process.ask("latest", "key") == "old"
+        assert put(process, "key", "newer") == "durable"
+    power.cut()
+    with StoreProcess(data, power) as process:
+        assert process.ask("durable", "key") == "newer"
+
+
+def test_a_full_disk_refuses_commits_until_space_is_freed(power: PowerLoss, data: Path) -> None:
+    with StoreProcess(data, power) as process:
+        put(process, "key", "old")
+        power.nearly_fill_disk()
+        wait_until(process, "Full: The disk of")
+        assert process.ask("durable", "key") == "old"
+        power.free_disk()
+        wait_until(process, "durable")
+        assert process.ask("durable", "key") == "old"
+
+
+@pytest.mark.parametrize("rows", [0, 20])
+def test_writing_comes_back_when_the_engine_itself_found_the_disk_full(
+    power: PowerLoss, data: Path, rows: int
+) -> None:
+    with StoreProcess(data, power) as process:
+        process.ask("fill", "filler", rows)
+        put(process, "key", "old")
+        power.fill_disk()
+        assert put(process, "key", "new").startswith("Full: The disk is full")
+        assert process.ask("durable", "key") == "old"
+        assert process.ask("latest", "key") == "old"
+        power.free_disk()
+        wait_until(process, "durable")
+        assert put(process, "key", "newer") == "durable"
+        assert process.ask("durable", "key") == "newer"
+        assert process.ask("count", "filler") == str(rows)
+    power.cut()
+    with StoreProcess(data, power) as process:
+        assert process.ask("durable", "key") == "newer"
+        assert process.ask("count", "filler") == str(rows)
+
+
+def test_a_commit_whose_sync_meets_a_full_disk_is_unknown_and_never_seen(
+    power: PowerLoss, data: Path
+) -> None:
+    with StoreProcess(data, power) as process:
+        put(process, "key", "old")
+        power.hold_syncs()
+        assert process.ask("write", "key", "unsynced") == "accepted"
+        power.fill_disk()
+        assert process.ask("write", "other", "refused").startswith("Full")
+        power.release_syncs()
+        assert process.ask("wait", "key").startswith("Unknown")
+        assert process.ask("durable", "key") == "old"
+        power.free_disk()
+        wait_until(process, "durable")
+        assert process.ask("durable", "key") == "old"
+        assert process.ask("latest", "key") == "old"
+        assert process.ask("durable", "other") == "-"
+
+
+def wait_until(process: StoreProcess, answer: str) -> None:
+    """Write until the answer is this one: the disk's free space is asked for now and then."""
+    while not put(process, "probe", "x").startswith(answer):
+        pass

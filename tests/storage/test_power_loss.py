@@ -1,0 +1,124 @@
+"""The tool that plays a power cut, proved by writing with and without a sync."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.support.power_loss import PowerLoss
+from tests.support.store_process import StoreProcess
+
+
+@pytest.fixture
+def power(tmp_path: Path) -> PowerLoss:
+    return PowerLoss(tmp_path / "power", tmp_path / "data")
+
+
+def run(power: PowerLoss, data: Path, *lines: str) -> None:
+    """Run this code in a process under the power supply, in the data directory."""
+    code = "\n".join(["import os", *lines])
+    environment = {**os.environ, **power.environment()}
+    subprocess.run([sys.executable, "-c", code], cwd=data, env=environment, check=True)
+
+
+SYNC_NAMES = "os.fsync(os.open('.', 0))"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+def test_a_synced_file_with_a_synced_name_stays(power: PowerLoss, data: Path) -> None:
+    run(power, data, "f = open('a', 'w', 1)", "f.write('whole\\n')", "os.fsync(f)", SYNC_NAMES)
+    power.cut()
+    assert (data / "a").read_text() == "whole\n"
+
+
+def test_a_file_whose_name_was_not_synced_is_gone(power: PowerLoss, data: Path) -> None:
+    run(power, data, "f = open('a', 'w', 1)", "f.write('whole\\n')", "os.fsync(f)")
+    power.cut()
+    assert not (data / "a").exists()
+
+
+def test_a_file_is_cut_to_what_its_last_sync_covered(power: PowerLoss, data: Path) -> None:
+    write = ["f = open('a', 'w', 1)", "f.write('whole\\n')", "os.fdatasync(f)", SYNC_NAMES]
+    run(power, data, *write, "f.write('torn\\n')")
+    assert (data / "a").read_text() == "whole\ntorn\n"
+    power.cut()
+    assert (data / "a").read_text() == "whole\n"
+
+
+def test_a_rename_that_was_not_synced_is_taken_back(power: PowerLoss, data: Path) -> None:
+    write = ["f = open('a', 'w', 1)", "f.write('old\\n')", "os.fsync(f)", SYNC_NAMES]
+    replace = ["f = open('b', 'w', 1)", "f.write('new\\n')", "os.fsync(f)", "os.rename('b', 'a')"]
+    run(power, data, *write, *replace)
+    assert (data / "a").read_text() == "new\n"
+    power.cut()
+    assert [path.name for path in data.iterdir()] == ["a"]
+    assert (data / "a").read_text() == "old\n"
+
+
+def test_a_deleted_file_comes_back_until_its_directory_is_synced(
+    power: PowerLoss, data: Path
+) -> None:
+    write = ["f = open('a', 'w', 1)", "f.write('old\\n')", "os.fsync(f)", SYNC_NAMES]
+    run(power, data, *write, "os.unlink('a')")
+    power.cut()
+    assert (data / "a").read_text() == "old\n"
+    run(power, data, "os.unlink('a')", SYNC_NAMES)
+    power.cut()
+    assert not (data / "a").exists()
+
+
+def test_a_random_cut_may_leave_part_of_what_was_not_synced(power: PowerLoss, data: Path) -> None:
+    lengths = set()
+    for seed in range(20):
+        (data / "a").write_text("")
+        power = PowerLoss(data.parent / "power", data)
+        run(power, data, "open('a', 'w').write('0123456789')")
+        power.cut(Random(seed))
+        lengths.add((data / "a").stat().st_size)
+    assert {0, 10} <= lengths
+    assert len(lengths) > 3
+
+
+def test_every_answered_write_outlives_a_power_cut(power: PowerLoss, data: Path) -> None:
+    for seed in range(20):
+        with StoreProcess(data, power) as process:
+            assert process.opening == "open"
+            if seed > 0:
+                assert process.ask("durable", f"answered-{seed - 1}") == "yes"
+                assert process.ask("count", f"rows-{seed - 1}") == "50"
+            assert process.ask("fill", f"rows-{seed}", 50) == "durable"
+            assert process.ask("write", f"answered-{seed}", "yes") == "accepted"
+            assert process.ask("wait", f"answered-{seed}") == "durable"
+            process.ask("write", f"unanswered-{seed}", "no")
+        power.cut(Random(seed) if seed % 2 else None)
+
+
+def test_without_a_sync_an_accepted_write_is_lost(power: PowerLoss, data: Path) -> None:
+    with StoreProcess(data, power) as process:
+        power.hold_syncs()
+        assert process.ask("write", "key", "value") == "accepted"
+        assert process.ask("latest", "key") == "value"
+    power.release_syncs()
+    power.cut()
+    with StoreProcess(data, power) as process:
+        assert process.ask("latest", "key") == "-"
+
+
+def test_killing_the_process_alone_loses_nothing_even_without_a_sync(
+    power: PowerLoss, data: Path
+) -> None:
+    with StoreProcess(data, power) as process:
+        power.hold_syncs()
+        assert process.ask("write", "key", "value") == "accepted"
+    power.release_syncs()
+    with StoreProcess(data, power) as process:
+        assert process.ask("latest", "key") == "value"
