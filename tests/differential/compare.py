@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from tests.differential.normalise import normalise
-from tests.differential.peer import Answer
 from tests.differential.request import Request
 
 WRITES = frozenset(
@@ -71,14 +69,6 @@ class Difference(NamedTuple):
         if self.our_error or self.local_error:
             return f"ours: {_form(self.ours)}\n   local: {_form(self.local)}"
         return f"{self.request.operation} results differ at {', '.join(sorted(self.paths))}"
-
-
-def compare(scenario: str, request: Request, ours: Answer, local: Answer) -> Difference | None:
-    """The difference of two answers, if there is one."""
-    our_form, local_form = normalise(request, ours), normalise(request, local)
-    if our_form == local_form:
-        return None
-    return Difference(scenario, request, our_form, local_form)
 
 
 def spoils_state(difference: Difference) -> bool:

