@@ -29,6 +29,8 @@ ORDERED_TYPES: Final = frozenset({"S", "N", "B"})
 _DOCUMENT_BYTES: Final = 3
 _ELEMENT_BYTES: Final = 1
 
+TOO_DEEP: Final = "Nesting Levels have exceeded supported limits"
+
 _EMPTY: Final = (
     "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes"
 )
@@ -120,7 +122,18 @@ def _check_list(content: Any, level: int) -> int:
 
 
 def _too_deep() -> ValidationException:
-    return ValidationException("Nesting Levels have exceeded supported limits")
+    return ValidationException(TOO_DEEP)
+
+
+def is_too_deep(value: AttributeValue, level: int = 1) -> bool:
+    """Whether a checked value nests documents deeper than DynamoDB allows."""
+    members = value.get("L")
+    if members is None:
+        content = value.get("M")
+        if content is None:
+            return False
+        members = content.values()
+    return level > NESTING_LEVELS or any(is_too_deep(member, level + 1) for member in members)
 
 
 def _check_set(value: AttributeValue, type_name: str, content: Any) -> int:

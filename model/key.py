@@ -7,6 +7,7 @@ so that several can stand behind one another in a row's key.
 from __future__ import annotations
 
 from base64 import b64decode
+from collections.abc import Sequence
 from hashlib import md5
 from typing import Final, Literal, TypeAlias
 
@@ -83,7 +84,7 @@ def encode(schema: KeySchema, item: Item) -> bytes:
     return encode_partition(schema, item) + encode_sort(schema, item)
 
 
-def partition_hash(values: list[AttributeValue]) -> bytes:
+def partition_hash(values: Sequence[AttributeValue]) -> bytes:
     """The hash that places a partition key: 8 bytes of MD5 of ``Outliers`` and the key's bytes.
 
     DynamoDB's own, as far as the order of its scans tells.

@@ -1,0 +1,55 @@
+"""The partition map: which partition owns which range of positions.
+
+A boundary is a position: a bare hash, until a collection is split by sort key.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import Final
+
+from model.key_range import KeyRange
+from storage.catalog import PartitionRange
+
+_HASH_SPACE: Final = 1 << 64
+_HASH_BYTES: Final = 8
+
+
+def divide_evenly(first_number: int, count: int) -> tuple[PartitionRange, ...]:
+    """So many new partitions with even shares of the hash space, numbered from ``first_number``."""
+    return tuple(
+        PartitionRange(
+            first_number + at,
+            (at * _HASH_SPACE // count).to_bytes(_HASH_BYTES, "big") if at else b"",
+        )
+        for at in range(count)
+    )
+
+
+class PartitionMap:
+    """The ranges of one table's partitions, in order; the first begins with nothing."""
+
+    def __init__(self, ranges: tuple[PartitionRange, ...]) -> None:
+        assert ranges[0].start == b""
+        self.ranges = ranges
+        self._starts = [partition.start for partition in ranges]
+
+    def owner_of(self, position: bytes) -> int:
+        """The place in the map of the partition that owns a position."""
+        return bisect_right(self._starts, position) - 1
+
+    def pieces(self, key_range: KeyRange, *, reverse: bool = False) -> Iterator[KeyRange]:
+        """A range cut at the partitions' boundaries, in reading order."""
+        first = self.owner_of(key_range.start)
+        last = len(self.ranges) - 1
+        if key_range.end is not None:
+            last = self.owner_of(key_range.end)
+            if self._starts[last] == key_range.end and last > first:
+                last -= 1
+        places = range(first, last + 1)
+        for place in reversed(places) if reverse else places:
+            yield KeyRange(
+                key_range.start if place == first else self._starts[place],
+                key_range.end if place == last else self._starts[place + 1],
+            )

@@ -1,0 +1,107 @@
+"""Mailboxes: bounded, drained in batches, closed to stop.
+
+A batch is all that waits, up to a bound in messages and bytes: one sync pays for many writes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from msgspec import Struct, msgpack
+
+ReplyT = TypeVar("ReplyT")
+
+
+class Message(Struct, Generic[ReplyT], frozen=True):
+    """The base of all messages; the class carries the type of its reply.
+
+    Messages hold values only, so that they could cross a process boundary.
+    """
+
+
+class Envelope(NamedTuple):
+    """A message and the future of its reply."""
+
+    message: Message[Any]
+    reply: asyncio.Future[Any]
+    size_bytes: int
+
+    def answer(self, value: object) -> None:
+        """Reply. A reply that nobody waits for any more is no error."""
+        if not self.reply.done():
+            self.reply.set_result(value)
+
+    def refuse(self, error: BaseException) -> None:
+        """Reply with an error."""
+        if not self.reply.done():
+            self.reply.set_exception(error)
+
+
+class MailboxFull(Exception):
+    """The mailbox holds as many messages as it may; nothing was put in."""
+
+
+class MailboxClosed(Exception):
+    """The actor is stopping and takes no more messages."""
+
+
+class Mailbox:
+    """A bounded queue of one actor.
+
+    Invariants: never holds more than ``capacity`` messages; a closed mailbox still gives out
+    what it holds, in order. With ``copy_messages``, a mode for tests, each message goes through
+    its bytes, as if it crossed a process boundary.
+    """
+
+    def __init__(self, capacity: int, *, copy_messages: bool = False) -> None:
+        self._capacity = capacity
+        self._copy_messages = copy_messages
+        self._waiting: deque[Envelope] = deque()
+        self._wake: asyncio.Future[None] | None = None
+        self.closed = False
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def put_nowait(self, message: Message[ReplyT], size_bytes: int = 0) -> asyncio.Future[ReplyT]:
+        """Put a message in and get the future of its reply.
+
+        Raises:
+            MailboxFull, MailboxClosed: the message was not taken.
+        """
+        if self.closed:
+            raise MailboxClosed
+        if len(self._waiting) >= self._capacity:
+            raise MailboxFull
+        if self._copy_messages:
+            message = msgpack.decode(msgpack.encode(message), type=type(message))
+        reply: asyncio.Future[ReplyT] = asyncio.get_running_loop().create_future()
+        self._waiting.append(Envelope(message, reply, size_bytes))
+        self._wake_taker()
+        return reply
+
+    async def take(self, max_messages: int, max_bytes: int) -> list[Envelope]:
+        """Wait for messages and take a batch of them; empty once closed and drained."""
+        while not self._waiting:
+            if self.closed:
+                return []
+            self._wake = asyncio.get_running_loop().create_future()
+            await self._wake
+        batch: list[Envelope] = []
+        size_bytes = 0
+        while self._waiting and len(batch) < max_messages and size_bytes < max_bytes:
+            envelope = self._waiting.popleft()
+            size_bytes += envelope.size_bytes
+            batch.append(envelope)
+        return batch
+
+    def close(self) -> None:
+        """Take no more messages; the taker gets what is left and then nothing."""
+        self.closed = True
+        self._wake_taker()
+
+    def _wake_taker(self) -> None:
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)

@@ -1,0 +1,98 @@
+"""Actors and the supervisor that keeps them alive.
+
+A crash in one actor never takes down its siblings. The supervisor answers what the actor had
+in hand, lets it load itself anew and go on, within a restart intensity; past that the actor is
+given up and refuses its messages, and the server goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Final, Protocol, TypeVarTuple
+
+import structlog
+from anyio.abc import TaskGroup
+
+from actors.runtime.mailbox import Envelope, Mailbox
+from model.errors import InternalServerError
+
+RESTARTS: Final = 5
+RESTART_WINDOW_SECONDS: Final = 10.0
+
+Ts = TypeVarTuple("Ts")
+
+_log = structlog.get_logger("actors")
+
+
+class Actor(Protocol):
+    """What a supervisor runs."""
+
+    name: str
+    mailbox: Mailbox
+    # The batch being worked on; the supervisor refuses it where the actor crashes.
+    in_hand: list[Envelope]
+
+    async def run(self) -> None:
+        """Load the state, then work through the mailbox until it is closed and drained."""
+        ...
+
+
+class Supervisor:
+    """Runs actors in one task group, each watched on its own."""
+
+    def __init__(self, task_group: TaskGroup) -> None:
+        self._task_group = task_group
+        self._running: dict[Actor, asyncio.Future[None]] = {}
+
+    def start(self, actor: Actor) -> None:
+        """Run an actor until its mailbox is closed and drained."""
+        assert actor not in self._running
+        self._running[actor] = asyncio.get_running_loop().create_future()
+        self._task_group.start_soon(self._watch, actor, name=actor.name)
+
+    async def stop(self, actor: Actor) -> None:
+        """Close an actor's mailbox and wait until it has worked through it."""
+        actor.mailbox.close()
+        ended = self._running.get(actor)
+        if ended is not None:
+            await asyncio.shield(ended)
+
+    def run_aside(self, work: Callable[[*Ts], Awaitable[None]], *arguments: *Ts) -> None:
+        """Do something that nobody waits for, and log it if it fails."""
+        self._task_group.start_soon(self._aside, partial(work, *arguments))
+
+    async def _aside(self, work: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await work()
+        except Exception:  # noqa: BLE001 - nobody waits for this, so it ends in the log
+            _log.exception("work_aside_failed")
+
+    async def _watch(self, actor: Actor) -> None:
+        crashes: deque[float] = deque(maxlen=RESTARTS)
+        loop = asyncio.get_running_loop()
+        try:
+            while True:
+                try:
+                    await actor.run()
+                except Exception:  # noqa: BLE001 - a crash of one actor stays with that one
+                    _log.exception("actor_crashed", actor=actor.name)
+                    _refuse(actor.in_hand)
+                else:
+                    return
+                if len(crashes) == RESTARTS and loop.time() - crashes[0] < RESTART_WINDOW_SECONDS:
+                    _log.error("actor_given_up", actor=actor.name)
+                    actor.mailbox.close()
+                    _refuse(await actor.mailbox.take(len(actor.mailbox) or 1, 1 << 62))
+                    return
+                crashes.append(loop.time())
+        finally:
+            self._running.pop(actor).set_result(None)
+
+
+def _refuse(envelopes: list[Envelope]) -> None:
+    for envelope in envelopes:
+        envelope.refuse(InternalServerError("The request failed because of an internal error"))
+    envelopes.clear()

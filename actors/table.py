@@ -1,0 +1,238 @@
+"""A table: finds the partition for each write, and reads what is durable.
+
+Reads do not queue behind writes: each takes one durable view and never waits for a sync. The
+partitions alone write. A partition's actor is made when it gets its first message, so that an
+idle table costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Final
+
+import anyio
+from msgspec import Struct
+
+from actors.partition import Partition, PartitionSettings, WriteItem, Written
+from actors.partition_map import PartitionMap
+from actors.runtime.mailbox import MailboxClosed, MailboxFull
+from actors.runtime.supervisor import Supervisor
+from model import key as keys
+from model.errors import InternalServerError, ResourceNotFoundException, ThrottlingException
+from model.index import IndexDefinition
+from model.item import Item
+from model.key_range import KeyRange
+from model.limits import KIB
+from model.page import Page, PageBuilder, PageRules
+from model.stored_item import StoredItem
+from model.table import TABLE_INDEX_ID, TableDefinition
+from model.write import Delete, Put, Update, Write
+from storage import catalog, codec, keys_layout
+from storage.catalog import PartitionHead, TableRecord
+from storage.store import Store, View
+
+# Rows are read in pieces of about this size, with the loop's other work between them.
+_PIECE_BYTES: Final = 128 * KIB
+_PIECE_ROWS: Final = 256
+
+
+class ReadRange(Struct, frozen=True):
+    """What a Query or Scan reads: a range of one index (None: the table) in one direction.
+
+    ``after`` is the position behind which a page goes on. ``consistent`` changes the price
+    alone: every read sees all that was answered before it.
+    """
+
+    key_range: KeyRange
+    rules: PageRules
+    index: IndexDefinition | None = None
+    after: bytes | None = None
+    reverse: bool = False
+    consistent: bool = False
+    # A Scan rounds what it reads of each partition, a Query its sum.
+    by_partition: bool = False
+
+
+class Table:
+    """The reads and writes of one table."""
+
+    def __init__(
+        self,
+        record: TableRecord,
+        store: Store,
+        supervisor: Supervisor,
+        settings: PartitionSettings,
+    ) -> None:
+        self.record = record
+        self._store = store
+        self._supervisor = supervisor
+        self._settings = settings
+        self._map = PartitionMap(record.partitions)
+        self._partitions: list[Partition | None] = [None] * len(record.partitions)
+        self._row_prefix = keys_layout.row_prefix(record.definition.table_id)
+        self._closed = False
+
+    @property
+    def definition(self) -> TableDefinition:
+        """The table's definition."""
+        return self.record.definition
+
+    async def write(self, write: Write) -> Written:
+        """Carry out a write and return once it is durable; raises as ``submit`` says."""
+        return await self.submit(write)
+
+    def submit(self, write: Write) -> asyncio.Future[Written]:
+        """Send a write to its partition; the future completes once it is durable.
+
+        The future raises what ``model.write.decide`` raises, and InternalServerError if the
+        store takes no writes.
+
+        Raises:
+            ThrottlingException: the partition's mailbox is full.
+            InternalServerError: the partition has failed too often and was given up.
+        """
+        schema = self.definition.key_schema
+        match write:
+            case Put():
+                key, size_bytes = write.item, write.size_bytes
+            case Update() | Delete():
+                key, size_bytes = write.key, 0
+        partition_key = keys.encode_partition(schema, key)
+        sort_key = keys.encode_sort(schema, key)
+        partition = self._partition(self._map.owner_of(partition_key + sort_key))
+        try:
+            return partition.mailbox.put_nowait(
+                WriteItem(partition_key, sort_key, write), size_bytes
+            )
+        except MailboxFull:
+            raise ThrottlingException(
+                "Too many requests are waiting for this partition, try again"
+            ) from None
+        except MailboxClosed:
+            if self._closed:
+                raise _not_found() from None
+            raise InternalServerError("A partition of this table has failed") from None
+
+    async def get(self, keys_wanted: Sequence[Item]) -> list[StoredItem | None]:
+        """The items with these keys, all from one durable view."""
+        prefix = self._row_prefix
+        schema = self.definition.key_schema
+        values = await self._store.durable().load(
+            [prefix + keys.encode(schema, key) for key in keys_wanted]
+        )
+        return [None if value is None else codec.decode(value) for value in values]
+
+    async def read(self, request: ReadRange) -> Page:
+        """One page of a Query or Scan, from one durable view."""
+        view = self._store.durable()
+        builder = PageBuilder(request.rules)
+        started = False
+        for piece in self._map.pieces(_rest(request), reverse=request.reverse):
+            if started and request.by_partition:
+                builder.finish_partition()
+            started = True
+            async for entries in self._rows(view, request, piece, builder):
+                fetched = await self._fetch(view, entries) if request.rules.fetch else None
+                for at, entry in enumerate(entries):
+                    builder.add(entry, fetched[at] if fetched else None)
+                    if builder.full:
+                        break
+            if builder.full:
+                break
+        builder.finish_partition()
+        index = request.index
+        return builder.page(
+            consistent=request.consistent,
+            last=self._last_key(builder, index),
+            index=(index.name, "LocalSecondaryIndexes") if index else None,
+        )
+
+    async def _rows(
+        self, view: View, request: ReadRange, piece: KeyRange, builder: PageBuilder
+    ) -> AsyncIterator[list[StoredItem]]:
+        """The rows of a piece, some at a time, until the piece ends or the page is full."""
+        index_id = request.index.index_id if request.index else TABLE_INDEX_ID
+        prefix = keys_layout.row_prefix(self.definition.table_id, index_id)
+        start = prefix + piece.start
+        end = keys_layout.end_of(prefix) if piece.end is None else prefix + piece.end
+        while not builder.full:
+            left = builder.rows_left
+            max_rows = _PIECE_ROWS if left is None else min(left, _PIECE_ROWS)
+            rows = await view.page(
+                start, end, reverse=request.reverse, max_rows=max_rows, max_bytes=_PIECE_BYTES
+            )
+            if not rows:
+                return
+            yield [codec.decode(row.value) for row in rows]
+            if len(rows) < max_rows and sum(len(row.value) for row in rows) < _PIECE_BYTES // 2:
+                return
+            if request.reverse:
+                end = rows[-1].key
+            else:
+                start = rows[-1].key + b"\x00"
+            await anyio.lowlevel.checkpoint()
+
+    async def _fetch(self, view: View, entries: list[StoredItem]) -> list[StoredItem]:
+        """The whole items of a local index's entries; the same view has them all."""
+        values = await view.load(
+            [keys_layout.item_row(self.definition, entry.item) for entry in entries]
+        )
+        fetched = []
+        for value in values:
+            assert value is not None, "an index entry has its item in every view"
+            fetched.append(codec.decode(value))
+        return fetched
+
+    def _last_key(self, builder: PageBuilder, index: IndexDefinition | None) -> Item | None:
+        if not builder.full or builder.last is None:
+            return None
+        item = builder.last.item
+        key = self.definition.key_schema.key_of(item)
+        if index is not None:
+            key.update(index.key_schema.key_of(item))
+        return key
+
+    async def heads(self) -> list[PartitionHead]:
+        """What each partition durably knows of its items: counts and sizes."""
+        values = await self._store.durable().load(
+            [keys_layout.partition_head(partition.number) for partition in self._map.ranges]
+        )
+        return [catalog.decode_partition_head(value) for value in values]
+
+    async def close(self) -> None:
+        """Take no more writes, and wait until those taken are answered."""
+        self._closed = True
+        await asyncio.gather(
+            *(self._supervisor.stop(partition) for partition in self._partitions if partition)
+        )
+
+    def _partition(self, place: int) -> Partition:
+        partition = self._partitions[place]
+        if partition is None:
+            if self._closed:
+                raise _not_found()
+            partition = Partition(
+                self._map.ranges[place].number,
+                self.definition,
+                self._store,
+                self._settings,
+            )
+            self._partitions[place] = partition
+            self._supervisor.start(partition)
+        return partition
+
+
+def _rest(request: ReadRange) -> KeyRange:
+    """What is left of the range behind the position where the last page ended."""
+    whole = request.key_range
+    if request.after is None:
+        return whole
+    if request.reverse:
+        end = request.after if whole.end is None else min(request.after, whole.end)
+        return KeyRange(whole.start, end)
+    return KeyRange(max(request.after + b"\x00", whole.start), whole.end)
+
+
+def _not_found() -> ResourceNotFoundException:
+    return ResourceNotFoundException("Requested resource not found")

@@ -1,0 +1,66 @@
+"""The JSON answers of item operations, spliced from stored bytes where that is possible."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msgspec import json
+
+from actors.partition import Written
+from model import item as items
+from model.capacity import Receipt, ReturnConsumedCapacity, consumed_capacity
+from model.expressions.projection import Projector
+from model.item import Item
+from model.key import KeySchema
+from model.limits import GIB
+from model.stored_item import StoredItem
+
+EMPTY: Final = b"{}"
+
+
+def joined(members: list[bytes]) -> bytes:
+    """A JSON object of members that are JSON texts ``"Name":value``."""
+    return b"{" + b",".join(members) + b"}"
+
+
+def projected(stored: StoredItem, projector: Projector | None) -> bytes:
+    """An item's JSON, whole or what is asked of it."""
+    return stored.data if projector is None else items.encode(projector.project(stored.item))
+
+
+def capacity_member(
+    name: str, receipt: Receipt, mode: ReturnConsumedCapacity | None
+) -> list[bytes]:
+    """The ConsumedCapacity member, if it is asked for."""
+    consumed = consumed_capacity(name, receipt, mode)
+    return [] if consumed is None else [b'"ConsumedCapacity":' + json.encode(consumed)]
+
+
+def collection_metrics(schema: KeySchema, key: Item, size_bytes: int) -> dict[str, Any]:
+    """ItemCollectionMetrics: the collection's key and its size between whole gigabytes (S63)."""
+    (partition,) = schema.partition
+    whole_gib = size_bytes // GIB
+    return {
+        "ItemCollectionKey": {partition.name: key[partition.name]},
+        "SizeEstimateRangeGB": [float(whole_gib), float(whole_gib + 1)],
+    }
+
+
+def write_answer(
+    *,
+    table_name: str,
+    schema: KeySchema,
+    key: Item,
+    written: Written,
+    return_capacity: ReturnConsumedCapacity | None,
+    return_metrics: str | None,
+) -> bytes:
+    """The answer of PutItem, UpdateItem and DeleteItem."""
+    members = []
+    if written.attributes:
+        members.append(b'"Attributes":' + items.encode(written.attributes))
+    members += capacity_member(table_name, written.receipt, return_capacity)
+    if return_metrics == "SIZE" and written.collection_size_bytes is not None:
+        metrics = collection_metrics(schema, key, written.collection_size_bytes)
+        members.append(b'"ItemCollectionMetrics":' + json.encode(metrics))
+    return joined(members) if members else EMPTY

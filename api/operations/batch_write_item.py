@@ -1,0 +1,160 @@
+"""BatchWriteItem."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, NamedTuple
+
+from msgspec import json, to_builtins
+
+from actors.database import Database
+from actors.partition import Written
+from actors.table import Table
+from api import shapes, structures
+from api.arn import table_name
+from api.item_answers import collection_metrics, joined
+from api.operation import Call, Operation
+from model import item as items
+from model import key as keys
+from model.capacity import Receipt, consumed_capacity
+from model.errors import DynamoDBError, ThrottlingException, ValidationException
+from model.item import Item
+from model.key_rules import check_batch_put_key, check_index_keys, check_key
+from model.limits import BATCH_WRITE_REQUESTS
+from model.write import Delete, Put
+
+
+class BatchWriteItemInput(structures.Shape, frozen=True):
+    """The members of BatchWriteItem."""
+
+    RequestItems: structures.BatchWriteRequests
+    ReturnConsumedCapacity: shapes.ReturnConsumedCapacity | None = None
+    ReturnItemCollectionMetrics: shapes.ReturnItemCollectionMetrics | None = None
+
+
+class _TableWrites(NamedTuple):
+    """The writes of one table; ``given_name`` is how the request names it."""
+
+    given_name: str
+    name: str
+    requests: list[structures.WriteRequestShape]
+    writes: list[Put | Delete]
+
+
+async def handle(call: Call[BatchWriteItemInput]) -> bytes:
+    """Put and delete items of several tables; each write is on its own.
+
+    Nothing is written if anything is wrong with the request. Writes refused for want of
+    capacity are given back as UnprocessedItems; only if all are, the batch fails.
+    """
+    request = call.request
+    batch = _checked(request)
+    tables = [_checked_table(call.database, of_table) for of_table in batch]
+    replies = [
+        [_submitted(table, write) for write in of_table.writes]
+        for of_table, table in zip(batch, tables, strict=True)
+    ]
+    outcomes = [await asyncio.gather(*of_table, return_exceptions=True) for of_table in replies]
+    unprocessed: dict[str, Any] = {}
+    metrics: dict[str, list[dict[str, Any]]] = {}
+    consumed = []
+    throttled: list[DynamoDBError] = []
+    written_count = 0
+    for of_table, table, results in zip(batch, tables, outcomes, strict=True):
+        receipt = Receipt()
+        sizes: dict[bytes, dict[str, Any]] = {}
+        for write, result in zip(of_table.writes, results, strict=True):
+            if isinstance(result, ThrottlingException):
+                throttled.append(result)
+            elif isinstance(result, BaseException):
+                raise result
+            else:
+                written_count += 1
+                receipt += result.receipt
+                if result.collection_size_bytes is not None:
+                    schema = table.definition.key_schema
+                    sizes[keys.encode_partition(schema, _key(write))] = collection_metrics(
+                        schema, _key(write), result.collection_size_bytes
+                    )
+        left = [
+            to_builtins(one)
+            for one, result in zip(of_table.requests, results, strict=True)
+            if isinstance(result, ThrottlingException)
+        ]
+        if left:
+            unprocessed[of_table.given_name] = left
+        if sizes:
+            metrics[of_table.given_name] = list(sizes.values())
+        units = consumed_capacity(of_table.name, receipt, request.ReturnConsumedCapacity)
+        if units is not None:
+            consumed.append(units)
+    if throttled and not written_count:
+        raise throttled[0]
+    members = [b'"UnprocessedItems":' + json.encode(unprocessed)]
+    if metrics and request.ReturnItemCollectionMetrics == "SIZE":
+        members.append(b'"ItemCollectionMetrics":' + json.encode(metrics))
+    if consumed:
+        members.append(b'"ConsumedCapacity":' + json.encode(consumed))
+    return joined(members)
+
+
+def _checked(request: BatchWriteItemInput) -> list[_TableWrites]:
+    """Check all that needs no table."""
+    batch = []
+    count = 0
+    for given_name, requests in request.RequestItems.items():
+        name = table_name(given_name)
+        writes = [_write(one) for one in requests]
+        count += len(writes)
+        if count > BATCH_WRITE_REQUESTS:
+            raise ValidationException("Too many items requested for the BatchWriteItem call")
+        batch.append(_TableWrites(given_name, name, requests, writes))
+    return batch
+
+
+def _write(request: structures.WriteRequestShape) -> Put | Delete:
+    put, delete = request.PutRequest, request.DeleteRequest
+    if put is not None and delete is None:
+        size_bytes = items.check(put.Item)
+        items.check_size(size_bytes)
+        return Put(put.Item, size_bytes)
+    if delete is not None and put is None:
+        items.check(delete.Key)
+        return Delete(delete.Key)
+    raise ValidationException(
+        "Supplied AttributeValue has more than one datatypes set, must contain exactly one of "
+        "the supported datatypes"
+    )
+
+
+def _checked_table(database: Database, of_table: _TableWrites) -> Table:
+    table = database.table(of_table.name)
+    schema = table.definition.key_schema
+    seen = set()
+    for write in of_table.writes:
+        if isinstance(write, Put):
+            check_batch_put_key(schema, write.item)
+            check_index_keys(table.definition, write.item)
+        else:
+            check_key(schema, write.key)
+        seen.add(keys.encode(schema, _key(write)))
+    if len(seen) < len(of_table.writes):
+        raise ValidationException("Provided list of item keys contains duplicates")
+    return table
+
+
+def _key(write: Put | Delete) -> Item:
+    return write.item if isinstance(write, Put) else write.key
+
+
+def _submitted(table: Table, write: Put | Delete) -> asyncio.Future[Written]:
+    """Send one write; a refusal at the door is its outcome, not that of the batch."""
+    try:
+        return table.submit(write)
+    except DynamoDBError as error:
+        refused: asyncio.Future[Written] = asyncio.get_running_loop().create_future()
+        refused.set_exception(error)
+        return refused
+
+
+OPERATION = Operation("BatchWriteItem", BatchWriteItemInput, handle)

@@ -1,0 +1,60 @@
+"""DeleteItem."""
+
+from __future__ import annotations
+
+from api import shapes, structures
+from api.arn import table_name
+from api.item_answers import write_answer
+from api.item_requests import check_values, write_condition
+from api.operation import Call, Operation
+from model import item as items
+from model.errors import ValidationException
+from model.key_rules import check_key
+from model.write import Delete
+
+
+class DeleteItemInput(structures.Shape, frozen=True):
+    """The members of DeleteItem."""
+
+    TableName: shapes.TableName
+    Key: shapes.Key
+    Expected: dict[str, structures.ExpectedAttributeValueShape] | None = None
+    ConditionalOperator: shapes.ConditionalOperator | None = None
+    ReturnValues: shapes.ReturnValue | None = None
+    ReturnConsumedCapacity: shapes.ReturnConsumedCapacity | None = None
+    ReturnItemCollectionMetrics: shapes.ReturnItemCollectionMetrics | None = None
+    ConditionExpression: str | None = None
+    ExpressionAttributeNames: shapes.ExpressionAttributeNames | None = None
+    ExpressionAttributeValues: shapes.ExpressionAttributeValues | None = None
+    ReturnValuesOnConditionCheckFailure: shapes.ReturnValuesOnConditionCheckFailure | None = None
+
+
+async def handle(call: Call[DeleteItemInput]) -> bytes:
+    """Delete an item; deleting a missing one succeeds."""
+    request = call.request
+    name = table_name(request.TableName)
+    placeholders = check_values(request, expressions=("ConditionExpression",))
+    items.check(request.Key)
+    if request.ReturnValues not in (None, "NONE", "ALL_OLD"):
+        raise ValidationException("ReturnValues can only be ALL_OLD or NONE")
+    delete = Delete(
+        request.Key,
+        condition=write_condition(request, placeholders),
+        return_values=request.ReturnValues or "NONE",
+        return_item_on_failure=request.ReturnValuesOnConditionCheckFailure == "ALL_OLD",
+    )
+    placeholders.check_all_used()
+    table = call.database.table(name)
+    schema = table.definition.key_schema
+    check_key(schema, request.Key)
+    return write_answer(
+        table_name=name,
+        schema=schema,
+        key=request.Key,
+        written=await table.write(delete),
+        return_capacity=request.ReturnConsumedCapacity,
+        return_metrics=request.ReturnItemCollectionMetrics,
+    )
+
+
+OPERATION = Operation("DeleteItem", DeleteItemInput, handle)

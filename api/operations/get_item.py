@@ -1,0 +1,53 @@
+"""GetItem."""
+
+from __future__ import annotations
+
+from api import shapes, structures
+from api.arn import table_name
+from api.item_answers import EMPTY, capacity_member, joined, projected
+from api.item_requests import check_values, projector_of
+from api.operation import Call, Operation
+from model import capacity
+from model import item as items
+from model.capacity import Receipt
+from model.key_rules import check_key, check_key_paths
+
+
+class GetItemInput(structures.Shape, frozen=True):
+    """The members of GetItem."""
+
+    TableName: shapes.TableName
+    Key: shapes.Key
+    AttributesToGet: shapes.AttributeNameList | None = None
+    ConsistentRead: bool | None = None
+    ReturnConsumedCapacity: shapes.ReturnConsumedCapacity | None = None
+    ProjectionExpression: str | None = None
+    ExpressionAttributeNames: shapes.ExpressionAttributeNames | None = None
+
+
+async def handle(call: Call[GetItemInput]) -> bytes:
+    """Read one item: every read is strongly consistent, ConsistentRead changes its price."""
+    request = call.request
+    name = table_name(request.TableName)
+    placeholders = check_values(request, expressions=("ProjectionExpression",))
+    items.check(request.Key)
+    projector = projector_of(request, placeholders)
+    placeholders.check_all_used()
+    table = call.database.table(name)
+    check_key(table.definition.key_schema, request.Key)
+    if projector is not None:
+        check_key_paths(table.definition, projector.nested)
+    (found,) = await table.get([request.Key])
+    members = []
+    if found is not None:
+        members.append(b'"Item":' + projected(found, projector))
+    if request.ReturnConsumedCapacity is not None:
+        blocks = capacity.read_blocks(found.size_bytes) if found else 1
+        receipt = Receipt(
+            read_units=capacity.read_units(blocks, consistent=bool(request.ConsistentRead))
+        )
+        members += capacity_member(name, receipt, request.ReturnConsumedCapacity)
+    return joined(members) if members else EMPTY
+
+
+OPERATION = Operation("GetItem", GetItemInput, handle)

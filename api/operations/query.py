@@ -1,0 +1,112 @@
+"""Query."""
+
+from __future__ import annotations
+
+from actors.table import ReadRange
+from api import shapes, structures
+from api.arn import table_name
+from api.item_requests import check_values, filter_of, key_condition_of, projector_of
+from api.operation import Call, Operation
+from api.page_requests import (
+    check_select,
+    check_start_key_values,
+    index_of,
+    page_answer,
+    page_rules,
+    start_position,
+)
+from model import key_range
+from model.errors import ValidationException
+from model.expressions.condition import Condition
+from model.expressions.key_condition import KeyCondition
+from model.key import KeySchema
+from model.key_range import KeyRange
+
+
+class QueryInput(structures.Shape, frozen=True):
+    """The members of Query."""
+
+    TableName: shapes.TableName
+    IndexName: shapes.IndexName | None = None
+    Select: shapes.Select | None = None
+    AttributesToGet: shapes.AttributeNameList | None = None
+    Limit: shapes.PositiveInteger | None = None
+    ConsistentRead: bool | None = None
+    KeyConditions: dict[str, structures.ConditionShape] | None = None
+    QueryFilter: dict[str, structures.ConditionShape] | None = None
+    ConditionalOperator: shapes.ConditionalOperator | None = None
+    ScanIndexForward: bool | None = None
+    ExclusiveStartKey: shapes.Key | None = None
+    ReturnConsumedCapacity: shapes.ReturnConsumedCapacity | None = None
+    ProjectionExpression: str | None = None
+    FilterExpression: str | None = None
+    KeyConditionExpression: str | None = None
+    ExpressionAttributeNames: shapes.ExpressionAttributeNames | None = None
+    ExpressionAttributeValues: shapes.ExpressionAttributeValues | None = None
+
+
+async def handle(call: Call[QueryInput]) -> bytes:
+    """One page of the items of one partition key, in the order of the sort key."""
+    request = call.request
+    name = table_name(request.TableName)
+    placeholders = check_values(
+        request, expressions=("ProjectionExpression", "FilterExpression", "KeyConditionExpression")
+    )
+    check_select(request)
+    check_start_key_values(request.ExclusiveStartKey)
+    if request.KeyConditions is None and request.KeyConditionExpression is None:
+        raise ValidationException(
+            "Either the KeyConditions or KeyConditionExpression parameter must be specified in "
+            "the request."
+        )
+    condition = filter_of(request, request.QueryFilter, "QueryFilter", placeholders)
+    projector = projector_of(request, placeholders)
+    table = call.database.table(name)
+    definition = table.definition
+    index = index_of(definition, request.IndexName)
+    schema = index.key_schema if index else definition.key_schema
+    key_condition = key_condition_of(request, schema, placeholders)
+    placeholders.check_all_used()
+    if condition is not None:
+        _check_filter(request, schema, condition)
+    rules = page_rules(request, definition, index, condition, projector)
+    wanted = key_range.of_key_condition(key_condition)
+    after = None
+    if request.ExclusiveStartKey is not None:
+        after = start_position(definition, index, request.ExclusiveStartKey)
+        _check_start(wanted, after, key_condition)
+    page = await table.read(
+        ReadRange(
+            wanted,
+            rules,
+            index=index,
+            after=after,
+            reverse=request.ScanIndexForward is False,
+            consistent=bool(request.ConsistentRead),
+        )
+    )
+    return page_answer(request, name, page)
+
+
+def _check_filter(request: QueryInput, schema: KeySchema, condition: Condition) -> None:
+    """A Query's filter may not name the key attributes of what is queried."""
+    for attribute in schema.attributes:
+        if attribute.name in condition.attributes:
+            member = "Filter Expression" if request.FilterExpression else "QueryFilter"
+            raise ValidationException(
+                f"{member} can only contain non-primary key attributes: "
+                f"Primary key attribute: {attribute.name}"
+            )
+
+
+def _check_start(wanted: KeyRange, after: bytes, condition: KeyCondition) -> None:
+    if key_range.contains(wanted, after):
+        return
+    if not condition.sort:
+        raise ValidationException(
+            "The provided starting key is outside query boundaries based on provided conditions"
+        )
+    raise ValidationException("The provided starting key does not match the range key predicate")
+
+
+OPERATION = Operation("Query", QueryInput, handle)

@@ -1,0 +1,103 @@
+"""Scan."""
+
+from __future__ import annotations
+
+from actors.table import ReadRange
+from api import shapes, structures
+from api.arn import table_name
+from api.item_requests import check_values, filter_of, projector_of
+from api.operation import Call, Operation
+from api.page_requests import (
+    check_select,
+    check_start_key_values,
+    index_of,
+    page_answer,
+    page_rules,
+    start_position,
+)
+from model import key_range
+from model.errors import ValidationException
+from model.key_range import KeyRange
+
+
+class ScanInput(structures.Shape, frozen=True):
+    """The members of Scan."""
+
+    TableName: shapes.TableName
+    IndexName: shapes.IndexName | None = None
+    AttributesToGet: shapes.AttributeNameList | None = None
+    Limit: shapes.PositiveInteger | None = None
+    Select: shapes.Select | None = None
+    ScanFilter: dict[str, structures.ConditionShape] | None = None
+    ConditionalOperator: shapes.ConditionalOperator | None = None
+    ExclusiveStartKey: shapes.Key | None = None
+    ReturnConsumedCapacity: shapes.ReturnConsumedCapacity | None = None
+    TotalSegments: shapes.ScanTotalSegments | None = None
+    Segment: shapes.ScanSegment | None = None
+    ProjectionExpression: str | None = None
+    FilterExpression: str | None = None
+    ExpressionAttributeNames: shapes.ExpressionAttributeNames | None = None
+    ExpressionAttributeValues: shapes.ExpressionAttributeValues | None = None
+    ConsistentRead: bool | None = None
+
+
+async def handle(call: Call[ScanInput]) -> bytes:
+    """One page of a table or index, in the order of the partition keys' hashes."""
+    request = call.request
+    name = table_name(request.TableName)
+    placeholders = check_values(request, expressions=("ProjectionExpression", "FilterExpression"))
+    check_select(request)
+    check_start_key_values(request.ExclusiveStartKey)
+    wanted = _segment_range(request)
+    condition = filter_of(request, request.ScanFilter, "ScanFilter", placeholders)
+    projector = projector_of(request, placeholders)
+    placeholders.check_all_used()
+    table = call.database.table(name)
+    definition = table.definition
+    index = index_of(definition, request.IndexName)
+    rules = page_rules(request, definition, index, condition, projector)
+    after = None
+    if request.ExclusiveStartKey is not None:
+        after = start_position(definition, index, request.ExclusiveStartKey)
+        if not key_range.contains(wanted, after):
+            raise ValidationException(
+                "The provided starting key is invalid: Invalid ExclusiveStartKey. Please use "
+                "ExclusiveStartKey with correct Segment. TotalSegments: "
+                f"{request.TotalSegments} Segment: {request.Segment}"
+            )
+    page = await table.read(
+        ReadRange(
+            wanted,
+            rules,
+            index=index,
+            after=after,
+            consistent=bool(request.ConsistentRead),
+            by_partition=True,
+        )
+    )
+    return page_answer(request, name, page)
+
+
+def _segment_range(request: ScanInput) -> KeyRange:
+    segment, total_segments = request.Segment, request.TotalSegments
+    if total_segments is None:
+        if segment is not None:
+            raise ValidationException(
+                "The TotalSegments parameter is required but was not present in the request "
+                "when Segment parameter is present"
+            )
+        return key_range.WHOLE
+    if segment is None:
+        raise ValidationException(
+            "The Segment parameter is required but was not present in the request when "
+            "parameter TotalSegments is present"
+        )
+    if segment >= total_segments:
+        raise ValidationException(
+            "The Segment parameter is zero-based and must be less than parameter TotalSegments: "
+            f"Segment: {segment} is not less than TotalSegments: {total_segments}"
+        )
+    return key_range.of_segment(segment, total_segments)
+
+
+OPERATION = Operation("Scan", ScanInput, handle)

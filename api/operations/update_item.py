@@ -1,0 +1,62 @@
+"""UpdateItem."""
+
+from __future__ import annotations
+
+from api import shapes, structures
+from api.arn import table_name
+from api.item_answers import write_answer
+from api.item_requests import check_values, update_of, write_condition
+from api.operation import Call, Operation
+from model import item as items
+from model.key_rules import check_key, check_no_key_updated
+from model.write import Update
+
+
+class UpdateItemInput(structures.Shape, frozen=True):
+    """The members of UpdateItem."""
+
+    TableName: shapes.TableName
+    Key: shapes.Key
+    AttributeUpdates: dict[str, structures.AttributeValueUpdateShape] | None = None
+    Expected: dict[str, structures.ExpectedAttributeValueShape] | None = None
+    ConditionalOperator: shapes.ConditionalOperator | None = None
+    ReturnValues: shapes.ReturnValue | None = None
+    ReturnConsumedCapacity: shapes.ReturnConsumedCapacity | None = None
+    ReturnItemCollectionMetrics: shapes.ReturnItemCollectionMetrics | None = None
+    UpdateExpression: str | None = None
+    ConditionExpression: str | None = None
+    ExpressionAttributeNames: shapes.ExpressionAttributeNames | None = None
+    ExpressionAttributeValues: shapes.ExpressionAttributeValues | None = None
+    ReturnValuesOnConditionCheckFailure: shapes.ReturnValuesOnConditionCheckFailure | None = None
+
+
+async def handle(call: Call[UpdateItemInput]) -> bytes:
+    """Update an item, or make it where it is missing."""
+    request = call.request
+    name = table_name(request.TableName)
+    placeholders = check_values(request, expressions=("UpdateExpression", "ConditionExpression"))
+    items.check(request.Key)
+    update = Update(
+        request.Key,
+        update=update_of(request, placeholders),
+        condition=write_condition(request, placeholders),
+        return_values=request.ReturnValues or "NONE",
+        return_item_on_failure=request.ReturnValuesOnConditionCheckFailure == "ALL_OLD",
+    )
+    placeholders.check_all_used()
+    table = call.database.table(name)
+    schema = table.definition.key_schema
+    check_key(schema, request.Key)
+    if update.update is not None:
+        check_no_key_updated(schema, update.update.attributes)
+    return write_answer(
+        table_name=name,
+        schema=schema,
+        key=request.Key,
+        written=await table.write(update),
+        return_capacity=request.ReturnConsumedCapacity,
+        return_metrics=request.ReturnItemCollectionMetrics,
+    )
+
+
+OPERATION = Operation("UpdateItem", UpdateItemInput, handle)

@@ -1,0 +1,185 @@
+"""What Query and Scan have in common: what a page holds, and where it goes on.
+
+Messages: measured on AWS by the authors of dynalite, and DynamoDB Local.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from msgspec import json
+
+from api.item_answers import capacity_member, joined
+from model import attribute_value
+from model import index as indexes
+from model import key as keys
+from model.capacity import ReturnConsumedCapacity
+from model.errors import DynamoDBError, ValidationException
+from model.expressions.condition import Condition
+from model.expressions.projection import Projector
+from model.index import IndexDefinition
+from model.item import Item
+from model.key_rules import check_key
+from model.page import Page, PageRules
+from model.table import TableDefinition
+
+_INVALID = "One or more parameter values were invalid: "
+_BAD_START = "The provided starting key is invalid"
+
+
+class PageRequest(Protocol):
+    """The members that both operations have."""
+
+    @property
+    def Select(self) -> str | None: ...  # noqa: N802, D102 - the wire's name says it
+    @property
+    def AttributesToGet(self) -> list[str] | None: ...  # noqa: N802, D102
+    @property
+    def ProjectionExpression(self) -> str | None: ...  # noqa: N802, D102
+    @property
+    def IndexName(self) -> str | None: ...  # noqa: N802, D102
+    @property
+    def Limit(self) -> int | None: ...  # noqa: N802, D102
+    @property
+    def ExclusiveStartKey(self) -> Item | None: ...  # noqa: N802, D102
+    @property
+    def ReturnConsumedCapacity(self) -> ReturnConsumedCapacity | None: ...  # noqa: N802, D102
+
+
+def check_select(request: PageRequest) -> None:
+    """Check that Select agrees with what else is asked for.
+
+    Raises:
+        ValidationException: it does not.
+    """
+    select = request.Select
+    if request.AttributesToGet is not None:
+        named = "AttributesToGet"
+    elif request.ProjectionExpression is not None:
+        named = "ProjectionExpression"
+    else:
+        named = None
+    if select == "ALL_PROJECTED_ATTRIBUTES" and request.IndexName is None:
+        raise ValidationException(
+            "ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an IndexName"
+        )
+    if select == "SPECIFIC_ATTRIBUTES" and named is None:
+        raise ValidationException(
+            "Must specify the AttributesToGet or ProjectionExpression when choosing to get "
+            "SPECIFIC_ATTRIBUTES"
+        )
+    if named is not None and select not in (None, "SPECIFIC_ATTRIBUTES"):
+        what = "only the Count" if select == "COUNT" else select
+        raise ValidationException(f"Cannot specify the {named} when choosing to get {what}")
+
+
+def check_start_key_values(start_key: Item | None) -> None:
+    """Check the values of a start key fresh from the wire.
+
+    Raises:
+        ValidationException: a value is none.
+    """
+    for value in (start_key or {}).values():
+        try:
+            attribute_value.check(value)
+        except ValidationException as error:
+            # DynamoDB puts these words before some of its messages and not before others.
+            if any(words in error.message for words in _BARE):
+                raise
+            raise ValidationException(f"{_BAD_START}: {error.message}") from None
+
+
+_BARE = (
+    "contains duplicates",
+    "number set",
+    "numeric value",
+    "significant digits",
+    "number with magnitude",
+)
+
+
+def index_of(table: TableDefinition, name: str | None) -> IndexDefinition | None:
+    """The index a request names; None for the table itself.
+
+    Raises:
+        ValidationException: the table has no such index.
+    """
+    if name is None:
+        return None
+    index = table.local_index(name)
+    if index is None:
+        raise ValidationException(f"The table does not have the specified index: {name}")
+    return index
+
+
+def page_rules(
+    request: PageRequest,
+    table: TableDefinition,
+    index: IndexDefinition | None,
+    condition: Condition | None,
+    projector: Projector | None,
+) -> PageRules:
+    """What the page is to hold.
+
+    An index's missing attributes are fetched from the table where they are asked for by name
+    or by ALL_ATTRIBUTES (S13, S43).
+
+    Raises:
+        ValidationException: the filter needs attributes that the index does not hold.
+    """
+    fetch = False
+    if index is not None and index.projection.type != "ALL":
+        held = indexes.projected_names(index, table.key_schema)
+        fetch = request.Select == "ALL_ATTRIBUTES" or (
+            projector is not None and not projector.names <= held
+        )
+        if condition is not None and not fetch and not condition.attributes <= held:
+            missing = ", ".join(sorted(condition.attributes - held))
+            raise ValidationException(
+                f"{_INVALID}Secondary index {index.name} does not project one or more filter "
+                f"attributes: [{missing}]"
+            )
+    return PageRules(
+        limit=request.Limit,
+        filter=condition,
+        projector=projector,
+        count_only=request.Select == "COUNT",
+        fetch=fetch,
+    )
+
+
+def start_position(table: TableDefinition, index: IndexDefinition | None, start_key: Item) -> bytes:
+    """The position of a start key, which is exactly the keys of the index and the table.
+
+    Raises:
+        ValidationException: it is not.
+    """
+    schema = table.key_schema
+    table_names = {attribute.name for attribute in schema.attributes}
+    names = set(table_names)
+    if index is not None:
+        names.update(attribute.name for attribute in index.key_schema.attributes)
+    if start_key.keys() != names:
+        raise ValidationException(_BAD_START)
+    try:
+        check_key(schema, {name: start_key[name] for name in table_names})
+        if index is not None:
+            check_key(index.key_schema, index.key_schema.key_of(start_key))
+    except DynamoDBError as error:
+        raise ValidationException(f"{_BAD_START}: {error.message}") from None
+    if index is None:
+        return keys.encode(schema, start_key)
+    return keys.encode(index.key_schema, start_key) + keys.encode_sort(schema, start_key)
+
+
+def page_answer(request: PageRequest, table_name: str, page: Page) -> bytes:
+    """The JSON answer of a Query or Scan."""
+    members = []
+    if request.Select != "COUNT":
+        members.append(b'"Items":[' + b",".join(page.items) + b"]")
+    members.append(b'"Count":%d' % page.count)
+    members.append(b'"ScannedCount":%d' % page.scanned_count)
+    if page.last is not None:
+        members.append(b'"LastEvaluatedKey":' + json.encode(page.last))
+    members += capacity_member(table_name, page.receipt, request.ReturnConsumedCapacity)
+    return joined(members)

@@ -1,0 +1,93 @@
+"""Capacity units, and the receipt from which everything that counts them derives.
+
+Source: "DynamoDB read and write operations", "Read/write capacity units".
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+from model.limits import READ_UNIT_BYTES, WRITE_UNIT_BYTES
+
+IndexKind: TypeAlias = Literal["LocalSecondaryIndexes", "GlobalSecondaryIndexes"]
+ReturnConsumedCapacity: TypeAlias = Literal["INDEXES", "TOTAL", "NONE"]
+
+
+class IndexUnits(Struct, frozen=True):
+    """The units that one index of a table took in a request."""
+
+    name: str
+    kind: IndexKind
+    read_units: float = 0.0
+    write_units: float = 0.0
+
+    @property
+    def units(self) -> float:
+        """Reads and writes together."""
+        return self.read_units + self.write_units
+
+
+class Receipt(Struct, frozen=True):
+    """The capacity units that a request took from one table and each of its indexes."""
+
+    read_units: float = 0.0
+    write_units: float = 0.0
+    indexes: tuple[IndexUnits, ...] = ()
+
+    def __add__(self, other: Receipt) -> Receipt:
+        """The receipt of two pieces of work on the same table."""
+        indexes = {index.name: index for index in self.indexes}
+        for index in other.indexes:
+            before = indexes.get(index.name)
+            indexes[index.name] = (
+                index
+                if before is None
+                else IndexUnits(
+                    index.name,
+                    index.kind,
+                    before.read_units + index.read_units,
+                    before.write_units + index.write_units,
+                )
+            )
+        return Receipt(
+            self.read_units + other.read_units,
+            self.write_units + other.write_units,
+            tuple(indexes.values()),
+        )
+
+    @property
+    def total_units(self) -> float:
+        """All units, of the table and its indexes."""
+        return self.read_units + self.write_units + sum(index.units for index in self.indexes)
+
+
+def read_blocks(size_bytes: int) -> int:
+    """How many units of 4 KB a size fills, rounded up; nothing at all fills none."""
+    return -(-size_bytes // READ_UNIT_BYTES)
+
+
+def read_units(blocks: int, *, consistent: bool) -> float:
+    """Read capacity units of so many 4 KB blocks: one each, half if eventually consistent."""
+    return float(blocks) if consistent else blocks / 2
+
+
+def write_units(size_bytes: int) -> int:
+    """Write capacity units of a size: 1 KB each, rounded up, at least 1."""
+    return -(-size_bytes // WRITE_UNIT_BYTES) or 1
+
+
+def consumed_capacity(
+    table_name: str, receipt: Receipt, mode: ReturnConsumedCapacity | None
+) -> dict[str, Any] | None:
+    """The ConsumedCapacity member of an answer; None where it is not to be returned."""
+    if mode is None or mode == "NONE":
+        return None
+    consumed: dict[str, Any] = {"TableName": table_name, "CapacityUnits": receipt.total_units}
+    if mode == "INDEXES":
+        consumed["Table"] = {"CapacityUnits": receipt.read_units + receipt.write_units}
+        for index in receipt.indexes:
+            of_kind = consumed.setdefault(index.kind, {})
+            of_kind[index.name] = {"CapacityUnits": index.units}
+    return consumed

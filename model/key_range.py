@@ -1,0 +1,89 @@
+"""Ranges of positions: where in a table or index a Query or Scan reads.
+
+A position is an encoded key: ``hash | partition key | sort key``, and for an index the table's
+own key behind it. Ranges include their start and exclude their end.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from model import key as keys
+from model.attribute_value import AttributeValue
+from model.expressions.key_condition import KeyCondition, SortCondition
+
+_HASH_BITS: Final = 64
+# Behind every encoded key value: no value's bytes begin with it.
+_BEHIND_ALL: Final = b"\xff\xff\xff"
+
+
+class KeyRange(NamedTuple):
+    """A range of positions; ``end`` None is the end of the table or index."""
+
+    start: bytes
+    end: bytes | None
+
+
+WHOLE: Final = KeyRange(b"", None)
+
+
+def of_key_condition(condition: KeyCondition) -> KeyRange:
+    """The positions that a Query's key condition names."""
+    prefix = keys.partition_hash(condition.partition) + b"".join(
+        map(keys.encode_value, condition.partition)
+    )
+    for sort in condition.sort:
+        if sort.operator != "=":
+            return _within(prefix, sort)
+        prefix += keys.encode_value(sort.values[0])
+    return KeyRange(prefix, prefix + _BEHIND_ALL)
+
+
+def _within(prefix: bytes, sort: SortCondition) -> KeyRange:
+    """The range of a condition on the sort attribute that stands behind ``prefix``."""
+    first = prefix + keys.encode_value(sort.values[0])
+    end = prefix + _BEHIND_ALL
+    match sort.operator:
+        case "<":
+            return KeyRange(prefix, first)
+        case "<=":
+            return KeyRange(prefix, first + _BEHIND_ALL)
+        case ">":
+            return KeyRange(first + _BEHIND_ALL, end)
+        case ">=":
+            return KeyRange(first, end)
+        case "BETWEEN":
+            return KeyRange(first, prefix + keys.encode_value(sort.values[1]) + _BEHIND_ALL)
+        case "begins_with":
+            start = prefix + keys.encode_prefix(sort.values[0])
+            return KeyRange(start, _end_of_prefix(start))
+        case _:
+            raise AssertionError(sort.operator)
+
+
+def _end_of_prefix(prefix: bytes) -> bytes:
+    trimmed = prefix.rstrip(b"\xff")
+    return trimmed[:-1] + bytes([trimmed[-1] + 1]) if trimmed else _BEHIND_ALL
+
+
+def of_segment(segment: int, total_segments: int) -> KeyRange:
+    """The positions of one segment of a parallel scan: an even share of the hash space."""
+    return KeyRange(
+        _boundary(segment, total_segments) if segment else b"",
+        _boundary(segment + 1, total_segments) if segment + 1 < total_segments else None,
+    )
+
+
+def _boundary(segment: int, total_segments: int) -> bytes:
+    return ((segment << _HASH_BITS) // total_segments).to_bytes(_HASH_BITS // 8, "big")
+
+
+def contains(key_range: KeyRange, position: bytes) -> bool:
+    """Whether a position lies in a range."""
+    return key_range.start <= position and (key_range.end is None or position < key_range.end)
+
+
+def same_partition_key(position: bytes, values: tuple[AttributeValue, ...]) -> bool:
+    """Whether a position has this partition key."""
+    prefix = keys.partition_hash(values) + b"".join(map(keys.encode_value, values))
+    return position.startswith(prefix)

@@ -1,0 +1,159 @@
+"""The rules that the key attributes of an item, a key or a start key must keep.
+
+Messages: measured on AWS by the authors of dynalite, and DynamoDB Local.
+"""
+
+from __future__ import annotations
+
+from model import attribute_value
+from model.attribute_value import AttributeValue
+from model.errors import ValidationException
+from model.item import Item
+from model.key import KeyAttribute, KeySchema
+from model.limits import PARTITION_KEY_BYTES, SORT_KEY_BYTES
+from model.table import TableDefinition
+
+_INVALID = "One or more parameter values were invalid: "
+_NO_MATCH = "The provided key element does not match the schema"
+
+
+def check_item_key(schema: KeySchema, item: Item) -> None:
+    """Check that an item to be put has the table's key.
+
+    Raises:
+        ValidationException: a key attribute is missing, of another type, empty or too long.
+    """
+    for attribute in schema.attributes:
+        value = item.get(attribute.name)
+        if value is None:
+            raise ValidationException(f"{_INVALID}Missing the key {attribute.name} in the item")
+        if attribute.type not in value:
+            raise ValidationException(
+                f"{_INVALID}Type mismatch for key {attribute.name} expected: {attribute.type} "
+                f"actual: {attribute_value.type_of(value)}"
+            )
+    _check_sizes(schema, item)
+
+
+def check_key(schema: KeySchema, key: Item) -> None:
+    """Check that a Key parameter is exactly a key of the table.
+
+    Raises:
+        ValidationException: as ``check_item_key``, with the message for keys.
+    """
+    attributes = schema.attributes
+    if len(key) != len(attributes):
+        raise ValidationException(_NO_MATCH)
+    for attribute in attributes:
+        value = key.get(attribute.name)
+        if value is None or attribute.type not in value:
+            raise ValidationException(_NO_MATCH)
+    _check_sizes(schema, key)
+
+
+def _check_sizes(schema: KeySchema, item: Item) -> None:
+    for attribute in schema.partition:
+        _check_not_empty(attribute, item[attribute.name])
+        if attribute_value.size_bytes(item[attribute.name]) > PARTITION_KEY_BYTES:
+            raise ValidationException(
+                f"{_INVALID}Size of hashkey has exceeded the maximum size limit of"
+                f"{PARTITION_KEY_BYTES} bytes"
+            )
+    for attribute in schema.sort:
+        _check_not_empty(attribute, item[attribute.name])
+        if attribute_value.size_bytes(item[attribute.name]) > SORT_KEY_BYTES:
+            raise ValidationException(
+                f"{_INVALID}Aggregated size of all range keys has exceeded the size limit of "
+                f"{SORT_KEY_BYTES} bytes"
+            )
+
+
+def _check_not_empty(attribute: KeyAttribute, value: AttributeValue) -> None:
+    if value[attribute.type] == "":
+        kind = "string" if attribute.type == "S" else "binary"
+        raise ValidationException(
+            "One or more parameter values are not valid. The AttributeValue for a key attribute "
+            f"cannot contain an empty {kind} value. Key: {attribute.name}"
+        )
+
+
+def check_batch_put_key(schema: KeySchema, item: Item) -> None:
+    """As ``check_item_key``, with the messages of BatchWriteItem.
+
+    Raises:
+        ValidationException: as there.
+    """
+    for attribute in schema.attributes:
+        value = item.get(attribute.name)
+        if value is None or attribute.type not in value:
+            raise ValidationException(_NO_MATCH)
+    _check_sizes(schema, item)
+
+
+def check_index_keys(table: TableDefinition, item: Item, *, updated: bool = False) -> None:
+    """Check the attributes of an item that are keys of the table's indexes (S40).
+
+    Raises:
+        ValidationException: one has another type than the index declares, or is empty or
+            too long for a key.
+    """
+    for index in table.local_indexes:
+        for attribute in index.key_schema.sort:
+            value = item.get(attribute.name)
+            if value is None:
+                continue
+            if attribute.type not in value:
+                raise ValidationException(
+                    f"{_INVALID}Type mismatch for Index Key {attribute.name} Expected: "
+                    f"{attribute.type} Actual: {attribute_value.type_of(value)} "
+                    f"IndexName: {index.name}"
+                )
+            if value[attribute.type] == "":
+                kind = "string" if attribute.type == "S" else "binary"
+                raise ValidationException(
+                    "One or more parameter values are not valid. The update expression "
+                    "attempted to update a secondary index key to a value that is not "
+                    "supported. The AttributeValue for a key attribute cannot contain an "
+                    f"empty {kind} value."
+                    if updated
+                    else "One or more parameter values are not valid. A value specified for a "
+                    "secondary index key is not supported. The AttributeValue for a key "
+                    f"attribute cannot contain an empty {kind} value. "
+                    f"IndexName: {index.name}, IndexKey: {attribute.name}"
+                )
+            if attribute_value.size_bytes(value) > SORT_KEY_BYTES:
+                raise ValidationException(
+                    f"{_INVALID}Aggregated size of all range keys has exceeded the size limit "
+                    f"of {SORT_KEY_BYTES} bytes"
+                )
+
+
+def check_key_paths(table: TableDefinition, nested: frozenset[str]) -> None:
+    """Check that no expression looks inside a key attribute; ``nested`` are the attributes
+    it looks inside.
+
+    Raises:
+        ValidationException: a key of the table or of an index is among them.
+    """
+    scalars = "Key attributes must be scalars; list random access '[]' and map lookup '.' are "
+    for attribute in table.key_schema.attributes:
+        if attribute.name in nested:
+            raise ValidationException(f"{scalars}not allowed: Key: {attribute.name}")
+    for index in table.local_indexes:
+        for attribute in index.key_schema.attributes:
+            if attribute.name in nested:
+                raise ValidationException(f"{scalars}not allowed: IndexKey: {attribute.name}")
+
+
+def check_no_key_updated(schema: KeySchema, updated: frozenset[str]) -> None:
+    """Check that an update leaves the item's key alone.
+
+    Raises:
+        ValidationException: a key attribute is among the updated ones.
+    """
+    for attribute in schema.attributes:
+        if attribute.name in updated:
+            raise ValidationException(
+                f"{_INVALID}Cannot update attribute {attribute.name}. "
+                "This attribute is part of the key"
+            )

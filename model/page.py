@@ -1,0 +1,117 @@
+"""One page of a Query or Scan: which rows it takes, where it ends, what it costs.
+
+Rows go in one after another; nothing is read here. Rules S41-S47, S106, S107.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from model import capacity
+from model import item as items
+from model.capacity import IndexKind, IndexUnits, Receipt
+from model.expressions.condition import Condition
+from model.expressions.projection import Projector
+from model.item import Item
+from model.limits import PAGE_BYTES, READ_UNIT_BYTES
+from model.stored_item import StoredItem
+
+
+class PageRules(Struct, frozen=True):
+    """What a request asks of a page.
+
+    ``fetch``: entries of a local index are completed from the table (S13). ``limit`` bounds
+    the rows evaluated, not those returned.
+    """
+
+    limit: int | None = None
+    filter: Condition | None = None
+    projector: Projector | None = None
+    count_only: bool = False
+    fetch: bool = False
+
+
+class Page(Struct, frozen=True):
+    """What was read. ``items`` are JSON texts; ``last`` is the key to go on behind, if any."""
+
+    items: list[bytes]
+    count: int
+    scanned_count: int
+    last: Item | None
+    receipt: Receipt
+
+
+class PageBuilder:
+    """Takes rows in order until the page is full.
+
+    The row with which the sum of sizes reaches or passes 1 MB is the last one. With fetches,
+    the sum is that of what is read in blocks of 4 KB: all entries together, each item alone.
+    """
+
+    def __init__(self, rules: PageRules) -> None:
+        self._rules = rules
+        self._items: list[bytes] = []
+        self._count = 0
+        self._scanned_count = 0
+        self._entry_bytes = 0
+        self._fetched_blocks = 0
+        # Of the partitions that were read to their ends.
+        self._finished_blocks = 0
+        self._finished_bytes = 0
+        self.last: StoredItem | None = None
+        self.full = False
+
+    @property
+    def rows_left(self) -> int | None:
+        """How many rows the limit still allows; None without a limit."""
+        limit = self._rules.limit
+        return None if limit is None else limit - self._scanned_count
+
+    def add(self, entry: StoredItem, fetched: StoredItem | None = None) -> None:
+        """Evaluate the next row; ``fetched`` is its whole item where the rules ask for it."""
+        assert not self.full
+        rules = self._rules
+        self.last = entry
+        self._scanned_count += 1
+        self._entry_bytes += entry.size_bytes
+        read_bytes = self._finished_bytes + self._entry_bytes
+        if fetched is not None:
+            self._fetched_blocks += capacity.read_blocks(fetched.size_bytes)
+            blocks = capacity.read_blocks(read_bytes) + self._fetched_blocks
+            read_bytes = blocks * READ_UNIT_BYTES
+        self.full = read_bytes >= PAGE_BYTES or self._scanned_count == rules.limit
+        source = fetched or entry
+        if rules.filter is not None and not rules.filter.evaluate(source.item):
+            return
+        self._count += 1
+        if rules.count_only:
+            return
+        self._items.append(
+            source.data
+            if rules.projector is None
+            else items.encode(rules.projector.project(source.item))
+        )
+
+    def finish_partition(self) -> None:
+        """Count what was read of a partition; a Scan rounds each partition's sum on its own."""
+        self._finished_blocks += capacity.read_blocks(self._entry_bytes) or 1
+        self._finished_bytes += self._entry_bytes
+        self._entry_bytes = 0
+
+    def page(
+        self,
+        *,
+        consistent: bool,
+        last: Item | None,
+        index: tuple[str, IndexKind] | None,
+    ) -> Page:
+        """The page, once no more rows are added and the last partition is finished."""
+        units = capacity.read_units(self._finished_blocks, consistent=consistent)
+        if index is None:
+            receipt = Receipt(read_units=units)
+        else:
+            receipt = Receipt(
+                read_units=capacity.read_units(self._fetched_blocks, consistent=consistent),
+                indexes=(IndexUnits(*index, read_units=units),),
+            )
+        return Page(self._items, self._count, self._scanned_count, last, receipt)

@@ -1,0 +1,37 @@
+"""An item as it is kept: its bytes, size and version, decoded only when somebody looks."""
+
+from __future__ import annotations
+
+from model import item as items
+from model.item import Item
+
+
+class StoredItem:
+    """An item or index entry on its way from or to the disk.
+
+    ``data`` is compact canonical DynamoDB JSON, spliced into answers as it is. ``version`` is
+    the sequence number of the change that made it. Never changed once made.
+    """
+
+    __slots__ = ("_item", "data", "size_bytes", "version")
+
+    def __init__(
+        self, version: int, size_bytes: int, data: bytes, item: Item | None = None
+    ) -> None:
+        self.version = version
+        self.size_bytes = size_bytes
+        self.data = data
+        self._item = item
+
+    @classmethod
+    def of(cls, item: Item, version: int, size_bytes: int | None = None) -> StoredItem:
+        """The stored form of a checked item."""
+        size = items.size_bytes(item) if size_bytes is None else size_bytes
+        return cls(version, size, items.encode(item), item)
+
+    @property
+    def item(self) -> Item:
+        """The decoded item; decoded once."""
+        if self._item is None:
+            self._item = items.decode(self.data)
+        return self._item

@@ -1,0 +1,141 @@
+"""Writes, and the decision what each does to the item it finds.
+
+``decide`` is pure: on the same old item it gives the same answer, so that a partition may
+decide again after it lost a race.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from model import attribute_value
+from model.change import Change, index_changes, write_receipt
+from model.errors import ConditionalCheckFailedException, ValidationException
+from model.expressions.condition import Condition
+from model.expressions.legacy import AttributeUpdates
+from model.expressions.update import Update as UpdateExpression
+from model.item import TOO_LARGE_AFTER_UPDATE, Item, check_size, size_bytes
+from model.key_rules import check_index_keys
+from model.stored_item import StoredItem
+from model.table import TableDefinition
+
+ReturnValues: TypeAlias = Literal["NONE", "ALL_OLD", "ALL_NEW", "UPDATED_OLD", "UPDATED_NEW"]
+
+
+class Put(Struct, frozen=True, tag=True):
+    """Put a whole item in the place of the one with its key."""
+
+    item: Item
+    size_bytes: int
+    condition: Condition | None = None
+    return_values: ReturnValues = "NONE"
+    return_item_on_failure: bool = False
+
+
+class Update(Struct, frozen=True, tag=True):
+    """Change some attributes of an item; it is made where it is missing."""
+
+    key: Item
+    update: UpdateExpression | AttributeUpdates | None = None
+    condition: Condition | None = None
+    return_values: ReturnValues = "NONE"
+    return_item_on_failure: bool = False
+
+
+class Delete(Struct, frozen=True, tag=True):
+    """Delete an item; deleting a missing one is no error."""
+
+    key: Item
+    condition: Condition | None = None
+    return_values: ReturnValues = "NONE"
+    return_item_on_failure: bool = False
+
+
+Write: TypeAlias = Put | Update | Delete
+
+_NO_ITEM: Item = {}
+
+
+def decide(table: TableDefinition, old: StoredItem | None, write: Write, version: int) -> Change:
+    """What ``write`` makes of ``old``; the new item gets ``version``.
+
+    Raises:
+        ConditionalCheckFailedException: the condition is false.
+        ValidationException: an update can't be carried out on this item, or its outcome
+            breaks a rule.
+    """
+    if write.condition is not None:
+        _check_condition(old, write)
+    new: StoredItem | None
+    match write:
+        case Put():
+            new = StoredItem.of(write.item, version, write.size_bytes)
+            attributes = old.item if old and write.return_values == "ALL_OLD" else None
+        case Update():
+            return _decide_update(table, old, write, version)
+        case Delete():
+            new = None
+            attributes = old.item if old and write.return_values == "ALL_OLD" else None
+    return _change(table, old, new, attributes)
+
+
+def _check_condition(old: StoredItem | None, write: Write) -> None:
+    assert write.condition is not None
+    if write.condition.evaluate(old.item if old else _NO_ITEM):
+        return
+    raise ConditionalCheckFailedException(
+        item=old.item if old and write.return_item_on_failure else None
+    )
+
+
+def _decide_update(
+    table: TableDefinition, old: StoredItem | None, write: Update, version: int
+) -> Change:
+    if write.update is None:
+        # An update without any expression still makes a missing item.
+        item = old.item if old else write.key
+        updated_old: Item = {}
+        updated_new: Item = {}
+    else:
+        result = write.update.apply(old.item if old else None, write.key)
+        updated_old, updated_new = result.updated_old, result.updated_new
+        if result.item is None:
+            return _change(table, None, None, None)
+        item = result.item
+    check_index_keys(table, item, updated=True)
+    new_size_bytes = size_bytes(item)
+    check_size(new_size_bytes, TOO_LARGE_AFTER_UPDATE)
+    _check_depth(item, updated_new)
+    new = StoredItem.of(item, version, new_size_bytes)
+    attributes: Item | None
+    match write.return_values:
+        case "ALL_OLD":
+            attributes = old.item if old else None
+        case "ALL_NEW":
+            attributes = item
+        case "UPDATED_OLD":
+            attributes = updated_old
+        case "UPDATED_NEW":
+            attributes = updated_new
+        case "NONE":
+            attributes = None
+    return _change(table, old, new, attributes or None)
+
+
+def _check_depth(item: Item, updated: Item) -> None:
+    """An update may nest a value of its own deeper than any request could bring it."""
+    for name in updated:
+        if name in item and attribute_value.is_too_deep(item[name]):
+            raise ValidationException(attribute_value.TOO_DEEP)
+
+
+def _change(
+    table: TableDefinition,
+    old: StoredItem | None,
+    new: StoredItem | None,
+    attributes: Item | None,
+) -> Change:
+    changes = tuple(index_changes(table, old, new)) if table.local_indexes else ()
+    return Change(old, new, changes, attributes, write_receipt(old, new, changes))

@@ -1,0 +1,116 @@
+"""The catalog: which tables there are, and how each is divided into partitions."""
+
+from __future__ import annotations
+
+from msgspec import Struct, msgpack
+
+from model.table import TableDefinition
+from storage import keys_layout
+from storage.store import Group, View
+
+_PAGE_ROWS = 1_000
+_PAGE_BYTES = 4 * 1024 * 1024
+
+
+class PartitionRange(Struct, frozen=True):
+    """A partition and the position its range of keys begins with.
+
+    The range ends where the next one begins. Partition numbers rise over the whole store and
+    are never used again.
+    """
+
+    number: int
+    start: bytes
+
+
+class TableRecord(Struct, frozen=True):
+    """A table as the catalog keeps it; its partitions in the order of their ranges."""
+
+    definition: TableDefinition
+    partitions: tuple[PartitionRange, ...]
+
+
+class CatalogHead(Struct, frozen=True):
+    """The numbers that are given next; they only rise."""
+
+    next_table_id: int = 1
+    next_partition_number: int = 1
+
+
+class PartitionHead(Struct, frozen=True):
+    """What a partition knows of itself, in the row by which it owns its range.
+
+    ``counter`` is that of its last change. Counts and sizes by index id, 0 for the table; the
+    size of an index includes the overhead of each entry (S58).
+    """
+
+    counter: int = 0
+    item_counts: dict[int, int] = {}
+    sizes_bytes: dict[int, int] = {}
+
+
+_record_decoder = msgpack.Decoder(TableRecord)
+_head_decoder = msgpack.Decoder(CatalogHead)
+_partition_head_decoder = msgpack.Decoder(PartitionHead)
+_encoder = msgpack.Encoder()
+
+
+def encode_partition_head(head: PartitionHead) -> bytes:
+    """The bytes of a partition's head row."""
+    return _encoder.encode(head)
+
+
+def decode_partition_head(data: bytes | None) -> PartitionHead:
+    """The head of such bytes; a partition without any is new."""
+    return PartitionHead() if data is None else _partition_head_decoder.decode(data)
+
+
+class Catalog(Struct, frozen=True):
+    """All tables, read at start."""
+
+    head: CatalogHead
+    head_bytes: bytes | None
+    tables: tuple[TableRecord, ...]
+
+
+async def load(view: View) -> Catalog:
+    """Read the catalog."""
+    (head_bytes,) = await view.load([keys_layout.CATALOG_HEAD])
+    head = CatalogHead() if head_bytes is None else _head_decoder.decode(head_bytes)
+    tables: list[TableRecord] = []
+    start, end = keys_layout.TABLE_RECORDS
+    while True:
+        rows = await view.page(start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES)
+        if not rows:
+            return Catalog(head, head_bytes, tuple(tables))
+        tables.extend(_record_decoder.decode(row.value) for row in rows)
+        start = rows[-1].key + b"\x00"
+
+
+def encode_head(head: CatalogHead) -> bytes:
+    """The bytes of the catalog's head row."""
+    return _encoder.encode(head)
+
+
+def put_table(expected: bytes | None, head: CatalogHead, record: TableRecord) -> Group:
+    """The commit group that writes a table's record."""
+    return Group(
+        head_key=keys_layout.CATALOG_HEAD,
+        expected_head=expected,
+        head=encode_head(head),
+        puts=[(keys_layout.table_record(record.definition.name), _encoder.encode(record))],
+    )
+
+
+def delete_table(expected: bytes | None, head: CatalogHead, record: TableRecord) -> Group:
+    """The commit group that takes a table away, with all its rows and its partitions' heads."""
+    return Group(
+        head_key=keys_layout.CATALOG_HEAD,
+        expected_head=expected,
+        head=encode_head(head),
+        deletes=[
+            keys_layout.table_record(record.definition.name),
+            *(keys_layout.partition_head(partition.number) for partition in record.partitions),
+        ],
+        range_deletes=[keys_layout.table_range(record.definition.table_id)],
+    )

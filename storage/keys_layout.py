@@ -1,0 +1,84 @@
+"""Where everything stands in the one ordered space of keys.
+
+| key | value |
+| --- | --- |
+| ``00`` | the catalog's head: the next table id and partition number |
+| ``01`` table name | a table's record |
+| ``02`` partition number | the partition's head |
+| ``03`` table id, index id, hash, partition key, sort key | an item or an index entry |
+| ``03`` table id, ``ffffffff``, hash, partition key | the size of an item collection |
+
+Numbers are big-endian, 8 bytes, the index id 4. Index id 0 is the table itself. The row of a
+local index's entry ends with the table's own sort key, so that equal index keys stand apart.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final
+
+from model import key as keys
+from model.index import IndexDefinition
+from model.item import Item
+from model.key import KeySchema
+from model.table import TABLE_INDEX_ID, TableDefinition
+
+CATALOG_HEAD: Final = b"\x00"
+_TABLE_RECORD: Final = b"\x01"
+_PARTITION_HEAD: Final = b"\x02"
+_ROW: Final = b"\x03"
+_COLLECTIONS: Final = 0xFFFF_FFFF
+
+_NUMBER: Final = Struct(">Q")
+_ROW_PREFIX: Final = Struct(">cQI")
+ROW_PREFIX_BYTES: Final = _ROW_PREFIX.size
+
+TABLE_RECORDS: Final = (_TABLE_RECORD, _PARTITION_HEAD)
+
+
+def table_record(name: str) -> bytes:
+    """The key of a table's record in the catalog."""
+    return _TABLE_RECORD + name.encode()
+
+
+def partition_head(partition_number: int) -> bytes:
+    """The key of a partition's head."""
+    return _PARTITION_HEAD + _NUMBER.pack(partition_number)
+
+
+def row_prefix(table_id: int, index_id: int = TABLE_INDEX_ID) -> bytes:
+    """What the keys of all rows of a table, or of one index, begin with."""
+    return _ROW_PREFIX.pack(_ROW, table_id, index_id)
+
+
+def table_range(table_id: int) -> tuple[bytes, bytes]:
+    """All rows of a table, its indexes and collection sizes; the end is excluded."""
+    return row_prefix(table_id), row_prefix(table_id + 1)
+
+
+def end_of(prefix: bytes) -> bytes:
+    """The first key behind all that begin with ``prefix``."""
+    trimmed = prefix.rstrip(b"\xff")
+    return trimmed[:-1] + bytes([trimmed[-1] + 1])
+
+
+def item_row(table: TableDefinition, item: Item) -> bytes:
+    """The key of an item's row, from the item or its key."""
+    return row_prefix(table.table_id) + keys.encode(table.key_schema, item)
+
+
+def index_row(table: TableDefinition, index: IndexDefinition, item: Item) -> bytes:
+    """The key of an entry's row in a local index, from the item, entry or start key."""
+    return row_prefix(table.table_id, index.index_id) + index_position(
+        table.key_schema, index, item
+    )
+
+
+def index_position(table_key: KeySchema, index: IndexDefinition, item: Item) -> bytes:
+    """The part of an index row's key behind its prefix."""
+    return keys.encode(index.key_schema, item) + keys.encode_sort(table_key, item)
+
+
+def collection_row(table_id: int, partition_key: bytes) -> bytes:
+    """The key of an item collection's size; ``partition_key`` is encoded, with its hash."""
+    return row_prefix(table_id, _COLLECTIONS) + partition_key
