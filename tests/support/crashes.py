@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from random import Random
@@ -60,8 +60,13 @@ class CrashingDatabase:
                 await make_tables(connection)
             assert server.stop() == 0, server.log
 
-    async def crash(self, most_answers: int = 2_000) -> list[str]:
-        """Start, compare, write, die at a random moment; what the comparison found."""
+    async def crash(
+        self, most_answers: int = 2_000, trouble: Callable[[], None] | None = None
+    ) -> list[str]:
+        """Start, compare, write, die at a random moment; what the comparison found.
+
+        ``trouble`` comes at a random moment, some time before the death.
+        """
         with self.running() as server:
             async with connected(server) as connection:
                 found = await violations(connection, self.history)
@@ -69,6 +74,9 @@ class CrashingDatabase:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(crowd.run(*address(server)))
                 await crowd.wait_answers(self._draw.randrange(1, most_answers))
+                if trouble is not None:
+                    trouble()
+                    await crowd.wait_answers(crowd.answers + self._draw.randrange(1, most_answers))
                 server.kill()
         return found
 

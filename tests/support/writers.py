@@ -40,7 +40,6 @@ _OWN_ITEMS = 6
 _SHARED_COLLECTIONS = 3
 _SHARED_ITEMS = 4
 
-# Nothing was done, and the client may try again.
 _THROTTLED = ("ThrottlingException", "ProvisionedThroughputExceededException")
 
 
@@ -156,6 +155,7 @@ class Crowd:
     async def wait_answers(self, count: int) -> None:
         """Wait until there were this many answers."""
         self._limit = count
+        self._enough.clear()
         await self._enough.wait()
 
     def count_answer(self) -> None:
@@ -278,7 +278,7 @@ class _Writer:
             self._seen.pop(place, None)
         answer = await self._connection.call("BatchWriteItem", {"RequestItems": {table: requests}})
         self._crowd.count_answer()
-        if answer.error in _THROTTLED:
+        if _is_refused(answer):
             left = requests
         else:
             left = answer.body.get("UnprocessedItems", {}).get(table, [])
@@ -324,7 +324,7 @@ class _Writer:
             body["IndexName"] = index.name
         answer = await self._connection.call("Query", body)
         self._crowd.count_answer()
-        if answer.error in _THROTTLED:
+        if _is_refused(answer):
             for place, operation in zip(places, operations, strict=True):
                 self._history.withdraw(place.name, operation)
             return
@@ -345,7 +345,7 @@ class _Writer:
         noted = self._history.invoke(self._name, place.name, request)
         answer = await self._connection.call(operation, body)
         self._crowd.count_answer()
-        if answer.error in _THROTTLED:
+        if _is_refused(answer):
             self._history.withdraw(place.name, noted)
             return noted, None
         return noted, answer
@@ -408,13 +408,19 @@ def _update_expression(update: Update, names: dict[str, str], values: Item) -> s
     return " ".join(clauses)
 
 
+def _is_refused(answer: Answer) -> bool:
+    """Whether the server says that nothing was done, for reasons of its own."""
+    message = str(answer.body.get("message", ""))
+    return answer.error in _THROTTLED or message.startswith("Nothing was written")
+
+
 def _write_outcome(answer: Answer, images: Images) -> Outcome:
     if answer.status == 200:
         return Done(images, answer.body.get("Attributes"))
     if answer.error == "ConditionalCheckFailedException":
         return Refused(shown=True, item=answer.body.get("Item"))
     assert answer.status == 500, answer
-    assert answer.error == "InternalServerError", answer
+    assert "unknown" in answer.body["message"], answer
     return Unanswered()
 
 

@@ -1,0 +1,175 @@
+"""A flipped byte on the disk: a clear error at the start or at the read, never a wrong answer."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.support.crashes import CrashingDatabase, address, connected
+from tests.support.history import Item
+from tests.support.server import Server, ServerDidNotStart, running_server
+from tests.support.wire import Answer, Connection
+from tests.support.writers import INDEXES, TABLES, Crowd
+
+FEW_FLIPS = 3
+
+
+async def everything(connection: Connection) -> AsyncIterator[tuple[str, Answer]]:
+    """The pages of scans of all tables and indexes, up to the first error of each."""
+    for table in TABLES:
+        for index in (None, *(each.name for each in INDEXES if each.table == table)):
+            body: dict[str, object] = {"TableName": table, "ConsistentRead": True, "Limit": 20}
+            if index is not None:
+                body["IndexName"] = index
+            while True:
+                answer = await connection.call("Scan", body)
+                yield f"{table}/{index}", answer
+                if "LastEvaluatedKey" not in answer.body:
+                    break
+                body["ExclusiveStartKey"] = answer.body["LastEvaluatedKey"]
+
+
+async def rows(server: Server) -> tuple[dict[str, list[Item]], int]:
+    """What all scans show before an error, and how many of them ended in one."""
+    shown: dict[str, list[Item]] = {}
+    errors = 0
+    async with connected(server) as connection:
+        async for name, answer in everything(connection):
+            shown.setdefault(name, [])
+            if answer.status == 200:
+                shown[name] += answer.body["Items"]
+            else:
+                assert answer.status == 500, answer
+                assert "damaged" in answer.body["message"], answer
+                errors += 1
+    return shown, errors
+
+
+async def started(directory: Path) -> tuple[dict[str, list[Item]], int] | str:
+    """What a server on this directory shows, as ``rows`` says; or why it did not start."""
+    try:
+        with running_server(data_dir=directory) as server:
+            shown = await rows(server)
+            server.stop()
+            return shown
+    except ServerDidNotStart as refusal:
+        return str(refusal)
+
+
+def is_clear(refusal: object, directory: Path) -> bool:
+    """Whether it says what is wrong, and where, for the person who starts the server."""
+    return (
+        isinstance(refusal, str)
+        and "damaged" in refusal
+        and str(directory) in refusal
+        and "Traceback" not in refusal
+    )
+
+
+async def written(directory: Path, draw: Random) -> tuple[Path, Path, dict[str, list[Item]]]:
+    """Two data directories that a crowd has filled, and what both show.
+
+    In the first all is in the log alone, in the second all is in table files.
+    """
+    database = CrashingDatabase(directory, draw)
+    await database.make()
+    with database.running() as server:
+        crowd = Crowd(database.history, draw)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(crowd.run(*address(server)))
+            await crowd.wait_answers(1_500)
+            crowd.stopping = True
+        # Nothing is under way: every byte of the log is durable.
+        server.kill()
+    in_log = directory / "in_log"
+    shutil.copytree(database.data_directory, in_log)
+    shown = await started(database.data_directory)
+    assert not isinstance(shown, str), shown
+    truth, errors = shown
+    assert errors == 0
+    return in_log, database.data_directory, truth
+
+
+def flip(path: Path, draw: Random) -> str:
+    """Flip one bit of one byte; says where."""
+    content = bytearray(path.read_bytes())
+    at = draw.randrange(len(content))
+    content[at] ^= 1 << draw.randrange(8)
+    path.write_bytes(content)
+    return f"byte {at} of {path.name}, {len(content)} bytes long"
+
+
+def largest(directory: Path, pattern: str) -> Path:
+    return max(directory.rglob(pattern), key=lambda path: path.stat().st_size)
+
+
+async def test_a_flipped_byte_in_the_log_is_reported_at_the_start(
+    tmp_path: Path, rounds: int | None
+) -> None:
+    draw = Random(1)
+    whole, _, _ = await written(tmp_path, draw)
+    for _ in range(rounds or FEW_FLIPS):
+        damaged = fresh_copy(whole, tmp_path / "damaged")
+        place = flip(largest(damaged, "*.log"), draw)
+
+        refusal = await started(damaged)
+
+        assert is_clear(refusal, damaged), (place, refusal)
+
+
+async def test_a_flipped_byte_in_a_table_file_is_reported_when_it_is_read_at_the_latest(
+    tmp_path: Path, rounds: int | None
+) -> None:
+    draw = Random(2)
+    _, whole, truth = await written(tmp_path, draw)
+    reported = 0
+    for _ in range(rounds or FEW_FLIPS):
+        damaged = fresh_copy(whole, tmp_path / "damaged")
+        place = flip(largest(damaged, "*.sst"), draw)
+
+        shown = await started(damaged)
+
+        if isinstance(shown, str):
+            assert is_clear(shown, damaged), (place, shown)
+            reported += 1
+            continue
+        found, errors = shown
+        reported += errors > 0
+        for name, items in truth.items():
+            assert found[name] == items[: len(found[name])], (place, name)
+        # A byte may matter to no scan: of a filter, or of the file's statistics.
+        assert errors or found == truth, place
+    assert reported, "no byte that matters was ever hit"
+
+
+@pytest.mark.parametrize("name", ["MANIFEST-*", "CURRENT", "format", "mark"])
+async def test_any_other_damaged_file_is_reported_at_the_start(tmp_path: Path, name: str) -> None:
+    draw = Random(3)
+    damaged, _, _ = await written(tmp_path, draw)
+    place = flip(largest(damaged, name), draw)
+
+    refusal = await started(damaged)
+
+    assert is_clear(refusal, damaged), (place, refusal)
+
+
+@pytest.mark.parametrize("tail", [bytes(5), bytes(100_000), b"\xff" * 50, b"half a record"])
+async def test_a_torn_tail_of_the_log_is_no_error(tmp_path: Path, tail: bytes) -> None:
+    """As after a power cut: some of what was written behind the last sync, or zeros for it."""
+    whole, _, truth = await written(tmp_path, Random(4))
+    with largest(whole, "*.log").open("ab") as log:
+        log.write(tail)
+
+    assert await started(whole) == (truth, 0)
+
+
+def fresh_copy(source: Path, target: Path) -> Path:
+    """A copy, in the place of the last one."""
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(source, target)
+    return target
