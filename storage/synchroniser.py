@@ -90,15 +90,21 @@ class Synchroniser(Generic[T]):
         self._marks.put(self._mark())
 
     def _work(self) -> None:
-        while (mark := self._marks.get()) is not None:
-            failure: Exception | None = None
-            try:
-                self._sync(mark)
-            except Exception as error:  # noqa: BLE001 - carried to the loop, which ends writing
-                failure = error
-            self._loop.call_soon_threadsafe(self._finish, mark, failure)
-            # A mark may hold resources, and the next one may be long in coming.
-            del mark
+        while self._sync_next():
+            pass
+
+    def _sync_next(self) -> bool:
+        # Not a loop: a mark may hold resources, and the next one may be long in coming.
+        mark = self._marks.get()
+        if mark is None:
+            return False
+        failure: Exception | None = None
+        try:
+            self._sync(mark)
+        except Exception as error:  # noqa: BLE001 - carried to the loop, which ends writing
+            failure = error
+        self._loop.call_soon_threadsafe(self._finish, mark, failure)
+        return True
 
     def _finish(self, mark: T, failure: Exception | None) -> None:
         self._running = False
