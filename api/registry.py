@@ -6,32 +6,48 @@ from typing import Final
 
 from api.operation import Operation
 from api.operations import (
+    batch_get_item,
+    batch_write_item,
     create_table,
+    delete_item,
     delete_table,
     describe_continuous_backups,
     describe_endpoints,
     describe_limits,
     describe_table,
     describe_time_to_live,
+    get_item,
     list_tables,
     list_tags_of_resource,
+    put_item,
+    query,
+    scan,
     tag_resource,
     untag_resource,
+    update_item,
     update_table,
 )
 
 _BUILT: Final[tuple[Operation, ...]] = (
+    batch_get_item.OPERATION,
+    batch_write_item.OPERATION,
     create_table.OPERATION,
+    delete_item.OPERATION,
     delete_table.OPERATION,
     describe_continuous_backups.OPERATION,
     describe_endpoints.OPERATION,
     describe_limits.OPERATION,
     describe_table.OPERATION,
     describe_time_to_live.OPERATION,
+    get_item.OPERATION,
     list_tables.OPERATION,
     list_tags_of_resource.OPERATION,
+    put_item.OPERATION,
+    query.OPERATION,
+    scan.OPERATION,
     tag_resource.OPERATION,
     untag_resource.OPERATION,
+    update_item.OPERATION,
     update_table.OPERATION,
 )
 

@@ -129,8 +129,9 @@ def check_index_keys(table: TableDefinition, item: Item, *, updated: bool = Fals
 
 
 def check_key_paths(table: TableDefinition, nested: frozenset[str]) -> None:
-    """Check that no expression looks inside a key attribute; ``nested`` are the attributes
-    it looks inside.
+    """Check that an expression looks inside no key attribute.
+
+    ``nested`` are the attributes it looks inside.
 
     Raises:
         ValidationException: a key of the table or of an index is among them.

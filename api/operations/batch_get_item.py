@@ -56,13 +56,11 @@ async def handle(call: Call[BatchGetItemInput]) -> bytes:
         keys_wanted = of_table.request.Keys
         found: list[bytes] = []
         read_units = 0.0
-        done = 0
-        for stored in await table.get(keys_wanted):
+        for at, stored in enumerate(await table.get(keys_wanted)):
             room_bytes -= stored.size_bytes if stored else 0
             if room_bytes < 0:
-                unprocessed[of_table.given_name] = _rest(of_table.request, keys_wanted[done:])
+                unprocessed[of_table.given_name] = _rest(of_table.request, keys_wanted[at:])
                 break
-            done += 1
             read_units += capacity.read_units(
                 capacity.read_blocks(stored.size_bytes) if stored else 1,
                 consistent=bool(of_table.request.ConsistentRead),

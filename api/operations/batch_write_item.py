@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, NamedTuple
 
-from msgspec import json, to_builtins
+from msgspec import Struct, field, json
 
 from actors.database import Database
 from actors.partition import Written
@@ -41,6 +41,16 @@ class _TableWrites(NamedTuple):
     writes: list[Put | Delete]
 
 
+class _Outcome(Struct):
+    """What became of the writes of one table; collections by their encoded partition keys."""
+
+    written: bool = False
+    receipt: Receipt = Receipt()
+    refusal: ThrottlingException | None = None
+    unprocessed: list[Any] = field(default_factory=list)
+    collections: dict[bytes, dict[str, Any]] = field(default_factory=dict)
+
+
 async def handle(call: Call[BatchWriteItemInput]) -> bytes:
     """Put and delete items of several tables; each write is on its own.
 
@@ -54,48 +64,55 @@ async def handle(call: Call[BatchWriteItemInput]) -> bytes:
         [_submitted(table, write) for write in of_table.writes]
         for of_table, table in zip(batch, tables, strict=True)
     ]
-    outcomes = [await asyncio.gather(*of_table, return_exceptions=True) for of_table in replies]
-    unprocessed: dict[str, Any] = {}
-    metrics: dict[str, list[dict[str, Any]]] = {}
-    consumed = []
-    throttled: list[DynamoDBError] = []
-    written_count = 0
-    for of_table, table, results in zip(batch, tables, outcomes, strict=True):
-        receipt = Receipt()
-        sizes: dict[bytes, dict[str, Any]] = {}
-        for write, result in zip(of_table.writes, results, strict=True):
-            if isinstance(result, ThrottlingException):
-                throttled.append(result)
-            elif isinstance(result, BaseException):
-                raise result
-            else:
-                written_count += 1
-                receipt += result.receipt
-                if result.collection_size_bytes is not None:
-                    schema = table.definition.key_schema
-                    sizes[keys.encode_partition(schema, _key(write))] = collection_metrics(
-                        schema, _key(write), result.collection_size_bytes
-                    )
-        left = [
-            to_builtins(one)
-            for one, result in zip(of_table.requests, results, strict=True)
-            if isinstance(result, ThrottlingException)
-        ]
-        if left:
-            unprocessed[of_table.given_name] = left
-        if sizes:
-            metrics[of_table.given_name] = list(sizes.values())
-        units = consumed_capacity(of_table.name, receipt, request.ReturnConsumedCapacity)
-        if units is not None:
-            consumed.append(units)
-    if throttled and not written_count:
-        raise throttled[0]
+    outcomes = [
+        _outcome(of_table, table, await asyncio.gather(*of_replies, return_exceptions=True))
+        for of_table, table, of_replies in zip(batch, tables, replies, strict=True)
+    ]
+    if not any(outcome.written for outcome in outcomes):
+        raise next(outcome.refusal for outcome in outcomes if outcome.refusal)
+    unprocessed = {
+        of_table.given_name: outcome.unprocessed
+        for of_table, outcome in zip(batch, outcomes, strict=True)
+        if outcome.unprocessed
+    }
     members = [b'"UnprocessedItems":' + json.encode(unprocessed)]
-    if metrics and request.ReturnItemCollectionMetrics == "SIZE":
+    if request.ReturnItemCollectionMetrics == "SIZE":
+        metrics = {
+            of_table.given_name: list(outcome.collections.values())
+            for of_table, outcome in zip(batch, outcomes, strict=True)
+            if outcome.collections
+        }
         members.append(b'"ItemCollectionMetrics":' + json.encode(metrics))
-    if consumed:
+    consumed = [
+        consumed_capacity(of_table.name, outcome.receipt, request.ReturnConsumedCapacity)
+        for of_table, outcome in zip(batch, outcomes, strict=True)
+    ]
+    if any(consumed):
         members.append(b'"ConsumedCapacity":' + json.encode(consumed))
     return joined(members)
+
+
+def _outcome(
+    of_table: _TableWrites, table: Table, results: list[Written | BaseException]
+) -> _Outcome:
+    """What became of the writes of one table; raises what is no want of capacity."""
+    outcome = _Outcome()
+    schema = table.definition.key_schema
+    for request, write, result in zip(of_table.requests, of_table.writes, results, strict=True):
+        if isinstance(result, ThrottlingException):
+            outcome.unprocessed.append(_as_given(request))
+            outcome.refusal = result
+        elif isinstance(result, BaseException):
+            raise result
+        else:
+            outcome.written = True
+            outcome.receipt += result.receipt
+            if result.collection_size_bytes is not None:
+                key = _key(write)
+                outcome.collections[keys.encode_partition(schema, key)] = collection_metrics(
+                    schema, key, result.collection_size_bytes
+                )
+    return outcome
 
 
 def _checked(request: BatchWriteItemInput) -> list[_TableWrites]:
@@ -141,6 +158,14 @@ def _checked_table(database: Database, of_table: _TableWrites) -> Table:
     if len(seen) < len(of_table.writes):
         raise ValidationException("Provided list of item keys contains duplicates")
     return table
+
+
+def _as_given(request: structures.WriteRequestShape) -> dict[str, Any]:
+    """A write as the request had it, ready to be sent again."""
+    if request.PutRequest is not None:
+        return {"PutRequest": {"Item": request.PutRequest.Item}}
+    assert request.DeleteRequest is not None
+    return {"DeleteRequest": {"Key": request.DeleteRequest.Key}}
 
 
 def _key(write: Put | Delete) -> Item:

@@ -20,7 +20,7 @@ async def handle(call: Call[DescribeContinuousBackupsInput]) -> bytes:
     """Point-in-time recovery is not built, and shown as switched off."""
     name = table_name(call.request.TableName)
     try:
-        call.database.describe(name)
+        await call.database.describe(name)
     except ResourceNotFoundException:
         raise TableNotFoundException(f"Table not found: {name}") from None
     return json.encode(

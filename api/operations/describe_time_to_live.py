@@ -17,7 +17,7 @@ class DescribeTimeToLiveInput(structures.Shape, frozen=True):
 
 async def handle(call: Call[DescribeTimeToLiveInput]) -> bytes:
     """Time to live is not built, and shown as switched off."""
-    call.database.describe(table_name(call.request.TableName))
+    await call.database.describe(table_name(call.request.TableName))
     return json.encode({"TimeToLiveDescription": {"TimeToLiveStatus": "DISABLED"}})
 
 

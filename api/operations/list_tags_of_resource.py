@@ -22,7 +22,7 @@ async def handle(call: Call[ListTagsOfResourceInput]) -> bytes:
     request = call.request
     name = tagged_table_name(request.ResourceArn)
     try:
-        state = call.database.describe(name)
+        state = await call.database.describe(name)
     except ResourceNotFoundException:
         raise no_such_resource(request.ResourceArn) from None
     tags = [{"Key": key, "Value": value} for key, value in state.definition.tags]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from actors.table import ReadRange
 from api import shapes, structures
 from api.arn import table_name
-from api.item_requests import check_values, filter_of, key_condition_of, projector_of
+from api.item_requests import check_values, filter_of, key_terms_of, projector_of
 from api.operation import Call, Operation
 from api.page_requests import (
     check_select,
@@ -61,12 +61,13 @@ async def handle(call: Call[QueryInput]) -> bytes:
         )
     condition = filter_of(request, request.QueryFilter, "QueryFilter", placeholders)
     projector = projector_of(request, placeholders)
+    terms = key_terms_of(request, placeholders)
+    placeholders.check_all_used()
     table = call.database.table(name)
     definition = table.definition
     index = index_of(definition, request.IndexName)
     schema = index.key_schema if index else definition.key_schema
-    key_condition = key_condition_of(request, schema, placeholders)
-    placeholders.check_all_used()
+    key_condition = terms.on(schema)
     if condition is not None:
         _check_filter(request, schema, condition)
     rules = page_rules(request, definition, index, condition, projector)
