@@ -1,0 +1,110 @@
+"""A write is answered when it is durable, and nobody sees it before."""
+
+import asyncio
+
+import pytest
+
+from actors.table import ReadRange
+from model import key_range
+from model.errors import ConditionalCheckFailedException, InternalServerError
+from model.expressions.condition import parse_condition
+from model.expressions.placeholders import Placeholders
+from model.page import PageRules
+from model.write import Delete, Put
+from storage.store import Full
+from tests.support.databases import (
+    HeldStore,
+    put,
+    running_database,
+    table_definition,
+    thread,
+)
+from tests.support.store import memory_store
+
+SCAN = ReadRange(key_range.WHOLE, PageRules(), by_partition=True)
+
+
+async def turns(count: int = 50) -> None:
+    """Let everything run that can."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def test_nothing_is_answered_or_shown_before_it_is_durable():
+    async with memory_store() as real:
+        store = HeldStore(real)
+        async with running_database(store) as database:
+            await database.create_table(table_definition(local_sort_keys=["posts"]))
+            table = database.table("Thread")
+            await table.write(put(thread("EC2", "a", posts=1)))
+            store.hold()
+            reply = table.submit(put(thread("EC2", "a", posts=2)))
+            await turns()
+            assert not reply.done()
+            (found,) = await table.get([thread("EC2", "a")])
+            assert found.item["posts"] == {"N": "1"}
+            index = table.definition.local_indexes[0]
+            for request in (SCAN, ReadRange(key_range.WHOLE, PageRules(), index=index)):
+                (item,) = (await table.read(request)).items
+                assert b'"posts":{"N":"1"}' in item
+            await store.release()
+            await reply
+            (found,) = await table.get([thread("EC2", "a")])
+            assert found.item["posts"] == {"N": "2"}
+
+
+async def test_a_failed_condition_waits_for_the_write_it_saw():
+    async with memory_store() as real:
+        store = HeldStore(real)
+        async with running_database(store) as database:
+            await database.create_table(table_definition())
+            table = database.table("Thread")
+            store.hold()
+            first = table.submit(put(thread("EC2", "a")))
+            await turns()
+            condition = parse_condition(
+                "attribute_not_exists(forum)", Placeholders(None, None), kind="ConditionExpression"
+            )
+            item = thread("EC2", "a", posts=9)
+            second = table.submit(Put(item, 1, condition=condition))
+            await turns()
+            assert not first.done()
+            assert not second.done()
+            await store.release()
+            await first
+            with pytest.raises(ConditionalCheckFailedException):
+                await second
+
+
+async def test_writes_of_one_batch_see_each_other():
+    async with running_database() as database:
+        await database.create_table(table_definition(local_sort_keys=["posts"]))
+        table = database.table("Thread")
+        replies = [
+            table.submit(put(thread("EC2", "a", posts=1))),
+            table.submit(Delete({"forum": {"S": "EC2"}, "subject": {"S": "a"}})),
+            table.submit(put(thread("EC2", "a", posts=3))),
+        ]
+        for reply in replies:
+            await reply
+        state = await database.describe("Thread")
+        assert (state.item_count, state.indexes["by_posts"].item_count) == (1, 1)
+        (item,) = (await table.read(SCAN)).items
+        assert b'"posts":{"N":"3"}' in item
+
+
+async def test_a_refused_commit_changes_nothing_and_the_next_one_goes_through():
+    async with memory_store() as real:
+        store = HeldStore(real)
+        async with running_database(store) as database:
+            await database.create_table(table_definition())
+            table = database.table("Thread")
+            store.refusal = Full("no space")
+            with pytest.raises(InternalServerError, match="disk is full"):
+                await table.write(put(thread("EC2", "a")))
+            assert (await table.read(SCAN)).items == []
+            store.refusal = None
+            await table.write(put(thread("EC2", "b")))
+            (item,) = (await table.read(SCAN)).items
+            assert b'"subject":{"S":"b"}' in item
+            assert (await database.describe("Thread")).item_count == 1

@@ -1,0 +1,81 @@
+import anyio
+import pytest
+
+from actors.runtime.mailbox import Envelope, Mailbox, MailboxClosed, Message
+from actors.runtime.supervisor import RESTARTS, Supervisor
+from model.errors import InternalServerError
+
+
+class Order(Message[str], frozen=True):
+    what: str
+
+
+class Waiter:
+    """Answers an order with its text; one order crashes it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.mailbox = Mailbox(100)
+        self.in_hand: list[Envelope] = []
+        self.starts = 0
+
+    async def run(self) -> None:
+        self.starts += 1
+        while batch := await self.mailbox.take(1, 1):
+            self.in_hand = batch
+            if batch[0].message.what == "crash":
+                raise RuntimeError("a bug")
+            batch[0].answer(batch[0].message.what)
+            self.in_hand = []
+
+
+async def test_a_crash_is_answered_and_the_actor_goes_on():
+    async with anyio.create_task_group() as task_group:
+        supervisor = Supervisor(task_group)
+        waiter = Waiter("one")
+        supervisor.start(waiter)
+        crashed = waiter.mailbox.put_nowait(Order("crash"))
+        after = waiter.mailbox.put_nowait(Order("soup"))
+        with pytest.raises(InternalServerError):
+            await crashed
+        assert await after == "soup"
+        assert waiter.starts == 2
+        await supervisor.stop(waiter)
+
+
+async def test_a_crash_leaves_the_siblings_alone():
+    async with anyio.create_task_group() as task_group:
+        supervisor = Supervisor(task_group)
+        one, two = Waiter("one"), Waiter("two")
+        supervisor.start(one)
+        supervisor.start(two)
+        crashed = one.mailbox.put_nowait(Order("crash"))
+        with pytest.raises(InternalServerError):
+            await crashed
+        assert await two.mailbox.put_nowait(Order("soup")) == "soup"
+        assert two.starts == 1
+        await supervisor.stop(one)
+        await supervisor.stop(two)
+
+
+async def test_an_actor_that_keeps_crashing_is_given_up_and_refuses():
+    async with anyio.create_task_group() as task_group:
+        supervisor = Supervisor(task_group)
+        waiter = Waiter("one")
+        supervisor.start(waiter)
+        orders = [waiter.mailbox.put_nowait(Order("crash")) for _ in range(RESTARTS + 3)]
+        for order in orders:
+            with pytest.raises(InternalServerError):
+                await order
+        with pytest.raises(MailboxClosed):
+            waiter.mailbox.put_nowait(Order("soup"))
+
+
+async def test_stopping_answers_what_was_taken():
+    async with anyio.create_task_group() as task_group:
+        supervisor = Supervisor(task_group)
+        waiter = Waiter("one")
+        supervisor.start(waiter)
+        replies = [waiter.mailbox.put_nowait(Order(str(at))) for at in range(10)]
+        await supervisor.stop(waiter)
+        assert [await reply for reply in replies] == [str(at) for at in range(10)]
