@@ -1,0 +1,514 @@
+"""Conditions: bound to a request's values, and evaluated on items.
+
+A bound condition is a tree of frozen nodes, so that it can travel in a message. Evaluating one
+raises nothing: what could be wrong is found when it is bound, and an attribute of another type
+than an operator wants makes a condition false.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
+
+from model import attribute_value, document_path, number
+from model.attribute_value import ORDERED_TYPES, TYPES, AttributeValue, type_of
+from model.document_path import Path
+from model.errors import ValidationException
+from model.expressions import syntax
+from model.expressions.parser import ConditionKind, condition_tree, invalid
+from model.expressions.placeholders import Placeholders
+from model.item import Item
+from model.limits import IN_OPERANDS
+
+
+class Attribute(Struct, frozen=True, tag=True):
+    """The value of an attribute, if the item has it."""
+
+    name: str
+
+    def resolve(self, item: Item) -> AttributeValue | None:
+        """The value in this item."""
+        return item.get(self.name)
+
+
+class Member(Struct, frozen=True, tag=True):
+    """A value within an attribute."""
+
+    path: Path
+
+    def resolve(self, item: Item) -> AttributeValue | None:
+        """The value in this item."""
+        return document_path.get(item, self.path)
+
+
+class Constant(Struct, frozen=True, tag=True):
+    """A value of the request."""
+
+    value: AttributeValue
+
+    def resolve(self, item: Item) -> AttributeValue | None:  # noqa: ARG002 (as its siblings)
+        """The value, whatever the item."""
+        return self.value
+
+
+class Size(Struct, frozen=True, tag=True):
+    """``size(operand)``; no value for types that have no size."""
+
+    operand: Operand
+
+    def resolve(self, item: Item) -> AttributeValue | None:
+        """The size as a number."""
+        value = self.operand.resolve(item)
+        if value is None:
+            return None
+        for type_name, content in value.items():
+            if type_name == "S":
+                # DynamoDB counts as Java does, in UTF-16.
+                length = (
+                    len(content) if content.isascii() else len(content.encode("utf-16-le")) // 2
+                )
+                return {"N": str(length)}
+            if type_name == "B":
+                return {"N": str(attribute_value.size_bytes(value))}
+            if type_name in ("SS", "NS", "BS", "L", "M"):
+                return {"N": str(len(content))}
+        return None
+
+
+Operand: TypeAlias = Attribute | Member | Constant | Size
+
+
+class Equal(Struct, frozen=True, tag=True):
+    """``left = right``; false where one is missing."""
+
+    left: Operand
+    right: Operand
+
+    def evaluate(self, item: Item) -> bool:
+        """Whether it holds for this item."""
+        left = self.left.resolve(item)
+        return left is not None and left == self.right.resolve(item)
+
+
+class NotEqual(Struct, frozen=True, tag=True):
+    """``left <> right``; true where one is missing."""
+
+    left: Operand
+    right: Operand
+
+    def evaluate(self, item: Item) -> bool:
+        """Whether it holds for this item."""
+        left = self.left.resolve(item)
+        return left is None or left != self.right.resolve(item)
+
+
+class Ordered(Struct, frozen=True, tag=True):
+    """``left < right`` and its like; false for values of two types.
+
+    ``signs`` are the outcomes of ``compare`` for which it holds.
+    """
+
+    left: Operand
+    right: Operand
+    signs: tuple[int, ...]
+
+    def evaluate(self, item: Item) -> bool:
+        """Whether it holds for this item."""
+        return compare(self.left.resolve(item), self.right.resolve(item)) in self.signs
+
+
+class Between(Struct, frozen=True, tag=True):
+    """``operand BETWEEN lower AND upper``, both bounds included."""
+
+    operand: Operand
+    lower: Operand
+    upper: Operand
+
+    def evaluate(self, item: Item) -> bool:
+        """Whether it holds for this item."""
+        value = self.operand.resolve(item)
+        order = compare(value, self.lower.resolve(item))
+        if order is None or order < 0:
+            return False
+        order = compare(value, self.upper.resolve(item))
+        return order is not None and order <= 0
+
+
+class In(Struct, frozen=True, tag=True):
+    """``operand IN (choices)``."""
+
+    operand: Operand
+    choices: tuple[Operand, ...]
+
+    def evaluate(self, item: Item) -> bool:
+        """Whether it holds for this item."""
+        value = self.operand.resolve(item)
+        if value is None:
+            return False
+        for choice in self.choices:  # noqa: SIM110 (a generator costs twice as much)
+            if value == choice.resolve(item):
+                return True
+        return False
+
+
+class Exists(Struct, frozen=True, tag=True):
+    """``attribute_exists(path)``."""
+
+    operand: Operand
+
+    def evaluate(self, item: Item) -> bool:
+        """Whether it holds for this item."""
+        return self.operand.resolve(item) is not None
+
+
+class NotExists(Struct, frozen=True, tag=True):
+    """``attribute_not_exists(path)``."""
+
+    operand: Operand
+
+    def evaluate(self, item: Item) -> bool:
+        """Whether it holds for this item."""
+        return self.operand.resolve(item) is None
+
+
+class HasType(Struct, frozen=True, tag=True):
+    """``attribute_type(operand, :type)``."""
+
+    operand: Operand
+    type_name: str
+
+    def evaluate(self, item: Item) -> bool:
+        """Whether it holds for this item."""
+        value = self.operand.resolve(item)
+        return value is not None and self.type_name in value
+
+
+class BeginsWith(Struct, frozen=True, tag=True):
+    """``begins_with(operand, prefix)``, of strings or binaries."""
+
+    operand: Operand
+    prefix: Operand
+
+    def evaluate(self, item: Item) -> bool:
+        """Whether it holds for this item."""
+        value = self.operand.resolve(item)
+        prefix = self.prefix.resolve(item)
+        if value is None or prefix is None:
+            return False
+        if "S" in value and "S" in prefix:
+            return bool(value["S"].startswith(prefix["S"]))
+        if "B" in value and "B" in prefix:
+            return b64decode(value["B"]).startswith(b64decode(prefix["B"]))
+        return False
+
+
+class Contains(Struct, frozen=True, tag=True):
+    """``contains(operand, part)``: a part of a string or binary, an element of a set or list."""
+
+    operand: Operand
+    part: Operand
+
+    def evaluate(self, item: Item) -> bool:
+        """Whether it holds for this item."""
+        value = self.operand.resolve(item)
+        part = self.part.resolve(item)
+        return value is not None and part is not None and contains(value, part)
+
+
+class Not(Struct, frozen=True, tag=True):
+    """``NOT condition``."""
+
+    condition: Node
+
+    def evaluate(self, item: Item) -> bool:
+        """Whether it holds for this item."""
+        return not self.condition.evaluate(item)
+
+
+class And(Struct, frozen=True, tag=True):
+    """Conditions joined by AND; all of none hold."""
+
+    conditions: tuple[Node, ...]
+
+    def evaluate(self, item: Item) -> bool:
+        """Whether it holds for this item."""
+        for condition in self.conditions:  # noqa: SIM110 (as above)
+            if not condition.evaluate(item):
+                return False
+        return True
+
+
+class Or(Struct, frozen=True, tag=True):
+    """Conditions joined by OR."""
+
+    conditions: tuple[Node, ...]
+
+    def evaluate(self, item: Item) -> bool:
+        """Whether it holds for this item."""
+        for condition in self.conditions:  # noqa: SIM110 (as above)
+            if condition.evaluate(item):
+                return True
+        return False
+
+
+Node: TypeAlias = (
+    Equal
+    | NotEqual
+    | Ordered
+    | Between
+    | In
+    | Exists
+    | NotExists
+    | HasType
+    | BeginsWith
+    | Contains
+    | Not
+    | And
+    | Or
+)
+
+
+class Condition(Struct, frozen=True):
+    """A bound condition, and the attributes it looks at."""
+
+    root: Node
+    attributes: frozenset[str] = frozenset()
+
+    def evaluate(self, item: Item) -> bool:
+        """Whether the condition holds for this item; a missing item is an empty one."""
+        return self.root.evaluate(item)
+
+
+def compare(left: AttributeValue | None, right: AttributeValue | None) -> int | None:
+    """The order of two values: -1, 0 or 1; None if they have none."""
+    if left is None or right is None:
+        return None
+    for type_name, content in left.items():
+        other = right.get(type_name)
+        if other is None or type_name not in ORDERED_TYPES:
+            return None
+        if content == other:
+            return 0
+        if type_name == "S":
+            # Code points sort as UTF-8 does.
+            return -1 if content < other else 1
+        if type_name == "N":
+            return -1 if number.encode(content) < number.encode(other) else 1
+        return -1 if b64decode(content) < b64decode(other) else 1
+    return None
+
+
+def contains(value: AttributeValue, part: AttributeValue) -> bool:
+    """Whether a value has another within it."""
+    for type_name, content in value.items():
+        if type_name == "L":
+            return part in content
+        if type_name in ("SS", "NS", "BS"):
+            element = part.get(type_name[0])
+            return element is not None and element in content
+        wanted = part.get(type_name)
+        if wanted is None:
+            return False
+        if type_name == "S":
+            return wanted in content
+        if type_name == "B":
+            return b64decode(wanted) in b64decode(content)
+    return False
+
+
+# The signs of ``Ordered`` for each comparator.
+SIGNS: Final[dict[str, tuple[int, ...]]] = {"<": (-1,), "<=": (-1, 0), ">": (1,), ">=": (0, 1)}
+
+# How many operands each function takes.
+_OPERANDS: Final = {
+    "attribute_exists": 1,
+    "attribute_not_exists": 1,
+    "attribute_type": 2,
+    "begins_with": 2,
+    "contains": 2,
+    "size": 1,
+}
+_SIZELESS_TYPES: Final = frozenset({"N", "BOOL", "NULL"})
+
+
+def parse_condition(text: str, placeholders: Placeholders, *, kind: ConditionKind) -> Condition:
+    """A condition, bound.
+
+    Raises:
+        ValidationException: the expression is at fault; the message names ``kind``.
+    """
+    tree = condition_tree(text, kind)
+    binder = _Binder(placeholders)
+    try:
+        root = binder.condition(tree)
+    except ValidationException as error:
+        raise invalid(kind, error.message) from None
+    return Condition(root, frozenset(binder.attributes))
+
+
+class _Binder:
+    """Gives a tree's placeholders their values, and finds what is wrong with them."""
+
+    def __init__(self, placeholders: Placeholders) -> None:
+        self.placeholders = placeholders
+        self.attributes: set[str] = set()
+
+    def condition(self, tree: syntax.Condition) -> Node:
+        match tree:
+            case syntax.And(conditions):
+                return And(tuple(map(self.condition, conditions)))
+            case syntax.Or(conditions):
+                return Or(tuple(map(self.condition, conditions)))
+            case syntax.Not(condition):
+                return Not(self.condition(condition))
+            case syntax.Comparison(comparator, left, right):
+                operands = self.operands(comparator, (left, right))
+                if comparator == "=":
+                    return Equal(*operands)
+                if comparator == "<>":
+                    return NotEqual(*operands)
+                _check_types(comparator, operands, ORDERED_TYPES)
+                return Ordered(operands[0], operands[1], SIGNS[comparator])
+            case syntax.Between(operand, lower, upper):
+                operands = self.operands("BETWEEN", (operand, lower, upper))
+                _check_types("BETWEEN", operands, ORDERED_TYPES)
+                _check_bounds(operands[1], operands[2])
+                return Between(*operands)
+            case syntax.In(operand, choices):
+                if len(choices) > IN_OPERANDS:
+                    raise ValidationException(
+                        "The IN operator is provided with too many operands; "
+                        f"number of operands: {len(choices)}"
+                    )
+                operands = self.operands("IN", (operand, *choices))
+                return In(operands[0], operands[1:])
+            case syntax.Function(name, arguments):
+                return self.function(name, arguments)
+
+    def function(self, name: str, arguments: tuple[syntax.Operand, ...]) -> Node:
+        operands = self.arguments(name, arguments)
+        if name in ("attribute_exists", "attribute_not_exists"):
+            if not isinstance(operands[0], Attribute | Member):
+                raise ValidationException(
+                    f"Operator or function requires a document path; operator or function: {name}"
+                )
+            return Exists(operands[0]) if name == "attribute_exists" else NotExists(operands[0])
+        if name == "attribute_type":
+            return HasType(operands[0], _type_name(operands[1]))
+        if name == "begins_with":
+            _check_types(name, operands, frozenset({"S", "B"}))
+            return BeginsWith(*operands)
+        assert name == "contains"
+        return Contains(*operands)
+
+    def arguments(self, name: str, arguments: tuple[syntax.Operand, ...]) -> tuple[Operand, ...]:
+        operands = tuple(map(self.operand, arguments))
+        if len(operands) != _OPERANDS[name]:
+            raise ValidationException(
+                "Incorrect number of operands for operator or function; "
+                f"operator or function: {name}, number of operands: {len(operands)}"
+            )
+        _check_distinct(name, operands)
+        return operands
+
+    def operands(self, operator: str, trees: tuple[syntax.Operand, ...]) -> tuple[Operand, ...]:
+        operands = tuple(map(self.operand, trees))
+        _check_distinct(operator, operands)
+        return operands
+
+    def operand(self, tree: syntax.Operand) -> Operand:
+        match tree:
+            case syntax.Path():
+                path = self.placeholders.path(tree)
+                name = path[0]
+                assert isinstance(name, str)
+                self.attributes.add(name)
+                return Attribute(name) if len(path) == 1 else Member(path)
+            case syntax.Value():
+                return Constant(self.placeholders.value(tree))
+            case syntax.Function(name, arguments):
+                # The parser has seen to it that no other function stands here.
+                assert name == "size"
+                (operand,) = self.arguments(name, arguments)
+                type_name = _static_type(operand)
+                if type_name in _SIZELESS_TYPES:
+                    raise _wrong_type(name, type_name)
+                return Size(operand)
+            case _:
+                raise AssertionError("a condition has no arithmetic")
+
+
+def _static_type(operand: Operand) -> str | None:
+    """The type of an operand, where it is known without an item."""
+    if isinstance(operand, Constant):
+        return type_of(operand.value)
+    return "N" if isinstance(operand, Size) else None
+
+
+def _check_types(operator: str, operands: tuple[Operand, ...], allowed: frozenset[str]) -> None:
+    for operand in operands:
+        type_name = _static_type(operand)
+        if type_name is not None and type_name not in allowed:
+            raise _wrong_type(operator, type_name)
+
+
+def _wrong_type(operator: str, type_name: str) -> ValidationException:
+    return ValidationException(
+        "Incorrect operand type for operator or function; "
+        f"operator or function: {operator}, operand type: {type_name}"
+    )
+
+
+def _check_distinct(operator: str, operands: tuple[Operand, ...]) -> None:
+    first = operands[0]
+    if isinstance(first, Attribute | Member) and first in operands[1:]:
+        path = (first.name,) if isinstance(first, Attribute) else first.path
+        raise ValidationException(
+            "The first operand must be distinct from the remaining operands for this operator "
+            f"or function; operator: {operator}, first operand: {document_path.text(path)}"
+        )
+
+
+def _check_bounds(lower: Operand, upper: Operand) -> None:
+    if not (isinstance(lower, Constant) and isinstance(upper, Constant)):
+        return
+    if type_of(lower.value) != type_of(upper.value):
+        rule = "same data type for lower and upper bounds"
+    else:
+        order = compare(lower.value, upper.value)
+        assert order is not None
+        if order <= 0:
+            return
+        rule = "upper bound to be greater than or equal to lower bound"
+    raise ValidationException(
+        f"The BETWEEN operator requires {rule}; "
+        f"lower bound operand: AttributeValue: {_shown(lower.value)}, "
+        f"upper bound operand: AttributeValue: {_shown(upper.value)}"
+    )
+
+
+def _shown(value: AttributeValue) -> str:
+    """A value as DynamoDB writes it in messages; of binaries it shows a Java buffer."""
+    type_name = type_of(value)
+    content: Any = value[type_name]
+    if type_name == "B":
+        size_bytes = attribute_value.size_bytes(value)
+        content = f"java.nio.HeapByteBuffer[pos=0 lim={size_bytes} cap={size_bytes}]"
+    return f"{{{type_name}:{content}}}"
+
+
+def _type_name(operand: Operand) -> str:
+    """The second operand of ``attribute_type``: a value of the request that names a type."""
+    type_name = _static_type(operand)
+    if not isinstance(operand, Constant) or type_name != "S":
+        shown = type_name or "{NS,SS,L,BS,N,M,B,BOOL,NULL,S}"
+        raise _wrong_type("attribute_type", shown)
+    wanted: str = operand.value["S"]
+    if wanted not in TYPES:
+        raise ValidationException(
+            f"Invalid attribute type name found; type: {wanted}, "
+            "valid types: {B,NULL,SS,BOOL,L,BS,N,NS,S,M}"
+        )
+    return wanted

@@ -1,0 +1,269 @@
+"""Key conditions: which part of which item collection a Query reads.
+
+Two steps, as DynamoDB takes them: ``bind_key_condition`` needs the request alone, its faults
+come before the table is looked at; ``KeyTerms.on`` holds the terms against the key of the table
+or index, once it is known that all placeholders are used.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+from model.attribute_value import AttributeValue, type_of
+from model.errors import ValidationException
+from model.expressions import condition
+from model.expressions.condition import Attribute, Constant, Member, Node, Operand, parse_condition
+from model.expressions.placeholders import Placeholders
+from model.key import KeyAttribute, KeySchema
+
+KeyOperator: TypeAlias = Literal["=", "<", "<=", ">", ">=", "BETWEEN", "begins_with"]
+
+
+class SortCondition(Struct, frozen=True):
+    """A condition on one key attribute: BETWEEN has two values, all others one."""
+
+    name: str
+    operator: KeyOperator
+    values: tuple[AttributeValue, ...]
+
+
+class KeyCondition(Struct, frozen=True):
+    """The values of all partition attributes, and what is asked of the sort attributes.
+
+    Sort conditions stand in the order of the key; all but the last are equalities.
+    """
+
+    partition: tuple[AttributeValue, ...]
+    sort: tuple[SortCondition, ...] = ()
+
+
+class KeyTerms(Struct, frozen=True):
+    """A key condition that has not yet met the key."""
+
+    root: Node
+
+    def on(self, schema: KeySchema) -> KeyCondition:
+        """The condition on this key.
+
+        Raises:
+            ValidationException: the condition is not one that a Query on this key can take.
+        """
+        keys = {attribute.name for attribute in schema.attributes}
+        terms: dict[str, SortCondition] = {}
+        for node in _conjuncts(self.root):
+            term = _term(node, keys)
+            if term.name in terms:
+                raise ValidationException(
+                    "KeyConditionExpressions must only contain one condition per key"
+                )
+            terms[term.name] = term
+        return key_condition(terms, schema)
+
+
+def bind_key_condition(text: str, placeholders: Placeholders) -> KeyTerms:
+    """A KeyConditionExpression, bound.
+
+    Raises:
+        ValidationException: the expression is at fault, whatever the key.
+    """
+    return KeyTerms(parse_condition(text, placeholders, kind="KeyConditionExpression").root)
+
+
+def parse_key_condition(text: str, placeholders: Placeholders, schema: KeySchema) -> KeyCondition:
+    """Both steps at once."""
+    return bind_key_condition(text, placeholders).on(schema)
+
+
+_COMPARATORS: Final[dict[tuple[int, ...], KeyOperator]] = {
+    (-1,): "<",
+    (-1, 0): "<=",
+    (1,): ">",
+    (0, 1): ">=",
+}
+# The same condition with its operands in the other order, ``:v < name``.
+_TURNED: Final[dict[KeyOperator, KeyOperator]] = {
+    "=": "=",
+    "<": ">",
+    "<=": ">=",
+    ">": "<",
+    ">=": "<=",
+}
+_UNSUPPORTED: Final[dict[type, str]] = {
+    condition.Or: "OR",
+    condition.Not: "NOT",
+    condition.NotEqual: "<>",
+    condition.In: "IN",
+    condition.Exists: "attribute_exists",
+    condition.NotExists: "attribute_not_exists",
+    condition.HasType: "attribute_type",
+    condition.Contains: "contains",
+}
+
+
+def _conjuncts(node: Node) -> list[Node]:
+    if not isinstance(node, condition.And):
+        return [node]
+    return [part for conjunct in node.conditions for part in _conjuncts(conjunct)]
+
+
+def _term(node: Node, keys: set[str]) -> SortCondition:
+    unsupported = _UNSUPPORTED.get(type(node))
+    if unsupported is not None:
+        raise ValidationException(f"Invalid operator used in KeyConditionExpression: {unsupported}")
+    if isinstance(node, condition.Between):
+        operator: KeyOperator = "BETWEEN"
+        operands: tuple[Operand, ...] = (node.operand, node.lower, node.upper)
+    elif isinstance(node, condition.BeginsWith):
+        operator = "begins_with"
+        operands = (node.operand, node.prefix)
+    else:
+        assert isinstance(node, condition.Equal | condition.Ordered)
+        operator = _COMPARATORS[node.signs] if isinstance(node, condition.Ordered) else "="
+        operands = (node.left, node.right)
+        if isinstance(node.left, Constant) and not isinstance(node.right, Constant):
+            operator = _TURNED[operator]
+            operands = (node.right, node.left)
+    if operator in ("BETWEEN", "begins_with") and not isinstance(operands[0], Attribute | Member):
+        _check_no_operation(operands)
+        raise ValidationException(
+            f"Invalid condition in KeyConditionExpression: {operator} operator must have the "
+            "key attribute as its first operand"
+        )
+    return _term_of(operator, operands, keys)
+
+
+def _term_of(operator: KeyOperator, operands: tuple[Operand, ...], keys: set[str]) -> SortCondition:
+    name: str | None = None
+    values: list[AttributeValue] = []
+    for operand in operands:
+        if isinstance(operand, Constant):
+            values.append(operand.value)
+            continue
+        _check_no_operation((operand,))
+        if name is not None:
+            raise ValidationException(
+                "Invalid condition in KeyConditionExpression: Multiple attribute names used in "
+                "one condition"
+            )
+        if isinstance(operand, Member):
+            raise _nested(str(operand.path[0]), keys)
+        assert isinstance(operand, Attribute)
+        name = operand.name
+    if name is None:
+        raise ValidationException(
+            "Invalid condition in KeyConditionExpression: No key attribute specified"
+        )
+    return SortCondition(name, operator, tuple(values))
+
+
+def _check_no_operation(operands: tuple[Operand, ...]) -> None:
+    if any(isinstance(operand, condition.Size) for operand in operands):
+        raise ValidationException("KeyConditionExpressions cannot contain nested operations")
+
+
+def _nested(name: str, keys: set[str]) -> ValidationException:
+    if name in keys:
+        return ValidationException(
+            "Key attributes must be scalars; list random access '[]' and map lookup '.' are not "
+            f"allowed: Key: {name}"
+        )
+    return ValidationException(
+        "KeyConditionExpressions cannot have conditions on nested attributes"
+    )
+
+
+def key_condition(terms: dict[str, SortCondition], schema: KeySchema) -> KeyCondition:
+    """The terms, by attribute name, held against a key.
+
+    Raises:
+        ValidationException: a term is missing, is not wanted, has the wrong operator or type.
+    """
+    if len(schema.partition) > 1 or len(schema.sort) > 1:
+        _check_composite(terms, schema)
+    else:
+        _check_simple(terms, schema)
+    return KeyCondition(
+        tuple(terms[attribute.name].values[0] for attribute in schema.partition),
+        tuple(terms[attribute.name] for attribute in schema.sort if attribute.name in terms),
+    )
+
+
+# With a key of one partition and at most one sort attribute.
+_SIMPLE_TERMS: Final = (1, 2)
+
+
+def _check_simple(terms: dict[str, SortCondition], schema: KeySchema) -> None:
+    if len(terms) not in _SIMPLE_TERMS:
+        raise ValidationException("Conditions can be of length 1 or 2 only")
+    if len(terms) > len(schema.attributes):
+        raise _unsupported()
+    for attribute in schema.attributes:
+        is_partition = attribute in schema.partition
+        term = terms.get(attribute.name)
+        if term is None:
+            if is_partition or len(terms) > 1:
+                raise _missed(attribute)
+            continue
+        _check_values(term, attribute)
+        if is_partition and term.operator != "=":
+            raise _unsupported()
+
+
+def _check_composite(terms: dict[str, SortCondition], schema: KeySchema) -> None:
+    if len(terms) > len(schema.attributes):
+        raise _unsupported()
+    names = [attribute.name for attribute in schema.attributes]
+    if any(name not in names for name in terms):
+        raise ValidationException("Query condition missed key schema element")
+    for attribute in schema.attributes:
+        if attribute.name in terms:
+            _check_values(terms[attribute.name], attribute)
+    lacking = [name for name in _names(schema.partition) if not _is_equality(terms.get(name))]
+    if lacking:
+        raise ValidationException(
+            f"HASH key attributes {', '.join(lacking)} must have equality conditions specified "
+            "in the query"
+        )
+    named = [name for name in _names(schema.sort) if name in terms]
+    if not named:
+        return
+    before = _names(schema.sort)[: _names(schema.sort).index(named[-1])]
+    lacking = [name for name in before if not _is_equality(terms.get(name))]
+    if lacking:
+        raise ValidationException(
+            f"RANGE key attributes {', '.join(lacking)} must have equality conditions specified "
+            f"in the query because a condition is present on key attribute {named[-1]}"
+        )
+
+
+def _names(attributes: tuple[KeyAttribute, ...]) -> list[str]:
+    return [attribute.name for attribute in attributes]
+
+
+def _is_equality(term: SortCondition | None) -> bool:
+    return term is not None and term.operator == "="
+
+
+def _missed(attribute: KeyAttribute) -> ValidationException:
+    return ValidationException(f"Query condition missed key schema element: {attribute.name}")
+
+
+def _unsupported() -> ValidationException:
+    return ValidationException("Query key condition not supported")
+
+
+def _check_values(term: SortCondition, attribute: KeyAttribute) -> None:
+    for value in term.values:
+        if type_of(value) != attribute.type:
+            raise ValidationException(
+                "One or more parameter values were invalid: Condition parameter type does not "
+                "match schema type"
+            )
+        if value[attribute.type] == "" and attribute.type != "N":
+            kind = "string" if attribute.type == "S" else "binary"
+            raise ValidationException(
+                "One or more parameter values are not valid. The AttributeValue for a key "
+                f"attribute cannot contain an empty {kind} value. Key: {attribute.name}"
+            )

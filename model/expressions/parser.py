@@ -1,0 +1,465 @@
+"""Text to tree, for all kinds of expressions; a tree is kept and given again for the same text.
+
+A parser looks for faults in the order in which DynamoDB does: first those of syntax, then
+redundant parentheses, then what else is wrong in the text alone (unknown or misplaced functions,
+reserved words, list positions out of range), from left to right. What depends on placeholders
+is found when a tree is bound. No function here calls itself but for operands of functions,
+whose depth is bounded: a text of brackets must not exhaust the stack.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final, Literal, NoReturn, TypeAlias, cast
+
+from model.errors import ValidationException
+from model.expressions import syntax
+from model.expressions.reserved_words import is_reserved
+from model.expressions.tokens import Kind, Token, syntax_error, tokenize
+from model.limits import EXPRESSION_BYTES, EXPRESSION_OPERATORS
+
+ConditionKind: TypeAlias = Literal[
+    "ConditionExpression", "FilterExpression", "KeyConditionExpression"
+]
+
+# The functions of each language, and whether one may stand where a value is wanted.
+_CONDITION_FUNCTIONS: Final = {
+    "attribute_exists": False,
+    "attribute_not_exists": False,
+    "attribute_type": False,
+    "begins_with": False,
+    "contains": False,
+    "size": True,
+}
+_UPDATE_FUNCTIONS: Final = {"if_not_exists": True, "list_append": False}
+
+_COMPARATORS: Final = frozenset({"=", "<>", "<", "<=", ">", ">="})
+_SECTIONS: Final = frozenset({"SET", "REMOVE", "ADD", "DELETE"})
+# One set for all languages: no word of any can be a name, not even where it means nothing.
+_KEYWORDS: Final = frozenset({"AND", "OR", "NOT", "BETWEEN", "IN"}) | _SECTIONS
+_INDEX_MAX: Final = 2**31 - 1
+
+# Applications have few expressions; one that builds its texts must not fill the memory.
+_CACHED_TEXTS: Final = 2048
+
+
+def invalid(kind: str, message: str) -> ValidationException:
+    """The error for a faulty expression, with the name of the parameter it came in."""
+    return ValidationException(f"Invalid {kind}: {message}")
+
+
+@lru_cache(maxsize=_CACHED_TEXTS)
+def condition_tree(text: str, kind: ConditionKind) -> syntax.Condition:
+    """The tree of a condition, filter or key condition.
+
+    Raises:
+        ValidationException: the text is at fault, whatever its placeholders mean.
+    """
+    return _ConditionParser(text, kind).parse()
+
+
+@lru_cache(maxsize=_CACHED_TEXTS)
+def update_tree(text: str) -> tuple[syntax.Clause, ...]:
+    """The clauses of an update expression, as they stand; raises as ``condition_tree``."""
+    return _UpdateParser(text, "UpdateExpression").parse()
+
+
+@lru_cache(maxsize=_CACHED_TEXTS)
+def projection_tree(text: str) -> tuple[syntax.Path, ...]:
+    """The paths of a projection expression; raises as ``condition_tree``."""
+    return _ProjectionParser(text, "ProjectionExpression").parse()
+
+
+class _Parser:
+    """What the languages have in common: tokens, faults, paths and operands.
+
+    Faults that are no syntax errors are gathered with their place, as the tree is made: the
+    first is raised once the syntax is known to be right.
+    """
+
+    functions: dict[str, bool] = _CONDITION_FUNCTIONS
+    foreign_functions: dict[str, bool] = _UPDATE_FUNCTIONS
+    language = "a condition"
+    shows_size = False
+
+    def __init__(self, text: str, kind: str) -> None:
+        self.text = text
+        self.kind = kind
+        if text == "":
+            raise invalid(kind, "The expression can not be empty;")
+        if len(text) > EXPRESSION_BYTES:
+            size = f" expression size: {len(text)}" if self.shows_size else ""
+            raise invalid(kind, f"Expression size has exceeded the maximum allowed size;{size}")
+        self.tokens = tokenize(text)
+        self.at = 0
+        self.operators = 0
+        # The places of parentheses that group, (opening, closing), once they are closed.
+        self.groups: set[tuple[int, int]] = set()
+        self.redundant_parentheses = False
+        self.faults: list[tuple[int, str]] = []
+
+    @property
+    def token(self) -> Token:
+        """The token that is looked at."""
+        return self.tokens[self.at]
+
+    def advance(self) -> Token:
+        """Take the token."""
+        token = self.tokens[self.at]
+        self.at += 1
+        return token
+
+    def accept(self, symbol: str) -> bool:
+        """Take this symbol if it is there."""
+        token = self.tokens[self.at]
+        if token.kind is Kind.SYMBOL and token.text == symbol:
+            self.at += 1
+            return True
+        return False
+
+    def expect(self, symbol: str) -> None:
+        """Take this symbol, or fail."""
+        if not self.accept(symbol):
+            self.fail()
+
+    def accept_keyword(self, keyword: str) -> bool:
+        """Take this keyword if it is there."""
+        if self.token.is_keyword(keyword):
+            self.at += 1
+            return True
+        return False
+
+    def fail(self) -> NoReturn:
+        """Raise the syntax error of the present token."""
+        raise invalid(self.kind, syntax_error(self.text, self.tokens, self.at).message)
+
+    def finish(self) -> None:
+        """Raise what was found besides syntax errors, at the end of the text."""
+        if self.token.kind is not Kind.END:
+            self.fail()
+        if self.redundant_parentheses:
+            raise invalid(self.kind, "The expression has redundant parentheses;")
+        if self.faults:
+            raise invalid(self.kind, min(self.faults)[1])
+        if self.operators > EXPRESSION_OPERATORS:
+            raise self.too_many_operators()
+
+    def too_many_operators(self) -> ValidationException:
+        """The error for an expression that takes too long to evaluate."""
+        return invalid(
+            self.kind,
+            "The expression contains too many operators; "
+            f"operator count: {EXPRESSION_OPERATORS + 1}",
+        )
+
+    def path(self) -> syntax.Path:
+        """A document path."""
+        parts: list[str | int] = [self.path_name()]
+        while True:
+            if self.accept("."):
+                parts.append(self.path_name())
+            elif self.accept("["):
+                if self.token.kind is not Kind.INDEX:
+                    self.fail()
+                index = int(self.token.text)
+                if index > _INDEX_MAX:
+                    self.fault(
+                        self.at,
+                        f"List index is not within the allowable range; index: [{index}]",
+                    )
+                parts.append(index)
+                self.at += 1
+                self.expect("]")
+            else:
+                return syntax.Path(tuple(parts))
+
+    def path_name(self) -> str:
+        """A name in a path, or its placeholder."""
+        token = self.token
+        if token.kind is Kind.WORD:
+            if token.text.upper() in _KEYWORDS:
+                self.fail()
+            if is_reserved(token.text):
+                self.fault(
+                    self.at,
+                    f"Attribute name is a reserved keyword; reserved keyword: {token.text}",
+                )
+        elif token.kind is not Kind.NAME:
+            self.fail()
+        self.at += 1
+        return token.text
+
+    def fault(self, at: int, message: str) -> None:
+        """Keep a fault of the token at this place, to be raised if none stands before it."""
+        self.faults.append((at, message))
+
+    def value_operand(self, depth: int = 1) -> syntax.Operand:
+        """A path, a value, or a call that gives a value, in parentheses or not."""
+        opened = self.open_groups()
+        place = self.at
+        operand = self.bare_operand(depth)
+        self.check_as_value(operand, place)
+        while opened:
+            self.expect(")")
+            self.close_group(opened.pop())
+        return operand
+
+    def open_groups(self) -> list[int]:
+        """Take opening parentheses, and return their places."""
+        opened = []
+        while self.accept("("):
+            opened.append(self.at - 1)
+        return opened
+
+    def close_group(self, opening: int) -> None:
+        """Note the parenthesis just taken as the partner of the one at ``opening``.
+
+        Two pairs with nothing in between are one too many.
+        """
+        closing = self.at - 1
+        if (opening + 1, closing - 1) in self.groups:
+            self.redundant_parentheses = True
+        self.groups.add((opening, closing))
+
+    def bare_operand(self, depth: int = 1) -> syntax.Operand:
+        """A path, a value or a call without parentheses around it."""
+        token = self.token
+        if token.kind is Kind.VALUE:
+            self.at += 1
+            return syntax.Value(token.text)
+        following = self.tokens[self.at + 1] if token.kind is Kind.WORD else token
+        if following.text != "(" or token.text.upper() in _KEYWORDS:
+            return self.path()
+        if depth > EXPRESSION_OPERATORS:
+            raise self.too_many_operators()
+        place = self.at
+        self.at += 2
+        self.operators += 1
+        if token.text in self.foreign_functions:
+            self.fault(
+                place,
+                f"The function is not allowed in {self.language} expression; "
+                f"function: {token.text}",
+            )
+        elif token.text not in self.functions:
+            self.fault(place, f"Invalid function name; function: {token.text}")
+        operands = [self.value_operand(depth + 1)]
+        while self.accept(","):
+            operands.append(self.value_operand(depth + 1))
+        self.expect(")")
+        return syntax.Function(token.text, tuple(operands))
+
+    def check_as_value(self, operand: syntax.Operand, place: int) -> None:
+        """Keep a fault if an operand is a call that gives no value."""
+        if isinstance(operand, syntax.Function) and self.functions.get(operand.name) is False:
+            self.misplaced(operand, place)
+
+    def misplaced(self, function: syntax.Function, place: int) -> None:
+        """Keep the fault of a call that stands where it may not."""
+        self.fault(
+            place,
+            "The function is not allowed to be used this way in an expression; "
+            f"function: {function.name}",
+        )
+
+
+class _Group:
+    """A condition in the making: all of it, or what stands in one pair of parentheses.
+
+    ``alternatives`` are what OR has divided, ``conjuncts`` the conditions joined by AND since
+    the last OR, ``negations`` counts the NOTs before the next condition.
+    """
+
+    __slots__ = ("alternatives", "conjuncts", "negations", "opening")
+
+    def __init__(self, opening: int) -> None:
+        self.opening = opening
+        self.alternatives: list[syntax.Condition] = []
+        self.conjuncts: list[syntax.Condition] = []
+        self.negations = 0
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether nothing stands between the parenthesis and the first operand."""
+        return not (self.alternatives or self.conjuncts or self.negations)
+
+    def add(self, condition: syntax.Condition) -> None:
+        """Take in the next condition."""
+        for _ in range(self.negations):
+            condition = syntax.Not(condition)
+        self.negations = 0
+        self.conjuncts.append(condition)
+
+    def divide(self) -> None:
+        """Meet an OR."""
+        self.alternatives.append(self._conjunction())
+        self.conjuncts = []
+
+    def close(self) -> syntax.Condition:
+        """The condition, complete."""
+        last = self._conjunction()
+        return syntax.Or((*self.alternatives, last)) if self.alternatives else last
+
+    def _conjunction(self) -> syntax.Condition:
+        return self.conjuncts[0] if len(self.conjuncts) == 1 else syntax.And(tuple(self.conjuncts))
+
+
+class _ConditionParser(_Parser):
+    """Conditions, with their open parentheses on a stack of groups.
+
+    An opening parenthesis may begin a condition or an operand, ``(a = :a)`` or ``(a) = :a``:
+    it is taken as a group, and the group given up if it turns out to hold an operand alone.
+    """
+
+    # DynamoDB tells the size of a text that is too long only here.
+    shows_size = True
+
+    def parse(self) -> syntax.Condition:
+        """The whole text as one condition."""
+        groups = [_Group(opening=-1)]
+        while True:
+            self.open(groups)
+            place = self.at
+            operand = self.bare_operand()
+            while len(groups) > 1 and groups[-1].is_fresh and self.accept(")"):
+                self.close_group(groups.pop().opening)
+            groups[-1].add(self.condition(operand, place))
+            while len(groups) > 1 and self.accept(")"):
+                group = groups.pop()
+                self.close_group(group.opening)
+                groups[-1].add(group.close())
+            if self.accept_keyword("OR"):
+                groups[-1].divide()
+            elif not self.accept_keyword("AND"):
+                break
+            self.operators += 1
+        if len(groups) > 1:
+            self.fail()
+        self.finish()
+        return groups[0].close()
+
+    def open(self, groups: list[_Group]) -> None:
+        """Take what may stand before a condition: NOT and opening parentheses."""
+        while True:
+            if self.accept_keyword("NOT"):
+                self.operators += 1
+                groups[-1].negations += 1
+            elif self.accept("("):
+                groups.append(_Group(opening=self.at - 1))
+            else:
+                return
+
+    def condition(self, operand: syntax.Operand, place: int) -> syntax.Condition:
+        """The condition that begins with this operand, which stands at ``place``."""
+        token = self.token
+        if token.kind is Kind.SYMBOL and token.text in _COMPARATORS:
+            self.at += 1
+            self.operators += 1
+            self.check_as_value(operand, place)
+            return syntax.Comparison(
+                cast("syntax.Comparator", token.text), operand, self.value_operand()
+            )
+        if self.accept_keyword("BETWEEN"):
+            self.operators += 1
+            self.check_as_value(operand, place)
+            lower = self.value_operand()
+            if not self.accept_keyword("AND"):
+                self.fail()
+            return syntax.Between(operand, lower, self.value_operand())
+        if self.accept_keyword("IN"):
+            self.operators += 1
+            self.check_as_value(operand, place)
+            self.expect("(")
+            choices = [self.value_operand()]
+            while self.accept(","):
+                choices.append(self.value_operand())
+            self.expect(")")
+            return syntax.In(operand, tuple(choices))
+        if not isinstance(operand, syntax.Function):
+            self.fail()
+        if self.functions.get(operand.name):
+            self.misplaced(operand, place)
+        return operand
+
+
+class _UpdateParser(_Parser):
+    """Updates: sections with their actions."""
+
+    functions = _UPDATE_FUNCTIONS
+    foreign_functions = _CONDITION_FUNCTIONS
+    language = "an update"
+
+    def parse(self) -> tuple[syntax.Clause, ...]:
+        """The whole text as sections."""
+        clauses = [self.clause()]
+        while self.token.kind is not Kind.END:
+            clauses.append(self.clause())
+        self.finish()
+        keywords = [clause.keyword for clause in clauses]
+        for at, keyword in enumerate(keywords):
+            if keyword in keywords[:at]:
+                raise invalid(
+                    self.kind,
+                    f'The "{keyword}" section can only be used once in an update expression;',
+                )
+        return tuple(clauses)
+
+    def clause(self) -> syntax.Clause:
+        """A section."""
+        token = self.token
+        keyword = token.text.upper()
+        if token.kind is not Kind.WORD or keyword not in _SECTIONS:
+            self.fail()
+        self.at += 1
+        actions = [self.action(keyword)]
+        while self.accept(","):
+            actions.append(self.action(keyword))
+        return syntax.Clause(keyword, tuple(actions))
+
+    def action(self, keyword: str) -> syntax.Action:
+        """One action of a section."""
+        path = self.path()
+        if keyword == "REMOVE":
+            return syntax.Remove(path)
+        if keyword == "SET":
+            self.expect("=")
+            return syntax.Set(path, self.right_side())
+        token = self.token
+        if token.kind is not Kind.VALUE:
+            self.fail()
+        self.at += 1
+        value = syntax.Value(token.text)
+        return syntax.Add(path, value) if keyword == "ADD" else syntax.Delete(path, value)
+
+    def right_side(self) -> syntax.Operand:
+        """What a path is set to: an operand, or a sum or difference of two."""
+        opened = self.open_groups()
+        place = self.at
+        operand = self.bare_operand()
+        while opened and self.accept(")"):
+            self.close_group(opened.pop())
+        token = self.token
+        if token.kind is Kind.SYMBOL and token.text in ("+", "-"):
+            self.at += 1
+            self.operators += 1
+            self.check_as_value(operand, place)
+            operand = syntax.Arithmetic(
+                cast("syntax.ArithmeticOperator", token.text), operand, self.value_operand()
+            )
+            while opened and self.accept(")"):
+                self.close_group(opened.pop())
+        if opened:
+            self.fail()
+        return operand
+
+
+class _ProjectionParser(_Parser):
+    """Projections: paths with commas between them."""
+
+    def parse(self) -> tuple[syntax.Path, ...]:
+        """The whole text as paths."""
+        paths = [self.path()]
+        while self.accept(","):
+            paths.append(self.path())
+        self.finish()
+        return tuple(paths)

@@ -1,0 +1,133 @@
+"""The placeholders of a request, ``#name`` and ``:value``: what they stand for, which are used."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from model import attribute_value
+from model.attribute_value import AttributeValue
+from model.document_path import Path
+from model.errors import ValidationException
+from model.expressions import syntax
+from model.limits import DOCUMENT_PATH_DEPTH, PLACEHOLDER_BYTES
+
+_NAME: Final = re.compile(r"#[A-Za-z0-9_]+\Z")
+_VALUE: Final = re.compile(r":[A-Za-z0-9_]+\Z")
+
+
+class Placeholders:
+    """ExpressionAttributeNames and ExpressionAttributeValues of one request.
+
+    Values are checked here, as their errors name the placeholder. Messages of ``path`` and
+    ``value`` lack the name of the parameter that holds the expression: who binds one adds it.
+    """
+
+    __slots__ = ("_names", "_unused_names", "_unused_values", "_values")
+
+    def __init__(self, names: dict[str, str] | None, values: dict[str, Any] | None) -> None:
+        """Check and keep them.
+
+        Raises:
+            ValidationException: a map is empty, a placeholder is malformed or too long, a name
+                is empty, or a value is no attribute value.
+            SerializationException: as ``attribute_value.check``.
+        """
+        if names is not None:
+            _check_placeholders("ExpressionAttributeNames", names, _NAME)
+            for placeholder, name in names.items():
+                if name == "":
+                    raise ValidationException(
+                        "ExpressionAttributeNames contains invalid value: "
+                        f"Empty attribute name for key {placeholder}"
+                    )
+        if values is not None:
+            _check_placeholders("ExpressionAttributeValues", values, _VALUE)
+            for placeholder, value in values.items():
+                _check_value(placeholder, value)
+        self._names = names or {}
+        self._values: dict[str, AttributeValue] = values or {}
+        # Dicts, not sets: the message lists what is unused in the order of the request.
+        self._unused_names = dict.fromkeys(self._names)
+        self._unused_values = dict.fromkeys(self._values)
+
+    def path(self, path: syntax.Path) -> Path:
+        """A path with its placeholders replaced, which count as used from now on.
+
+        Raises:
+            ValidationException: a name is not defined, or the path is too deep.
+        """
+        parts = path.parts
+        if len(parts) > DOCUMENT_PATH_DEPTH:
+            raise ValidationException(
+                f"The document path has too many nesting levels; nesting levels: {len(parts)}"
+            )
+        return tuple(
+            self._name(part) if type(part) is str and part[0] == "#" else part for part in parts
+        )
+
+    def _name(self, placeholder: str) -> str:
+        name = self._names.get(placeholder)
+        if name is None:
+            raise ValidationException(
+                "An expression attribute name used in the document path is not defined; "
+                f"attribute name: {placeholder}"
+            )
+        self._unused_names.pop(placeholder, None)
+        return name
+
+    def value(self, value: syntax.Value) -> AttributeValue:
+        """What a placeholder of a value stands for; it counts as used from now on.
+
+        Raises:
+            ValidationException: it is not defined.
+        """
+        found = self._values.get(value.name)
+        if found is None:
+            raise ValidationException(
+                "An expression attribute value used in expression is not defined; "
+                f"attribute value: {value.name}"
+            )
+        self._unused_values.pop(value.name, None)
+        return found
+
+    def check_all_used(self) -> None:
+        """Refuse placeholders that no expression has used; call it when all are bound.
+
+        Raises:
+            ValidationException: there are such.
+        """
+        for parameter, unused in (
+            ("ExpressionAttributeNames", self._unused_names),
+            ("ExpressionAttributeValues", self._unused_values),
+        ):
+            if unused:
+                raise ValidationException(
+                    f"Value provided in {parameter} unused in expressions: "
+                    f"keys: {{{', '.join(unused)}}}"
+                )
+
+
+def _check_placeholders(parameter: str, given: dict[str, Any], form: re.Pattern[str]) -> None:
+    if not given:
+        raise ValidationException(f"{parameter} must not be empty")
+    for placeholder in given:
+        if form.match(placeholder) is None:
+            raise ValidationException(
+                f'{parameter} contains invalid key: Syntax error; key: "{placeholder}"'
+            )
+        if len(placeholder) > PLACEHOLDER_BYTES:
+            raise ValidationException(
+                f"{parameter} contains invalid key: The expression attribute map contains a key "
+                f"that is too long; size of key: {len(placeholder)}"
+            )
+
+
+def _check_value(placeholder: str, value: Any) -> None:
+    try:
+        attribute_value.check(value)
+    except ValidationException as error:
+        raise ValidationException(
+            f"ExpressionAttributeValues contains invalid value: {error.message} "
+            f"for key {placeholder}"
+        ) from None

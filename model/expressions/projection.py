@@ -1,0 +1,95 @@
+"""Projections: which parts of an item are returned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from model import document_path
+from model.document_path import Branch, Path
+from model.errors import ValidationException
+from model.expressions.parser import invalid, projection_tree
+from model.expressions.placeholders import Placeholders
+from model.item import Item
+
+
+class Projector(Struct, frozen=True):
+    """A bound projection."""
+
+    branches: tuple[Branch, ...]
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The attributes of which it takes all or a part."""
+        return frozenset(str(branch.part) for branch in self.branches)
+
+    def project(self, item: Item) -> Item:
+        """The wanted parts of an item, in maps and lists as they stood."""
+        return document_path.project(item, self.branches)
+
+
+def parse_projection(text: str, placeholders: Placeholders) -> Projector:
+    """A ProjectionExpression, bound.
+
+    Raises:
+        ValidationException: the expression is at fault.
+    """
+    tree = projection_tree(text)
+    try:
+        # DynamoDB finds faults from the last path to the first.
+        paths = [placeholders.path(path) for path in reversed(tree)]
+        check_distinct(paths)
+    except ValidationException as error:
+        raise invalid("ProjectionExpression", error.message) from None
+    return Projector(document_path.branches(paths))
+
+
+def projector_of_names(names: Sequence[str]) -> Projector:
+    """AttributesToGet: whole attributes, by their names.
+
+    Raises:
+        ValidationException: a name is given twice.
+    """
+    for at, name in enumerate(names):
+        if name in names[:at]:
+            raise ValidationException(
+                "One or more parameter values were invalid: "
+                f"Duplicate value in attribute name: {name}"
+            )
+    return Projector(document_path.branches((name,) for name in names))
+
+
+def check_distinct(paths: Iterable[Path]) -> None:
+    """Refuse paths of which one contains another, or takes a map for a list.
+
+    The paths come in the reverse of their order in the text, as DynamoDB looks at them.
+
+    Raises:
+        ValidationException: two of them overlap or conflict.
+    """
+    seen: list[Path] = []
+    known: set[Path] = set()
+    for path in paths:
+        # The common case, whole attributes, without comparing each with each.
+        if len(path) > 1 or (path[:1] in known):
+            for other in seen:
+                _check_pair(path, other)
+        known.add(path[:1])
+        seen.append(path)
+
+
+def _check_pair(path: Path, other: Path) -> None:
+    for part, other_part in zip(path, other, strict=False):
+        if type(part) is not type(other_part):
+            relation = "conflict"
+            break
+        if part != other_part:
+            return
+    else:
+        relation = "overlap"
+    raise ValidationException(
+        f"Two document paths {relation} with each other; "
+        "must remove or rewrite one of these paths; "
+        f"path one: {document_path.text(path)}, path two: {document_path.text(other)}"
+    )

@@ -1,0 +1,125 @@
+"""The trees of expressions as they are written, before their placeholders have a meaning.
+
+A tree depends on nothing but the text, so that one tree serves every request with that text.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+Comparator: TypeAlias = Literal["=", "<>", "<", "<=", ">", ">="]
+ArithmeticOperator: TypeAlias = Literal["+", "-"]
+
+
+class Path(Struct, frozen=True):
+    """A document path. A part with ``#`` is a placeholder: no attribute name begins so."""
+
+    parts: tuple[str | int, ...]
+
+
+class Value(Struct, frozen=True):
+    """A placeholder of a value, ``:x``."""
+
+    name: str
+
+
+class Function(Struct, frozen=True):
+    """A call of a function; whether there is such a function, and its operands, is not known."""
+
+    name: str
+    operands: tuple[Operand, ...]
+
+
+class Arithmetic(Struct, frozen=True):
+    """A sum or difference, on the right side of SET."""
+
+    operator: ArithmeticOperator
+    left: Operand
+    right: Operand
+
+
+Operand: TypeAlias = Path | Value | Function | Arithmetic
+
+
+class Comparison(Struct, frozen=True):
+    """Two operands compared."""
+
+    comparator: Comparator
+    left: Operand
+    right: Operand
+
+
+class Between(Struct, frozen=True):
+    """An operand within two bounds."""
+
+    operand: Operand
+    lower: Operand
+    upper: Operand
+
+
+class In(Struct, frozen=True):
+    """An operand equal to one of a list."""
+
+    operand: Operand
+    choices: tuple[Operand, ...]
+
+
+class Not(Struct, frozen=True):
+    """A condition turned round."""
+
+    condition: Condition
+
+
+class And(Struct, frozen=True):
+    """Conditions that must all hold."""
+
+    conditions: tuple[Condition, ...]
+
+
+class Or(Struct, frozen=True):
+    """Conditions of which one must hold."""
+
+    conditions: tuple[Condition, ...]
+
+
+# A function stands as a condition by itself, ``attribute_exists(a)``.
+Condition: TypeAlias = Comparison | Between | In | Not | And | Or | Function
+
+
+class Set(Struct, frozen=True):
+    """``SET path = operand``."""
+
+    path: Path
+    operand: Operand
+
+
+class Remove(Struct, frozen=True):
+    """``REMOVE path``."""
+
+    path: Path
+
+
+class Add(Struct, frozen=True):
+    """``ADD path value``."""
+
+    path: Path
+    value: Value
+
+
+class Delete(Struct, frozen=True):
+    """``DELETE path value``."""
+
+    path: Path
+    value: Value
+
+
+Action: TypeAlias = Set | Remove | Add | Delete
+
+
+class Clause(Struct, frozen=True):
+    """One section of an update: its keyword in capitals, and its actions."""
+
+    keyword: str
+    actions: tuple[Action, ...]

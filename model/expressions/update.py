@@ -1,0 +1,428 @@
+"""Updates: what an UpdateItem does to an item.
+
+Right sides are read from the old item, positions in lists are those before the update. The old
+item is never changed: what stands on the way to a change is copied, the rest is shared.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Callable, Iterable
+from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
+
+from model import document_path, number
+from model.attribute_value import SET_TYPES, AttributeValue, type_of
+from model.document_path import Branch, Path
+from model.errors import ValidationException
+from model.expressions import syntax
+from model.expressions.parser import invalid, update_tree
+from model.expressions.placeholders import Placeholders
+from model.expressions.projection import check_distinct
+from model.item import Item
+
+_ABSENT: Final = "The provided expression refers to an attribute that does not exist in the item"
+_WRONG_TYPE: Final = "An operand in the update expression has an incorrect data type"
+_WRONG_PATH: Final = "The document path provided in the update expression is invalid for update"
+
+
+class Attribute(Struct, frozen=True, tag=True):
+    """The value at a path of the old item, which must be there."""
+
+    path: Path
+
+    def compute(self, item: Item) -> AttributeValue:
+        """The value for this old item."""
+        value = document_path.get(item, self.path)
+        if value is None:
+            raise ValidationException(_ABSENT)
+        return value
+
+
+class Constant(Struct, frozen=True, tag=True):
+    """A value of the request."""
+
+    value: AttributeValue
+
+    def compute(self, item: Item) -> AttributeValue:  # noqa: ARG002 (as its siblings)
+        """The value, whatever the old item."""
+        return self.value
+
+
+class IfNotExists(Struct, frozen=True, tag=True):
+    """``if_not_exists(path, otherwise)``."""
+
+    path: Path
+    otherwise: Operand
+
+    def compute(self, item: Item) -> AttributeValue:
+        """The value for this old item."""
+        value = document_path.get(item, self.path)
+        return self.otherwise.compute(item) if value is None else value
+
+
+class ListAppend(Struct, frozen=True, tag=True):
+    """``list_append(first, second)``."""
+
+    first: Operand
+    second: Operand
+
+    def compute(self, item: Item) -> AttributeValue:
+        """The value for this old item."""
+        first = self.first.compute(item)
+        second = self.second.compute(item)
+        if "L" not in first or "L" not in second:
+            raise ValidationException(_WRONG_TYPE)
+        return {"L": first["L"] + second["L"]}
+
+
+class Sum(Struct, frozen=True, tag=True):
+    """``left + right``, exact."""
+
+    left: Operand
+    right: Operand
+
+    def compute(self, item: Item) -> AttributeValue:
+        """The value for this old item."""
+        left, right = _numbers(self.left.compute(item), self.right.compute(item))
+        return {"N": number.add(left, right)}
+
+
+class Difference(Struct, frozen=True, tag=True):
+    """``left - right``, exact."""
+
+    left: Operand
+    right: Operand
+
+    def compute(self, item: Item) -> AttributeValue:
+        """The value for this old item."""
+        left, right = _numbers(self.left.compute(item), self.right.compute(item))
+        return {"N": number.subtract(left, right)}
+
+
+Operand: TypeAlias = Attribute | Constant | IfNotExists | ListAppend | Sum | Difference
+
+
+def _numbers(left: AttributeValue, right: AttributeValue) -> tuple[str, str]:
+    if "N" not in left or "N" not in right:
+        raise ValidationException(_WRONG_TYPE)
+    return left["N"], right["N"]
+
+
+class Set(Struct, frozen=True, tag=True):
+    """``SET path = operand``."""
+
+    path: Path
+    operand: Operand
+
+
+class Remove(Struct, frozen=True, tag=True):
+    """``REMOVE path``."""
+
+    path: Path
+
+
+class Add(Struct, frozen=True, tag=True):
+    """``ADD path value``: to a number, or to a set."""
+
+    path: Path
+    value: AttributeValue
+
+
+class Delete(Struct, frozen=True, tag=True):
+    """``DELETE path value``: from a set."""
+
+    path: Path
+    value: AttributeValue
+
+
+Action: TypeAlias = Set | Remove | Add | Delete
+
+
+class UpdateResult(Struct, frozen=True):
+    """What came of an update.
+
+    ``item`` is None where nothing is created. ``updated_old`` and ``updated_new`` are what the
+    update's paths lead to before and after, for UPDATED_OLD and UPDATED_NEW.
+    """
+
+    item: Item | None
+    updated_old: Item
+    updated_new: Item
+
+
+class Update(Struct, frozen=True, tag="UpdateExpression"):
+    """A bound update expression. No action's path contains or contradicts another's."""
+
+    actions: tuple[Action, ...]
+    branches: tuple[Branch, ...]
+
+    @property
+    def attributes(self) -> frozenset[str]:
+        """The attributes of which it writes all or a part."""
+        return frozenset(str(branch.part) for branch in self.branches)
+
+    def apply(self, old: Item | None, key: Item) -> UpdateResult:
+        """Update an item, or the one that is made with this key where there is none.
+
+        Raises:
+            ValidationException: an operand is missing or of the wrong type, a path leads
+                nowhere, or a number is out of range.
+        """
+        if old is None and all(isinstance(action, Remove | Delete) for action in self.actions):
+            # Even where a path leads nowhere.
+            return UpdateResult(None, {}, {})
+        before = key if old is None else old
+        item = edit(before, [(action.path, outcome(action, before)) for action in self.actions])
+        return UpdateResult(
+            item,
+            {} if old is None else document_path.project(old, self.branches),
+            document_path.project(item, self.branches),
+        )
+
+
+def outcome(action: Action, item: Item) -> AttributeValue | None:
+    """What will stand at an action's path; None for nothing.
+
+    Raises:
+        ValidationException: an operand is missing or of the wrong type.
+    """
+    match action:
+        case Set():
+            return action.operand.compute(item)
+        case Remove():
+            return None
+        case Add():
+            return _added(document_path.get(item, action.path), action.value)
+        case Delete():
+            return _deleted(document_path.get(item, action.path), action.value)
+
+
+def _added(old: AttributeValue | None, added: AttributeValue) -> AttributeValue:
+    if old is None:
+        return added
+    type_name = type_of(added)
+    if type_name not in old:
+        raise ValidationException(_WRONG_TYPE)
+    if type_name == "N":
+        return {"N": number.add(old["N"], added["N"])}
+    return set_of(type_name, {*old[type_name], *added[type_name]})
+
+
+def _deleted(old: AttributeValue | None, deleted: AttributeValue) -> AttributeValue | None:
+    if old is None:
+        return None
+    type_name = type_of(deleted)
+    if type_name not in old:
+        raise ValidationException(_WRONG_TYPE)
+    left = set(old[type_name]).difference(deleted[type_name])
+    # There are no empty sets.
+    return set_of(type_name, left) if left else None
+
+
+def set_of(type_name: str, elements: set[str]) -> AttributeValue:
+    """A set in its canonical order."""
+    return {type_name: sorted(elements, key=_SET_ORDER[type_name])}
+
+
+_SET_ORDER: Final[dict[str, Callable[[str], Any] | None]] = {
+    "SS": None,
+    "NS": number.encode,
+    "BS": b64decode,
+}
+
+
+class _Leaf(Struct, frozen=True):
+    """What is to stand at the end of a path; None for nothing."""
+
+    value: AttributeValue | None
+
+
+_Edits: TypeAlias = "dict[str | int, _Leaf | _Edits]"
+
+
+def edit(item: Item, changes: Iterable[tuple[Path, AttributeValue | None]]) -> Item:
+    """A copy of an item with other values at some paths; None takes away what is there.
+
+    The paths must not overlap. Copies only what contains a change.
+
+    Raises:
+        ValidationException: the way to a path is not there.
+    """
+    edited = dict(item)
+    nested: _Edits = {}
+    for path, value in changes:
+        name = path[0]
+        assert isinstance(name, str)
+        if len(path) > 1:
+            _plant(nested, path, _Leaf(value))
+        elif value is None:
+            edited.pop(name, None)
+        else:
+            edited[name] = value
+    if nested:
+        _edit_members(edited, nested)
+    return edited
+
+
+def _plant(edits: _Edits, path: Path, leaf: _Leaf) -> None:
+    for part in path[:-1]:
+        below = edits.setdefault(part, {})
+        assert isinstance(below, dict)
+        edits = below
+    edits[path[-1]] = leaf
+
+
+def _edit_members(members: dict[str, AttributeValue], edits: _Edits) -> None:
+    for name, change in edits.items():
+        assert isinstance(name, str)
+        if isinstance(change, dict):
+            members[name] = _edited(members.get(name), change)
+        elif change.value is None:
+            members.pop(name, None)
+        else:
+            members[name] = change.value
+
+
+def _edited(value: AttributeValue | None, edits: _Edits) -> AttributeValue:
+    wanted = "L" if isinstance(next(iter(edits)), int) else "M"
+    if value is None or wanted not in value:
+        raise ValidationException(_WRONG_PATH)
+    if wanted == "L":
+        return {"L": _edited_elements(value["L"], edits)}
+    members = dict(value["M"])
+    _edit_members(members, edits)
+    return {"M": members}
+
+
+def _edited_elements(elements: list[AttributeValue], edits: _Edits) -> list[AttributeValue]:
+    """Positions beyond the end are appended, in their order and without gaps."""
+    edited: list[AttributeValue] = []
+    beyond = sorted(part for part in edits if isinstance(part, int) and part >= len(elements))
+    for position in (*range(len(elements)), *beyond):
+        old = elements[position] if position < len(elements) else None
+        change = edits.get(position)
+        if isinstance(change, dict):
+            new: AttributeValue | None = _edited(old, change)
+        else:
+            new = old if change is None else change.value
+        if new is not None:
+            edited.append(new)
+    return edited
+
+
+def parse_update(text: str, placeholders: Placeholders) -> Update:
+    """An UpdateExpression, bound.
+
+    Raises:
+        ValidationException: the expression is at fault.
+    """
+    tree = update_tree(text)
+    try:
+        return _bind(tree, placeholders)
+    except ValidationException as error:
+        raise invalid("UpdateExpression", error.message) from None
+
+
+def _bind(tree: tuple[syntax.Clause, ...], placeholders: Placeholders) -> Update:
+    # DynamoDB finds faults from the last action to the first, and looks at all paths before
+    # it looks at any operand.
+    written = [action for clause in tree for action in clause.actions]
+    written.reverse()
+    paths = [placeholders.path(action.path) for action in written]
+    check_distinct(paths)
+    actions = [
+        _bind_action(action, path, placeholders)
+        for action, path in zip(written, paths, strict=True)
+    ]
+    actions.reverse()
+    return Update(tuple(actions), document_path.branches(paths))
+
+
+def _bind_action(action: syntax.Action, path: Path, placeholders: Placeholders) -> Action:
+    match action:
+        case syntax.Set():
+            return Set(path, _bind_operand(action.operand, placeholders))
+        case syntax.Remove():
+            return Remove(path)
+        case syntax.Add():
+            value = placeholders.value(action.value)
+            _check_clause_operand("ADD", value, _ADDABLE_TYPES)
+            return Add(path, value)
+        case syntax.Delete():
+            value = placeholders.value(action.value)
+            _check_clause_operand("DELETE", value, SET_TYPES)
+            return Delete(path, value)
+
+
+_ADDABLE_TYPES: Final = SET_TYPES | {"N"}
+_LONG_TYPE_NAMES: Final = {
+    "S": "STRING",
+    "N": "NUMBER",
+    "B": "BINARY",
+    "NULL": "NULL",
+    "BOOL": "BOOLEAN",
+    "L": "LIST",
+    "M": "MAP",
+}
+
+
+def _check_clause_operand(keyword: str, value: AttributeValue, allowed: frozenset[str]) -> None:
+    type_name = type_of(value)
+    if type_name not in allowed:
+        raise ValidationException(
+            f"Incorrect operand type for operator or function; operator: {keyword}, "
+            f"operand type: {_LONG_TYPE_NAMES[type_name]}, "
+            f"typeSet: ALLOWED_FOR_{keyword}_OPERAND"
+        )
+
+
+def _bind_operand(tree: syntax.Operand, placeholders: Placeholders) -> Operand:
+    match tree:
+        case syntax.Path():
+            return Attribute(placeholders.path(tree))
+        case syntax.Value():
+            return Constant(placeholders.value(tree))
+        case syntax.Arithmetic(operator, left, right):
+            operands = [_bind_operand(operand, placeholders) for operand in (left, right)]
+            _check_constants(operator, operands, "N")
+            return Sum(*operands) if operator == "+" else Difference(*operands)
+        case syntax.Function(name, arguments):
+            operands = [_bind_operand(argument, placeholders) for argument in arguments]
+            return _bind_function(name, operands)
+
+
+_FUNCTION_OPERANDS: Final = 2
+
+
+def _bind_function(name: str, operands: list[Operand]) -> Operand:
+    if len(operands) != _FUNCTION_OPERANDS:
+        raise ValidationException(
+            "Incorrect number of operands for operator or function; "
+            f"operator or function: {name}, number of operands: {len(operands)}"
+        )
+    first, second = operands
+    if name == "list_append":
+        _check_constants(name, operands, "L")
+        return ListAppend(first, second)
+    assert name == "if_not_exists"
+    if not isinstance(first, Attribute):
+        raise ValidationException(
+            f"Operator or function requires a document path; operator or function: {name}"
+        )
+    if first == second:
+        raise ValidationException(
+            "The first operand must be distinct from the remaining operands for this operator "
+            f"or function; operator: {name}, first operand: {document_path.text(first.path)}"
+        )
+    return IfNotExists(first.path, second)
+
+
+def _check_constants(operator: str, operands: list[Operand], wanted: str) -> None:
+    for operand in operands:
+        if isinstance(operand, Constant) and wanted not in operand.value:
+            raise ValidationException(
+                "Incorrect operand type for operator or function; "
+                f"operator or function: {operator}, operand type: {type_of(operand.value)}"
+            )
