@@ -16,7 +16,7 @@ from typing import NamedTuple
 from weakref import WeakSet
 
 import structlog
-from rocksdict import Checkpoint, WriteBatch, WriteOptions
+from rocksdict import WriteBatch, WriteOptions
 
 from storage.data_directory import open_data_directory
 from storage.rocks_engine import DiskEngine, Engine, MemoryEngine
@@ -32,7 +32,7 @@ _log = structlog.get_logger(__name__)
 async def open_rocks(directory: Path, options: RocksOptions | None = None) -> Store:
     """Open the store in this data directory, which is made if it does not exist.
 
-    Raises ``CannotOpen`` or ``Damaged``, with messages that say what to do.
+    Raises ``CannotOpen``, ``Damaged`` or ``Full``, with messages that say what to do.
     """
     data_directory = open_data_directory(directory)
     try:
@@ -103,8 +103,7 @@ class _RocksStore:
 
     async def checkpoint(self, directory: Path) -> None:
         self._raise_if_closed()
-        checkpoint = Checkpoint(self._engine.rows)
-        await asyncio.to_thread(checkpoint.create_checkpoint, str(directory))
+        await asyncio.to_thread(self._engine.checkpoint, directory)
 
     async def close(self) -> None:
         if isinstance(self._refusal, _ClosedByOwner):

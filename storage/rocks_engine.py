@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Protocol
 
-from rocksdict import AccessType, Env, Options, Rdict
+from rocksdict import AccessType, Checkpoint, Env, Options, Rdict
 
-from storage.data_directory import DataDirectory, sync_directory
+from storage.data_directory import DataDirectory, open_data_directory, sync_directory
 from storage.disk_space import DiskSpace
 from storage.durable_mark import DurableMark
 from storage.log_files import cut_after, is_any_filled, log_files
@@ -40,6 +40,9 @@ class Engine(Protocol):
 
         No snapshot and no iterator of the old one may be left.
         """
+
+    def checkpoint(self, directory: Path) -> None:
+        """Make a data directory with a copy of everything. Runs in a thread."""
 
     def close(self) -> None:
         """Close with everything durable, unless a sync failed. Runs in a thread."""
@@ -84,6 +87,17 @@ class DiskEngine:
         self._mark.remember_failed_sync()
         self._close_rows()
         self.rows = self._open()
+
+    def checkpoint(self, directory: Path) -> None:
+        """Copy the log and link the tables, which never change."""
+        sequence = self._mark.sequence
+        with closing(open_data_directory(directory)) as copy:
+            # RocksDB makes the directory itself.
+            copy.engine.rmdir()
+            Checkpoint(self.rows).create_checkpoint(str(copy.engine))
+            with closing(DurableMark(copy.mark)) as mark:
+                mark.settle(sequence)
+            sync_directory(copy.path)
 
     def close(self) -> None:
         """Let go of the files and of the directory."""
@@ -160,6 +174,14 @@ class MemoryEngine:
     def reopen(self) -> None:
         """Never needed."""
 
+    def checkpoint(self, directory: Path) -> None:
+        """Write every row into a new engine on disk."""
+        with closing(open_data_directory(directory)) as copy:
+            rows = _open_rows(copy.engine, engine_options(RocksOptions()), AccessType.read_write())
+            for key, value in self.rows.snapshot().items():
+                rows[key] = value
+            rows.close()
+
     def close(self) -> None:
         """Forget everything."""
         # Rdict.close would sync the log; this engine ends with its last user.
@@ -171,4 +193,10 @@ def _open_rows(directory: Path, options: Options, access: AccessType) -> Rdict:
     try:
         return Rdict(str(directory), options, access_type=access)
     except Exception as error:
-        raise translate(error) from error
+        translated = translate(error)
+        if isinstance(translated, Damaged):
+            raise Damaged(
+                f"The files in {directory} can't be opened: {error}. "
+                "Restore the data directory from a backup."
+            ) from error
+        raise translated from error

@@ -98,20 +98,18 @@ class Synchroniser(Generic[T]):
         mark = self._marks.get()
         if mark is None:
             return False
-        failure: Exception | None = None
         try:
             self._sync(mark)
         except Exception as error:  # noqa: BLE001 - carried to the loop, which ends writing
-            failure = error
-        self._loop.call_soon_threadsafe(self._finish, mark, failure)
+            # The frames of its traceback would keep the mark.
+            self._loop.call_soon_threadsafe(self._fail, error.with_traceback(None))
+        else:
+            self._loop.call_soon_threadsafe(self._finish, mark)
         return True
 
-    def _finish(self, mark: T, failure: Exception | None) -> None:
-        self._running = False
+    def _finish(self, mark: T) -> None:
         covered, self._covered = self._covered, []
-        if failure is not None:
-            self._fail(covered + self._waiting, failure)
-            return
+        self._running = False
         self._publish(mark)
         for future in covered:
             if not future.done():
@@ -121,10 +119,11 @@ class Synchroniser(Generic[T]):
         else:
             self._wake_idle()
 
-    def _fail(self, futures: list[Future[None]], failure: Exception) -> None:
-        # The error itself is not kept: its traceback holds the mark.
+    def _fail(self, failure: Exception) -> None:
+        futures = self._covered + self._waiting
+        self._covered, self._waiting = [], []
+        self._running = False
         self._has_failed = True
-        self._waiting = []
         self._failed(failure)
         for future in futures:
             if not future.done():

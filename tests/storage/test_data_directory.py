@@ -1,0 +1,88 @@
+"""Which directories are taken, and what is said about the others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from storage.data_directory import open_data_directory
+from storage.rocks import open_rocks
+from storage.store import CannotOpen, Damaged
+from tests.support.store_process import StoreProcess
+
+
+async def test_a_missing_directory_is_made_with_its_parents(tmp_path: Path) -> None:
+    store = await open_rocks(tmp_path / "a" / "b")
+    await store.close()
+    assert (tmp_path / "a" / "b" / "format").read_text() == "dynactor data, format 1\n"
+
+
+async def test_a_directory_in_use_is_refused_until_its_server_stops(tmp_path: Path) -> None:
+    with StoreProcess(tmp_path) as process:
+        with pytest.raises(CannotOpen, match=r"in use by process \d+\. Stop that server first"):
+            await open_rocks(tmp_path)
+        process.ask("close")
+        store = await open_rocks(tmp_path)
+        await store.close()
+
+
+async def test_a_killed_server_leaves_no_lock_behind(tmp_path: Path) -> None:
+    with StoreProcess(tmp_path):
+        pass
+    store = await open_rocks(tmp_path)
+    await store.close()
+
+
+async def test_a_newer_format_is_refused(tmp_path: Path) -> None:
+    open_data_directory(tmp_path).close()
+    (tmp_path / "format").write_text("dynactor data, format 2\n")
+    with pytest.raises(CannotOpen, match="has format 2, this dynactor knows formats up to 1"):
+        await open_rocks(tmp_path)
+
+
+async def test_a_damaged_format_is_refused(tmp_path: Path) -> None:
+    open_data_directory(tmp_path).close()
+    (tmp_path / "format").write_bytes(b"\xff\x00")
+    with pytest.raises(CannotOpen, match="format is damaged"):
+        await open_rocks(tmp_path)
+
+
+async def test_somebody_elses_directory_is_refused_and_left_as_it_was(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(CannotOpen, match="holds files and is no data directory of dynactor"):
+        await open_rocks(tmp_path)
+    assert names_in(tmp_path) == ["thesis.txt"]
+
+
+async def test_a_file_in_its_place_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("")
+    with pytest.raises(CannotOpen, match="can't be used: Not a directory"):
+        await open_rocks(tmp_path / "data")
+
+
+@pytest.mark.parametrize("left_behind", ["lock", "format.new"])
+async def test_a_first_start_that_was_cut_short_is_begun_again(
+    tmp_path: Path, left_behind: str
+) -> None:
+    (tmp_path / left_behind).write_text("")
+    store = await open_rocks(tmp_path)
+    await store.close()
+
+
+async def test_a_failed_opening_leaves_the_directory_free(tmp_path: Path) -> None:
+    store = await open_rocks(tmp_path)
+    await store.close()
+    current = tmp_path / "rocksdb" / "CURRENT"
+    whole = current.read_bytes()
+    current.write_bytes(b"nonsense")
+    for _attempt in range(2):
+        with pytest.raises(Damaged, match=r"can't be opened: .*CURRENT"):
+            await open_rocks(tmp_path)
+    current.write_bytes(whole)
+    store = await open_rocks(tmp_path)
+    await store.close()
+
+
+def names_in(directory: Path) -> list[str]:
+    return [path.name for path in directory.iterdir()]

@@ -1,0 +1,139 @@
+"""Which commits a sync covers, with a disk that does what the test says."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from queue import SimpleQueue
+from weakref import ref
+
+import pytest
+
+from storage.store import Unknown
+from storage.synchroniser import Synchroniser
+
+
+class Mark:
+    """How many commits had been accepted when a sync started."""
+
+    def __init__(self, accepted: int) -> None:
+        self.accepted = accepted
+
+
+class Disk:
+    """Syncs that end when they are told to, in which way they are told to."""
+
+    def __init__(self) -> None:
+        self.accepted = 0
+        self.published = [0]
+        self.failures: list[str] = []
+        self.started: list[int] = []
+        self.marks: list[ref[Mark]] = []
+        self._outcomes: SimpleQueue[Exception | None] = SimpleQueue()
+        self.synchroniser = Synchroniser(
+            mark=self.mark,
+            sync=self.sync,
+            publish=lambda mark: self.published.append(mark.accepted),
+            failed=lambda failure: self.failures.append(str(failure)),
+        )
+
+    def mark(self) -> Mark:
+        mark = Mark(self.accepted)
+        self.started.append(self.accepted)
+        self.marks.append(ref(mark))
+        return mark
+
+    def sync(self, mark: Mark) -> None:
+        outcome = self._outcomes.get()
+        if outcome is not None:
+            assert mark.accepted > 0
+            raise outcome
+
+    def commit(self) -> asyncio.Future[None]:
+        self.accepted += 1
+        return self.synchroniser.accepted()
+
+    def end_sync(self, failure: Exception | None = None) -> None:
+        self._outcomes.put(failure)
+
+
+@asynccontextmanager
+async def disk() -> AsyncIterator[Disk]:
+    disk = Disk()
+    yield disk
+    await disk.synchroniser.wait_idle()
+    disk.synchroniser.stop()
+
+
+async def test_commits_of_one_turn_of_the_loop_share_a_sync() -> None:
+    async with disk() as it:
+        futures = [it.commit() for _ in range(3)]
+        it.end_sync()
+        await asyncio.gather(*futures)
+        assert it.started == [3]
+
+
+async def test_a_commit_during_a_sync_is_covered_by_the_next() -> None:
+    async with disk() as it:
+        first = it.commit()
+        await asyncio.sleep(0)
+        second = it.commit()
+        third = it.commit()
+        it.end_sync()
+        await first
+        assert not second.done()
+        assert it.started == [1, 3]
+        it.end_sync()
+        await asyncio.gather(second, third)
+        assert it.published == [0, 1, 3]
+
+
+async def test_what_a_sync_covered_is_published_before_its_commits_complete() -> None:
+    async with disk() as it:
+        future = it.commit()
+        seen: list[int] = []
+        future.add_done_callback(lambda _: seen.append(it.published[-1]))
+        it.end_sync()
+        await future
+        await asyncio.sleep(0)
+        assert seen == [1]
+
+
+async def test_a_cancelled_waiter_takes_no_other_along() -> None:
+    async with disk() as it:
+        first, second = it.commit(), it.commit()
+        first.cancel()
+        it.end_sync()
+        await second
+        assert first.cancelled()
+
+
+async def test_a_failed_sync_leaves_every_waiting_commit_unknown() -> None:
+    async with disk() as it:
+        first = it.commit()
+        await asyncio.sleep(0)
+        second = it.commit()
+        it.end_sync(OSError("the disk is gone"))
+        for future in (first, second):
+            with pytest.raises(Unknown, match="the disk is gone"):
+                await future
+        assert it.published == [0]
+        assert it.failures == ["the disk is gone"]
+
+
+@pytest.mark.parametrize("failure", [None, OSError("the disk is gone")])
+async def test_a_mark_is_let_go_of_without_waiting_for_garbage_collection(
+    failure: OSError | None,
+) -> None:
+    gc.disable()
+    try:
+        async with disk() as it:
+            future = it.commit()
+            it.end_sync(failure)
+            await asyncio.wait([future])
+            assert (future.exception() is None) == (failure is None)
+        assert [mark() for mark in it.marks] == [None]
+    finally:
+        gc.enable()
