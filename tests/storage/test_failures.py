@@ -124,6 +124,23 @@ def test_a_commit_whose_sync_meets_a_full_disk_is_unknown_and_never_seen(
         assert process.ask("durable", "other") == "-"
 
 
+def test_a_stalled_engine_asks_for_patience_and_stops_nothing_else(
+    power: PowerLoss, data: Path
+) -> None:
+    with StoreProcess(data, power, memtable_bytes=1 << 16) as process:
+        put(process, "key", "old")
+        # A memtable that can't be flushed to a synced table fills up, and then the next one.
+        power.hold_syncs()
+        while (answer := process.ask("pour", "row", 10)) == "accepted":
+            pass
+        assert answer.startswith("Retry")
+        assert process.ask("durable", "key") == "old"
+        power.release_syncs()
+        while put(process, "key", "new").startswith("Retry"):
+            pass
+        assert process.ask("durable", "key") == "new"
+
+
 def wait_until(process: StoreProcess, answer: str) -> None:
     """Write until the answer is this one: the disk's free space is asked for now and then."""
     while not put(process, "probe", "x").startswith(answer):

@@ -4,6 +4,7 @@ The process reads one command a line and answers each with one line:
 
     write KEY VALUE     commit one row; "accepted", or the error's name
     wait KEY            wait until that commit is durable; "durable", or the error's name
+    pour KEY COUNT      commit COUNT rows of 1 KB, waiting for none; "accepted", or the error
     fill KEY COUNT      write and wait, COUNT rows of 1 KB under KEY/0, KEY/1, …
     durable KEY         the value under KEY in the durable view, or "-"
     latest KEY          as the owner sees it
@@ -37,12 +38,23 @@ _PAGE_BYTES = 1 << 30
 class StoreProcess:
     """The test's end: ``ask`` sends a command and returns the answer."""
 
-    def __init__(self, directory: Path, power: PowerLoss | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        power: PowerLoss | None = None,
+        memtable_bytes: int = RocksOptions().memtable_bytes,
+    ) -> None:
         environment = {**os.environ, "PYTHONPATH": str(_ROOT)}
         if power is not None:
             environment |= power.environment()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.store_process", str(directory)],
+            [
+                sys.executable,
+                "-m",
+                "tests.support.store_process",
+                str(directory),
+                str(memtable_bytes),
+            ],
             env=environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -95,6 +107,11 @@ class _Commands:
         await self._commits.pop(key)
         return "durable"
 
+    async def pour(self, key: str, count: str) -> str:
+        for number in range(int(count)):
+            await self._commit(key, [(f"{key}/{number}".encode(), os.urandom(1000))])
+        return "accepted"
+
     async def fill(self, key: str, count: str) -> str:
         value = os.urandom(1000)
         rows = [(f"{key}/{number}".encode(), value) for number in range(int(count))]
@@ -128,9 +145,10 @@ async def _load(view: View, key: str) -> str:
     return "-" if value is None else value.decode()
 
 
-async def _serve(directory: Path) -> None:
+async def _serve(directory: Path, memtable_bytes: int) -> None:
+    options = RocksOptions(reserve_bytes=1 << 20, memtable_bytes=memtable_bytes, memtables=2)
     try:
-        store = await open_rocks(directory, RocksOptions(reserve_bytes=1 << 20))
+        store = await open_rocks(directory, options)
     except StoreError as error:
         _answer(f"{type(error).__name__}: {error}")
         return
@@ -151,4 +169,4 @@ def _answer(text: str) -> None:
 
 if __name__ == "__main__":
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
-    asyncio.run(_serve(Path(sys.argv[1])))
+    asyncio.run(_serve(Path(sys.argv[1]), int(sys.argv[2])))
