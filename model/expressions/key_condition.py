@@ -50,10 +50,9 @@ class KeyTerms(Struct, frozen=True):
         Raises:
             ValidationException: the condition is not one that a Query on this key can take.
         """
-        keys = {attribute.name for attribute in schema.attributes}
         terms: dict[str, SortCondition] = {}
         for node in _conjuncts(self.root):
-            term = _term(node, keys)
+            term = _term(node)
             if term.name in terms:
                 raise ValidationException(
                     "KeyConditionExpressions must only contain one condition per key"
@@ -69,11 +68,6 @@ def bind_key_condition(text: str, placeholders: Placeholders) -> KeyTerms:
         ValidationException: the expression is at fault, whatever the key.
     """
     return KeyTerms(parse_condition(text, placeholders, kind="KeyConditionExpression").root)
-
-
-def parse_key_condition(text: str, placeholders: Placeholders, schema: KeySchema) -> KeyCondition:
-    """Both steps at once."""
-    return bind_key_condition(text, placeholders).on(schema)
 
 
 _COMPARATORS: Final[dict[tuple[int, ...], KeyOperator]] = {
@@ -108,7 +102,7 @@ def _conjuncts(node: Node) -> list[Node]:
     return [part for conjunct in node.conditions for part in _conjuncts(conjunct)]
 
 
-def _term(node: Node, keys: set[str]) -> SortCondition:
+def _term(node: Node) -> SortCondition:
     unsupported = _UNSUPPORTED.get(type(node))
     if unsupported is not None:
         raise ValidationException(f"Invalid operator used in KeyConditionExpression: {unsupported}")
@@ -131,10 +125,10 @@ def _term(node: Node, keys: set[str]) -> SortCondition:
             f"Invalid condition in KeyConditionExpression: {operator} operator must have the "
             "key attribute as its first operand"
         )
-    return _term_of(operator, operands, keys)
+    return _term_of(operator, operands)
 
 
-def _term_of(operator: KeyOperator, operands: tuple[Operand, ...], keys: set[str]) -> SortCondition:
+def _term_of(operator: KeyOperator, operands: tuple[Operand, ...]) -> SortCondition:
     name: str | None = None
     values: list[AttributeValue] = []
     for operand in operands:
@@ -148,7 +142,9 @@ def _term_of(operator: KeyOperator, operands: tuple[Operand, ...], keys: set[str
                 "one condition"
             )
         if isinstance(operand, Member):
-            raise _nested(str(operand.path[0]), keys)
+            raise ValidationException(
+                "KeyConditionExpressions cannot have conditions on nested attributes"
+            )
         assert isinstance(operand, Attribute)
         name = operand.name
     if name is None:
@@ -161,17 +157,6 @@ def _term_of(operator: KeyOperator, operands: tuple[Operand, ...], keys: set[str
 def _check_no_operation(operands: tuple[Operand, ...]) -> None:
     if any(isinstance(operand, condition.Size) for operand in operands):
         raise ValidationException("KeyConditionExpressions cannot contain nested operations")
-
-
-def _nested(name: str, keys: set[str]) -> ValidationException:
-    if name in keys:
-        return ValidationException(
-            "Key attributes must be scalars; list random access '[]' and map lookup '.' are not "
-            f"allowed: Key: {name}"
-        )
-    return ValidationException(
-        "KeyConditionExpressions cannot have conditions on nested attributes"
-    )
 
 
 def key_condition(terms: dict[str, SortCondition], schema: KeySchema) -> KeyCondition:

@@ -23,7 +23,10 @@ class Placeholders:
     ``value`` lack the name of the parameter that holds the expression: who binds one adds it.
     """
 
-    __slots__ = ("_names", "_unused_names", "_unused_values", "_values")
+    __slots__ = ("_names", "_unused_names", "_unused_values", "_values", "nested")
+
+    nested: set[str]
+    """The attributes that some path of the request looks into: none may be a key attribute."""
 
     def __init__(self, names: dict[str, str] | None, values: dict[str, Any] | None) -> None:
         """Check and keep them.
@@ -50,6 +53,7 @@ class Placeholders:
         # Dicts, not sets: the message lists what is unused in the order of the request.
         self._unused_names = dict.fromkeys(self._names)
         self._unused_values = dict.fromkeys(self._values)
+        self.nested = set()
 
     def path(self, path: syntax.Path) -> Path:
         """A path with its placeholders replaced, which count as used from now on.
@@ -62,9 +66,12 @@ class Placeholders:
             raise ValidationException(
                 f"The document path has too many nesting levels; nesting levels: {len(parts)}"
             )
-        return tuple(
+        bound = tuple(
             self._name(part) if type(part) is str and part[0] == "#" else part for part in parts
         )
+        if len(bound) > 1:
+            self.nested.add(str(bound[0]))
+        return bound
 
     def _name(self, placeholder: str) -> str:
         name = self._names.get(placeholder)

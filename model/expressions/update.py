@@ -124,7 +124,7 @@ class Remove(Struct, frozen=True, tag=True):
 
 
 class Add(Struct, frozen=True, tag=True):
-    """``ADD path value``: to a number, or to a set."""
+    """``ADD path value``: to a number or a set; by the legacy parameter also to a list."""
 
     path: Path
     value: AttributeValue
@@ -152,11 +152,15 @@ class UpdateResult(Struct, frozen=True):
     updated_new: Item
 
 
-class Update(Struct, frozen=True, tag="UpdateExpression"):
-    """A bound update expression. No action's path contains or contradicts another's."""
+class Update(Struct, frozen=True, tag=True):
+    """A bound update. No action's path contains or contradicts another's.
+
+    ``mismatch`` is the message for ADD and DELETE on a value of another type.
+    """
 
     actions: tuple[Action, ...]
     branches: tuple[Branch, ...]
+    mismatch: str = _WRONG_TYPE
 
     @property
     def attributes(self) -> frozenset[str]:
@@ -170,11 +174,14 @@ class Update(Struct, frozen=True, tag="UpdateExpression"):
             ValidationException: an operand is missing or of the wrong type, a path leads
                 nowhere, or a number is out of range.
         """
-        if old is None and all(isinstance(action, Remove | Delete) for action in self.actions):
-            # Even where a path leads nowhere.
+        if old is None and self.actions and not any(map(_writes, self.actions)):
+            # Not even an error where a path leads nowhere.
             return UpdateResult(None, {}, {})
         before = key if old is None else old
-        item = edit(before, [(action.path, outcome(action, before)) for action in self.actions])
+        item = _edited_item(
+            before,
+            [(action.path, _outcome(action, before, self.mismatch)) for action in self.actions],
+        )
         return UpdateResult(
             item,
             {} if old is None else document_path.project(old, self.branches),
@@ -182,46 +189,44 @@ class Update(Struct, frozen=True, tag="UpdateExpression"):
         )
 
 
-def outcome(action: Action, item: Item) -> AttributeValue | None:
-    """What will stand at an action's path; None for nothing.
+def _writes(action: Action) -> bool:
+    return isinstance(action, Set | Add)
 
-    Raises:
-        ValidationException: an operand is missing or of the wrong type.
-    """
+
+def _outcome(action: Action, item: Item, mismatch: str) -> AttributeValue | None:
+    """What will stand at an action's path; None for nothing."""
     match action:
         case Set():
             return action.operand.compute(item)
         case Remove():
             return None
-        case Add():
-            return _added(document_path.get(item, action.path), action.value)
-        case Delete():
-            return _deleted(document_path.get(item, action.path), action.value)
+        case Add() | Delete():
+            old = document_path.get(item, action.path)
+            if old is None:
+                return action.value if isinstance(action, Add) else None
+            type_name = type_of(action.value)
+            if type_name not in old:
+                raise ValidationException(mismatch)
+            if isinstance(action, Add):
+                return _added(type_name, old[type_name], action.value[type_name])
+            return _deleted(type_name, old[type_name], action.value[type_name])
 
 
-def _added(old: AttributeValue | None, added: AttributeValue) -> AttributeValue:
-    if old is None:
-        return added
-    type_name = type_of(added)
-    if type_name not in old:
-        raise ValidationException(_WRONG_TYPE)
+def _added(type_name: str, old: Any, added: Any) -> AttributeValue:
     if type_name == "N":
-        return {"N": number.add(old["N"], added["N"])}
-    return set_of(type_name, {*old[type_name], *added[type_name]})
+        return {"N": number.add(old, added)}
+    if type_name == "L":
+        return {"L": old + added}
+    return _set(type_name, {*old, *added})
 
 
-def _deleted(old: AttributeValue | None, deleted: AttributeValue) -> AttributeValue | None:
-    if old is None:
-        return None
-    type_name = type_of(deleted)
-    if type_name not in old:
-        raise ValidationException(_WRONG_TYPE)
-    left = set(old[type_name]).difference(deleted[type_name])
+def _deleted(type_name: str, old: list[str], deleted: list[str]) -> AttributeValue | None:
+    left = set(old).difference(deleted)
     # There are no empty sets.
-    return set_of(type_name, left) if left else None
+    return _set(type_name, left) if left else None
 
 
-def set_of(type_name: str, elements: set[str]) -> AttributeValue:
+def _set(type_name: str, elements: set[str]) -> AttributeValue:
     """A set in its canonical order."""
     return {type_name: sorted(elements, key=_SET_ORDER[type_name])}
 
@@ -242,7 +247,7 @@ class _Leaf(Struct, frozen=True):
 _Edits: TypeAlias = "dict[str | int, _Leaf | _Edits]"
 
 
-def edit(item: Item, changes: Iterable[tuple[Path, AttributeValue | None]]) -> Item:
+def _edited_item(item: Item, changes: Iterable[tuple[Path, AttributeValue | None]]) -> Item:
     """A copy of an item with other values at some paths; None takes away what is there.
 
     The paths must not overlap. Copies only what contains a change.

@@ -1,0 +1,34 @@
+"""The rule that no expression looks into a key attribute: those are no maps and no lists."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from model.errors import ValidationException
+from model.table import TableDefinition
+
+
+def check_scalar_keys(table: TableDefinition, nested: Collection[str]) -> None:
+    """Refuse paths into key attributes of the table or of any of its indexes.
+
+    ``nested`` are the attributes that the request's paths look into, ``Placeholders.nested``.
+
+    Raises:
+        ValidationException: one of them is a key attribute.
+    """
+    if not nested:
+        return
+    for attribute in table.key_schema.attributes:
+        if attribute.name in nested:
+            raise _not_scalar("Key", attribute.name)
+    for index in table.local_indexes:
+        for attribute in index.key_schema.attributes:
+            if attribute.name in nested:
+                raise _not_scalar("IndexKey", attribute.name)
+
+
+def _not_scalar(role: str, name: str) -> ValidationException:
+    return ValidationException(
+        "Key attributes must be scalars; list random access '[]' and map lookup '.' are not "
+        f"allowed: {role}: {name}"
+    )

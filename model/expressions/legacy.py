@@ -1,0 +1,315 @@
+"""The parameters that were there before expressions: Expected, filters, AttributeUpdates.
+
+They become the same conditions and updates as expressions do. Their arguments are the members
+as DynamoDB names them; values are checked and made canonical here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
+
+from model import attribute_value, document_path
+from model.attribute_value import ORDERED_TYPES, SET_TYPES, AttributeValue, type_of
+from model.errors import ValidationException
+from model.expressions import condition, update
+from model.expressions.condition import SIGNS, Attribute, Condition, Constant, Node
+from model.expressions.key_condition import (
+    KeyCondition,
+    KeyOperator,
+    SortCondition,
+    key_condition,
+)
+from model.expressions.update import Update
+from model.key import KeySchema
+
+Members: TypeAlias = Mapping[str, Any]
+
+_INVALID: Final = "One or more parameter values were invalid: "
+
+# How many values each operator takes, at least and at most; None for no bound.
+_ARGUMENTS: Final[dict[str, tuple[int, int | None]]] = {
+    "NULL": (0, 0),
+    "NOT_NULL": (0, 0),
+    "EQ": (1, 1),
+    "NE": (1, 1),
+    "LE": (1, 1),
+    "LT": (1, 1),
+    "GE": (1, 1),
+    "GT": (1, 1),
+    "CONTAINS": (1, 1),
+    "NOT_CONTAINS": (1, 1),
+    "BEGINS_WITH": (1, 1),
+    "IN": (1, None),
+    "BETWEEN": (2, 2),
+}
+_SCALARS: Final = frozenset({"S", "N", "B", "BOOL", "NULL"})
+# The types that an operator takes, where it does not take all.
+_TYPES: Final[dict[str, frozenset[str]]] = {
+    "LE": ORDERED_TYPES,
+    "LT": ORDERED_TYPES,
+    "GE": ORDERED_TYPES,
+    "GT": ORDERED_TYPES,
+    "IN": ORDERED_TYPES,
+    "BETWEEN": ORDERED_TYPES,
+    "CONTAINS": _SCALARS,
+    "NOT_CONTAINS": _SCALARS,
+    "BEGINS_WITH": frozenset({"S", "B"}),
+}
+_COMPARATORS: Final = {"LE": "<=", "LT": "<", "GE": ">=", "GT": ">"}
+
+
+def expected_condition(
+    expected: Mapping[str, Members] | None, conditional_operator: str | None
+) -> Condition | None:
+    """The condition of Expected; None where nothing is expected.
+
+    Raises:
+        ValidationException, SerializationException: a parameter is at fault.
+    """
+    nodes = {name: _expected(name, members) for name, members in (expected or {}).items()}
+    return _joined(nodes, conditional_operator)
+
+
+def filter_condition(
+    conditions: Mapping[str, Members] | None, conditional_operator: str | None
+) -> Condition | None:
+    """The condition of QueryFilter or ScanFilter; None where all items pass.
+
+    Raises:
+        ValidationException, SerializationException: a parameter is at fault.
+    """
+    nodes = {name: _filter(name, members) for name, members in (conditions or {}).items()}
+    return _joined(nodes, conditional_operator)
+
+
+def _joined(nodes: dict[str, Node], conditional_operator: str | None) -> Condition | None:
+    if conditional_operator is not None:
+        if not nodes:
+            raise ValidationException(
+                "ConditionalOperator cannot be used without Filter or Expected"
+            )
+        if len(nodes) == 1:
+            raise ValidationException(
+                "ConditionalOperator can only be used when Filter or Expected has two or more "
+                "elements"
+            )
+    if not nodes:
+        return None
+    together = tuple(nodes.values())
+    root: Node = condition.Or(together) if conditional_operator == "OR" else condition.And(together)
+    return Condition(root, frozenset(nodes))
+
+
+def _expected(name: str, members: Members) -> Node:
+    _check_name(name)
+    operator = members.get("ComparisonOperator")
+    value = members.get("Value")
+    values = members.get("AttributeValueList")
+    exists = members.get("Exists")
+    if value is not None and values is not None:
+        raise ValidationException(
+            f"{_INVALID}Value and AttributeValueList cannot be used together for Attribute: {name}"
+        )
+    if operator is not None:
+        if exists is not None:
+            raise ValidationException(
+                f"{_INVALID}Exists and ComparisonOperator cannot be used together for "
+                f"Attribute: {name}"
+            )
+        if operator not in ("NULL", "NOT_NULL") and value is None and values is None:
+            raise ValidationException(
+                f"{_INVALID}Value or AttributeValueList must be used with ComparisonOperator: "
+                f"{operator} for Attribute: {name}"
+            )
+        return _comparison(name, operator, values or ([] if value is None else [value]))
+    if values is not None:
+        raise ValidationException(
+            f"{_INVALID}AttributeValueList can only be used with a ComparisonOperator for "
+            f"Attribute: {name}"
+        )
+    if exists is False:
+        if value is not None:
+            raise ValidationException(
+                f"{_INVALID}Value cannot be used when Exists is false for Attribute: {name}"
+            )
+        return condition.NotExists(Attribute(name))
+    if value is None:
+        shown = "null" if exists is None else "true"
+        raise ValidationException(
+            f"{_INVALID}Value must be provided when Exists is {shown} for Attribute: {name}"
+        )
+    attribute_value.check(value)
+    return condition.Equal(Attribute(name), Constant(value))
+
+
+def _filter(name: str, members: Members) -> Node:
+    _check_name(name)
+    return _comparison(name, members["ComparisonOperator"], members.get("AttributeValueList") or [])
+
+
+def _check_name(name: str) -> None:
+    if name == "":
+        raise ValidationException("Empty attribute name")
+
+
+def _comparison(name: str, operator: str, values: list[AttributeValue]) -> Node:
+    _check_arguments(operator, values)
+    attribute = Attribute(name)
+    constants = tuple(map(Constant, values))
+    match operator:
+        case "NULL":
+            return condition.NotExists(attribute)
+        case "NOT_NULL":
+            return condition.Exists(attribute)
+        case "EQ":
+            return condition.Equal(attribute, constants[0])
+        case "NE":
+            return condition.NotEqual(attribute, constants[0])
+        case "CONTAINS":
+            return condition.Contains(attribute, constants[0])
+        case "NOT_CONTAINS":
+            # Unlike NOT contains(…), false for a missing attribute.
+            return condition.And(
+                (
+                    condition.Exists(attribute),
+                    condition.Not(condition.Contains(attribute, constants[0])),
+                )
+            )
+        case "BEGINS_WITH":
+            return condition.BeginsWith(attribute, constants[0])
+        case "IN":
+            return condition.In(attribute, constants)
+        case "BETWEEN":
+            return condition.Between(attribute, constants[0], constants[1])
+        case _:
+            return condition.Ordered(attribute, constants[0], SIGNS[_COMPARATORS[operator]])
+
+
+def _check_arguments(operator: str, values: list[AttributeValue]) -> None:
+    for value in values:
+        attribute_value.check(value)
+    least, most = _ARGUMENTS[operator]
+    if len(values) < least or (most is not None and len(values) > most):
+        raise ValidationException(
+            f"{_INVALID}Invalid number of argument(s) for the {operator} ComparisonOperator"
+        )
+    if len({type_of(value) for value in values}) > 1:
+        raise ValidationException(
+            f"{_INVALID}AttributeValues inside AttributeValueList must be of same type"
+        )
+    allowed = _TYPES.get(operator)
+    for value in values:
+        if allowed is not None and type_of(value) not in allowed:
+            raise ValidationException(
+                f"{_INVALID}ComparisonOperator {operator} is not valid for {type_of(value)} "
+                "AttributeValue type"
+            )
+    if operator == "BETWEEN" and condition.compare(*values) == 1:
+        raise ValidationException(
+            "The BETWEEN condition was provided a range where the lower bound is greater than "
+            "the upper bound"
+        )
+
+
+class LegacyKeyTerms(Struct, frozen=True):
+    """KeyConditions that have not yet met the key: operator and values by attribute name."""
+
+    terms: dict[str, tuple[str, tuple[AttributeValue, ...]]]
+
+    def on(self, schema: KeySchema) -> KeyCondition:
+        """The condition on this key.
+
+        Raises:
+            ValidationException: the conditions are not such as a Query on this key can take.
+        """
+        if not self.terms:
+            raise ValidationException("Conditions must be at least length 1")
+        for attribute in schema.attributes:
+            operator, _ = self.terms.get(attribute.name, ("EQ", ()))
+            if operator not in _KEY_OPERATORS:
+                raise ValidationException(
+                    "Query key condition not supported"
+                    if attribute in schema.partition
+                    else "Attempted conditional constraint is not an indexable operation"
+                )
+        return key_condition(
+            {
+                # What is no operator of keys belongs to no key attribute, and is refused as such.
+                name: SortCondition(name, _KEY_OPERATORS.get(operator, "="), values)
+                for name, (operator, values) in self.terms.items()
+            },
+            schema,
+        )
+
+
+_KEY_OPERATORS: Final[dict[str, KeyOperator]] = {
+    "EQ": "=",
+    "LE": "<=",
+    "LT": "<",
+    "GE": ">=",
+    "GT": ">",
+    "BETWEEN": "BETWEEN",
+    "BEGINS_WITH": "begins_with",
+}
+
+
+def bind_key_conditions(conditions: Mapping[str, Members]) -> LegacyKeyTerms:
+    """KeyConditions, checked as far as that goes without the key.
+
+    Raises:
+        ValidationException, SerializationException: a parameter is at fault.
+    """
+    terms = {}
+    for name, members in conditions.items():
+        operator = members["ComparisonOperator"]
+        values = members.get("AttributeValueList") or []
+        _check_arguments(operator, values)
+        terms[name] = (operator, tuple(values))
+    return LegacyKeyTerms(terms)
+
+
+_ADDABLE_TYPES: Final = SET_TYPES | {"N", "L"}
+
+
+def attribute_updates(updates: Mapping[str, Members]) -> Update:
+    """The update of AttributeUpdates.
+
+    Raises:
+        ValidationException, SerializationException: a parameter is at fault.
+    """
+    return Update(
+        tuple(_action(name, members) for name, members in updates.items()),
+        document_path.branches((name,) for name in updates),
+        mismatch="Type mismatch for attribute to update",
+    )
+
+
+def _action(name: str, members: Members) -> update.Action:
+    _check_name(name)
+    action = members.get("Action") or "PUT"
+    value = members.get("Value")
+    if value is None:
+        if action != "DELETE":
+            raise ValidationException(
+                f"{_INVALID}Only DELETE action is allowed when no attribute value is specified"
+            )
+        return update.Remove((name,))
+    attribute_value.check(value)
+    type_name = type_of(value)
+    if action == "PUT":
+        return update.Set((name,), update.Constant(value))
+    if action == "ADD":
+        if type_name not in _ADDABLE_TYPES:
+            raise ValidationException(
+                f"{_INVALID}ADD action is not supported for the type {type_name}"
+            )
+        return update.Add((name,), value)
+    assert action == "DELETE"
+    if type_name not in SET_TYPES:
+        raise ValidationException(
+            f"{_INVALID}DELETE action with value is not supported for the type {type_name}"
+        )
+    return update.Delete((name,), value)

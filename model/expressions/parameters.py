@@ -1,0 +1,59 @@
+"""Which of a request's parameters go together: expressions, their placeholders, legacy ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from model.errors import ValidationException
+
+
+def check_parameters(
+    expressions: Mapping[str, str | None],
+    legacy: Mapping[str, Any],
+    names: Mapping[str, str] | None,
+    values: Mapping[str, Any] | None = None,
+) -> None:
+    """Refuse legacy parameters beside expressions, and placeholders without expressions.
+
+    Parameters come by their names, None for absent, in the order in which DynamoDB's messages
+    list them: that of each operation's call below.
+
+        PutItem, DeleteItem   ConditionExpression | Expected, ConditionalOperator
+        UpdateItem            UpdateExpression, ConditionExpression
+                              | AttributeUpdates, Expected, ConditionalOperator
+        GetItem, BatchGetItem ProjectionExpression | AttributesToGet
+        Scan                  ProjectionExpression, FilterExpression
+                              | AttributesToGet, ScanFilter, ConditionalOperator
+        Query                 ProjectionExpression, FilterExpression, KeyConditionExpression
+                              | AttributesToGet, QueryFilter, ConditionalOperator, KeyConditions
+
+    Raises:
+        ValidationException: parameters don't go together.
+    """
+    given = [name for name, text in expressions.items() if text is not None]
+    if given:
+        # An empty map or list counts as absent (DynamoDB Local 3.3).
+        old = [
+            name
+            for name, value in legacy.items()
+            if value
+            # The one legacy parameter that goes with expressions.
+            and not (name == "KeyConditions" and expressions.get("KeyConditionExpression") is None)
+        ]
+        if old:
+            raise ValidationException(
+                "Can not use both expression and non-expression parameters in the same request: "
+                f"Non-expression parameters: {{{', '.join(old)}}} "
+                f"Expression parameters: {{{', '.join(given)}}}"
+            )
+    elif names:
+        raise ValidationException(
+            "ExpressionAttributeNames can only be specified when using expressions"
+        )
+    with_values = [name for name in expressions if name != "ProjectionExpression"]
+    if values and not any(name in with_values for name in given):
+        raise ValidationException(
+            "ExpressionAttributeValues can only be specified when using expressions: "
+            f"{' and '.join(with_values)} {'are' if len(with_values) > 1 else 'is'} null"
+        )
