@@ -18,10 +18,11 @@ from cyclopts.config import Env
 from actors.database import DatabaseSettings, open_database
 from actors.runtime.clock import SystemClock
 from api.config import ConfigurationError, ServeOptions
+from api.http_settings import HttpSettings
 from api.logs import configure_logs
 from api.protocol import Protocol
 from api.registry import NOT_IMPLEMENTED, OPERATIONS
-from api.server import CannotListen, HttpSettings, listen, serving
+from api.server import CannotListen, listen, serving
 from storage.rocks import open_rocks, open_rocks_in_memory
 from storage.store import CannotOpen, Damaged, Store
 

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from itertools import count
 from secrets import choice
 from typing import Any, Final
-from zlib import crc32
 
 import msgspec
 import structlog
@@ -59,25 +58,13 @@ class Request(Struct, frozen=True):
 
 
 class Answer(Struct, frozen=True):
-    """What goes back: the body as it is sent, and the headers that depend on it."""
+    """What goes back: the body as it is sent, and what the headers say of it."""
 
     status: int
     content_type: str
     body: bytes
     request_id: str
     content_encoding: str = ""
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """The answer's headers, those apart that HTTP itself is about."""
-        headers = {
-            "Content-Type": self.content_type,
-            "x-amzn-RequestId": self.request_id,
-            "x-amz-crc32": str(crc32(self.body)),
-        }
-        if self.content_encoding:
-            headers["Content-Encoding"] = self.content_encoding
-        return headers
 
 
 class Protocol:
@@ -95,11 +82,11 @@ class Protocol:
             for operation in operations
         }
         self._not_implemented = not_implemented
-        self._request_ids = _request_ids()
+        self.request_ids = _request_ids()
 
     async def answer(self, request: Request) -> Answer:
         """Answer a request; nothing that a client sends makes this raise."""
-        request_id = next(self._request_ids)
+        request_id = next(self.request_ids)
         content_type = _media_type(request.content_type)
         if content_type not in (JSON_1_0, JSON):
             return _not_understood(request_id)
@@ -118,11 +105,11 @@ class Protocol:
 
     def refuse(self, error: DynamoDBError) -> Answer:
         """The answer to a request that is refused before it is looked at."""
-        return Answer(error.http_status, JSON_1_0, error_body(error), next(self._request_ids))
+        return Answer(error.http_status, JSON_1_0, error_body(error), next(self.request_ids))
 
     def not_understood(self) -> Answer:
         """The answer to a request that is none of this protocol."""
-        return _not_understood(next(self._request_ids))
+        return _not_understood(next(self.request_ids))
 
     async def _perform(self, request: Request) -> bytes:
         found = self._operations.get(request.target)

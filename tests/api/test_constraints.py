@@ -35,6 +35,9 @@ class ControlInput(structures.Shape, frozen=True):
     BillingMode: shapes.BillingMode | None = None
 
 
+_TOO_LONG = (
+    f"Value '{'a' * 256}' at 'tableName' … Member must have length less than or equal to 255"
+)
 _thing = InputDecoder(ThingInput)
 _control = InputDecoder(ControlInput)
 

@@ -31,7 +31,7 @@ DIFFERENCES: dict[tuple[str, str], str] = {
 }
 # Shapes of the model whose constraints are checked elsewhere, for all inputs.
 CHECKED_ELSEWHERE = {
-    "TableArn": "a name and an ARN have limits of their own, see TableNameRule; as a bare text it is refused",
+    "TableArn": "a name and an ARN have limits of their own, see TableNameRule",
     "AttributeName": "its length is in bytes, and is checked with the item or expression",
     "AttributeValue": "model.attribute_value checks it",
 }

@@ -9,12 +9,12 @@ from typing import Any, cast
 
 from actors.database import Database
 from api import shapes
+from api.http_settings import HttpSettings
 from api.operation import Call, Operation
 from api.protocol import Protocol
-from api.server import HttpSettings, listen, serving
+from api.server import listen, serving
 from api.structures import Shape
 from model.errors import ValidationException
-from tests.support.clients import WireClient
 
 NO_DATABASE = cast("Database", None)
 
@@ -67,14 +67,3 @@ async def echo_server(*operations: Operation, **settings: Any) -> AsyncIterator[
     with listen("127.0.0.1", 0) as listener:
         async with serving(protocol, http, listener) as endpoint:
             yield endpoint
-
-
-@asynccontextmanager
-async def echo_client(*operations: Operation, **settings: Any) -> AsyncIterator[WireClient]:
-    """A client of such a server; it blocks, so its calls belong in ``asyncio.to_thread``."""
-    async with echo_server(*operations, **settings) as endpoint:
-        client = WireClient(endpoint)
-        try:
-            yield client
-        finally:
-            client.close()

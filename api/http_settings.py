@@ -1,0 +1,28 @@
+"""What the two ways into the server have in common: limits, time-outs, who is let in."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+from api.access import Access
+from model.limits import KIB
+
+HEADER_BYTES: Final = 16 * KIB  # <= of a request's line and headers; more is answered 400
+SERVER_NAME: Final = "dynactor"
+
+
+class HttpSettings(Struct, frozen=True):
+    """What is shown and allowed, and how long clients are waited for.
+
+    ``idle_seconds`` is for a client that sends nothing; ``transfer_seconds`` for the rest of a
+    request once it has begun, and for an answer to be taken; ``drain_seconds`` for requests
+    under way when the server stops.
+    """
+
+    region: str
+    access: Access = Access()
+    idle_seconds: float = 120
+    transfer_seconds: float = 60
+    drain_seconds: float = 10
