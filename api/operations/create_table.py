@@ -105,6 +105,8 @@ def _refuse_what_is_not_built(request: CreateTableInput) -> None:
         raise ValidationException("VectorIndexes are not supported yet")
     if request.GlobalTableSourceArn is not None:
         raise ValidationException("GlobalTableSourceArn is not supported yet")
+    if request.GlobalTableSettingsReplicationMode is not None:
+        raise ValidationException("GlobalTableSettingsReplicationMode is not supported yet")
 
 
 OPERATION = Operation("CreateTable", CreateTableInput, handle)
