@@ -29,7 +29,13 @@ ORDERED_TYPES: Final = frozenset({"S", "N", "B"})
 _DOCUMENT_BYTES: Final = 3
 _ELEMENT_BYTES: Final = 1
 
-TOO_DEEP: Final = "Nesting Levels have exceeded supported limits"
+TOO_DEEP: Final = (
+    "Nesting Levels have exceeded supported limits: Attributes in the item have nested levels "
+    "beyond supported limit"
+)
+
+# The item itself is the first level of its documents (DynamoDB Local 3.3 takes 31 below it).
+_ATTRIBUTE_LEVEL: Final = 2
 
 _EMPTY: Final = (
     "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes"
@@ -48,7 +54,7 @@ def type_of(value: AttributeValue) -> str:
     raise AssertionError("a checked value has one type")
 
 
-def check(value: Any, level: int = 1) -> int:
+def check(value: Any, level: int = _ATTRIBUTE_LEVEL) -> int:
     """Check a value fresh from the wire, make it canonical in place, and return its size.
 
     Returns:
@@ -125,7 +131,7 @@ def _too_deep() -> ValidationException:
     return ValidationException(TOO_DEEP)
 
 
-def is_too_deep(value: AttributeValue, level: int = 1) -> bool:
+def is_too_deep(value: AttributeValue, level: int = _ATTRIBUTE_LEVEL) -> bool:
     """Whether a checked value nests documents deeper than DynamoDB allows."""
     members = value.get("L")
     if members is None:
