@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -205,9 +206,11 @@ def test_bytes_that_are_no_http_are_refused_and_harm_nobody(wire: WireClient, re
     with connection(wire) as bare:
         bare.sendall(request_bytes)
         bare.shutdown(socket.SHUT_WR)
-        received = bare.recv(65536)
-        assert received == b"" or received.startswith(b"HTTP/1.1 4") or b" 50" in received[:20]
-        assert not received.startswith(b"HTTP/1.1 500")
+        try:
+            received = bare.recv(65536)
+        except ConnectionResetError:
+            received = b""
+    assert received == b"" or re.match(rb"HTTP/1\.[01] (4|505)", received)
     assert is_alive(wire)
 
 

@@ -103,7 +103,7 @@ def test_an_unknown_target_is_an_unknown_operation(wire: WireClient, target: str
         b'{"TableName": "abc",}',
         b'{"Limit": 01}',
         b'{"Limit": NaN}',
-        b'{"TableName": "\xff\xfe"}',
+        b'{"ExclusiveStartTableName": "\xff\xfe"}',
         b'{"TableName": "\\ud8"}',
         b'{"TableName": "a\nb"}',
         b"\x00",
