@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from actors.database import Database, DatabaseSettings, open_database
 from actors.runtime.clock import SystemClock
@@ -20,9 +21,7 @@ from tests.support.store import memory_store
 
 
 @asynccontextmanager
-async def running_database(
-    store: Store | None = None, **settings: object
-) -> AsyncIterator[Database]:
+async def running_database(store: Store | None = None, **settings: Any) -> AsyncIterator[Database]:
     """A database with these settings; messages go through their bytes."""
     chosen = DatabaseSettings(**{"copy_messages": True, **settings})
     if store is not None:
