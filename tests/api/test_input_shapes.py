@@ -91,13 +91,13 @@ def _value_differences(where: str, shape: Any, hint: _Hint) -> Iterator[Differen
 
 
 def _constraint_differences(where: str, shape: Any, hint: _Hint) -> Iterator[Difference]:
+    numeric = shape.type_name in ("integer", "long")
     of_model = {
         name: limit
         for name, limit in shape.metadata.items()
-        if name in ("min", "max", "pattern") and (name, limit) != ("min", 0)
+        if name in ("min", "max", "pattern") and (numeric or limit != 0)
     }
     limits = hint.limits
-    numeric = shape.type_name in ("integer", "long")
     ours = {
         "min": limits.ge if numeric else limits.min_length,
         "max": limits.le if numeric else limits.max_length,
