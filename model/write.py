@@ -14,7 +14,6 @@ from model import attribute_value
 from model.change import Change, index_changes, write_receipt
 from model.errors import ConditionalCheckFailedException, ValidationException
 from model.expressions.condition import Condition
-from model.expressions.legacy import AttributeUpdates
 from model.expressions.update import Update as UpdateExpression
 from model.item import TOO_LARGE_AFTER_UPDATE, Item, check_size, size_bytes
 from model.key_rules import check_index_keys
@@ -38,7 +37,7 @@ class Update(Struct, frozen=True, tag=True):
     """Change some attributes of an item; it is made where it is missing."""
 
     key: Item
-    update: UpdateExpression | AttributeUpdates | None = None
+    update: UpdateExpression | None = None
     condition: Condition | None = None
     return_values: ReturnValues = "NONE"
     return_item_on_failure: bool = False

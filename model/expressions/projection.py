@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 
 from model import document_path
-from model.document_path import Branch, Path
+from model.document_path import Branch
 from model.errors import ValidationException
 from model.expressions.parser import invalid, projection_tree
 from model.expressions.placeholders import Placeholders
@@ -42,9 +42,8 @@ def parse_projection(text: str, placeholders: Placeholders) -> Projector:
     """
     tree = projection_tree(text)
     try:
-        # DynamoDB finds faults from the last path to the first.
-        paths = [placeholders.path(path) for path in reversed(tree)]
-        check_distinct(paths)
+        paths = placeholders.paths(tree)
+        document_path.check_distinct(paths)
     except ValidationException as error:
         raise invalid("ProjectionExpression", error.message) from None
     return Projector(document_path.branches(paths))
@@ -63,38 +62,3 @@ def projector_of_names(names: Sequence[str]) -> Projector:
                 f"Duplicate value in attribute name: {name}"
             )
     return Projector(document_path.branches((name,) for name in names))
-
-
-def check_distinct(paths: Iterable[Path]) -> None:
-    """Refuse paths of which one contains another, or takes a map for a list.
-
-    The paths come in the reverse of their order in the text, as DynamoDB looks at them.
-
-    Raises:
-        ValidationException: two of them overlap or conflict.
-    """
-    seen: list[Path] = []
-    known: set[Path] = set()
-    for path in paths:
-        # The common case, whole attributes, without comparing each with each.
-        if len(path) > 1 or (path[:1] in known):
-            for other in seen:
-                _check_pair(path, other)
-        known.add(path[:1])
-        seen.append(path)
-
-
-def _check_pair(path: Path, other: Path) -> None:
-    for part, other_part in zip(path, other, strict=False):
-        if type(part) is not type(other_part):
-            relation = "conflict"
-            break
-        if part != other_part:
-            return
-    else:
-        relation = "overlap"
-    raise ValidationException(
-        f"Two document paths {relation} with each other; "
-        "must remove or rewrite one of these paths; "
-        f"path one: {document_path.text(path)}, path two: {document_path.text(other)}"
-    )
