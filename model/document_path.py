@@ -6,12 +6,13 @@ A name is an attribute or a member of a map, a number a position in a list.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import groupby
-from typing import TypeAlias
+from itertools import islice
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 
 from model.attribute_value import AttributeValue
+from model.errors import ValidationException
 from model.item import Item
 
 Path: TypeAlias = tuple[str | int, ...]
@@ -40,21 +41,23 @@ def get(item: Item, path: Path) -> AttributeValue | None:
 
 
 def branches(paths: Iterable[Path]) -> tuple[Branch, ...]:
-    """Paths of which none is the beginning of another, as one tree to walk them together."""
-    ordered = sorted(paths, key=_order)
-    return tuple(
-        Branch(part, branches([path[1:] for path in group if len(path) > 1]))
-        for part, group in groupby(ordered, key=_first)
-    )
+    """Paths of which none is the beginning of another, as one tree to walk them together.
+
+    Positions in a list come in their order.
+    """
+    rests: dict[str | int, list[Path]] = {}
+    for path in paths:
+        rests.setdefault(path[0], [])
+        if len(path) > 1:
+            rests[path[0]].append(path[1:])
+    parts = [Branch(part, branches(rest) if rest else ()) for part, rest in rests.items()]
+    if len(parts) > 1 and isinstance(parts[0].part, int):
+        parts.sort(key=_part)
+    return tuple(parts)
 
 
-def _first(path: Path) -> str | int:
-    return path[0]
-
-
-def _order(path: Path) -> list[tuple[bool, str | int]]:
-    # Names and positions never meet at one place, but sorting must be able to compare them.
-    return [(type(part) is int, part) for part in path]
+def _part(branch: Branch) -> Any:
+    return branch.part
 
 
 def project(item: Item, wanted: Sequence[Branch]) -> Item:
@@ -89,6 +92,49 @@ def _project_value(value: AttributeValue, wanted: Sequence[Branch]) -> Attribute
         if part is not None:
             found.append(part)
     return {"L": found} if found else None
+
+
+def check_distinct(paths: Sequence[Path]) -> None:
+    """Refuse paths of which one contains another, or takes for a list what another takes for a map.
+
+    Raises:
+        ValidationException: two of them overlap or conflict; of several such pairs it names the
+            one that DynamoDB does, which looks at the last paths first.
+    """
+    if len({path[0] for path in paths}) == len(paths):
+        return
+    root = _Step(first=())
+    for path in reversed(paths):
+        step = root
+        for part in path:
+            if any(type(part) is not type(sibling) for sibling in islice(step.below, 1)):
+                raise _contradiction("conflict", path, step.first)
+            below = step.below.get(part)
+            if below is None:
+                below = step.below[part] = _Step(first=path)
+            elif not below.below:
+                raise _contradiction("overlap", path, below.first)
+            step = below
+        if step.below:
+            raise _contradiction("overlap", path, step.first)
+
+
+class _Step(Struct):
+    """Where some paths have come to, the first of them, and the parts they go on with.
+
+    A path ends where nothing is below.
+    """
+
+    first: Path
+    below: dict[str | int, _Step] = {}
+
+
+def _contradiction(relation: str, path: Path, other: Path) -> ValidationException:
+    return ValidationException(
+        f"Two document paths {relation} with each other; "
+        "must remove or rewrite one of these paths; "
+        f"path one: {text(path)}, path two: {text(other)}"
+    )
 
 
 def text(path: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, Final
 
 from model import attribute_value
@@ -66,11 +67,24 @@ class Placeholders:
             raise ValidationException(
                 f"The document path has too many nesting levels; nesting levels: {len(parts)}"
             )
+        first = parts[0]
+        assert type(first) is str
+        if len(parts) == 1:
+            return (self._name(first),) if first[0] == "#" else parts
         bound = tuple(
             self._name(part) if type(part) is str and part[0] == "#" else part for part in parts
         )
-        if len(bound) > 1:
-            self.nested.add(str(bound[0]))
+        self.nested.add(str(bound[0]))
+        return bound
+
+    def paths(self, paths: Sequence[syntax.Path]) -> list[Path]:
+        """Paths in their order; like DynamoDB it finds faults from the last to the first.
+
+        Raises:
+            ValidationException: as ``path``.
+        """
+        bound = [self.path(path) for path in reversed(paths)]
+        bound.reverse()
         return bound
 
     def _name(self, placeholder: str) -> str:

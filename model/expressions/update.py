@@ -19,7 +19,6 @@ from model.errors import ValidationException
 from model.expressions import syntax
 from model.expressions.parser import invalid, update_tree
 from model.expressions.placeholders import Placeholders
-from model.expressions.projection import check_distinct
 from model.item import Item
 
 _ABSENT: Final = "The provided expression refers to an attribute that does not exist in the item"
@@ -331,15 +330,13 @@ def parse_update(text: str, placeholders: Placeholders) -> Update:
 
 
 def _bind(tree: tuple[syntax.Clause, ...], placeholders: Placeholders) -> Update:
-    # DynamoDB finds faults from the last action to the first, and looks at all paths before
-    # it looks at any operand.
+    # DynamoDB looks at all paths before it looks at any operand.
     written = [action for clause in tree for action in clause.actions]
-    written.reverse()
-    paths = [placeholders.path(action.path) for action in written]
-    check_distinct(paths)
+    paths = placeholders.paths([action.path for action in written])
+    document_path.check_distinct(paths)
     actions = [
         _bind_action(action, path, placeholders)
-        for action, path in zip(written, paths, strict=True)
+        for action, path in zip(reversed(written), reversed(paths), strict=True)
     ]
     actions.reverse()
     return Update(tuple(actions), document_path.branches(paths))
