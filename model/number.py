@@ -17,7 +17,10 @@ from model.limits import NUMBER_DIGITS, NUMBER_EXPONENT_MAX, NUMBER_EXPONENT_MIN
 
 # What nearly every number looks like, and is canonical as it stands.
 _PLAIN_INTEGER: Final = re.compile(r"(?:0|-?[1-9][0-9]{0,36})\Z")
-_NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?\Z")
+# Possessive quantifiers: a text of megabytes that is no number is refused at its first fault.
+_NUMBER: Final = re.compile(
+    r"([+-]?)(?:([0-9]++)(?:\.([0-9]*+))?|\.([0-9]++))(?:[eE]([+-]?[0-9]{1,9}))?\Z"
+)
 
 # Wide enough for the exact sum of any two numbers of DynamoDB's range.
 _EXACT: Final = Context(
@@ -39,19 +42,21 @@ def canonical(text: str) -> str:
     """
     if _PLAIN_INTEGER.match(text) is not None:
         return text
-    if _NUMBER.match(text) is None:
+    found = _NUMBER.match(text)
+    if found is None:
         raise ValidationException(
             "The parameter cannot be converted to a numeric value"
             if text == ""
             else f"The parameter cannot be converted to a numeric value: {text}"
         )
-    return _plain(Decimal(text))
+    sign, whole, fraction, lone_fraction, exponent = found.groups(default="")
+    fraction = fraction or lone_fraction
+    return _plain(sign == "-", whole + fraction, int(exponent or 0) - len(fraction))
 
 
-def _plain(number: Decimal) -> str:
-    sign, digits, exponent = number.as_tuple()
-    assert isinstance(exponent, int)
-    significant = "".join(map(str, digits)).lstrip("0")
+def _plain(negative: bool, digits: str, exponent: int) -> str:
+    """The canonical text of ``digits`` times ten to the ``exponent``."""
+    significant = digits.lstrip("0")
     trimmed = significant.rstrip("0")
     if not trimmed:
         return "0"
@@ -75,7 +80,13 @@ def _plain(number: Decimal) -> str:
         plain = f"{trimmed[:exponent]}.{trimmed[exponent:]}"
     else:
         plain = "0." + "0" * (-magnitude - 1) + trimmed
-    return "-" + plain if sign else plain
+    return "-" + plain if negative else plain
+
+
+def _plain_decimal(number: Decimal) -> str:
+    sign, digits, exponent = number.as_tuple()
+    assert isinstance(exponent, int)
+    return _plain(sign == 1, "".join(map(str, digits)), exponent)
 
 
 def add(left: str, right: str) -> str:
@@ -84,12 +95,12 @@ def add(left: str, right: str) -> str:
     Raises:
         ValidationException: the sum has more than 38 digits or is out of range.
     """
-    return _plain(_EXACT.add(Decimal(left), Decimal(right)))
+    return _plain_decimal(_EXACT.add(Decimal(left), Decimal(right)))
 
 
 def subtract(left: str, right: str) -> str:
     """The exact difference of two canonical numbers; raises as ``add`` does."""
-    return _plain(_EXACT.subtract(Decimal(left), Decimal(right)))
+    return _plain_decimal(_EXACT.subtract(Decimal(left), Decimal(right)))
 
 
 def size_bytes(text: str) -> int:
@@ -99,7 +110,7 @@ def size_bytes(text: str) -> int:
     negative sign costs one ("DynamoDB item sizes and formats"). Digits are counted in pairs
     from the decimal point, as they are stored.
     """
-    return min(len(encode(text)), _MANTISSA_BYTES + 1) if text != "0" else 1
+    return len(encode(text))
 
 
 @lru_cache(maxsize=4096)
