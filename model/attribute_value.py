@@ -2,8 +2,9 @@
 
 An attribute value is a dict with one entry, its type and its content: ``{"S": "text"}``,
 ``{"N": "12.5"}``, ``{"L": [...]}``. It comes so from the wire, is kept so on disk and goes
-so into answers. Canonical means: numbers in plain decimal, base64 in its one spelling, sets
-sorted. Then two values are equal in DynamoDB's sense exactly if ``==`` says so.
+so into answers. Canonical means: numbers in plain decimal, base64 in its one spelling (any
+other is refused), sets sorted. Then two values are equal in DynamoDB's sense exactly if
+``==`` says so.
 
 Checked values are never changed in place.
 """
@@ -45,6 +46,7 @@ _SEVERAL: Final = (
     "must contain exactly one of the supported datatypes"
 )
 _INVALID: Final = "One or more parameter values were invalid: "
+_LAST_CHARACTER: Final = "Invalid last non-pad Base64 character dectected"
 
 
 def type_of(value: AttributeValue) -> str:
@@ -97,9 +99,7 @@ def check(value: Any, level: int = _ATTRIBUTE_LEVEL) -> int:
                 )
             return 1
         if type_name == "B":
-            raw = _decode_base64(content)
-            value["B"] = b64encode(raw).decode()
-            return len(raw)
+            return len(_decode_base64(content))
         if type_name in SET_TYPES:
             return _check_set(value, type_name, content)
     return _check_odd(value, level)
@@ -208,13 +208,17 @@ def _decode_base64(content: Any) -> bytes:
             f"Base64 encoded length is expected a multiple of 4 bytes but found: {len(content)}"
         )
     try:
-        return b64decode(content, validate=True)
+        raw = b64decode(content, validate=True)
     except (Base64Error, ValueError):
         raise SerializationException(
-            "Invalid last non-pad Base64 character dectected"
+            _LAST_CHARACTER
             if content.rstrip("=").isascii() and content.rstrip("=").isalnum()
             else "Invalid Base64 character found in the payload"
         ) from None
+    # The last character may carry bits beyond the last byte, which Python passes over.
+    if b64encode(raw) != content.encode():
+        raise SerializationException(_LAST_CHARACTER)
+    return raw
 
 
 def _wrong_shape(content: Any, *, wanted: str) -> SerializationException | ValidationException:

@@ -41,7 +41,9 @@ scalars = st.one_of(
     st.booleans().map(lambda flag: {"BOOL": flag}),
     st.just({"NULL": True}),
     st.lists(st.text(), min_size=1, unique=True).map(lambda texts: {"SS": texts}),
-    st.lists(st.integers(), min_size=1, unique=True).map(lambda ns: {"NS": [str(n) for n in ns]}),
+    st.lists(st.integers(-(10**30), 10**30), min_size=1, unique=True).map(
+        lambda ns: {"NS": [str(n) for n in ns]}
+    ),
     st.lists(binaries, min_size=1, unique=True).map(
         lambda raws: {"BS": [b64encode(raw).decode() for raw in raws]}
     ),
@@ -52,6 +54,7 @@ values = st.recursive(
         st.lists(members).map(lambda content: {"L": content})
         | st.dictionaries(st.text(), members).map(lambda content: {"M": content})
     ),
+    max_leaves=10,
 )
 
 
