@@ -1,0 +1,70 @@
+"""Items: their size, their limits, their bytes."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model import item as items
+from model.errors import ValidationException
+from tests.model.test_attribute_value import values
+
+LIMIT = 400 * 1024
+
+whole_items = st.dictionaries(st.text(min_size=1), values, max_size=5)
+
+
+@pytest.mark.parametrize(
+    ("item", "size_bytes"),
+    [
+        ({}, 0),
+        ({"a": {"S": "b"}}, 2),
+        ({"é": {"S": "é"}}, 4),
+        ({"pk": {"S": "key"}, "n": {"N": "-1.50"}, "l": {"L": []}}, 5 + (1 + 4) + (1 + 3)),
+        ({"name": {"NULL": True}, "flag": {"BOOL": False}}, 5 + 5),
+    ],
+)
+def test_an_item_takes_its_names_and_its_values(item, size_bytes):
+    item = copy.deepcopy(item)
+
+    assert items.check(item) == size_bytes
+    assert items.size_bytes(item) == size_bytes
+
+
+@given(whole_items)
+def test_the_size_is_the_same_when_checked_and_afterwards(item):
+    assert items.check(item) == items.size_bytes(item)
+
+
+@given(whole_items)
+def test_an_item_comes_back_from_its_bytes_as_it_was(item):
+    items.check(item)
+
+    assert items.decode(items.encode(item)) == item
+
+
+@given(whole_items)
+def test_an_item_never_takes_more_than_its_json(item):
+    """So the length of a request bounds the size of what it brings."""
+    assert items.check(item) <= len(items.encode(item))
+
+
+def test_an_item_may_take_400_kb_and_no_more():
+    items.check_size(LIMIT)
+    with pytest.raises(ValidationException, match="Item size has exceeded the max"):
+        items.check_size(LIMIT + 1)
+    with pytest.raises(ValidationException, match="Item size to update has exceeded"):
+        items.check_size(LIMIT + 1, items.TOO_LARGE_AFTER_UPDATE)
+
+
+@pytest.mark.parametrize("letter", ["a", "é", "😀"])
+def test_a_name_may_take_65535_bytes_and_no_more(letter):
+    width = len(letter.encode())
+    longest = "a" * (65_535 % width) + letter * (65_535 // width)
+
+    assert items.check({longest: {"S": ""}}) == 65_535
+    with pytest.raises(ValidationException, match="Attribute name is too large"):
+        items.check({longest + "a": {"S": ""}})
