@@ -1,15 +1,235 @@
-"""The kinds of difference between this server and DynamoDB Local, each with its decision."""
+"""The kinds of difference between this server and DynamoDB Local, each with its decision.
+
+A difference that no kind knows fails the run. docs/DIFFERENCES.md tells of the kinds to the
+users of this server.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from typing import NamedTuple
 
 from tests.differential.compare import Difference
+from tests.differential.stages import Stage, stage_of
+
+Matcher = Callable[[Difference], bool]
 
 
 class Kind(NamedTuple):
+    """A kind of difference; the first that matches is the one."""
+
     name: str
+    reason: str
+    matches: Matcher
 
 
 def kind_of(difference: Difference) -> Kind | None:
+    """The kind of a difference; None if it is of none that was decided."""
+    for kind in KINDS:
+        if kind.matches(difference):
+            return kind
     return None
+
+
+def _told(ours: str, local: str, operations: str = "") -> Matcher:
+    """Both refuse; each message begins with its pattern."""
+    our_pattern, local_pattern = re.compile(ours, re.DOTALL), re.compile(local, re.DOTALL)
+
+    def matches(difference: Difference) -> bool:
+        return (
+            bool(difference.our_error and difference.local_error)
+            and (not operations or difference.request.operation in operations.split())
+            and our_pattern.match(difference.our_message) is not None
+            and local_pattern.match(difference.local_message) is not None
+        )
+
+    return matches
+
+
+def _refused_here(ours: str, operations: str = "") -> Matcher:
+    """DynamoDB Local accepts what this server refuses."""
+    pattern = re.compile(ours, re.DOTALL)
+
+    def matches(difference: Difference) -> bool:
+        return (
+            bool(difference.our_error)
+            and not difference.local_error
+            and (not operations or difference.request.operation in operations.split())
+            and pattern.match(difference.our_message) is not None
+        )
+
+    return matches
+
+
+def _refused_there(local: str, operations: str = "") -> Matcher:
+    """This server accepts what DynamoDB Local refuses."""
+    pattern = re.compile(local, re.DOTALL)
+
+    def matches(difference: Difference) -> bool:
+        return (
+            not difference.our_error
+            and bool(difference.local_error)
+            and (not operations or difference.request.operation in operations.split())
+            and pattern.match(difference.local_message) is not None
+        )
+
+    return matches
+
+
+def _results_differ(*paths: str) -> Matcher:
+    """Both accept, and every path at which the results differ is one of these."""
+    pattern = re.compile("|".join(paths))
+
+    def matches(difference: Difference) -> bool:
+        found = difference.paths
+        return bool(found) and all(pattern.fullmatch(path) for path in found)
+
+    return matches
+
+
+def _any_of(*matchers: Matcher) -> Matcher:
+    return lambda difference: any(matches(difference) for matches in matchers)
+
+
+def _shape(difference: Difference) -> bool:
+    return (
+        difference.our_error == "SerializationException"
+        and difference.local_error == "InternalFailure"
+    )
+
+
+def _shape_passed(difference: Difference) -> bool:
+    return difference.our_error == "SerializationException" and (
+        difference.local_error != "InternalFailure"
+    )
+
+
+def _earlier_stage(difference: Difference) -> bool:
+    ours, local = stage_of(difference.ours), stage_of(difference.local)
+    return ours is not None and local is not None and Stage.SHAPE < ours < local
+
+
+def _both_refuse(difference: Difference) -> bool:
+    return bool(difference.our_error and difference.local_error)
+
+
+def _constraint(difference: Difference) -> bool:
+    """This server found a broken constraint."""
+    return stage_of(difference.ours) is Stage.CONSTRAINT
+
+
+_IN_VALUES = r"(ExpressionAttributeValues contains invalid value: )?"
+_INVALID = r"One or more parameter values were invalid: "
+_TABLE_CHANGES = "CreateTable UpdateTable"
+_CAPACITY = r"\.ConsumedCapacity(\[\])?(\..*)?"
+
+KINDS: tuple[Kind, ...] = (
+    Kind(
+        "a member of a wrong JSON type",
+        "DynamoDB answers SerializationException with status 400; DynamoDB Local fails with 500.",
+        _shape,
+    ),
+    Kind(
+        "a wrong JSON type that DynamoDB Local lets pass",
+        "DynamoDB refuses it before it looks at anything else.",
+        _shape_passed,
+    ),
+    Kind(
+        "tags",
+        "DynamoDB Local has none.",
+        lambda difference: difference.local_message.startswith("Tagging is not currently supp"),
+    ),
+    Kind(
+        "operations that DynamoDB Local does not know",
+        "DescribeContinuousBackups and DescribeEndpoints answer as DynamoDB does.",
+        lambda difference: difference.local_error == "UnknownOperationException",
+    ),
+    Kind(
+        "a missing table",
+        "DynamoDB's words; DynamoDB Local has its own.",
+        _told(r"Requested resource not found", r"Cannot do operations on a non-existent table"),
+    ),
+    Kind(
+        "constraints of members",
+        "DynamoDB lists all broken constraints as '1 validation error detected: …'; DynamoDB "
+        "Local stops at the first, in other words.",
+        lambda difference: (
+            _constraint(difference) and stage_of(difference.local) is Stage.CONSTRAINT
+        ),
+    ),
+    Kind(
+        "constraints that DynamoDB Local does not check",
+        "DynamoDB does: enumerations, empty lists, ranges.",
+        lambda difference: _constraint(difference) and not difference.local_error,
+    ),
+    Kind(
+        "constraints on which DynamoDB Local fails",
+        "DynamoDB Local answers 500 to some values that are in no enumeration.",
+        lambda difference: _constraint(difference) and difference.local_error == "InternalFailure",
+    ),
+    Kind(
+        "a broken definition of a table",
+        "DynamoDB's words, and of several faults the one that DynamoDB finds first; DynamoDB "
+        "Local has words of its own for all rules of tables and indexes.",
+        lambda difference: (
+            _both_refuse(difference)
+            and difference.request.operation in _TABLE_CHANGES.split()
+            and stage_of(difference.ours) is Stage.PARAMETERS
+            and stage_of(difference.local) is Stage.PARAMETERS
+        ),
+    ),
+    Kind(
+        "a key that is not the table's",
+        "DynamoDB has one message for keys with missing, additional or wrong attributes, and "
+        "names both types where an item's key has a wrong one.",
+        _told(
+            r"The provided key element does not match the schema$"
+            rf"|{_INVALID}(Type mismatch for key \S+ expected|Missing the key)",
+            r"The number of conditions on the keys is invalid$|One of the required keys was not"
+            rf"|{_INVALID}Type mismatch for key$"
+            r"|Type mismatch for attribute to update|Invalid attribute value type$",
+        ),
+    ),
+    Kind(
+        "numbers that are none",
+        "DynamoDB's words for what is no number, too large, too small or too long.",
+        _told(
+            rf"{_IN_VALUES}(The parameter cannot be converted|Attempting to store more than 38)",
+            rf"{_IN_VALUES}(A value provided cannot be|DynamoDB only supports precision|Number )",
+        ),
+    ),
+    Kind(
+        "duplicates in a set",
+        "DynamoDB's words, with its own full stops and blanks.",
+        _told(
+            rf"{_IN_VALUES}({_INVALID})?Input collection",
+            rf"{_IN_VALUES}({_INVALID})?Input collection",
+        ),
+    ),
+    Kind(
+        "which of several overlapping paths are named",
+        "DynamoDB Local takes them in the order of a hash map; here it is the order of the text.",
+        _told(
+            r"Invalid (Update|Projection)Expression: Two document paths overlap",
+            r"Invalid (Update|Projection)Expression: Two document paths overlap",
+        ),
+    ),
+    Kind(
+        "a start key outside the query",
+        "DynamoDB's words.",
+        _told(r"The provided starting key ", r"The provided starting key |Exclusive Start Key "),
+    ),
+    Kind(
+        "a fault of an earlier stage is told first",
+        "Of two faults DynamoDB tells the one it comes to first: JSON types, constraints, "
+        "parameters and expressions, the table, its keys, the item.",
+        _earlier_stage,
+    ),
+    Kind(
+        "capacity",
+        "Counted by the rules of docs/RULES.md; DynamoDB Local is wrong on indexes, fetches, "
+        "empty pages and partitions, and tells DeleteItem's unasked.",
+        _results_differ(_CAPACITY),
+    ),
+)

@@ -8,10 +8,12 @@ import msgspec
 
 from tests.differential.request import Request
 from tests.support.clients import WireClient
+from tests.support.tables import unique_name
 
 # Stands in a body for what an ARN of this server begins with.
 ARN_PREFIX = "arn:aws:dynamodb:REGION:ACCOUNT:"
-_PROBE = "ArnProbe"
+_PROBE = unique_name("ArnProbe")
+_TABLE_CHANGES = frozenset(("CreateTable", "UpdateTable", "DeleteTable"))
 
 
 class Answer(NamedTuple):
@@ -38,18 +40,30 @@ class Peer:
                 "BillingMode": "PAY_PER_REQUEST",
             },
         )
+        self._wait_until_settled(_PROBE)
         self._client("DeleteTable", {"TableName": _PROBE})
+        self._wait_until_settled(_PROBE)
         arn: str = described["TableDescription"]["TableArn"]
         return arn.partition("table/")[0]
 
     def send(self, request: Request) -> Answer:
-        """Send a request and wait for its answer."""
+        """Send a request and wait for its answer; after a change of a table, until it is made."""
         body = request.body.replace(ARN_PREFIX, self._arn_prefix)
         answer = self._client.send(request.operation, body)
+        if answer.status == 200 and request.operation in _TABLE_CHANGES:
+            (described,) = answer.json.values()
+            self._wait_until_settled(described["TableName"])
         try:
             return Answer(answer.status, msgspec.json.decode(answer.body) if answer.body else {})
         except msgspec.DecodeError:
             return Answer(answer.status, answer.body.decode(errors="replace"))
+
+    def _wait_until_settled(self, table: str) -> None:
+        """Ask until the table is ACTIVE, or gone: the states between are of no fixed length."""
+        while True:
+            answer = self._client.send("DescribeTable", {"TableName": table})
+            if answer.status != 200 or answer.json["Table"]["TableStatus"] == "ACTIVE":
+                return
 
     def close(self) -> None:
         """Close the connection."""

@@ -1,0 +1,161 @@
+"""DynamoDB checks a request in stages; a message tells in which of them a request failed.
+
+Of two faults the one of the earlier stage is told. The texts are those of this server and of
+DynamoDB Local, which says many things in words of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import IntEnum
+from functools import lru_cache
+from typing import Any
+
+
+class Stage(IntEnum):
+    """In the order in which DynamoDB goes through them."""
+
+    SHAPE = 1  # the JSON types of members
+    CONSTRAINT = 2  # lengths, ranges, enumerations, required members
+    PARAMETERS = 3  # members that don't go together, values, expressions
+    TABLE = 4  # whether the table exists
+    SCHEMA = 5  # keys and indexes of that table
+    ITEM = 6  # the item that is there
+
+
+_TEXTS: dict[Stage, tuple[str, ...]] = {
+    Stage.CONSTRAINT: (
+        r"\d+ validation errors? detected: ",
+        r"Value null at ",
+        r"TableName must be at least ",
+        r"The parameter 'TableName' is required ",
+        r"The parameter 'ResourceArn' is required ",
+        r"Invalid table/index name\. ",
+        r"Valid ARN format is ",
+        r"Invalid TableArn",
+        r"Return values set to invalid value",
+        r"Select must be ",
+        r"Limit must be greater ",
+        r"Limit in ListTables ",
+        r"Comparison type does not exist ",
+        r"Too many items requested ",
+        r"BatchGetItem must have some ",
+        r"BatchWriteItem cannot have a null ",
+        r"The list of keys in RequestItems ",
+        r"The batch write request list ",
+        r"Item to put in PutItem cannot be null",
+        r"Cannot have null key ",
+        r"Projection type must be ",
+        r"Conditions must be at least ",
+        r"Indexes must have a projection ",
+        r"Member must ",
+    ),
+    Stage.PARAMETERS: (
+        r"Can not use both expression and non-expression ",
+        r"ExpressionAttribute(Names|Values) ",
+        r"Invalid (Update|Condition|Filter|KeyCondition|Projection)Expression: ",
+        r"Value provided in ExpressionAttribute(Names|Values) unused ",
+        r"ConditionalOperator can",
+        r"One or more parameter values were invalid: (Value|Exists|AttributeValue|ComparisonOperator"
+        r"|Invalid number of argument|AttributeValues inside|ADD action|DELETE action|Only DELETE"
+        r"|Duplicate value in attribute name|Null attribute value|An (string|number) set"
+        r"|Input collection|Select type|Cannot specify)",
+        r"The BETWEEN condition ",
+        r"Cannot have two attributes ",
+        r"The (Segment|TotalSegments) parameter ",
+        r"If (total segments|segment) is specified",
+        r"Cannot specify the ",
+        r"Must specify the AttributesToGet ",
+        r"ALL_PROJECTED_ATTRIBUTES can be used ",
+        r"Supplied AttributeValue ",
+        r"The parameter cannot be converted ",
+        r"A value provided cannot be converted ",
+        r"Number (over|under)flow",
+        r"Attempting to store more than 38 ",
+        r"DynamoDB only supports precision ",
+        r"Input collection ",
+        r"Binary sets ",
+        r"One or more parameter values were invalid: Binary sets ",
+        r"Nesting Levels ",
+        r"Provided list of item keys contains duplicates",
+        r"The supplied Item contains a null ",
+        r"Either the KeyConditions or KeyConditionExpression ",
+        r"Item size has exceeded ",
+        r"Expression size ",
+        r"Invalid attribute value type",
+        r"The provided starting key is invalid: The (parameter|provided) ",
+        # Rules of tables, in this server's words, which are DynamoDB's …
+        r"At least one of ProvisionedThroughput, ",
+        r"One or more parameter values were invalid: (Some index key attributes|Table KeySchema"
+        r"|List of (Local|Global)SecondaryIndexes|Duplicate index name|ReadCapacityUnits and"
+        r"|Neither ReadCapacityUnits|ProvisionedThroughput must be|Number of |Index KeySchema"
+        r"|ProjectionType is|Unknown ProjectionType|Duplicate|Tag)",
+        r"Invalid KeySchema: ",
+        r"Both the Hash Key and the Range Key ",
+        r"Given value \d+ for (Read|Write)CapacityUnits ",
+        # … and in DynamoDB Local's.
+        r"The number of attributes in key schema must match ",
+        r"No (Hash Key specified|Attribute Schema|defined key schema|provisioned throughput) ?",
+        r"No (attributes should be specified|more than \d+ attributes) ",
+        r"(Hash Key|Local Secondary Index range key) not specified ",
+        r"(Too many hash keys|Key Schema too big|Invalid key order|Two keys can not have)",
+        r"Local [Ss]econdary indices ",
+        r"Two local secondary indices ",
+        r"Cannot have more than \d+ local ",
+        r"If Projection type INCLUDE ",
+        r"GSI list is ",
+        r"Invalid StreamViewType: ",
+        r"Cannot increase provisioned throughput ",
+        r"Table read and write throughput ",
+    ),
+    Stage.TABLE: (
+        r"Requested resource not found",
+        r"Cannot do operations on a non-existent table",
+        r"Tagging is not currently supported ",
+    ),
+    Stage.SCHEMA: (
+        r"The provided key element does not match ",
+        r"The number of conditions on the keys is invalid",
+        r"One or more parameter values were invalid: (Type mismatch|Missing the key|Size of "
+        r"|The AttributeValue for a key|Cannot update attribute|Aggregated size"
+        r"|Secondary index \S+ does not project|Condition parameter type|Local secondary index)",
+        r"One or more parameter values are not valid\. ",
+        r"One of the required keys was not given ",
+        r"The table does not have the specified index",
+        r"Query (condition|key condition) ",
+        r"The provided starting key ",
+        r"Exclusive Start Key ",
+        r"The query can return at most ",
+        r"Key attributes must be scalars; ",
+        r"Hash primary key values ",
+        r"(Filter Expression|QueryFilter) can only contain ",
+        r"Attempted conditional constraint ",
+        r"Updates on index keys ",
+        r"Type mismatch for attribute to update",
+    ),
+    Stage.ITEM: (
+        r"The conditional request failed",
+        r"The provided expression refers to an attribute ",
+        r"The document path provided in the update ",
+        r"An operand in the update expression ",
+        r"Item size to update ",
+    ),
+}
+_PATTERNS = {stage: re.compile("|".join(texts)) for stage, texts in _TEXTS.items()}
+
+
+@lru_cache(maxsize=4096)
+def _stage_of_message(message: str) -> Stage | None:
+    for stage, pattern in _PATTERNS.items():
+        if pattern.match(message):
+            return stage
+    return None
+
+
+def stage_of(answer: dict[str, Any]) -> Stage | None:
+    """The stage in which a request failed; None if it succeeded or its message is unknown."""
+    if "error" not in answer:
+        return None
+    if answer["error"] in ("SerializationException", "InternalFailure"):
+        return Stage.SHAPE
+    return _stage_of_message(str(answer["message"]))
