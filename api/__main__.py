@@ -57,17 +57,35 @@ def serve(options: ServeOptions | None = None) -> None:
 
 
 async def _serve(options: ServeOptions) -> None:
-    settings = HttpSettings(region=options.region, access=options.access)
+    # Signals are received from the start: whoever has read the announcement may send one.
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async with _running(options) as endpoint:
+            _announce(endpoint, options)
+            async for received in signals:
+                _log.info("stopping", signal=received.name)
+                break
+
+
+@asynccontextmanager
+async def _running(options: ServeOptions) -> AsyncIterator[str]:
+    """The whole server; yields its endpoint. It stops in the opposite order of its start."""
+    http_settings = HttpSettings(region=options.region, access=options.access)
+    database_settings = DatabaseSettings(
+        region=options.region,
+        item_collection_limit_bytes=options.item_collection_limit_bytes,
+        table_transition_seconds=options.table_transition_seconds,
+        partitions_per_table=options.partitions_per_table,
+    )
     # Taken first: whether the port is free is known before the data is touched.
     with listen(options.host, options.port) as listener:
         async with (
             _store(options) as store,
-            open_database(store, _database_settings(options), SystemClock()) as database,
+            open_database(store, database_settings, SystemClock()) as database,
+            serving(
+                Protocol(database, OPERATIONS.values(), NOT_IMPLEMENTED), http_settings, listener
+            ) as endpoint,
         ):
-            protocol = Protocol(database, OPERATIONS.values(), NOT_IMPLEMENTED)
-            async with serving(protocol, settings, listener) as endpoint:
-                _announce(endpoint, options)
-                await _wait_stop_signal()
+            yield endpoint
 
 
 @asynccontextmanager
@@ -78,22 +96,6 @@ async def _store(options: ServeOptions) -> AsyncIterator[Store]:
         yield store
     finally:
         await store.close()
-
-
-def _database_settings(options: ServeOptions) -> DatabaseSettings:
-    return DatabaseSettings(
-        region=options.region,
-        item_collection_limit_bytes=options.item_collection_limit_bytes,
-        table_transition_seconds=options.table_transition_seconds,
-        partitions_per_table=options.partitions_per_table,
-    )
-
-
-async def _wait_stop_signal() -> None:
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        async for received in signals:
-            _log.info("stopping", signal=received.name)
-            return
 
 
 def _announce(endpoint: str, options: ServeOptions) -> None:

@@ -59,10 +59,10 @@ class ServeOptions:
     allow_open: Annotated[bool, Parameter(negative=())] = False
     """Listen on an address other than loopback although anybody who reaches it is let in."""
 
-    allowed_hosts: tuple[str, ...] = ()
+    allowed_hosts: Annotated[tuple[str, ...], Parameter(negative=())] = ()
     """Names, beside localhost and IP addresses, under which clients may address the server."""
 
-    cors_origins: tuple[str, ...] = ()
+    cors_origins: Annotated[tuple[str, ...], Parameter(negative=())] = ()
     """Origins of web pages that may use the server from a browser; * for all."""
 
     item_collection_limit_bytes: Annotated[int, Parameter(group=_FOR_TESTERS)] = (

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -39,7 +40,8 @@ def listen(host: str, port: int) -> socket.socket:
         elif error.errno == errno.EACCES:
             advice = "it is not allowed; give a --port above 1023"
         else:
-            advice = f"{error.strerror}; give another --host"
+            reason = error.strerror if error.errno is None else os.strerror(error.errno)
+            advice = f"{reason}; give another --host"
         raise CannotListen(f"Cannot listen on {host} port {port}: {advice}") from None
 
 

@@ -1,0 +1,52 @@
+"""What follows from the options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from api.config import ConfigurationError, ServeOptions
+
+
+def test_without_options_it_is_local_and_on_disk(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("XDG_DATA_HOME", "/xdg")
+    options = ServeOptions()
+    assert (options.host, options.port) == ("127.0.0.1", 8000)
+    assert options.data_directory == Path("/xdg/dynactor")
+    assert options.access.allows_host("localhost:8000")
+    assert not options.access.allows_host("example.com")
+
+
+def test_data_stays_at_home_where_xdg_says_nothing(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    monkeypatch.setenv("HOME", "/home/somebody")
+    assert ServeOptions().data_directory == Path("/home/somebody/.local/share/dynactor")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "::1", "localhost"])
+def test_loopback_needs_no_permission(host: str):
+    assert not ServeOptions(host=host).access.allows_host("example.com")
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "box.example.com"])  # noqa: S104
+def test_any_other_address_needs_permission(host: str):
+    with pytest.raises(ConfigurationError, match="--allow-open"):
+        ServeOptions(host=host)
+    assert ServeOptions(host=host, allow_open=True).access.allows_host("anything.example.com")
+
+
+def test_names_are_checked_on_an_open_address_where_they_are_given():
+    options = ServeOptions(host="192.0.2.1", allow_open=True, allowed_hosts=("a.test, B.test",))
+    assert options.access.allows_host("a.test")
+    assert options.access.allows_host("b.test:8000")
+    assert not options.access.allows_host("c.test")
+
+
+def test_memory_has_no_directory():
+    assert ServeOptions(in_memory=True).data_directory is None
+
+
+def test_a_table_has_a_partition_at_least():
+    with pytest.raises(ConfigurationError):
+        ServeOptions(partitions_per_table=0)
