@@ -222,7 +222,13 @@ def _page(case: Case) -> dict[str, Any]:
         elif option == "backward":
             members["ScanIndexForward"] = False
         elif option == "filter":
-            members["FilterExpression"] = "attribute_exists(nothing)"
+            # A Query's filter may not name key attributes, and an index's only what it holds.
+            nothing = (
+                "attribute_not_exists(p)"
+                if case.operation == "scan"
+                else "attribute_exists(nothing)"
+            )
+            members["FilterExpression"] = nothing
         else:
             assert option in {"eventual", "only"}, option
     return members
