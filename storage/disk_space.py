@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -19,17 +20,19 @@ _INTERVAL_SHARE: Final = 16
 class DiskSpace:
     """Watches the free space of the disk that holds a directory.
 
-    It asks again after a tenth of a second, or after a sixteenth of the reserve was written,
-    whichever comes first; so other writers on the disk may take the rest of the reserve between.
+    ``unflushed_bytes`` tells how much lies in the log alone: it will be on the disk a second
+    time, in a table, before the log is deleted.
+
+    The disk is asked again after a tenth of a second, or after a sixteenth of the reserve was
+    written, whichever comes first; so others may take some of the reserve between.
     """
 
-    def __init__(self, directory: Path, reserve_bytes: int | None) -> None:
+    def __init__(
+        self, directory: Path, reserve_bytes: int | None, unflushed_bytes: Callable[[], int]
+    ) -> None:
         self._directory = directory
-        disk = os.statvfs(directory)
-        share_bytes = disk.f_blocks * disk.f_frsize // _RESERVE_SHARE
-        self._reserve_bytes = (
-            min(share_bytes, _LARGEST_RESERVE_BYTES) if reserve_bytes is None else reserve_bytes
-        )
+        self._reserve_bytes = _reserve_bytes(directory) if reserve_bytes is None else reserve_bytes
+        self._unflushed_bytes = unflushed_bytes
         self._free_bytes = 0
         self._written_bytes = 0
         self._asked_at_seconds = float("-inf")
@@ -39,16 +42,16 @@ class DiskSpace:
         self._written_bytes += size_bytes
         if self._is_stale():
             self._ask()
-        if self._free_bytes - size_bytes < self._reserve_bytes:
+        if self._free_bytes - 2 * size_bytes < self._reserve_bytes:
             raise Full(
-                f"The disk of {self._directory} is full: {self._free_bytes} bytes are free, and "
-                f"{self._reserve_bytes} are kept in reserve. Free some space on it."
+                f"The disk of {self._directory} is full: {max(0, self._free_bytes)} bytes are "
+                f"free for writing, and {self._reserve_bytes} of them are kept in reserve. "
+                "Free some space on it."
             )
 
     def has(self, size_bytes: int) -> bool:
-        """Whether this much is free now, beside the reserve."""
-        self._ask()
-        return self._free_bytes - size_bytes >= self._reserve_bytes
+        """Whether this much is free now, beside the reserve, for what is in the log alone."""
+        return _free_bytes(self._directory) - size_bytes >= self._reserve_bytes
 
     def _is_stale(self) -> bool:
         return (
@@ -57,7 +60,21 @@ class DiskSpace:
         )
 
     def _ask(self) -> None:
-        disk = os.statvfs(self._directory)
-        self._free_bytes = disk.f_bavail * disk.f_frsize
+        self._free_bytes = _free_bytes(self._directory) - self._unflushed_bytes()
         self._written_bytes = 0
         self._asked_at_seconds = time.monotonic()
+
+
+def disk_bytes(directory: Path) -> int:
+    """How much the disk of this directory holds."""
+    disk = os.statvfs(directory)
+    return disk.f_blocks * disk.f_frsize
+
+
+def _free_bytes(directory: Path) -> int:
+    disk = os.statvfs(directory)
+    return disk.f_bavail * disk.f_frsize
+
+
+def _reserve_bytes(directory: Path) -> int:
+    return min(disk_bytes(directory) // _RESERVE_SHARE, _LARGEST_RESERVE_BYTES)

@@ -10,7 +10,7 @@ from typing import Protocol
 from rocksdict import AccessType, Checkpoint, Env, Options, Rdict
 
 from storage.data_directory import DataDirectory, open_data_directory, sync_directory
-from storage.disk_space import DiskSpace
+from storage.disk_space import DiskSpace, disk_bytes
 from storage.durable_mark import DurableMark
 from storage.log_files import cut_after, is_any_filled, log_files
 from storage.rocks_errors import translate
@@ -53,8 +53,8 @@ class DiskEngine:
 
     def __init__(self, directory: DataDirectory, options: RocksOptions) -> None:
         self._directory = directory
-        self._options = options
-        self._space = DiskSpace(directory.path, options.reserve_bytes)
+        self._options = options.for_disk(disk_bytes(directory.path))
+        self._space = DiskSpace(directory.path, options.reserve_bytes, self._unflushed_bytes)
         self._mark = DurableMark(directory.mark)
         try:
             self.rows = self._open()
@@ -80,7 +80,7 @@ class DiskEngine:
     def can_reopen(self) -> bool:
         """Whether the disk has space for the log's rows in a table."""
         logged_bytes = sum(path.stat().st_size for path in log_files(self._directory.engine))
-        return self._space.has(2 * logged_bytes)
+        return self._space.has(logged_bytes)
 
     def reopen(self) -> None:
         """Cut what no sync covered out of the log, and replay the rest."""
@@ -109,6 +109,9 @@ class DiskEngine:
             self._mark.settle(sequence)
         self._mark.close()
         self._directory.close()
+
+    def _unflushed_bytes(self) -> int:
+        return self.rows.property_int_value("rocksdb.cur-size-all-mem-tables") or 0
 
     def _close_rows(self) -> None:
         # Closing flushes and syncs what must not be kept. RocksDB refuses that after an error,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 from rocksdict import (
     BlockBasedOptions,
     Cache,
@@ -17,6 +18,8 @@ from rocksdict import (
 KIB: Final = 1024
 MIB: Final = 1024 * KIB
 
+_MEMTABLE_SHARE: Final = 32
+
 
 class RocksOptions(Struct, frozen=True):
     """What may be tuned. Memory: the memtables, the block cache, and little else."""
@@ -24,9 +27,15 @@ class RocksOptions(Struct, frozen=True):
     memtable_bytes: int = 32 * MIB
     memtables: int = 4
     block_cache_bytes: int = 256 * MIB
-    # Commits are refused while the disk has less space free than this, so that what was
-    # accepted can always be flushed. None: a twentieth of the disk, at most 512 MiB.
+    # Commits are refused while the disk has less space than this, what memtables will need not
+    # counted, so that what was accepted can be flushed. None: a twentieth of the disk, at most
+    # 512 MiB.
     reserve_bytes: int | None = None
+
+    def for_disk(self, disk_bytes: int) -> RocksOptions:
+        """These options with memtables that a small disk can hold twice, as flushing needs."""
+        share_bytes = max(MIB, disk_bytes // _MEMTABLE_SHARE)
+        return replace(self, memtable_bytes=min(self.memtable_bytes, share_bytes))
 
 
 def engine_options(options: RocksOptions) -> Options:

@@ -1,0 +1,53 @@
+"""The mark beside the log."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from storage.durable_mark import DurableMark
+from storage.store import Damaged
+
+
+def test_a_new_mark_names_no_change(tmp_path: Path) -> None:
+    with closing(DurableMark(tmp_path / "mark")) as mark:
+        assert (mark.sequence, mark.sync_failed) == (0, False)
+
+
+def test_a_mark_is_read_back_as_it_was_left(tmp_path: Path) -> None:
+    with closing(DurableMark(tmp_path / "mark")) as mark:
+        mark.advance(7)
+        mark.advance(2**40)
+    with closing(DurableMark(tmp_path / "mark")) as mark:
+        assert (mark.sequence, mark.sync_failed) == (2**40, False)
+
+
+def test_a_failed_sync_is_remembered_until_the_engine_was_opened_again(tmp_path: Path) -> None:
+    with closing(DurableMark(tmp_path / "mark")) as mark:
+        mark.advance(7)
+        mark.remember_failed_sync()
+    with closing(DurableMark(tmp_path / "mark")) as mark:
+        assert (mark.sequence, mark.sync_failed) == (7, True)
+        mark.settle(6)
+    with closing(DurableMark(tmp_path / "mark")) as mark:
+        assert (mark.sequence, mark.sync_failed) == (6, False)
+
+
+@pytest.mark.parametrize("bit", range(16 * 8))
+def test_no_flipped_bit_goes_unnoticed(tmp_path: Path, bit: int) -> None:
+    with closing(DurableMark(tmp_path / "mark")) as mark:
+        mark.advance(7)
+    content = bytearray((tmp_path / "mark").read_bytes())
+    content[bit // 8] ^= 1 << bit % 8
+    (tmp_path / "mark").write_bytes(content)
+    with pytest.raises(Damaged):
+        DurableMark(tmp_path / "mark")
+
+
+@pytest.mark.parametrize("size_bytes", [0, 8, 15, 17])
+def test_a_mark_of_another_size_is_damaged(tmp_path: Path, size_bytes: int) -> None:
+    (tmp_path / "mark").write_bytes(bytes(size_bytes))
+    with pytest.raises(Damaged):
+        DurableMark(tmp_path / "mark")
