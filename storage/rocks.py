@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import asyncio
 from asyncio import Future
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, ParamSpec
 from weakref import WeakSet
 
 import structlog
@@ -22,9 +24,11 @@ from storage.data_directory import open_data_directory
 from storage.rocks_engine import DiskEngine, Engine, MemoryEngine
 from storage.rocks_errors import translate
 from storage.rocks_options import RocksOptions
-from storage.rocks_view import RocksView
+from storage.rocks_view import RocksView, pin
 from storage.store import Closed, Conflict, Full, Group, Store, StoreError, View
 from storage.synchroniser import Synchroniser
+
+P = ParamSpec("P")
 
 _log = structlog.get_logger(__name__)
 
@@ -65,8 +69,11 @@ class _RocksStore:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._refusal: StoreError | None = None
+        self._is_closed = False
+        self._aside = ThreadPoolExecutor(max_workers=1, thread_name_prefix="storage-aside")
+        self._aside_count = 0
         self._latest = RocksView(engine.rows)
-        self._durable = RocksView(engine.rows.snapshot())
+        self._durable = RocksView(pin(engine.rows))
         self._snapshots: WeakSet[RocksView] = WeakSet([self._durable])
         self._write_options = WriteOptions()
         # A write stall would stop the whole event loop; the caller tries again instead.
@@ -94,37 +101,62 @@ class _RocksStore:
             translated = translate(error)
             if isinstance(translated, Full):
                 self._refusal = translated
+                self._engine.keep_only_synced()
             raise translated from error
         return self._synchroniser.accepted()
 
     async def reclaim(self, start: bytes, end: bytes) -> None:
-        self._raise_if_closed()
-        await asyncio.to_thread(self._engine.rows.compact_range, start, end)
+        await self._run_aside(self._engine.reclaim, start, end)
 
     async def checkpoint(self, directory: Path) -> None:
-        self._raise_if_closed()
-        await asyncio.to_thread(self._engine.checkpoint, directory)
+        await self._run_aside(self._engine.checkpoint, directory)
 
     async def close(self) -> None:
-        if isinstance(self._refusal, _ClosedByOwner):
+        if self._is_closed:
             return
-        self._refusal = _ClosedByOwner("the store is closed")
+        self._is_closed = True
+        self._refusal = Closed("the store is closed")
         await self._synchroniser.wait_idle()
         self._synchroniser.stop()
+        await asyncio.to_thread(self._end_aside)
         # A snapshot keeps the engine's files and its lock, so the views go first.
         for view in [self._latest, *self._snapshots]:
             view.close()
         await asyncio.to_thread(self._engine.close)
 
-    def _assert_heads(self, groups: Sequence[Group]) -> None:
-        rows = self._engine.rows
-        for group in groups:
-            if rows.get(group.head_key) != group.expected_head:
-                raise Conflict(f"the head {group.head_key!r} is not the expected one")
+    async def _run_aside(self, work: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Run long work in a thread, one after another; ``close`` makes it end early."""
+        self._raise_if_closed()
+        self._aside_count += 1
+        try:
+            await asyncio.get_running_loop().run_in_executor(
+                self._aside, partial(self._work_aside, work, *args, **kwargs)
+            )
+        finally:
+            self._aside_count -= 1
+
+    def _work_aside(self, work: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
+        self._raise_if_closed()
+        try:
+            work(*args, **kwargs)
+        except StoreError:
+            # Work that was interrupted by closing ends with an error of the engine.
+            self._raise_if_closed()
+            raise
+
+    def _end_aside(self) -> None:
+        if self._aside_count > 0:
+            self._engine.interrupt()
+        self._aside.shutdown()
 
     def _raise_if_closed(self) -> None:
-        if isinstance(self._refusal, _ClosedByOwner):
-            raise self._refusal
+        if self._is_closed:
+            raise Closed("the store is closed")
+
+    def _assert_heads(self, groups: Sequence[Group]) -> None:
+        for group in groups:
+            if self._latest.get_nowait(group.head_key) != group.expected_head:
+                raise Conflict(f"the head {group.head_key!r} is not the expected one")
 
     def _new_synchroniser(self) -> Synchroniser[_Mark]:
         return Synchroniser(
@@ -136,7 +168,7 @@ class _RocksStore:
 
     def _take_mark(self) -> _Mark:
         rows = self._engine.rows
-        view = RocksView(rows.snapshot())
+        view = RocksView(pin(rows))
         self._snapshots.add(view)
         return _Mark(view, rows.latest_sequence_number())
 
@@ -147,7 +179,7 @@ class _RocksStore:
         self._durable = mark.view
 
     def _end_writing(self, failure: Exception) -> None:
-        self._engine.remember_failed_sync()
+        self._engine.keep_only_synced()
         translated = translate(failure)
         if isinstance(translated, Full):
             self._refusal = self._refusal or translated
@@ -171,15 +203,11 @@ class _RocksStore:
         self._engine.reopen()
         # What is durable is all there is in the reopened engine, so both views stay true.
         self._latest.open(self._engine.rows)
-        self._durable.open(self._engine.rows.snapshot())
+        self._durable.open(pin(self._engine.rows))
         self._synchroniser.stop()
         self._synchroniser = self._new_synchroniser()
         self._refusal = None
         _log.info("disk_has_space_again")
-
-
-class _ClosedByOwner(Closed):
-    """Closed by ``close``, and not by a failure."""
 
 
 def _batch(groups: Sequence[Group]) -> WriteBatch:

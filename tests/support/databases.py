@@ -26,7 +26,12 @@ async def running_database(store: Store | None = None, **settings: Any) -> Async
     chosen = DatabaseSettings(**{"copy_messages": True, **settings})
     if store is not None:
         async with open_database(store, chosen, SystemClock()) as database:
-            yield database
+            try:
+                yield database
+            finally:
+                # A failed test must not leave the partitions waiting for their last commit.
+                if isinstance(store, HeldStore):
+                    await store.release()
         return
     async with memory_store() as own, open_database(own, chosen, SystemClock()) as database:
         yield database
