@@ -87,12 +87,15 @@ class FastLanes(AbstractAsyncContextManager["FastLanes"]):
         traceback: TracebackType | None,
     ) -> bool | None:
         self.end()
-        with anyio.move_on_after(self.settings.drain_seconds):
-            await self._all_closed.wait()
-        for connection in list(self._connections):
-            connection.abort()
-        self._tasks.cancel_scope.cancel()
-        return await self._tasks.__aexit__(kind, error, traceback)
+        try:
+            with anyio.move_on_after(self.settings.drain_seconds):
+                await self._all_closed.wait()
+        finally:
+            for connection in list(self._connections):
+                connection.abort()
+            self._tasks.cancel_scope.cancel()
+            ended = await self._tasks.__aexit__(kind, error, traceback)
+        return ended
 
     async def _serve(self, connection: FastLane) -> None:
         """A supervisor: what goes wrong on one connection ends that one."""
@@ -123,6 +126,7 @@ class FastLane(asyncio.Protocol):
     """
 
     _transport: asyncio.Transport
+    _loop: asyncio.AbstractEventLoop
 
     def __init__(self, lanes: FastLanes) -> None:
         self._lanes = lanes
@@ -148,6 +152,7 @@ class FastLane(asyncio.Protocol):
         """Begin to serve the client."""
         # Those of uvloop are no subclass.
         self._transport = cast("asyncio.Transport", transport)
+        self._loop = asyncio.get_running_loop()
         self._lanes.opened(self)
 
     def data_received(self, data: bytes) -> None:
@@ -239,7 +244,7 @@ class FastLane(asyncio.Protocol):
             await self._writable.wait()
 
     async def _wait(self) -> None:
-        self._woken = asyncio.get_running_loop().create_future()
+        self._woken = self._loop.create_future()
         await self._woken
 
     def _wake(self) -> None:

@@ -10,7 +10,7 @@ import re
 from email.utils import formatdate
 from functools import lru_cache
 from http import HTTPStatus
-from typing import Final
+from typing import Final, cast
 from zlib import crc32
 
 from msgspec import Struct
@@ -22,12 +22,12 @@ from model.limits import REQUEST_BYTES
 REQUEST_LINE: Final = b"POST / HTTP/1.1\r\n"
 HEAD_END: Final = b"\r\n\r\n"
 
-_MOST_NAMES: Final = 1024
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+\Z")
 # Headers that change how the message or the connection is to be read, or who may read it.
 _UNUSUAL: Final = frozenset(
     {"transfer-encoding", "expect", "upgrade", "trailer", "te", "origin", "proxy-connection"}
 )
+_LENGTH_DIGITS: Final = len(str(REQUEST_BYTES))
 _STATUS_LINES: Final = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
 
 
@@ -64,15 +64,14 @@ def parse_head(head: bytes) -> Head | None:
     lines = head.decode("latin-1").split("\r\n")
     if len(lines) - 1 != head.count(b"\n") or len(lines) - 1 != head.count(b"\r") or b"\0" in head:
         return None
-    headers = {}
-    for line in lines[1:]:
-        name, colon, text = line.partition(":")
-        known = _lower_names[name]
-        if not colon or known is None or known in headers:
-            return None
-        headers[known] = text.strip(" \t")
+    pairs = [_header(line) for line in lines[1:]]
+    if None in pairs:
+        return None
+    headers = dict(cast("list[tuple[str, str]]", pairs))
+    if len(headers) != len(pairs):
+        return None
     length = headers.get("content-length", "")
-    if not (length.isascii() and length.isdecimal()):
+    if not (length.isascii() and length.isdecimal()) or len(length) > _LENGTH_DIGITS:
         return None
     content_length = int(length)
     if content_length > REQUEST_BYTES or not _UNUSUAL.isdisjoint(headers):
@@ -82,18 +81,16 @@ def parse_head(head: bytes) -> Head | None:
     return Head(headers, content_length)
 
 
-class _LowerNames(dict[str, str | None]):
-    """Header names in lower case, None for what is no name; few names are ever used."""
+@lru_cache(maxsize=512)
+def _header(line: str) -> tuple[str, str] | None:
+    """A header's name in lower case, and its text; None if it is none.
 
-    def __missing__(self, name: str) -> str | None:
-        if len(self) >= _MOST_NAMES:
-            self.clear()
-        lower = name.lower() if _HEADER_NAME.match(name) else None
-        self[name] = lower
-        return lower
-
-
-_lower_names = _LowerNames()
+    Most lines of a client's requests are those of its last one.
+    """
+    name, colon, text = line.partition(":")
+    if not colon or _HEADER_NAME.match(name) is None:
+        return None
+    return name.lower(), text.strip(" \t")
 
 
 def answer_bytes(answer: Answer, now_epoch_seconds: float, *, closing: bool) -> bytes:
