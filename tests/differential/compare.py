@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
 from tests.differential.request import Request
@@ -110,4 +111,13 @@ def _paths(ours: Any, local: Any, path: str) -> Iterator[str]:
             for one, other in zip(ours, local, strict=True):
                 yield from _paths(one, other, f"{path}[]")
     elif ours != local:
-        yield path
+        yield f"{path} (notation)" if _same_number(ours, local) else path
+
+
+def _same_number(ours: Any, local: Any) -> bool:
+    if not isinstance(ours, str) or not isinstance(local, str):
+        return False
+    try:
+        return Decimal(ours) == Decimal(local)
+    except InvalidOperation:
+        return False

@@ -122,7 +122,8 @@ def _constraint(difference: Difference) -> bool:
 _IN_VALUES = r"(ExpressionAttributeValues contains invalid value: )?"
 _INVALID = r"One or more parameter values were invalid: "
 _TABLE_CHANGES = "CreateTable UpdateTable"
-_CAPACITY = r"\.ConsumedCapacity(\[\])?(\..*)?"
+_CAPACITY = r"\.ConsumedCapacity(\[\])?(\..*)?( \(.*\))?"
+_NOTATION = r".* \(notation\)"
 
 KINDS: tuple[Kind, ...] = (
     Kind(
@@ -175,8 +176,8 @@ KINDS: tuple[Kind, ...] = (
         lambda difference: (
             _both_refuse(difference)
             and difference.request.operation in _TABLE_CHANGES.split()
-            and stage_of(difference.ours) is Stage.PARAMETERS
-            and stage_of(difference.local) is Stage.PARAMETERS
+            and stage_of(difference.ours) is Stage.VALUES
+            and stage_of(difference.local) is Stage.VALUES
         ),
     ),
     Kind(
@@ -216,6 +217,16 @@ KINDS: tuple[Kind, ...] = (
         ),
     ),
     Kind(
+        "a name twice in AttributesToGet",
+        "DynamoDB's words.",
+        _told(rf"{_INVALID}Duplicate value in attribute name", r"Cannot have two attributes"),
+    ),
+    Kind(
+        "a parallel scan without one of its two members",
+        "DynamoDB's words.",
+        _told(r"The (Segment|TotalSegments) parameter ", r"If (total segments|segment) is spec"),
+    ),
+    Kind(
         "a start key outside the query",
         "DynamoDB's words.",
         _told(r"The provided starting key ", r"The provided starting key |Exclusive Start Key "),
@@ -225,6 +236,65 @@ KINDS: tuple[Kind, ...] = (
         "Of two faults DynamoDB tells the one it comes to first: JSON types, constraints, "
         "parameters and expressions, the table, its keys, the item.",
         _earlier_stage,
+    ),
+    Kind(
+        "of two faults of one stage the other is told",
+        "DynamoDB's order as dynalite measured it.",
+        lambda difference: (
+            len(difference.request.faults) > 1
+            and stage_of(difference.ours) is not None
+            and stage_of(difference.ours) is stage_of(difference.local)
+        ),
+    ),
+    Kind(
+        "a batch's expressions before its keys",
+        "DynamoDB parses BatchGetItem's expressions before it looks at the keys.",
+        lambda difference: (
+            difference.request.operation == "BatchGetItem"
+            and stage_of(difference.ours) is Stage.EXPRESSIONS
+            and stage_of(difference.local) is Stage.VALUES
+        ),
+    ),
+    Kind(
+        "one number in two spellings",
+        "DynamoDB gives numbers back in plain decimal, whatever way they came; DynamoDB Local "
+        "keeps exponents.",
+        _results_differ(_NOTATION, _CAPACITY),
+    ),
+    Kind(
+        "a last key after a full page of one item",
+        "DynamoDB gives LastEvaluatedKey whenever Limit was reached, also where a partition key "
+        "alone can't have a second item.",
+        lambda difference: (
+            difference.paths == {".LastEvaluatedKey (ours only)"}
+            and difference.request.operation == "Query"
+        ),
+    ),
+    Kind(
+        "a table's description",
+        "A table is CREATING at first, and shows its WarmThroughput, as in DynamoDB.",
+        _results_differ(
+            r"\.Table(Description)?\.(TableStatus|WarmThroughput \(ours only\))",
+        ),
+    ),
+    Kind(
+        "ARNs",
+        "DynamoDB's words.",
+        lambda difference: (
+            ":" in str(difference.body.get("TableName"))
+            and difference.our_error == "ValidationException"
+        ),
+    ),
+    Kind(
+        "what DynamoDB Local accepts",
+        "DynamoDB refuses: equal keys in two spellings in one batch, empty lists of indexes, "
+        "units of an on-demand table, a tag key twice.",
+        _any_of(
+            _refused_here(r"Provided list of item keys contains duplicates$", "BatchGetItem"),
+            _refused_here(rf"{_INVALID}List of LocalSecondaryIndexes is empty", "CreateTable"),
+            _refused_here(rf"{_INVALID}Neither ReadCapacityUnits", "CreateTable UpdateTable"),
+            _refused_here(rf"{_INVALID}Duplicate tag keys", "CreateTable"),
+        ),
     ),
     Kind(
         "capacity",

@@ -17,10 +17,12 @@ class Stage(IntEnum):
 
     SHAPE = 1  # the JSON types of members
     CONSTRAINT = 2  # lengths, ranges, enumerations, required members
-    PARAMETERS = 3  # members that don't go together, values, expressions
-    TABLE = 4  # whether the table exists
-    SCHEMA = 5  # keys and indexes of that table
-    ITEM = 6  # the item that is there
+    MIXTURE = 3  # members that don't go together
+    VALUES = 4  # attribute values, legacy conditions, segments
+    EXPRESSIONS = 5  # their placeholders, their text
+    TABLE = 6  # whether the table exists
+    SCHEMA = 7  # keys and indexes of that table
+    ITEM = 8  # the item that is there
 
 
 _TEXTS: dict[Stage, tuple[str, ...]] = {
@@ -33,7 +35,6 @@ _TEXTS: dict[Stage, tuple[str, ...]] = {
         r"Invalid table/index name\. ",
         r"Valid ARN format is ",
         r"Invalid TableArn",
-        r"Return values set to invalid value",
         r"Select must be ",
         r"Limit must be greater ",
         r"Limit in ListTables ",
@@ -43,30 +44,31 @@ _TEXTS: dict[Stage, tuple[str, ...]] = {
         r"BatchWriteItem cannot have a null ",
         r"The list of keys in RequestItems ",
         r"The batch write request list ",
-        r"Item to put in PutItem cannot be null",
         r"Cannot have null key ",
         r"Projection type must be ",
         r"Conditions must be at least ",
         r"Indexes must have a projection ",
         r"Member must ",
     ),
-    Stage.PARAMETERS: (
+    Stage.MIXTURE: (
         r"Can not use both expression and non-expression ",
-        r"ExpressionAttribute(Names|Values) ",
-        r"Invalid (Update|Condition|Filter|KeyCondition|Projection)Expression: ",
-        r"Value provided in ExpressionAttribute(Names|Values) unused ",
+        r"ExpressionAttribute(Names|Values) can only be ",
+    ),
+    Stage.VALUES: (
         r"ConditionalOperator can",
-        r"One or more parameter values were invalid: (Value|Exists|AttributeValue|ComparisonOperator"
-        r"|Invalid number of argument|AttributeValues inside|ADD action|DELETE action|Only DELETE"
-        r"|Duplicate value in attribute name|Null attribute value|An (string|number) set"
-        r"|Input collection|Select type|Cannot specify)",
+        (
+            r"One or more parameter values were invalid: (Value|Exists|AttributeValue "
+            r"|ComparisonOperator"
+            r"|Invalid number of argument|AttributeValues inside|AttributeValueList|ADD action"
+            r"|DELETE action|Only DELETE|Duplicate value in attribute name|Null attribute value"
+            r"|An (string|number) set|Binary sets|Input collection|Cannot specify)"
+        ),
+        r"ReturnValues can only be ",
+        r"Return values set to invalid value",
         r"The BETWEEN condition ",
         r"Cannot have two attributes ",
         r"The (Segment|TotalSegments) parameter ",
         r"If (total segments|segment) is specified",
-        r"Cannot specify the ",
-        r"Must specify the AttributesToGet ",
-        r"ALL_PROJECTED_ATTRIBUTES can be used ",
         r"Supplied AttributeValue ",
         r"The parameter cannot be converted ",
         r"A value provided cannot be converted ",
@@ -74,22 +76,20 @@ _TEXTS: dict[Stage, tuple[str, ...]] = {
         r"Attempting to store more than 38 ",
         r"DynamoDB only supports precision ",
         r"Input collection ",
-        r"Binary sets ",
-        r"One or more parameter values were invalid: Binary sets ",
         r"Nesting Levels ",
-        r"Provided list of item keys contains duplicates",
         r"The supplied Item contains a null ",
         r"Either the KeyConditions or KeyConditionExpression ",
         r"Item size has exceeded ",
-        r"Expression size ",
-        r"Invalid attribute value type",
-        r"The provided starting key is invalid: The (parameter|provided) ",
+        r"Item to put in PutItem cannot be null",
+        r"The provided starting key is invalid: (The parameter|Supplied|One or more|Null)",
         # Rules of tables, in this server's words, which are DynamoDB's …
         r"At least one of ProvisionedThroughput, ",
-        r"One or more parameter values were invalid: (Some index key attributes|Table KeySchema"
-        r"|List of (Local|Global)SecondaryIndexes|Duplicate index name|ReadCapacityUnits and"
-        r"|Neither ReadCapacityUnits|ProvisionedThroughput must be|Number of |Index KeySchema"
-        r"|ProjectionType is|Unknown ProjectionType|Duplicate|Tag)",
+        (
+            r"One or more parameter values were invalid: (Some index key attributes|Table KeySchema"
+            r"|List of (Local|Global)SecondaryIndexes|Duplicate|ReadCapacityUnits and"
+            r"|Neither ReadCapacityUnits|ProvisionedThroughput must be|Number of |Index KeySchema"
+            r"|ProjectionType is|Unknown ProjectionType|Tag)"
+        ),
         r"Invalid KeySchema: ",
         r"Both the Hash Key and the Range Key ",
         r"Given value \d+ for (Read|Write)CapacityUnits ",
@@ -108,6 +108,16 @@ _TEXTS: dict[Stage, tuple[str, ...]] = {
         r"Cannot increase provisioned throughput ",
         r"Table read and write throughput ",
     ),
+    Stage.EXPRESSIONS: (
+        r"ExpressionAttribute(Names|Values) (contains|must)",
+        r"Invalid (Update|Condition|Filter|KeyCondition|Projection)Expression: ",
+        r"Value provided in ExpressionAttribute(Names|Values) unused ",
+        r"Cannot specify the ",
+        r"Must specify the AttributesToGet ",
+        r"ALL_PROJECTED_ATTRIBUTES can be used ",
+        r"Provided list of item keys contains duplicates",
+        r"Expression size ",
+    ),
     Stage.TABLE: (
         r"Requested resource not found",
         r"Cannot do operations on a non-existent table",
@@ -116,12 +126,15 @@ _TEXTS: dict[Stage, tuple[str, ...]] = {
     Stage.SCHEMA: (
         r"The provided key element does not match ",
         r"The number of conditions on the keys is invalid",
-        r"One or more parameter values were invalid: (Type mismatch|Missing the key|Size of "
-        r"|The AttributeValue for a key|Cannot update attribute|Aggregated size"
-        r"|Secondary index \S+ does not project|Condition parameter type|Local secondary index)",
+        (
+            r"One or more parameter values were invalid: (Type mismatch|Missing the key|Size of "
+            r"|The AttributeValue for a key|Cannot update attribute|Aggregated size"
+            r"|Secondary index \S+ does not project|Condition parameter type|Local secondary index)"
+        ),
         r"One or more parameter values are not valid\. ",
         r"One of the required keys was not given ",
         r"The table does not have the specified index",
+        r"Invalid attribute value type",
         r"Query (condition|key condition) ",
         r"The provided starting key ",
         r"Exclusive Start Key ",

@@ -31,7 +31,7 @@ rows = st.fixed_dictionaries(
 class Source(NamedTuple):
     """A table or an index of it: its sort attribute, and which names it holds."""
 
-    index: str | None
+    index_name: str | None
     sort: str
     held: frozenset[str] | None
 
@@ -123,7 +123,7 @@ def queries(draw: st.DrawFn) -> Asked:
         draw(st.booleans()),
         draw(st.one_of(st.none(), st.integers(1, 5))),
         # An index refuses a filter on what it does not hold.
-        draw(st.one_of(st.none(), number_values)) if source.index != "keys" else None,
+        draw(st.one_of(st.none(), number_values)) if source.index_name != "keys" else None,
     )
 
 
@@ -161,8 +161,8 @@ def query_request(name: str, partition: str, asked: Asked) -> dict[str, Any]:
         request["ExpressionAttributeNames"] = {"#s": asked.source.sort}
         for number, operand in enumerate(asked.range.operands):
             request["ExpressionAttributeValues"][f":o{number}"] = operand
-    if asked.source.index is not None:
-        request["IndexName"] = asked.source.index
+    if asked.source.index_name is not None:
+        request["IndexName"] = asked.source.index_name
     if asked.limit is not None:
         request["Limit"] = asked.limit
     if asked.filter is not None:
@@ -245,7 +245,7 @@ def test_a_query_goes_on_behind_any_start_key(
     # Among entries with the start key's own index key the order is DynamoDB's.
     found = [item for item in answer["Items"] if order(item[source.sort]) != limit]
     assert multiset(found) == multiset(behind)
-    if source.index is None:
+    if source.index_name is None:
         assert len(found) == len(answer["Items"])
 
 
@@ -317,8 +317,8 @@ def test_after_random_writes_every_index_equals_a_rebuild(
             change(wire, name, stored, step)
         for source in SOURCES:
             request: dict[str, Any] = {"TableName": name, "ConsistentRead": True}
-            if source.index is not None:
-                request["IndexName"] = source.index
+            if source.index_name is not None:
+                request["IndexName"] = source.index_name
             if limit is not None:
                 request["Limit"] = limit
             found = [

@@ -37,6 +37,11 @@ PLACES: tuple[Path, ...] = (
     ("ss",),
     ("ns",),
 )
+KEYWORDS: dict[Path, tuple[str, ...]] = {
+    ("n",): ("SET", "REMOVE", "ADD"),
+    ("ss",): ("SET", "REMOVE", "ADD", "DELETE"),
+    ("ns",): ("SET", "REMOVE", "ADD", "DELETE"),
+}
 READ: tuple[Path, ...] = (*PLACES, ("m",), ("l",))
 
 
@@ -59,12 +64,7 @@ def updates(draw: st.DrawFn) -> list[Action]:
     """An update of one to four places."""
     actions = []
     for path in draw(st.lists(st.sampled_from(PLACES), min_size=1, max_size=4, unique=True)):
-        keywords = {
-            ("n",): ("SET", "REMOVE", "ADD"),
-            ("ss",): ("SET", "REMOVE", "ADD", "DELETE"),
-            ("ns",): ("SET", "REMOVE", "ADD", "DELETE"),
-        }.get(path, ("SET", "SET", "REMOVE"))
-        keyword = draw(st.sampled_from(keywords))
+        keyword = draw(st.sampled_from(KEYWORDS.get(path, ("SET", "SET", "REMOVE"))))
         operand_drawn = None
         if keyword == "SET":
             operand_drawn = draw(operands)
