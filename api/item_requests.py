@@ -1,39 +1,134 @@
 """What the item operations have in common: from their members to conditions and updates.
 
-Each takes either expressions or the legacy parameters; ``check_parameters`` holds that.
+Each takes either expressions or the legacy parameters, never both.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Protocol
 
+from msgspec import Struct, structs
+
+from api import shapes, structures
+from model.expressions import legacy
 from model.expressions.condition import Condition, parse_condition
 from model.expressions.key_condition import KeyTerms, bind_key_condition
+from model.expressions.legacy import LegacyKeyTerms
+from model.expressions.parameters import check_parameters
 from model.expressions.placeholders import Placeholders
 from model.expressions.projection import Projector, parse_projection, projector_of_names
 from model.expressions.update import Update, parse_update
 
+# The members stand in the order in which DynamoDB's messages list them.
+_EXPRESSIONS = (
+    "ProjectionExpression",
+    "FilterExpression",
+    "KeyConditionExpression",
+    "UpdateExpression",
+    "ConditionExpression",
+)
+_LEGACY = (
+    "AttributesToGet",
+    "QueryFilter",
+    "ScanFilter",
+    "AttributeUpdates",
+    "Expected",
+    "ConditionalOperator",
+    "KeyConditions",
+)
 
-def check_values(request: Any, *, expressions: tuple[str, ...]) -> Placeholders:
-    return Placeholders(
-        request.ExpressionAttributeNames,
-        getattr(request, "ExpressionAttributeValues", None),
+
+class Conditional(Protocol):
+    """The members of a write's condition."""
+
+    @property
+    def ConditionExpression(self) -> str | None: ...  # noqa: N802, D102 - the wire's name
+    @property
+    def Expected(self) -> Mapping[str, structures.ExpectedAttributeValueShape] | None: ...  # noqa: N802, D102
+    @property
+    def ConditionalOperator(self) -> str | None: ...  # noqa: N802, D102
+
+
+class Projecting(Protocol):
+    """The members that say which attributes are returned."""
+
+    @property
+    def ProjectionExpression(self) -> str | None: ...  # noqa: N802, D102
+    @property
+    def AttributesToGet(self) -> list[str] | None: ...  # noqa: N802, D102
+
+
+def placeholders_of(request: Struct) -> Placeholders:
+    """The placeholders of a request whose parameters go together.
+
+    Raises:
+        ValidationException: legacy parameters and expressions are mixed, or placeholders are
+            given without an expression, or are themselves at fault.
+    """
+    names: dict[str, str] | None = getattr(request, "ExpressionAttributeNames", None)
+    values: shapes.ExpressionAttributeValues | None = getattr(
+        request, "ExpressionAttributeValues", None
     )
+    check_parameters(_present(request, _EXPRESSIONS), _present(request, _LEGACY), names, values)
+    return Placeholders(names, values)
 
 
-def write_condition(request: Any, placeholders: Placeholders) -> Condition | None:
-    if request.ConditionExpression is None:
-        return None
-    return parse_condition(request.ConditionExpression, placeholders, kind="ConditionExpression")
+def _present(request: Struct, members: tuple[str, ...]) -> dict[str, Any]:
+    """The members that this shape has, with their values, None included."""
+    return {name: getattr(request, name) for name in members if hasattr(request, name)}
 
 
-def filter_of(request: Any, legacy: Any, kind: str, placeholders: Placeholders) -> Condition | None:
-    if request.FilterExpression is None:
-        return None
-    return parse_condition(request.FilterExpression, placeholders, kind="FilterExpression")
+def condition_of(request: Conditional, placeholders: Placeholders) -> Condition | None:
+    """The condition of a write, if it has one.
+
+    Raises:
+        ValidationException, SerializationException: it is at fault.
+    """
+    if request.ConditionExpression is not None:
+        return parse_condition(
+            request.ConditionExpression, placeholders, kind="ConditionExpression"
+        )
+    return legacy.expected_condition(_members(request.Expected), request.ConditionalOperator)
 
 
-def projector_of(request: Any, placeholders: Placeholders) -> Projector | None:
+def filter_of(
+    expression: str | None,
+    conditions: Mapping[str, structures.ConditionShape] | None,
+    conditional_operator: str | None,
+    placeholders: Placeholders,
+) -> Condition | None:
+    """The filter of a Query or Scan, if it has one.
+
+    Raises:
+        ValidationException, SerializationException: it is at fault.
+    """
+    if expression is not None:
+        return parse_condition(expression, placeholders, kind="FilterExpression")
+    return legacy.filter_condition(_members(conditions), conditional_operator)
+
+
+def key_terms_of(
+    expression: str | None,
+    conditions: Mapping[str, structures.ConditionShape] | None,
+    placeholders: Placeholders,
+) -> KeyTerms | LegacyKeyTerms:
+    """The key condition of a Query, before it meets the key.
+
+    Raises:
+        ValidationException, SerializationException: it is at fault.
+    """
+    if expression is not None:
+        return bind_key_condition(expression, placeholders)
+    return legacy.bind_key_conditions(_members(conditions) or {})
+
+
+def projector_of(request: Projecting, placeholders: Placeholders) -> Projector | None:
+    """Which attributes are returned; None for all.
+
+    Raises:
+        ValidationException: the projection is at fault.
+    """
     if request.ProjectionExpression is not None:
         return parse_projection(request.ProjectionExpression, placeholders)
     if request.AttributesToGet is not None:
@@ -41,11 +136,23 @@ def projector_of(request: Any, placeholders: Placeholders) -> Projector | None:
     return None
 
 
-def update_of(request: Any, placeholders: Placeholders) -> Update | None:
-    if request.UpdateExpression is None:
+def update_of(
+    expression: str | None,
+    updates: Mapping[str, structures.AttributeValueUpdateShape] | None,
+    placeholders: Placeholders,
+) -> Update | None:
+    """What an UpdateItem changes; None if it names nothing.
+
+    Raises:
+        ValidationException, SerializationException: the update is at fault.
+    """
+    if expression is not None:
+        return parse_update(expression, placeholders)
+    members = _members(updates)
+    return legacy.attribute_updates(members) if members else None
+
+
+def _members(shapes_by_name: Mapping[str, Struct] | None) -> dict[str, dict[str, Any]] | None:
+    if shapes_by_name is None:
         return None
-    return parse_update(request.UpdateExpression, placeholders)
-
-
-def key_terms_of(request: Any, placeholders: Placeholders) -> KeyTerms:
-    return bind_key_condition(request.KeyConditionExpression, placeholders)
+    return {name: structs.asdict(shape) for name, shape in shapes_by_name.items()}

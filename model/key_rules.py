@@ -128,24 +128,6 @@ def check_index_keys(table: TableDefinition, item: Item, *, updated: bool = Fals
                 )
 
 
-def check_key_paths(table: TableDefinition, nested: frozenset[str]) -> None:
-    """Check that an expression looks inside no key attribute.
-
-    ``nested`` are the attributes it looks inside.
-
-    Raises:
-        ValidationException: a key of the table or of an index is among them.
-    """
-    scalars = "Key attributes must be scalars; list random access '[]' and map lookup '.' are "
-    for attribute in table.key_schema.attributes:
-        if attribute.name in nested:
-            raise ValidationException(f"{scalars}not allowed: Key: {attribute.name}")
-    for index in table.local_indexes:
-        for attribute in index.key_schema.attributes:
-            if attribute.name in nested:
-                raise ValidationException(f"{scalars}not allowed: IndexKey: {attribute.name}")
-
-
 def check_no_key_updated(schema: KeySchema, updated: frozenset[str]) -> None:
     """Check that an update leaves the item's key alone.
 

@@ -11,16 +11,17 @@ from actors.table import Table
 from api import shapes, structures
 from api.arn import table_name
 from api.item_answers import joined, projected
-from api.item_requests import check_values, projector_of
+from api.item_requests import placeholders_of, projector_of
 from api.operation import Call, Operation
 from model import capacity
 from model import item as items
 from model import key as keys
 from model.capacity import Receipt, consumed_capacity
 from model.errors import ValidationException
+from model.expressions.key_paths import check_scalar_keys
 from model.expressions.projection import Projector
 from model.item import Item
-from model.key_rules import check_key, check_key_paths
+from model.key_rules import check_key
 from model.limits import BATCH_GET_KEYS, BATCH_GET_RESPONSE_BYTES
 
 
@@ -38,6 +39,8 @@ class _TableGets(NamedTuple):
     name: str
     request: structures.KeysAndAttributesShape
     projector: Projector | None
+    # The attributes that the projection looks into.
+    nested: set[str]
 
 
 async def handle(call: Call[BatchGetItemInput]) -> bytes:
@@ -88,7 +91,7 @@ def _checked(request: BatchGetItemInput) -> list[_TableGets]:
     keys_count = 0
     for given_name, of_table in request.RequestItems.items():
         name = table_name(given_name)
-        placeholders = check_values(of_table, expressions=("ProjectionExpression",))
+        placeholders = placeholders_of(of_table)
         projector = projector_of(of_table, placeholders)
         placeholders.check_all_used()
         for key in of_table.Keys:
@@ -96,7 +99,7 @@ def _checked(request: BatchGetItemInput) -> list[_TableGets]:
         keys_count += len(of_table.Keys)
         if keys_count > BATCH_GET_KEYS:
             raise ValidationException("Too many items requested for the BatchGetItem call")
-        gets.append(_TableGets(given_name, name, of_table, projector))
+        gets.append(_TableGets(given_name, name, of_table, projector, placeholders.nested))
     return gets
 
 
@@ -109,8 +112,7 @@ def _checked_table(database: Database, of_table: _TableGets) -> Table:
         seen.add(keys.encode(schema, key))
     if len(seen) < len(of_table.request.Keys):
         raise ValidationException("Provided list of item keys contains duplicates")
-    if of_table.projector is not None:
-        check_key_paths(table.definition, of_table.projector.nested)
+    check_scalar_keys(table.definition, of_table.nested)
     return table
 
 

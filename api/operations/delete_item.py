@@ -5,10 +5,11 @@ from __future__ import annotations
 from api import shapes, structures
 from api.arn import table_name
 from api.item_answers import write_answer
-from api.item_requests import check_values, write_condition
+from api.item_requests import condition_of, placeholders_of
 from api.operation import Call, Operation
 from model import item as items
 from model.errors import ValidationException
+from model.expressions.key_paths import check_scalar_keys
 from model.key_rules import check_key
 from model.write import Delete
 
@@ -33,13 +34,13 @@ async def handle(call: Call[DeleteItemInput]) -> bytes:
     """Delete an item; deleting a missing one succeeds."""
     request = call.request
     name = table_name(request.TableName)
-    placeholders = check_values(request, expressions=("ConditionExpression",))
+    placeholders = placeholders_of(request)
     items.check(request.Key)
     if request.ReturnValues not in (None, "NONE", "ALL_OLD"):
         raise ValidationException("ReturnValues can only be ALL_OLD or NONE")
     delete = Delete(
         request.Key,
-        condition=write_condition(request, placeholders),
+        condition=condition_of(request, placeholders),
         return_values=request.ReturnValues or "NONE",
         return_item_on_failure=request.ReturnValuesOnConditionCheckFailure == "ALL_OLD",
     )
@@ -47,6 +48,7 @@ async def handle(call: Call[DeleteItemInput]) -> bytes:
     table = call.database.table(name)
     schema = table.definition.key_schema
     check_key(schema, request.Key)
+    check_scalar_keys(table.definition, placeholders.nested)
     return write_answer(
         table_name=name,
         schema=schema,

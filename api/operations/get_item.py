@@ -5,12 +5,13 @@ from __future__ import annotations
 from api import shapes, structures
 from api.arn import table_name
 from api.item_answers import EMPTY, capacity_member, joined, projected
-from api.item_requests import check_values, projector_of
+from api.item_requests import placeholders_of, projector_of
 from api.operation import Call, Operation
 from model import capacity
 from model import item as items
 from model.capacity import Receipt
-from model.key_rules import check_key, check_key_paths
+from model.expressions.key_paths import check_scalar_keys
+from model.key_rules import check_key
 
 
 class GetItemInput(structures.Shape, frozen=True):
@@ -29,14 +30,13 @@ async def handle(call: Call[GetItemInput]) -> bytes:
     """Read one item: every read is strongly consistent, ConsistentRead changes its price."""
     request = call.request
     name = table_name(request.TableName)
-    placeholders = check_values(request, expressions=("ProjectionExpression",))
+    placeholders = placeholders_of(request)
     items.check(request.Key)
     projector = projector_of(request, placeholders)
     placeholders.check_all_used()
     table = call.database.table(name)
     check_key(table.definition.key_schema, request.Key)
-    if projector is not None:
-        check_key_paths(table.definition, projector.nested)
+    check_scalar_keys(table.definition, placeholders.nested)
     (found,) = await table.get([request.Key])
     members = []
     if found is not None:

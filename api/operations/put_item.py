@@ -5,10 +5,11 @@ from __future__ import annotations
 from api import shapes, structures
 from api.arn import table_name
 from api.item_answers import write_answer
-from api.item_requests import check_values, write_condition
+from api.item_requests import condition_of, placeholders_of
 from api.operation import Call, Operation
 from model import item as items
 from model.errors import ValidationException
+from model.expressions.key_paths import check_scalar_keys
 from model.key_rules import check_index_keys, check_item_key
 from model.write import Put
 
@@ -33,7 +34,7 @@ async def handle(call: Call[PutItemInput]) -> bytes:
     """Put an item; the answer goes out when it is durable."""
     request = call.request
     name = table_name(request.TableName)
-    placeholders = check_values(request, expressions=("ConditionExpression",))
+    placeholders = placeholders_of(request)
     size_bytes = items.check(request.Item)
     if request.ReturnValues not in (None, "NONE", "ALL_OLD"):
         raise ValidationException("ReturnValues can only be ALL_OLD or NONE")
@@ -41,7 +42,7 @@ async def handle(call: Call[PutItemInput]) -> bytes:
     put = Put(
         request.Item,
         size_bytes,
-        condition=write_condition(request, placeholders),
+        condition=condition_of(request, placeholders),
         return_values=request.ReturnValues or "NONE",
         return_item_on_failure=request.ReturnValuesOnConditionCheckFailure == "ALL_OLD",
     )
@@ -49,6 +50,7 @@ async def handle(call: Call[PutItemInput]) -> bytes:
     table = call.database.table(name)
     schema = table.definition.key_schema
     check_item_key(schema, request.Item)
+    check_scalar_keys(table.definition, placeholders.nested)
     check_index_keys(table.definition, request.Item)
     return write_answer(
         table_name=name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from actors.table import ReadRange
 from api import shapes, structures
 from api.arn import table_name
-from api.item_requests import check_values, filter_of, key_terms_of, projector_of
+from api.item_requests import filter_of, key_terms_of, placeholders_of, projector_of
 from api.operation import Call, Operation
 from api.page_requests import (
     check_select,
@@ -19,6 +19,7 @@ from model import key_range
 from model.errors import ValidationException
 from model.expressions.condition import Condition
 from model.expressions.key_condition import KeyCondition
+from model.expressions.key_paths import check_scalar_keys
 from model.key import KeySchema
 from model.key_range import KeyRange
 
@@ -49,9 +50,7 @@ async def handle(call: Call[QueryInput]) -> bytes:
     """One page of the items of one partition key, in the order of the sort key."""
     request = call.request
     name = table_name(request.TableName)
-    placeholders = check_values(
-        request, expressions=("ProjectionExpression", "FilterExpression", "KeyConditionExpression")
-    )
+    placeholders = placeholders_of(request)
     check_select(request)
     check_start_key_values(request.ExclusiveStartKey)
     if request.KeyConditions is None and request.KeyConditionExpression is None:
@@ -59,9 +58,11 @@ async def handle(call: Call[QueryInput]) -> bytes:
             "Either the KeyConditions or KeyConditionExpression parameter must be specified in "
             "the request."
         )
-    condition = filter_of(request, request.QueryFilter, "QueryFilter", placeholders)
+    condition = filter_of(
+        request.FilterExpression, request.QueryFilter, request.ConditionalOperator, placeholders
+    )
     projector = projector_of(request, placeholders)
-    terms = key_terms_of(request, placeholders)
+    terms = key_terms_of(request.KeyConditionExpression, request.KeyConditions, placeholders)
     placeholders.check_all_used()
     table = call.database.table(name)
     definition = table.definition
@@ -70,6 +71,7 @@ async def handle(call: Call[QueryInput]) -> bytes:
     key_condition = terms.on(schema)
     if condition is not None:
         _check_filter(request, schema, condition)
+    check_scalar_keys(definition, placeholders.nested)
     rules = page_rules(request, definition, index, condition, projector)
     wanted = key_range.of_key_condition(key_condition)
     after = None

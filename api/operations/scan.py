@@ -5,7 +5,7 @@ from __future__ import annotations
 from actors.table import ReadRange
 from api import shapes, structures
 from api.arn import table_name
-from api.item_requests import check_values, filter_of, projector_of
+from api.item_requests import filter_of, placeholders_of, projector_of
 from api.operation import Call, Operation
 from api.page_requests import (
     check_select,
@@ -17,6 +17,7 @@ from api.page_requests import (
 )
 from model import key_range
 from model.errors import ValidationException
+from model.expressions.key_paths import check_scalar_keys
 from model.key_range import KeyRange
 
 
@@ -45,16 +46,19 @@ async def handle(call: Call[ScanInput]) -> bytes:
     """One page of a table or index, in the order of the partition keys' hashes."""
     request = call.request
     name = table_name(request.TableName)
-    placeholders = check_values(request, expressions=("ProjectionExpression", "FilterExpression"))
+    placeholders = placeholders_of(request)
     check_select(request)
     check_start_key_values(request.ExclusiveStartKey)
     wanted = _segment_range(request)
-    condition = filter_of(request, request.ScanFilter, "ScanFilter", placeholders)
+    condition = filter_of(
+        request.FilterExpression, request.ScanFilter, request.ConditionalOperator, placeholders
+    )
     projector = projector_of(request, placeholders)
     placeholders.check_all_used()
     table = call.database.table(name)
     definition = table.definition
     index = index_of(definition, request.IndexName)
+    check_scalar_keys(definition, placeholders.nested)
     rules = page_rules(request, definition, index, condition, projector)
     after = None
     if request.ExclusiveStartKey is not None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from api import shapes, structures
 from api.arn import table_name
 from api.item_answers import write_answer
-from api.item_requests import check_values, update_of, write_condition
+from api.item_requests import condition_of, placeholders_of, update_of
 from api.operation import Call, Operation
 from model import item as items
+from model.expressions.key_paths import check_scalar_keys
 from model.key_rules import check_key, check_no_key_updated
 from model.write import Update
 
@@ -34,12 +35,12 @@ async def handle(call: Call[UpdateItemInput]) -> bytes:
     """Update an item, or make it where it is missing."""
     request = call.request
     name = table_name(request.TableName)
-    placeholders = check_values(request, expressions=("UpdateExpression", "ConditionExpression"))
+    placeholders = placeholders_of(request)
     items.check(request.Key)
     update = Update(
         request.Key,
-        update=update_of(request, placeholders),
-        condition=write_condition(request, placeholders),
+        update=update_of(request.UpdateExpression, request.AttributeUpdates, placeholders),
+        condition=condition_of(request, placeholders),
         return_values=request.ReturnValues or "NONE",
         return_item_on_failure=request.ReturnValuesOnConditionCheckFailure == "ALL_OLD",
     )
@@ -49,6 +50,7 @@ async def handle(call: Call[UpdateItemInput]) -> bytes:
     check_key(schema, request.Key)
     if update.update is not None:
         check_no_key_updated(schema, update.update.attributes)
+    check_scalar_keys(table.definition, placeholders.nested)
     return write_answer(
         table_name=name,
         schema=schema,

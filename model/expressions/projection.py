@@ -24,11 +24,6 @@ class Projector(Struct, frozen=True):
         """The attributes of which it takes all or a part."""
         return frozenset(str(branch.part) for branch in self.branches)
 
-    @property
-    def nested(self) -> frozenset[str]:
-        """The attributes of which it takes only a part."""
-        return frozenset(str(branch.part) for branch in self.branches if branch.below)
-
     def project(self, item: Item) -> Item:
         """The wanted parts of an item, in maps and lists as they stood."""
         return document_path.project(item, self.branches)
