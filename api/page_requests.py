@@ -14,7 +14,7 @@ from model import attribute_value
 from model import index as indexes
 from model import key as keys
 from model.capacity import ReturnConsumedCapacity
-from model.errors import DynamoDBError, ValidationException
+from model.errors import ValidationException
 from model.expressions.condition import Condition
 from model.expressions.projection import Projector
 from model.index import IndexDefinition
@@ -148,28 +148,38 @@ def page_rules(
     )
 
 
-def start_position(table: TableDefinition, index: IndexDefinition | None, start_key: Item) -> bytes:
-    """The position of a start key, which is exactly the keys of the index and the table.
+def scan_start(table: TableDefinition, index: IndexDefinition | None, start_key: Item) -> bytes:
+    """The position of a Scan's start key, exactly the keys of the index and the table.
 
     Raises:
         ValidationException: it is not.
     """
-    schema = table.key_schema
-    table_names = {attribute.name for attribute in schema.attributes}
-    names = set(table_names)
-    if index is not None:
-        names.update(attribute.name for attribute in index.key_schema.attributes)
+    if index is None:
+        try:
+            check_key(table.key_schema, start_key)
+        except ValidationException as error:
+            raise ValidationException(f"{_BAD_START}: {error.message}") from None
+    return query_start(table, index, start_key)
+
+
+def query_start(table: TableDefinition, index: IndexDefinition | None, start_key: Item) -> bytes:
+    """The position of a Query's start key, exactly the keys of the index and the table.
+
+    Raises:
+        ValidationException: it is not. The messages differ from a Scan's.
+    """
+    queried = index.key_schema if index else table.key_schema
+    names = {attribute.name for attribute in queried.attributes + table.key_schema.attributes}
     if start_key.keys() != names:
         raise ValidationException(_BAD_START)
+    check_key(queried, queried.key_of(start_key))
     try:
-        check_key(schema, {name: start_key[name] for name in table_names})
-        if index is not None:
-            check_key(index.key_schema, index.key_schema.key_of(start_key))
-    except DynamoDBError as error:
+        check_key(table.key_schema, table.key_schema.key_of(start_key))
+    except ValidationException as error:
         raise ValidationException(f"{_BAD_START}: {error.message}") from None
     if index is None:
-        return keys.encode(schema, start_key)
-    return keys.encode(index.key_schema, start_key) + keys.encode_sort(schema, start_key)
+        return keys.encode(queried, start_key)
+    return keys.encode(queried, start_key) + keys.encode_sort(table.key_schema, start_key)
 
 
 def page_answer(request: PageRequest, table_name: str, page: Page) -> bytes:

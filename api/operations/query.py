@@ -13,7 +13,7 @@ from api.page_requests import (
     index_of,
     page_answer,
     page_rules,
-    start_position,
+    query_start,
 )
 from model import key_range
 from model.errors import ValidationException
@@ -76,7 +76,7 @@ async def handle(call: Call[QueryInput]) -> bytes:
     wanted = key_range.of_key_condition(key_condition)
     after = None
     if request.ExclusiveStartKey is not None:
-        after = start_position(definition, index, request.ExclusiveStartKey)
+        after = query_start(definition, index, request.ExclusiveStartKey)
         _check_start(wanted, after, key_condition)
     page = await table.read(
         ReadRange(

@@ -13,7 +13,7 @@ from api.page_requests import (
     index_of,
     page_answer,
     page_rules,
-    start_position,
+    scan_start,
 )
 from model import key_range
 from model.errors import ValidationException
@@ -62,7 +62,7 @@ async def handle(call: Call[ScanInput]) -> bytes:
     rules = page_rules(request, definition, index, condition, projector)
     after = None
     if request.ExclusiveStartKey is not None:
-        after = start_position(definition, index, request.ExclusiveStartKey)
+        after = scan_start(definition, index, request.ExclusiveStartKey)
         if not key_range.contains(wanted, after):
             raise ValidationException(
                 "The provided starting key is invalid: Invalid ExclusiveStartKey. Please use "
