@@ -31,7 +31,7 @@ from model.table import TABLE_INDEX_ID, TableDefinition
 from model.write import Write, decide
 from storage import catalog, codec, keys_layout
 from storage.catalog import PartitionHead
-from storage.store import Full, Group, Retry, Store, StoreError
+from storage.store import Conflict, Damaged, Full, Group, Retry, Store, StoreError
 
 MAILBOX_MESSAGES: Final = 10_000
 BATCH_MESSAGES: Final = 256
@@ -40,6 +40,8 @@ BATCH_BYTES: Final = 1024 * 1024
 # A sequence number is the partition's number above this many bits of its own counter: 67
 # million partitions in a store's life, 274 thousand million changes in each one's.
 COUNTER_BITS: Final = 38
+
+UNKNOWN: Final = "Whether this was written is unknown"
 
 _STALL_SECONDS: Final = 0.002
 _SIZE_BYTES: Final = 8
@@ -132,8 +134,7 @@ class Partition:
 
     async def run(self) -> None:
         """Load the head, then work through the mailbox until it is closed and drained."""
-        (self._head_bytes,) = await self._store.latest.load([self._head_key])
-        self._head = catalog.decode_partition_head(self._head_bytes)
+        await self._load_head()
         while batch := await self.mailbox.take(BATCH_MESSAGES, BATCH_BYTES):
             self.in_hand = batch
             await self._work(batch)
@@ -141,18 +142,47 @@ class Partition:
         if self._last_commit is not None and not self._last_commit.done():
             await asyncio.wait([self._last_commit])
 
+    async def _load_head(self) -> None:
+        (self._head_bytes,) = await self._store.latest.load([self._head_key])
+        self._head = catalog.decode_partition_head(self._head_bytes)
+
     async def _work(self, envelopes: list[Envelope]) -> None:
-        batch = await self._load(envelopes)
-        outcomes = [_Outcome(envelope, self._decide(batch, envelope)) for envelope in envelopes]
-        if batch.rows:
-            refusal = await self._commit(batch)
-            if refusal is not None:
-                outcomes = [_Outcome(envelope, refusal) for envelope in envelopes]
-        commit = self._last_commit
-        if commit is None or commit.done():
-            _settle(outcomes, commit)
+        try:
+            outcomes = await self._decide_and_commit(envelopes)
+        except _Refused as refusal:
+            _refuse(envelopes, refusal.error)
+        except Damaged as error:
+            if len(envelopes) == 1:
+                _refuse(envelopes, InternalServerError(f"Nothing was written: {error}"))
+            else:
+                # One damaged item must not refuse the others of its batch.
+                for envelope in envelopes:
+                    await self._work([envelope])
         else:
-            commit.add_done_callback(partial(_settle, outcomes))
+            commit = self._last_commit
+            if commit is None or commit.done():
+                _settle(outcomes, commit)
+            else:
+                commit.add_done_callback(partial(_settle, outcomes))
+
+    async def _decide_and_commit(self, envelopes: list[Envelope]) -> list[_Outcome]:
+        while True:
+            batch = await self._load(envelopes)
+            outcomes = [_Outcome(envelope, self._decide(batch, envelope)) for envelope in envelopes]
+            # What is decided after a commit that failed has seen what may never be durable.
+            # Only another commit tells whether the store goes on, so there is one in any case.
+            if batch.rows or self._has_failed_commit():
+                try:
+                    await self._commit(batch)
+                except Conflict:
+                    # The store was opened again, without the commit that had failed.
+                    await self._load_head()
+                    continue
+            return outcomes
+
+    def _has_failed_commit(self) -> bool:
+        commit = self._last_commit
+        return commit is not None and commit.done() and commit.exception() is not None
 
     async def _load(self, envelopes: list[Envelope]) -> _Batch:
         batch = _Batch(self._head)
@@ -228,8 +258,13 @@ class Partition:
             row = keys_layout.collection_row(self._table.table_id, message.partition_key)
             batch.rows[row] = size_bytes.to_bytes(_SIZE_BYTES, "big") if size_bytes else None
 
-    async def _commit(self, batch: _Batch) -> DynamoDBError | None:
-        """Commit a batch; returns why it was refused, if it was, and nothing was written."""
+    async def _commit(self, batch: _Batch) -> None:
+        """Commit a batch.
+
+        Raises:
+            _Refused: the store takes no writes; nothing was written.
+            Conflict: the head is not the stored one; nothing was written.
+        """
         head = batch.head()
         head_bytes = catalog.encode_partition_head(head)
         group = Group(
@@ -244,13 +279,23 @@ class Partition:
                 self._last_commit = await self._store.commit([group])
             except Retry:
                 await anyio.sleep(_STALL_SECONDS)
+            except Conflict:
+                raise
             except Full as error:
-                return InternalServerError(f"Nothing was written, the disk is full: {error}")
+                raise _Refused(f"Nothing was written, the disk is full: {error}") from error
             except StoreError as error:
-                return InternalServerError(f"Nothing was written: {error}")
+                raise _Refused(f"Nothing was written: {error}") from error
             else:
                 self._head, self._head_bytes = head, head_bytes
-                return None
+                return
+
+
+class _Refused(Exception):
+    """The store refused a batch as a whole."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.error = InternalServerError(message)
 
 
 def _grown_bytes(change: Change) -> int:
@@ -268,12 +313,19 @@ def _grown_bytes(change: Change) -> int:
     )
 
 
+def _refuse(envelopes: list[Envelope], error: DynamoDBError) -> None:
+    for envelope in envelopes:
+        envelope.refuse(error)
+
+
 def _settle(outcomes: list[_Outcome], commit: asyncio.Future[None] | None) -> None:
     """Send the replies of a batch, once everything it wrote and saw is durable."""
     failure = None if commit is None else commit.exception()
     for envelope, result in outcomes:
         if failure is not None:
-            envelope.refuse(InternalServerError(f"Whether this was written is unknown: {failure}"))
+            wrote_nothing = isinstance(result, DynamoDBError)
+            known = "Nothing was written" if wrote_nothing else UNKNOWN
+            envelope.refuse(InternalServerError(f"{known}: {failure}"))
         elif isinstance(result, DynamoDBError):
             envelope.refuse(result)
         else:

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
 import anyio
+import structlog
 from msgspec import Struct
 
 from actors.partition import Partition, PartitionSettings, WriteItem, Written
@@ -30,11 +31,13 @@ from model.table import TABLE_INDEX_ID, TableDefinition
 from model.write import Delete, Put, Update, Write
 from storage import catalog, codec, keys_layout
 from storage.catalog import PartitionHead, TableRecord
-from storage.store import Store, View
+from storage.store import Store, StoreError, View
 
 # Rows are read in pieces of about this size, with the loop's other work between them.
 _PIECE_BYTES: Final = 128 * KIB
 _PIECE_ROWS: Final = 256
+
+_log = structlog.get_logger("actors")
 
 
 class ReadRange(Struct, frozen=True):
@@ -118,13 +121,22 @@ class Table:
         """The items with these keys, all from one durable view."""
         prefix = self._row_prefix
         schema = self.definition.key_schema
-        values = await self._store.durable().load(
-            [prefix + keys.encode(schema, key) for key in keys_wanted]
-        )
+        try:
+            values = await self._store.durable().load(
+                [prefix + keys.encode(schema, key) for key in keys_wanted]
+            )
+        except StoreError as error:
+            raise _unreadable(self.definition.name, error) from error
         return [None if value is None else codec.decode(value) for value in values]
 
     async def read(self, request: ReadRange) -> Page:
         """One page of a Query or Scan, from one durable view."""
+        try:
+            return await self._read(request)
+        except StoreError as error:
+            raise _unreadable(self.definition.name, error) from error
+
+    async def _read(self, request: ReadRange) -> Page:
         view = self._store.durable()
         builder = PageBuilder(request.rules)
         started = False
@@ -165,7 +177,8 @@ class Table:
             if not rows:
                 return
             yield [codec.decode(row.value) for row in rows]
-            if len(rows) < max_rows and sum(len(row.value) for row in rows) < _PIECE_BYTES // 2:
+            size_bytes = sum(len(row.key) + len(row.value) for row in rows)
+            if len(rows) < max_rows and size_bytes < _PIECE_BYTES:
                 return
             if request.reverse:
                 end = rows[-1].key
@@ -236,3 +249,9 @@ def _rest(request: ReadRange) -> KeyRange:
 
 def _not_found() -> ResourceNotFoundException:
     return ResourceNotFoundException("Requested resource not found")
+
+
+def _unreadable(table: str, error: StoreError) -> InternalServerError:
+    """The answer to a read that meets damage; the operator must hear of it too."""
+    _log.error("unreadable", table=table, error=str(error))
+    return InternalServerError(f"The data of the table {table} can't be read: {error}")
