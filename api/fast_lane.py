@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Final, Self, cast
 
 import anyio
 import structlog
+from aiohttp import web
 
 from api.http_message import HEAD_END, REQUEST_LINE, Head, answer_bytes, parse_head
 from api.http_settings import HEADER_BYTES, HttpSettings
@@ -40,7 +40,7 @@ class FastLanes(AbstractAsyncContextManager["FastLanes"]):
         self,
         protocol: Protocol,
         settings: HttpSettings,
-        plain: Callable[[], asyncio.Protocol],
+        plain: web.Server,
     ) -> None:
         self.protocol = protocol
         self.settings = settings
@@ -287,3 +287,6 @@ class FastLane(asyncio.Protocol):
         self._transport.set_protocol(plain)
         plain.connection_made(self._transport)
         plain.data_received(bytes(self._held))
+        if self._ending:
+            # The client's end of the connection was told to us; nobody tells it again.
+            plain.close()

@@ -29,6 +29,7 @@ from model.errors import (
     UnknownOperationException,
     ValidationException,
 )
+from storage.store import StoreError
 
 JSON_1_0: Final = "application/x-amz-json-1.0"
 JSON: Final = "application/json"
@@ -94,6 +95,9 @@ class Protocol:
             status, body = 200, await self._perform(request)
         except DynamoDBError as error:
             status, body = error.http_status, error_body(error)
+        except StoreError as error:
+            _log.error("store_error", request_id=request_id, error=str(error))
+            status, body = 500, error_body(InternalServerError(f"The store failed: {error}"))
         except Exception:  # noqa: BLE001 - a bug of ours must not cost the client its connection
             _log.exception("internal error", request_id=request_id, target=request.target)
             status, body = 500, error_body(InternalServerError("Internal server error"))

@@ -252,6 +252,24 @@ async def test_half_a_connection_is_enough_for_an_answer():
         assert await connection.is_closed()
 
 
+async def test_the_plain_lane_learns_of_an_end_that_came_before_it():
+    gate = Gate()
+    async with (
+        echo_server(gate.operation) as endpoint,
+        raw_connection(endpoint) as connection,
+        raw_connection(endpoint) as other,
+    ):
+        connection.send(request("Wait") + request("Echo", b'{"Text":"last"}', TO_PLAIN_LANE))
+        connection.writer.write_eof()
+        # What was sent before is read by the time that later requests are answered.
+        for _ in range(3):
+            assert (await other.ask("Echo")).status == 200
+        gate.opened.set()
+        assert (await connection.answer()).status == 200
+        assert (await connection.answer()).json == {"Text": "last"}
+        assert await connection.is_closed()
+
+
 @both_lanes
 @pytest.mark.parametrize("host", ["evil.example.com", "localhost.evil.com", "127.0.0.1.evil.com"])
 async def test_a_foreign_host_name_is_refused(more: More, host: str):
