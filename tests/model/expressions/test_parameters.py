@@ -1,0 +1,167 @@
+"""Which parameters go together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from model.errors import ValidationException
+from model.expressions.key_paths import check_scalar_keys
+from model.expressions.parameters import check_parameters
+from model.index import IndexDefinition, Projection
+from model.key import KeyAttribute, KeySchema
+from model.table import TableDefinition
+
+EXPRESSIONS = {
+    "PutItem": ("ConditionExpression",),
+    "UpdateItem": ("UpdateExpression", "ConditionExpression"),
+    "GetItem": ("ProjectionExpression",),
+    "Scan": ("ProjectionExpression", "FilterExpression"),
+    "Query": ("ProjectionExpression", "FilterExpression", "KeyConditionExpression"),
+}
+LEGACY = {
+    "PutItem": ("Expected", "ConditionalOperator"),
+    "UpdateItem": ("AttributeUpdates", "Expected", "ConditionalOperator"),
+    "GetItem": ("AttributesToGet",),
+    "Scan": ("AttributesToGet", "ScanFilter", "ConditionalOperator"),
+    "Query": ("AttributesToGet", "QueryFilter", "ConditionalOperator", "KeyConditions"),
+}
+NAMES = "ExpressionAttributeNames"
+VALUES = "ExpressionAttributeValues"
+
+
+def check(operation: str, request: dict[str, Any]) -> None:
+    check_parameters(
+        {name: request.get(name) for name in EXPRESSIONS[operation]},
+        {name: request.get(name) for name in LEGACY[operation]},
+        request.get(NAMES),
+        request.get(VALUES),
+    )
+
+
+@pytest.mark.parametrize(
+    ("operation", "request_members", "message"),
+    [
+        (
+            "PutItem",
+            {"ConditionExpression": "", "Expected": {"a": {}}},
+            (
+                "Can not use both expression and non-expression parameters in the same request: "
+                "Non-expression parameters: {Expected} Expression parameters: {ConditionExpression}"
+            ),
+        ),
+        (
+            "UpdateItem",
+            {
+                "ConditionExpression": "a",
+                "UpdateExpression": "b",
+                "Expected": {"a": {}},
+                "AttributeUpdates": {"a": {}},
+                "ConditionalOperator": "OR",
+            },
+            (
+                "Can not use both expression and non-expression parameters in the same request: "
+                "Non-expression parameters: {AttributeUpdates, Expected, ConditionalOperator} "
+                "Expression parameters: {UpdateExpression, ConditionExpression}"
+            ),
+        ),
+        (
+            "Query",
+            {"KeyConditionExpression": "a", "KeyConditions": {"a": {}}, "AttributesToGet": ["a"]},
+            (
+                "Can not use both expression and non-expression parameters in the same request: "
+                "Non-expression parameters: {AttributesToGet, KeyConditions} "
+                "Expression parameters: {KeyConditionExpression}"
+            ),
+        ),
+        (
+            "GetItem",
+            {NAMES: {"#a": "a"}, "AttributesToGet": ["a"]},
+            "ExpressionAttributeNames can only be specified when using expressions",
+        ),
+        (
+            "PutItem",
+            {NAMES: {"#a": "a"}, VALUES: {":a": {}}},
+            "ExpressionAttributeNames can only be specified when using expressions",
+        ),
+        (
+            "PutItem",
+            {VALUES: {":a": {}}},
+            (
+                "ExpressionAttributeValues can only be specified when using expressions: "
+                "ConditionExpression is null"
+            ),
+        ),
+        (
+            "UpdateItem",
+            {VALUES: {":a": {}}},
+            (
+                "ExpressionAttributeValues can only be specified when using expressions: "
+                "UpdateExpression and ConditionExpression are null"
+            ),
+        ),
+        (
+            "Scan",
+            {VALUES: {":a": {}}, "ProjectionExpression": "a"},
+            (
+                "ExpressionAttributeValues can only be specified when using expressions: "
+                "FilterExpression is null"
+            ),
+        ),
+        (
+            "Query",
+            {VALUES: {":a": {}}},
+            (
+                "ExpressionAttributeValues can only be specified when using expressions: "
+                "FilterExpression and KeyConditionExpression are null"
+            ),
+        ),
+    ],
+)
+def test_parameters_that_do_not_go_together_are_refused(
+    operation: str, request_members: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValidationException) as caught:
+        check(operation, request_members)
+    assert caught.value.message == message
+
+
+@pytest.mark.parametrize(
+    ("operation", "request_members"),
+    [
+        ("PutItem", {}),
+        ("PutItem", {"Expected": {"a": {}}, "ConditionalOperator": "OR"}),
+        ("PutItem", {"ConditionExpression": "a", "Expected": {}}),
+        ("PutItem", {"Expected": {"a": {}}, NAMES: {}, VALUES: {}}),
+        ("UpdateItem", {"ConditionExpression": "a", NAMES: {"#a": "a"}, VALUES: {":a": {}}}),
+        ("Query", {"KeyConditions": {"a": {}}, "FilterExpression": "a", VALUES: {":a": {}}}),
+        ("Query", {"KeyConditions": {"a": {}}, "ProjectionExpression": "a"}),
+    ],
+)
+def test_other_parameters_are_fine(operation: str, request_members: dict[str, Any]) -> None:
+    check(operation, request_members)
+
+
+def test_no_path_looks_into_a_key_attribute_of_the_table_or_an_index() -> None:
+    partition, sort, other = (KeyAttribute(name, "S") for name in ("p", "s", "i"))
+    table = TableDefinition(
+        name="t",
+        table_id=1,
+        uuid="",
+        created_epoch_seconds=0,
+        attribute_definitions=(partition, sort, other),
+        key_schema=KeySchema((partition,), (sort,)),
+        local_indexes=(
+            IndexDefinition(1, "index", KeySchema((partition,), (other,)), Projection("ALL")),
+        ),
+    )
+    check_scalar_keys(table, set())
+    check_scalar_keys(table, {"a", "b"})
+    for nested, role in ({"a", "s"}, "Key: s"), ({"i"}, "IndexKey: i"), ({"i", "p"}, "Key: p"):
+        with pytest.raises(ValidationException) as caught:
+            check_scalar_keys(table, nested)
+        assert caught.value.message == (
+            "Key attributes must be scalars; list random access '[]' and map lookup '.' are not "
+            f"allowed: {role}"
+        )
