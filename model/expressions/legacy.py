@@ -226,7 +226,7 @@ class LegacyKeyTerms(Struct, frozen=True):
             ValidationException: the conditions are not such as a Query on this key can take.
         """
         if not self.terms:
-            raise ValidationException("Conditions must be at least length 1")
+            raise ValidationException("Conditions can be of length 1 or 2 only")
         for attribute in schema.attributes:
             operator, _ = self.terms.get(attribute.name, ("EQ", ()))
             if operator not in _KEY_OPERATORS:
