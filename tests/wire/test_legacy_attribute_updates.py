@@ -102,25 +102,30 @@ def test_a_delete_alone_creates_no_item(wire: WireClient, simple: str, pk: str):
             )
             for name in ("PUT", "ADD", None)
         ],
-        (
+        pytest.param(
             {"s": action("DELETE", {"S": "a"})},
-            INVALID + "DELETE action with value is not supported for the type STRING",
+            INVALID + "DELETE action with value is not supported for the type S",
+            marks=differs_from_dynamodb_local("it says STRING, NUMBER, BOOLEAN, MAP"),
         ),
-        (
+        pytest.param(
             {"n": action("DELETE", {"N": "1"})},
-            INVALID + "DELETE action with value is not supported for the type NUMBER",
+            INVALID + "DELETE action with value is not supported for the type N",
+            marks=differs_from_dynamodb_local("it says STRING, NUMBER, BOOLEAN, MAP"),
         ),
-        (
+        pytest.param(
             {"x": action("ADD", {"S": "a"})},
-            INVALID + "ADD action is not supported for the type STRING",
+            INVALID + "ADD action is not supported for the type S",
+            marks=differs_from_dynamodb_local("it says STRING, NUMBER, BOOLEAN, MAP"),
         ),
-        (
+        pytest.param(
             {"x": action("ADD", {"BOOL": True})},
-            INVALID + "ADD action is not supported for the type BOOLEAN",
+            INVALID + "ADD action is not supported for the type BOOL",
+            marks=differs_from_dynamodb_local("it says STRING, NUMBER, BOOLEAN, MAP"),
         ),
-        (
+        pytest.param(
             {"x": action("ADD", {"M": {}})},
-            INVALID + "ADD action is not supported for the type MAP",
+            INVALID + "ADD action is not supported for the type M",
+            marks=differs_from_dynamodb_local("it says STRING, NUMBER, BOOLEAN, MAP"),
         ),
         ({"s": action("ADD", {"N": "1"})}, "Type mismatch for attribute to update"),
         ({"n": action("ADD", {"SS": ["a"]})}, "Type mismatch for attribute to update"),
