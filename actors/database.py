@@ -98,7 +98,7 @@ class EndTransition(Message[None], frozen=True):
 class Database:
     """The tables. Requests find theirs here; changes of tables go through the mailbox.
 
-    Invariant: ``_head`` is the catalog's head of the last accepted group.
+    Invariant: ``_head`` is the catalog's head of the last durable group.
     """
 
     name = "database"
@@ -115,7 +115,8 @@ class Database:
         self._tables: dict[str, Table] = {}
         self._head = CatalogHead()
         self._head_bytes: bytes | None = None
-        self._loaded: anyio.Event = anyio.Event()
+        # Whether the actor ran before and did not end: what it holds may be half changed.
+        self._crashed = False
 
     # -- for requests -----------------------------------------------------------------------
 
@@ -180,8 +181,10 @@ class Database:
     # -- the actor --------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Read the catalog, then work through the mailbox until it is closed and drained."""
-        await self._load()
+        """Work through the mailbox until it is closed and drained."""
+        if self._crashed:
+            await self.load()
+        self._crashed = True
         while batch := await self.mailbox.take(1, 1):
             self.in_hand = batch
             for envelope in batch:
@@ -192,20 +195,23 @@ class Database:
                 except StoreError as error:
                     envelope.refuse(InternalServerError(f"Nothing was changed: {error}"))
             self.in_hand = []
+        self._crashed = False
 
-    async def _load(self) -> None:
+    async def load(self) -> None:
+        """Read the catalog: at start, and when the actor begins anew after a crash.
+
+        Raises:
+            StoreError: it can't be read.
+        """
         loaded = await catalog.load(self._store.latest)
         self._head, self._head_bytes = loaded.head, loaded.head_bytes
+        known = {record.definition.name for record in loaded.tables}
+        for name in self._tables.keys() - known:
+            del self._tables[name]
         for record in loaded.tables:
             if record.definition.name not in self._tables:
                 self._tables[record.definition.name] = self._table(record)
-            if record.definition.status != "ACTIVE":
-                self._transition(record.definition)
-        self._loaded.set()
-
-    async def wait_loaded(self) -> None:
-        """Wait until the catalog has been read."""
-        await self._loaded.wait()
+            self._transition(record.definition)
 
     async def _handle(self, message: Message[object]) -> object:
         match message:
@@ -296,13 +302,18 @@ class Database:
 
     async def _drop(self, table: Table, size_bytes: int) -> None:
         """Take a table away with everything in it, once its last write is answered."""
+        record = table.record
         table.record = structs.replace(
-            table.record, definition=structs.replace(table.definition, status="DELETING")
+            record, definition=structs.replace(table.definition, status="DELETING")
         )
         await table.close()
-        await self._commit(
-            self._head, catalog.delete_table(self._head_bytes, self._head, table.record)
-        )
+        try:
+            await self._commit(
+                self._head, catalog.delete_table(self._head_bytes, self._head, table.record)
+            )
+        except StoreError:
+            table.reopen(record)
+            raise
         del self._tables[table.definition.name]
         if size_bytes >= _RECLAIM_BYTES:
             start, end = keys_layout.table_range(table.definition.table_id)
@@ -315,9 +326,9 @@ class Database:
 
     async def _commit(self, head: CatalogHead, group: Group) -> None:
         """Commit a change of the catalog and wait until it is durable."""
-        durable = await self._store.commit([group])
+        await (await self._store.commit([group]))
+        # Not before: a store that opens again after a full disk has no commit that failed.
         self._head, self._head_bytes = head, group.head
-        await durable
 
     # -- parts ------------------------------------------------------------------------------
 
@@ -392,8 +403,8 @@ async def open_database(
     async with anyio.create_task_group() as task_group:
         supervisor = Supervisor(task_group)
         database = Database(store, settings, clock, supervisor)
+        await database.load()
         supervisor.start(database)
-        await database.wait_loaded()
         try:
             yield database
         finally:
