@@ -247,7 +247,7 @@ P = compare("EQ", {"S": "k"})
 @pytest.mark.parametrize(
     ("conditions", "message"),
     [
-        ({}, "Conditions must be at least length 1"),
+        ({}, "Conditions can be of length 1 or 2 only"),
         ({"p": P, "x": P, "y": P}, "Conditions can be of length 1 or 2 only"),
         ({"s": compare("EQ", number("1"))}, "Query condition missed key schema element: p"),
         ({"p": P, "x": compare("NE", number("1"))}, "Query condition missed key schema element: s"),
