@@ -7,8 +7,8 @@ completed sync covered, so a log that ends before it is damaged.
 
 The mark is written after each sync and synced itself once a second at most. It may therefore be
 behind after a power cut, never ahead: no false alarm, and nothing missed but a byte that flips
-in the last second before the power goes. It also remembers that a sync failed: what was accepted
-after the mark was answered with an error, and must not come back at the next start.
+in the last second before the power goes. It also remembers when what follows it in the log was
+answered with an error, because a sync failed or the disk was full, and must not come back.
 
 Layout of the file, little-endian: format u16, flags u16, CRC-32 of the rest u32, sequence u64.
 """
@@ -19,6 +19,7 @@ import os
 import time
 from pathlib import Path
 from struct import Struct
+from threading import Lock
 from typing import Final
 from zlib import crc32
 
@@ -26,7 +27,7 @@ from storage.data_directory import write_durably
 from storage.store import Damaged
 
 _FORMAT: Final = 1
-_SYNC_FAILED: Final = 1
+_ONLY_SYNCED: Final = 1
 _HEAD: Final = Struct("<HHI")
 _SEQUENCE: Final = Struct("<Q")
 _SIZE_BYTES: Final = _HEAD.size + _SEQUENCE.size
@@ -34,38 +35,42 @@ _SYNC_INTERVAL_SECONDS: Final = 1.0
 
 
 class DurableMark:
-    """The open mark. ``advance`` is for the thread that syncs, the rest for whoever opened it."""
+    """The open mark, for the event loop and for the thread that syncs."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         if not path.exists():
             write_durably(path, _encode(0, 0))
+        self.sequence, flags = _decode(path.read_bytes(), path)
+        self.only_synced = bool(flags & _ONLY_SYNCED)
         self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-        self.sequence, flags = _decode(os.pread(self._file, _SIZE_BYTES + 1, 0), path)
-        self.sync_failed = bool(flags & _SYNC_FAILED)
+        self._lock = Lock()
         self._synced_at_seconds = time.monotonic()
 
     def advance(self, sequence: int) -> None:
         """A completed sync covered everything up to this change."""
-        os.pwrite(self._file, _encode(sequence, 0), 0)
-        self.sequence = sequence
+        with self._lock:
+            self._write(sequence, only_synced=self.only_synced)
         now_seconds = time.monotonic()
         if now_seconds - self._synced_at_seconds >= _SYNC_INTERVAL_SECONDS:
             os.fdatasync(self._file)
             self._synced_at_seconds = now_seconds
 
-    def remember_failed_sync(self) -> None:
-        """Nothing after the mark may be seen again."""
-        os.pwrite(self._file, _encode(self.sequence, _SYNC_FAILED), 0)
-        self.sync_failed = True
+    def keep_only_synced(self) -> None:
+        """What is in the log after the mark must not come back at the next opening."""
+        with self._lock:
+            self._write(self.sequence, only_synced=True)
         os.fdatasync(self._file)
 
     def settle(self, sequence: int) -> None:
-        """The engine was opened, or is about to be closed, with everything durable up to here."""
-        os.pwrite(self._file, _encode(sequence, 0), 0)
-        self.sequence = sequence
-        self.sync_failed = False
+        """Everything in the log is durable, up to this change."""
+        with self._lock:
+            self._write(sequence, only_synced=False)
         os.fdatasync(self._file)
+
+    def _write(self, sequence: int, *, only_synced: bool) -> None:
+        os.pwrite(self._file, _encode(sequence, _ONLY_SYNCED if only_synced else 0), 0)
+        self.sequence, self.only_synced = sequence, only_synced
 
     def close(self) -> None:
         """Close the file."""

@@ -107,6 +107,9 @@ class _RocksStore:
 
     async def reclaim(self, start: bytes, end: bytes) -> None:
         await self._run_aside(self._engine.reclaim, start, end)
+        if self._refusal is None:
+            # The durable view keeps the files of its moment: let it move on.
+            await self._synchroniser.accepted()
 
     async def checkpoint(self, directory: Path) -> None:
         await self._run_aside(self._engine.checkpoint, directory)

@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Protocol
 
-from rocksdict import AccessType, Checkpoint, Env, Options, Rdict
+from rocksdict import AccessType, Checkpoint, CompactOptions, Env, Options, Rdict
 
 from storage.data_directory import DataDirectory, open_data_directory, sync_directory
 from storage.disk_space import DiskSpace, disk_bytes
@@ -29,7 +29,7 @@ class Engine(Protocol):
     def sync(self, sequence: int) -> None:
         """Make everything durable up to this change, which was written. Runs in a thread."""
 
-    def remember_failed_sync(self) -> None:
+    def keep_only_synced(self) -> None:
         """What no sync covered must not come back at the next opening."""
 
     def can_reopen(self) -> bool:
@@ -40,6 +40,12 @@ class Engine(Protocol):
 
         No snapshot and no iterator of the old one may be left.
         """
+
+    def reclaim(self, start: bytes, end: bytes) -> None:
+        """Compact this range. Runs in a thread."""
+
+    def interrupt(self) -> None:
+        """Make a compaction end early; only closing may follow. Runs in a thread."""
 
     def checkpoint(self, directory: Path) -> None:
         """Make a data directory with a copy of everything. Runs in a thread."""
@@ -53,6 +59,7 @@ class DiskEngine:
 
     def __init__(self, directory: DataDirectory, options: RocksOptions) -> None:
         self._directory = directory
+        self._is_interrupted = False
         self._options = options.for_disk(disk_bytes(directory.path))
         self._space = DiskSpace(directory.path, options.reserve_bytes, self._unflushed_bytes)
         self._mark = DurableMark(directory.mark)
@@ -71,11 +78,11 @@ class DiskEngine:
         self.rows.flush_wal(sync=True)
         self._mark.advance(sequence)
 
-    def remember_failed_sync(self) -> None:
+    def keep_only_synced(self) -> None:
         """Leave a note for the next opening."""
         # The disk may fail here too; there is nothing left to do about it then.
         with suppress(OSError):
-            self._mark.remember_failed_sync()
+            self._mark.keep_only_synced()
 
     def can_reopen(self) -> bool:
         """Whether the disk has space for the log's rows in a table."""
@@ -84,9 +91,19 @@ class DiskEngine:
 
     def reopen(self) -> None:
         """Cut what no sync covered out of the log, and replay the rest."""
-        self._mark.remember_failed_sync()
+        self._mark.keep_only_synced()
         self._close_rows()
         self.rows = self._open()
+
+    def reclaim(self, start: bytes, end: bytes) -> None:
+        """Compact the range's tables, without keeping RocksDB from its own compactions."""
+        _compact(self.rows, start, end)
+
+    def interrupt(self) -> None:
+        """Flush first: afterwards RocksDB flushes no more."""
+        self.rows.flush()
+        self.rows.cancel_all_background(wait=True)
+        self._is_interrupted = True
 
     def checkpoint(self, directory: Path) -> None:
         """Copy the log and link the tables, which never change."""
@@ -101,11 +118,14 @@ class DiskEngine:
 
     def close(self) -> None:
         """Let go of the files and of the directory."""
-        if self._mark.sync_failed:
+        if self._mark.only_synced:
             self._close_rows()
         else:
             sequence = self.rows.latest_sequence_number()
-            self.rows.close()
+            if self._is_interrupted:
+                self._close_rows()
+            else:
+                self.rows.close()
             self._mark.settle(sequence)
         self._mark.close()
         self._directory.close()
@@ -114,9 +134,9 @@ class DiskEngine:
         return self.rows.property_int_value("rocksdb.cur-size-all-mem-tables") or 0
 
     def _close_rows(self) -> None:
-        # Closing flushes and syncs what must not be kept. RocksDB refuses that after an error,
-        # and closes all the same.
-        with suppress(Exception):
+        """Close without flushing, which would keep what no sync covered."""
+        self.rows.cancel_all_background(wait=True)
+        with suppress(Exception):  # the refused flush
             self.rows.close()
 
     def _open(self) -> Rdict:
@@ -125,7 +145,7 @@ class DiskEngine:
         Raises ``Damaged`` if something durable is missing: before anything is changed, so that
         the damaged files can be looked at, and copied.
         """
-        if self._mark.sync_failed:
+        if self._mark.only_synced:
             cut_after(self._directory.engine, self._mark.sequence)
         if is_any_filled(self._directory.engine):
             # To open it for writing would replay the log too, and then delete it.
@@ -167,7 +187,7 @@ class MemoryEngine:
     def sync(self, sequence: int) -> None:
         """The log in memory can't be synced, and ends with the process anyway."""
 
-    def remember_failed_sync(self) -> None:
+    def keep_only_synced(self) -> None:
         """Nothing comes back."""
 
     def can_reopen(self) -> bool:
@@ -176,6 +196,14 @@ class MemoryEngine:
 
     def reopen(self) -> None:
         """Never needed."""
+
+    def reclaim(self, start: bytes, end: bytes) -> None:
+        """Memory comes back too."""
+        _compact(self.rows, start, end)
+
+    def interrupt(self) -> None:
+        """Nothing is flushed."""
+        self.rows.cancel_all_background(wait=True)
 
     def checkpoint(self, directory: Path) -> None:
         """Write every row into a new engine on disk."""
@@ -203,3 +231,12 @@ def _open_rows(directory: Path, options: Options, access: AccessType) -> Rdict:
                 "Restore the data directory from a backup."
             ) from error
         raise translated from error
+
+
+def _compact(rows: Rdict, start: bytes, end: bytes) -> None:
+    options = CompactOptions()
+    options.set_exclusive_manual_compaction(v=False)
+    try:
+        rows.compact_range(start, end, options)
+    except Exception as error:
+        raise translate(error) from error

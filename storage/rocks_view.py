@@ -64,13 +64,12 @@ class RocksView:
 
     async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The values under these keys."""
-        source = self._opened()
-        values = source.values if isinstance(source, Pinned) else source
+        values = self._values()
         return [_get(values, key) for key in keys]
 
     def get_nowait(self, key: bytes) -> bytes | None:
         """The value under this key."""
-        return _get(self._opened(), key)
+        return _get(self._values(), key)
 
     async def page(
         self, start: bytes, end: bytes, *, reverse: bool = False, max_rows: int, max_bytes: int
@@ -103,6 +102,10 @@ class RocksView:
         finally:
             self._pages -= 1
         return rows
+
+    def _values(self) -> Rdict | Snapshot:
+        source = self._opened()
+        return source.values if isinstance(source, Pinned) else source
 
     def _opened(self) -> Source:
         if self._source is None:

@@ -13,7 +13,7 @@ from storage.store import Damaged
 
 def test_a_new_mark_names_no_change(tmp_path: Path) -> None:
     with closing(DurableMark(tmp_path / "mark")) as mark:
-        assert (mark.sequence, mark.sync_failed) == (0, False)
+        assert (mark.sequence, mark.only_synced) == (0, False)
 
 
 def test_a_mark_is_read_back_as_it_was_left(tmp_path: Path) -> None:
@@ -21,18 +21,20 @@ def test_a_mark_is_read_back_as_it_was_left(tmp_path: Path) -> None:
         mark.advance(7)
         mark.advance(2**40)
     with closing(DurableMark(tmp_path / "mark")) as mark:
-        assert (mark.sequence, mark.sync_failed) == (2**40, False)
+        assert (mark.sequence, mark.only_synced) == (2**40, False)
 
 
-def test_a_failed_sync_is_remembered_until_the_engine_was_opened_again(tmp_path: Path) -> None:
+def test_what_must_not_come_back_is_remembered_until_the_log_is_settled(tmp_path: Path) -> None:
     with closing(DurableMark(tmp_path / "mark")) as mark:
+        mark.advance(6)
+        mark.keep_only_synced()
+        # A sync that was under way ends well.
         mark.advance(7)
-        mark.remember_failed_sync()
     with closing(DurableMark(tmp_path / "mark")) as mark:
-        assert (mark.sequence, mark.sync_failed) == (7, True)
+        assert (mark.sequence, mark.only_synced) == (7, True)
         mark.settle(6)
     with closing(DurableMark(tmp_path / "mark")) as mark:
-        assert (mark.sequence, mark.sync_failed) == (6, False)
+        assert (mark.sequence, mark.only_synced) == (6, False)
 
 
 @pytest.mark.parametrize("bit", range(16 * 8))
