@@ -171,7 +171,7 @@ class Partition:
             outcomes = [_Outcome(envelope, self._decide(batch, envelope)) for envelope in envelopes]
             # What is decided after a commit that failed has seen what may never be durable.
             # Only another commit tells whether the store goes on, so there is one in any case.
-            if batch.rows or self._has_failed_commit():
+            if batch.rows or self._is_store_in_doubt():
                 try:
                     await self._commit(batch)
                 except Conflict:
@@ -180,9 +180,10 @@ class Partition:
                     continue
             return outcomes
 
-    def _has_failed_commit(self) -> bool:
+    def _is_store_in_doubt(self) -> bool:
+        """Whether this partition's last commit failed, or it has made none to know better."""
         commit = self._last_commit
-        return commit is not None and commit.done() and commit.exception() is not None
+        return commit is None or (commit.done() and commit.exception() is not None)
 
     async def _load(self, envelopes: list[Envelope]) -> _Batch:
         batch = _Batch(self._head)

@@ -220,6 +220,12 @@ class Table:
             *(self._supervisor.stop(partition) for partition in self._partitions if partition)
         )
 
+    def reopen(self, record: TableRecord) -> None:
+        """Take writes again: the deletion for which the table was closed was refused."""
+        self.record = record
+        self._partitions = [None] * len(self._partitions)
+        self._closed = False
+
     def _partition(self, place: int) -> Partition:
         partition = self._partitions[place]
         if partition is None:
