@@ -45,7 +45,7 @@ async def rows(server: Server) -> tuple[dict[str, list[Item]], int]:
                 shown[name] += answer.body["Items"]
             else:
                 assert answer.status == 500, answer
-                assert "damaged" in answer.body["message"], answer
+                assert "Corruption" in answer.body["message"], answer
                 errors += 1
     return shown, errors
 
@@ -65,7 +65,7 @@ def is_clear(refusal: object, directory: Path) -> bool:
     """Whether it says what is wrong, and where, for the person who starts the server."""
     return (
         isinstance(refusal, str)
-        and "damaged" in refusal
+        and ("damaged" in refusal or "Corruption" in refusal)
         and str(directory) in refusal
         and "Traceback" not in refusal
     )

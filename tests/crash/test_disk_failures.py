@@ -17,7 +17,7 @@ from tests.support.power_loss import PowerLoss
 from tests.support.server import running_server
 from tests.support.whole_database import scan
 from tests.support.wire import Answer, Connection
-from tests.support.writers import INDEXES, make_tables
+from tests.support.writers import INDEXES, create_table, make_tables
 
 TABLE = "crash-a"
 INDEX_NAMES = [index.name for index in INDEXES if index.table == TABLE]
@@ -115,6 +115,23 @@ async def test_a_crowd_on_a_failing_disk_loses_nothing_that_was_answered(tmp_pat
     assert await database.compare() == []
 
 
+def every_write() -> list[tuple[str, dict[str, Any]]]:
+    key = {"pk": {"S": "p"}, "sk": {"S": "a"}}
+    rename = {
+        "UpdateExpression": "SET #token = :refused",
+        "ExpressionAttributeNames": {"#token": "token"},
+        "ExpressionAttributeValues": {":refused": {"S": "refused"}},
+    }
+    return [
+        ("PutItem", {"TableName": TABLE, "Item": item("a", "refused")}),
+        ("UpdateItem", {"TableName": TABLE, "Key": key, **rename}),
+        ("DeleteItem", {"TableName": TABLE, "Key": key}),
+        ("CreateTable", {**create_table(TABLE), "TableName": "crash-c"}),
+        ("UpdateTable", {"TableName": TABLE, "DeletionProtectionEnabled": True}),
+        ("DeleteTable", {"TableName": TABLE}),
+    ]
+
+
 @pytest.mark.parametrize("fill", [PowerLoss.nearly_fill_disk, PowerLoss.fill_disk])
 async def test_a_full_disk_refuses_writes_until_there_is_space(
     tmp_path: Path, fill: Callable[[PowerLoss], None]
@@ -128,18 +145,30 @@ async def test_a_full_disk_refuses_writes_until_there_is_space(
             assert (await put(connection, "a", "old")).status == 200
 
             fill(power)
-            refusals = await refused_writes(connection)
-            assert all("disk is full" in refused.body["message"] for refused in refusals)
-            assert await shown(connection) == [["old"]] * 6
+            await wait_refused(connection)
+            for operation, body in every_write():
+                refused = await connection.call(operation, body)
+                assert refused.status == 500, (operation, refused)
+                assert " full" in refused.body["message"], f"{operation} {refused} {server.log}"
+                assert await shown(connection) == [["old"]] * 6
+            names = (await connection.call("ListTables", {})).body["TableNames"]
+            assert names == ["crash-a", "crash-b"]
 
             power.free_disk()
-            await wait_writing(connection)
+            # One whose condition fails writes nothing, and must find out all the same.
+            await wait_for(connection, "ConditionalCheckFailedException", condition=True)
+            await wait_for(connection, "")
             assert await shown(connection) == [["new"]] * 6
+            for operation, body in reversed(every_write()[3:4] + every_write()[5:]):
+                assert (await connection.call(operation, body)).status == 200
+            names = (await connection.call("ListTables", {})).body["TableNames"]
+            assert names == ["crash-b", "crash-c"]
         assert server.stop() == 0
 
     with database.running() as server:
         async with connected(server) as connection:
-            assert await shown(connection) == [["new"]] * 6
+            names = (await connection.call("ListTables", {})).body["TableNames"]
+            assert names == ["crash-b", "crash-c"]
 
 
 async def test_a_small_disk_fills_up_and_is_freed(tmp_path: Path) -> None:
@@ -163,24 +192,37 @@ async def test_a_small_disk_fills_up_and_is_freed(tmp_path: Path) -> None:
                 assert len(rows) == written
 
             ballast.unlink()
-            await wait_writing(connection)
+            await wait_for(connection, "")
             assert await get(connection, "a") == item("a", "new")
         assert server.stop() == 0
 
 
-async def refused_writes(connection: Connection) -> list[Answer]:
-    """Write until it is refused; then every write is."""
-    refusals = [await put(connection, "a", "refused") for _ in range(5)]
-    assert [refused.status for refused in refusals] == [500] * 5, refusals
-    return refusals
-
-
-async def wait_writing(connection: Connection) -> None:
-    """Writing comes back within some tries, without a restart."""
+async def wait_refused(connection: Connection) -> None:
+    """Put until it is refused: what fits into the reserve is still written."""
     for _ in range(2_000):
-        if (await put(connection, "a", "new")).status == 200:
+        answer = await put(connection, "a", "old")
+        if answer.status != 200:
+            assert answer.status == 500, answer
+            assert "No space left" in answer.body["message"] or "full" in answer.body["message"]
             return
-    raise AssertionError("there is space, and writing did not come back")
+    raise AssertionError("the disk is full, and writes go on")
+
+
+async def wait_for(connection: Connection, error: str, *, condition: bool = False) -> None:
+    """Put, on the condition that the item is new or on none, until it is answered so.
+
+    There is no restart; some tries are needed, because the disk's space is not looked at for
+    every write.
+    """
+    body: dict[str, Any] = {"TableName": TABLE, "Item": item("a", "new")}
+    if condition:
+        body["ConditionExpression"] = "attribute_not_exists(pk)"
+    for _ in range(2_000):
+        answer = await connection.call("PutItem", body)
+        if answer.error == error:
+            return
+        assert answer.status == 500, answer
+    raise AssertionError(f"there is space, and writing did not come back: {answer}")
 
 
 @contextmanager

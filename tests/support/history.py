@@ -28,6 +28,9 @@ TOKEN = "token"
 
 NEVER = float("inf")
 
+# How much of the order found a violation shows.
+_SHOWN = 12
+
 
 class Anything(Struct, frozen=True):
     """The condition of an unconditional write."""
@@ -207,7 +210,9 @@ def check_key(
     deepest: tuple[int, State, tuple[int, ...]] = stack[0]
     while stack:
         done, state, order = stack.pop()
-        done = _with_all_that_only_look(operations, done, state, projections)
+        looks = _all_that_only_look(operations, done, state, projections)
+        done |= sum(1 << position for position in looks)
+        order = (*order, *looks)[-_SHOWN:]
         if done & must == must:
             return None
         if (done & must).bit_count() >= (deepest[0] & must).bit_count():
@@ -219,7 +224,7 @@ def check_key(
         for position in reversed(_next(operations, done)):
             explained, after = _step(operations[position], state, projections)
             if explained and (after != state or isinstance(operations[position].outcome, Done)):
-                stack.append((done | 1 << position, after, (*order[-8:], position)))
+                stack.append((done | 1 << position, after, (*order, position)))
     done, state, order = deepest
     return Violation(
         key,
@@ -229,25 +234,26 @@ def check_key(
     )
 
 
-def _with_all_that_only_look(
+def _all_that_only_look(
     operations: Sequence[Operation],
     done: int,
     state: State,
     projections: dict[str, Callable[[Item], State]],
-) -> int:
-    """Do at once the reads and refusals that the state explains: to do them later never helps."""
+) -> list[int]:
+    """The reads and refusals that the state explains: to do them later than now never helps."""
+    found: list[int] = []
     again = True
     while again:
         again = False
         for position in _next(operations, done):
             operation = operations[position]
-            if not isinstance(operation.outcome, Found | Refused):
-                continue
-            explained, _ = _step(operation, state, projections)
-            if explained:
-                done |= 1 << position
-                again = True
-    return done
+            if isinstance(operation.outcome, Found | Refused):
+                explained, _ = _step(operation, state, projections)
+                if explained:
+                    done |= 1 << position
+                    found.append(position)
+                    again = True
+    return found
 
 
 def _next(operations: Sequence[Operation], done: int) -> list[int]:
