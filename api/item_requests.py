@@ -6,6 +6,7 @@ Each takes either expressions or the legacy parameters, never both.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Protocol
 
 from msgspec import Struct, structs
@@ -70,13 +71,24 @@ def placeholders_of(request: Struct) -> Placeholders:
     values: shapes.ExpressionAttributeValues | None = getattr(
         request, "ExpressionAttributeValues", None
     )
-    check_parameters(_present(request, _EXPRESSIONS), _present(request, _LEGACY), names, values)
+    expressions, of_legacy = _parameters_of(type(request))
+    check_parameters(
+        {name: getattr(request, name) for name in expressions},
+        {name: getattr(request, name) for name in of_legacy},
+        names,
+        values,
+    )
     return Placeholders(names, values)
 
 
-def _present(request: Struct, members: tuple[str, ...]) -> dict[str, Any]:
-    """The members that this shape has, with their values, None included."""
-    return {name: getattr(request, name) for name in members if hasattr(request, name)}
+@cache
+def _parameters_of(shape: type[Struct]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The expressions and the legacy parameters among the members of an input."""
+    members = shape.__struct_fields__
+    return (
+        tuple(name for name in _EXPRESSIONS if name in members),
+        tuple(name for name in _LEGACY if name in members),
+    )
 
 
 def condition_of(request: Conditional, placeholders: Placeholders) -> Condition | None:
