@@ -37,15 +37,17 @@ def test_what_must_not_come_back_is_remembered_until_the_log_is_settled(tmp_path
         assert (mark.sequence, mark.only_synced) == (6, False)
 
 
-@pytest.mark.parametrize("bit", range(16 * 8))
-def test_no_flipped_bit_goes_unnoticed(tmp_path: Path, bit: int) -> None:
-    with closing(DurableMark(tmp_path / "mark")) as mark:
+def test_no_flipped_bit_goes_unnoticed(tmp_path: Path) -> None:
+    path = tmp_path / "mark"
+    with closing(DurableMark(path)) as mark:
         mark.advance(7)
-    content = bytearray((tmp_path / "mark").read_bytes())
-    content[bit // 8] ^= 1 << bit % 8
-    (tmp_path / "mark").write_bytes(content)
-    with pytest.raises(Damaged):
-        DurableMark(tmp_path / "mark")
+    whole = path.read_bytes()
+    for bit in range(8 * len(whole)):
+        content = bytearray(whole)
+        content[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(content)
+        with pytest.raises(Damaged):
+            DurableMark(path)
 
 
 @pytest.mark.parametrize("size_bytes", [0, 8, 15, 17])

@@ -89,7 +89,7 @@ def test_a_random_cut_may_leave_part_of_what_was_not_synced(power: PowerLoss, da
 
 
 def test_every_answered_write_outlives_a_power_cut(power: PowerLoss, data: Path) -> None:
-    for seed in range(20):
+    for seed in range(10):
         with StoreProcess(data, power) as process:
             assert process.opening == "open"
             if seed > 0:
