@@ -50,8 +50,12 @@ class DiskSpace:
             )
 
     def has(self, size_bytes: int) -> bool:
-        """Whether this much is free now, beside the reserve, for what is in the log alone."""
-        return _free_bytes(self._directory) - size_bytes >= self._reserve_bytes
+        """Whether this much is free now, beside the reserve, for what is in the log alone.
+
+        It is also tried: a quota does not show in the disk's figures.
+        """
+        is_free = _free_bytes(self._directory) - size_bytes >= self._reserve_bytes
+        return is_free and _can_be_written(self._directory / "probe", size_bytes)
 
     def _is_stale(self) -> bool:
         return (
@@ -74,6 +78,20 @@ def disk_bytes(directory: Path) -> int:
 def _free_bytes(directory: Path) -> int:
     disk = os.statvfs(directory)
     return disk.f_bavail * disk.f_frsize
+
+
+def _can_be_written(path: Path, size_bytes: int) -> bool:
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        os.posix_fallocate(file, 0, size_bytes + 1)
+        os.pwrite(file, b"\0", size_bytes)
+    except OSError:
+        return False
+    else:
+        return True
+    finally:
+        os.close(file)
+        path.unlink()
 
 
 def _reserve_bytes(directory: Path) -> int:
