@@ -69,15 +69,15 @@ async def handle(call: Call[QueryInput]) -> bytes:
     index = index_of(definition, request.IndexName)
     schema = index.key_schema if index else definition.key_schema
     key_condition = terms.on(schema)
-    if condition is not None:
-        _check_filter(request, schema, condition)
-    check_scalar_keys(definition, placeholders.nested)
-    rules = page_rules(request, definition, index, condition, projector)
     wanted = key_range.of_key_condition(key_condition)
     after = None
     if request.ExclusiveStartKey is not None:
         after = query_start(definition, index, request.ExclusiveStartKey)
         _check_start(wanted, after, key_condition)
+    if condition is not None:
+        _check_filter(request, schema, condition)
+    check_scalar_keys(definition, placeholders.nested)
+    rules = page_rules(request, definition, index, condition, projector)
     page = await table.read(
         ReadRange(
             wanted,
