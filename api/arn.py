@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from api.shapes import NAME_CHARACTER
@@ -26,6 +27,7 @@ _INVALID_NAME: Final = (
 )
 
 
+@lru_cache(maxsize=1024)
 def table_name(text: str) -> str:
     """The table that a TableName member names: a plain name, or a table's ARN.
 
