@@ -94,17 +94,17 @@ def _project_value(value: AttributeValue, wanted: Sequence[Branch]) -> Attribute
     return {"L": found} if found else None
 
 
-def check_distinct(paths: Sequence[Path]) -> None:
-    """Refuse paths of which one contains another, or takes for a list what another takes for a map.
+def distinct(paths: Iterable[Path]) -> list[Path]:
+    """Paths as they come, if none contains another, or takes for a list what it takes for a map.
 
     Raises:
-        ValidationException: two of them overlap or conflict; of several such pairs it names the
-            one that DynamoDB does, which looks at the last paths first.
+        ValidationException: a path overlaps or conflicts with one that came before. DynamoDB
+            looks at the paths of an expression from the last to the first, and its message
+            counts so.
     """
-    if len({path[0] for path in paths}) == len(paths):
-        return
+    taken: list[Path] = []
     root = _Step(first=())
-    for path in reversed(paths):
+    for path in paths:
         step = root
         for part in path:
             if any(type(part) is not type(sibling) for sibling in islice(step.below, 1)):
@@ -117,6 +117,8 @@ def check_distinct(paths: Sequence[Path]) -> None:
             step = below
         if step.below:
             raise _contradiction("overlap", path, step.first)
+        taken.append(path)
+    return taken
 
 
 class _Step(Struct):

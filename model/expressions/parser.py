@@ -1,6 +1,6 @@
 """Text to tree, for all kinds of expressions; a tree is kept and given again for the same text.
 
-A parser looks for faults in the order in which DynamoDB does: first those of syntax, then
+A parser looks for faults in the order in which DynamoDB does: first those of syntax, with them
 redundant parentheses, then what else is wrong in the text alone (unknown or misplaced functions,
 reserved words, list positions out of range), from left to right. What depends on placeholders
 is found when a tree is bound. No function here calls itself but for operands of functions,
@@ -95,7 +95,6 @@ class _Parser:
         self.operators = 0
         # The places of parentheses that group, (opening, closing), once they are closed.
         self.groups: set[tuple[int, int]] = set()
-        self.redundant_parentheses = False
         self.faults: list[tuple[int, str]] = []
 
     @property
@@ -137,8 +136,6 @@ class _Parser:
         """Raise what was found besides syntax errors, at the end of the text."""
         if self.token.kind is not Kind.END:
             self.fail()
-        if self.redundant_parentheses:
-            raise invalid(self.kind, "The expression has redundant parentheses;")
         if self.faults:
             raise invalid(self.kind, min(self.faults)[1])
         if self.operators > EXPRESSION_OPERATORS:
@@ -214,11 +211,11 @@ class _Parser:
     def close_group(self, opening: int) -> None:
         """Note the parenthesis just taken as the partner of the one at ``opening``.
 
-        Two pairs with nothing in between are one too many.
+        Two pairs with nothing in between are one too many, whatever else is wrong further on.
         """
         closing = self.at - 1
         if (opening + 1, closing - 1) in self.groups:
-            self.redundant_parentheses = True
+            raise invalid(self.kind, "The expression has redundant parentheses;")
         self.groups.add((opening, closing))
 
     def bare_operand(self, depth: int = 1) -> syntax.Operand:

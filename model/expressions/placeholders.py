@@ -6,12 +6,17 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from model import attribute_value
+from model import attribute_value, document_path
 from model.attribute_value import AttributeValue
 from model.document_path import Path
 from model.errors import ValidationException
 from model.expressions import syntax
-from model.limits import DOCUMENT_PATH_DEPTH, PLACEHOLDER_BYTES
+from model.limits import (
+    ATTRIBUTE_NAME_BYTES,
+    DOCUMENT_PATH_DEPTH,
+    EXPRESSION_VALUES_BYTES,
+    PLACEHOLDER_BYTES,
+)
 
 _NAME: Final = re.compile(r"#[A-Za-z0-9_]+\Z")
 _VALUE: Final = re.compile(r":[A-Za-z0-9_]+\Z")
@@ -34,21 +39,13 @@ class Placeholders:
 
         Raises:
             ValidationException: a map is empty, a placeholder is malformed or too long, a name
-                is empty, or a value is no attribute value.
+                is empty or too long, a value is no attribute value, or all are too large.
             SerializationException: as ``attribute_value.check``.
         """
         if names is not None:
-            _check_placeholders("ExpressionAttributeNames", names, _NAME)
-            for placeholder, name in names.items():
-                if name == "":
-                    raise ValidationException(
-                        "ExpressionAttributeNames contains invalid value: "
-                        f"Empty attribute name for key {placeholder}"
-                    )
+            _check_names(names)
         if values is not None:
-            _check_placeholders("ExpressionAttributeValues", values, _VALUE)
-            for placeholder, value in values.items():
-                _check_value(placeholder, value)
+            _check_values(values)
         self._names = names or {}
         self._values: dict[str, AttributeValue] = values or {}
         # Dicts, not sets: the message lists what is unused in the order of the request.
@@ -77,13 +74,13 @@ class Placeholders:
         self.nested.add(str(bound[0]))
         return bound
 
-    def paths(self, paths: Sequence[syntax.Path]) -> list[Path]:
-        """Paths in their order; like DynamoDB it finds faults from the last to the first.
+    def distinct_paths(self, paths: Sequence[syntax.Path]) -> list[Path]:
+        """Paths in their order, of which none contains or contradicts another.
 
         Raises:
-            ValidationException: as ``path``.
+            ValidationException: as ``path`` and ``document_path.distinct``.
         """
-        bound = [self.path(path) for path in reversed(paths)]
+        bound = document_path.distinct(self.path(path) for path in reversed(paths))
         bound.reverse()
         return bound
 
@@ -129,6 +126,40 @@ class Placeholders:
                 )
 
 
+def _check_names(names: dict[str, str]) -> None:
+    _check_placeholders("ExpressionAttributeNames", names, _NAME)
+    total_bytes = 0
+    for placeholder, name in names.items():
+        name_bytes = len(name) if name.isascii() else len(name.encode())
+        total_bytes += len(placeholder) + name_bytes
+        fault = None
+        if name == "":
+            fault = "Empty attribute name"
+        elif name_bytes > ATTRIBUTE_NAME_BYTES:
+            fault = (
+                f"Attribute name is too large, must be less than {ATTRIBUTE_NAME_BYTES + 1} bytes"
+            )
+        if fault is not None:
+            raise ValidationException(
+                f"ExpressionAttributeNames contains invalid value: {fault} for key {placeholder}"
+            )
+    _check_total("ExpressionAttributeNames", total_bytes)
+
+
+def _check_values(values: dict[str, Any]) -> None:
+    _check_placeholders("ExpressionAttributeValues", values, _VALUE)
+    total_bytes = 0
+    for placeholder, value in values.items():
+        try:
+            total_bytes += len(placeholder) + attribute_value.check(value)
+        except ValidationException as error:
+            raise ValidationException(
+                f"ExpressionAttributeValues contains invalid value: {error.message} "
+                f"for key {placeholder}"
+            ) from None
+    _check_total("ExpressionAttributeValues", total_bytes)
+
+
 def _check_placeholders(parameter: str, given: dict[str, Any], form: re.Pattern[str]) -> None:
     if not given:
         raise ValidationException(f"{parameter} must not be empty")
@@ -144,11 +175,6 @@ def _check_placeholders(parameter: str, given: dict[str, Any], form: re.Pattern[
             )
 
 
-def _check_value(placeholder: str, value: Any) -> None:
-    try:
-        attribute_value.check(value)
-    except ValidationException as error:
-        raise ValidationException(
-            f"ExpressionAttributeValues contains invalid value: {error.message} "
-            f"for key {placeholder}"
-        ) from None
+def _check_total(parameter: str, total_bytes: int) -> None:
+    if total_bytes > EXPRESSION_VALUES_BYTES:
+        raise ValidationException(f"{parameter} exceeds max size")

@@ -37,8 +37,7 @@ def parse_projection(text: str, placeholders: Placeholders) -> Projector:
     """
     tree = projection_tree(text)
     try:
-        paths = placeholders.paths(tree)
-        document_path.check_distinct(paths)
+        paths = placeholders.distinct_paths(tree)
     except ValidationException as error:
         raise invalid("ProjectionExpression", error.message) from None
     return Projector(document_path.branches(paths))

@@ -23,7 +23,6 @@ from model.item import Item
 
 _ABSENT: Final = "The provided expression refers to an attribute that does not exist in the item"
 _WRONG_TYPE: Final = "An operand in the update expression has an incorrect data type"
-_WRONG_PATH: Final = "The document path provided in the update expression is invalid for update"
 
 
 class Attribute(Struct, frozen=True, tag=True):
@@ -194,6 +193,8 @@ def _writes(action: Action) -> bool:
 
 def _outcome(action: Action, item: Item, mismatch: str) -> AttributeValue | None:
     """What will stand at an action's path; None for nothing."""
+    if len(action.path) > 1:
+        _check_way(item, action.path)
     match action:
         case Set():
             return action.operand.compute(item)
@@ -209,6 +210,15 @@ def _outcome(action: Action, item: Item, mismatch: str) -> AttributeValue | None
             if isinstance(action, Add):
                 return _added(type_name, old[type_name], action.value[type_name])
             return _deleted(type_name, old[type_name], action.value[type_name])
+
+
+def _check_way(item: Item, path: Path) -> None:
+    container = document_path.get(item, path[:-1])
+    wanted = "L" if isinstance(path[-1], int) else "M"
+    if container is None or wanted not in container:
+        raise ValidationException(
+            "The document path provided in the update expression is invalid for update"
+        )
 
 
 def _added(type_name: str, old: Any, added: Any) -> AttributeValue:
@@ -249,10 +259,7 @@ _Edits: TypeAlias = "dict[str | int, _Leaf | _Edits]"
 def _edited_item(item: Item, changes: Iterable[tuple[Path, AttributeValue | None]]) -> Item:
     """A copy of an item with other values at some paths; None takes away what is there.
 
-    The paths must not overlap. Copies only what contains a change.
-
-    Raises:
-        ValidationException: the way to a path is not there.
+    The paths do not overlap, and the way to each is there. Copies only what contains a change.
     """
     edited = dict(item)
     nested: _Edits = {}
@@ -282,18 +289,15 @@ def _edit_members(members: dict[str, AttributeValue], edits: _Edits) -> None:
     for name, change in edits.items():
         assert isinstance(name, str)
         if isinstance(change, dict):
-            members[name] = _edited(members.get(name), change)
+            members[name] = _edited(members[name], change)
         elif change.value is None:
             members.pop(name, None)
         else:
             members[name] = change.value
 
 
-def _edited(value: AttributeValue | None, edits: _Edits) -> AttributeValue:
-    wanted = "L" if isinstance(next(iter(edits)), int) else "M"
-    if value is None or wanted not in value:
-        raise ValidationException(_WRONG_PATH)
-    if wanted == "L":
+def _edited(value: AttributeValue, edits: _Edits) -> AttributeValue:
+    if "L" in value:
         return {"L": _edited_elements(value["L"], edits)}
     members = dict(value["M"])
     _edit_members(members, edits)
@@ -302,18 +306,18 @@ def _edited(value: AttributeValue | None, edits: _Edits) -> AttributeValue:
 
 def _edited_elements(elements: list[AttributeValue], edits: _Edits) -> list[AttributeValue]:
     """Positions beyond the end are appended, in their order and without gaps."""
-    edited: list[AttributeValue] = []
-    beyond = sorted(part for part in edits if isinstance(part, int) and part >= len(elements))
-    for position in (*range(len(elements)), *beyond):
-        old = elements[position] if position < len(elements) else None
-        change = edits.get(position)
+    edited: list[AttributeValue | None] = list(elements)
+    beyond: dict[int, AttributeValue | None] = {}
+    for position, change in edits.items():
+        assert isinstance(position, int)
         if isinstance(change, dict):
-            new: AttributeValue | None = _edited(old, change)
+            edited[position] = _edited(elements[position], change)
+        elif position < len(elements):
+            edited[position] = change.value
         else:
-            new = old if change is None else change.value
-        if new is not None:
-            edited.append(new)
-    return edited
+            beyond[position] = change.value
+    edited.extend(beyond[position] for position in sorted(beyond))
+    return [element for element in edited if element is not None]
 
 
 def parse_update(text: str, placeholders: Placeholders) -> Update:
@@ -332,8 +336,7 @@ def parse_update(text: str, placeholders: Placeholders) -> Update:
 def _bind(tree: tuple[syntax.Clause, ...], placeholders: Placeholders) -> Update:
     # DynamoDB looks at all paths before it looks at any operand.
     written = [action for clause in tree for action in clause.actions]
-    paths = placeholders.paths([action.path for action in written])
-    document_path.check_distinct(paths)
+    paths = placeholders.distinct_paths([action.path for action in written])
     actions = [
         _bind_action(action, path, placeholders)
         for action, path in zip(reversed(written), reversed(paths), strict=True)

@@ -84,6 +84,28 @@ def test_malformed_placeholders_are_refused(
     assert caught.value.message == message
 
 
+def test_names_and_values_have_at_most_two_mebibytes_each() -> None:
+    size = 2 * 1024 * 1024 - len(":v")
+    Placeholders(None, {":v": {"S": "x" * size}})
+    with pytest.raises(ValidationException, match=r"^ExpressionAttributeValues exceeds max size$"):
+        Placeholders(None, {":v": {"S": "x" * (size + 1)}})
+    names = {f"#{n:02}": "é" * 32_767 for n in range(31)}
+    left = 2 * 1024 * 1024 - sum(len(name) + 65_534 for name in names) - len("#x")
+    Placeholders(names | {"#x": "y" * left}, None)
+    with pytest.raises(ValidationException, match=r"^ExpressionAttributeNames exceeds max size$"):
+        Placeholders(names | {"#x": "y" * (left + 1)}, None)
+
+
+def test_a_name_has_at_most_65535_bytes() -> None:
+    Placeholders({"#a": "x" * 65_535}, None)
+    with pytest.raises(ValidationException) as caught:
+        Placeholders({"#a": "é" * 32_768}, None)
+    assert caught.value.message == (
+        "ExpressionAttributeNames contains invalid value: "
+        "Attribute name is too large, must be less than 65536 bytes for key #a"
+    )
+
+
 def test_a_value_of_the_wrong_json_type_is_a_serialization_error() -> None:
     with pytest.raises(SerializationException):
         Placeholders(None, {":a": {"N": 1}})
