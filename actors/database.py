@@ -29,7 +29,7 @@ from model.partitions import partition_count
 from model.table import TABLE_INDEX_ID, TableDefinition, TableStatus
 from model.table_rules import TableEdit, apply_edit, check_deletable
 from storage import catalog, keys_layout
-from storage.catalog import CatalogHead, TableRecord
+from storage.catalog import Catalog, CatalogHead, TableRecord
 from storage.store import Group, Store, StoreError
 
 _MAILBOX_MESSAGES: Final = 1_000
@@ -183,7 +183,7 @@ class Database:
     async def run(self) -> None:
         """Work through the mailbox until it is closed and drained."""
         if self._crashed:
-            await self.load()
+            self.adopt(await catalog.load(self._store.latest))
         self._crashed = True
         while batch := await self.mailbox.take(1, 1):
             self.in_hand = batch
@@ -197,13 +197,8 @@ class Database:
             self.in_hand = []
         self._crashed = False
 
-    async def load(self) -> None:
-        """Read the catalog: at start, and when the actor begins anew after a crash.
-
-        Raises:
-            StoreError: it can't be read.
-        """
-        loaded = await catalog.load(self._store.latest)
+    def adopt(self, loaded: Catalog) -> None:
+        """Take over the catalog as it is stored: at start, and after a crash of the actor."""
         self._head, self._head_bytes = loaded.head, loaded.head_bytes
         known = {record.definition.name for record in loaded.tables}
         for name in self._tables.keys() - known:
@@ -399,11 +394,17 @@ async def _state(table: Table) -> TableState:
 async def open_database(
     store: Store, settings: DatabaseSettings, clock: Clock
 ) -> AsyncIterator[Database]:
-    """A running database over an open store, which stays open when this ends."""
+    """A running database over an open store, which stays open when this ends.
+
+    Raises:
+        StoreError: the catalog can't be read.
+    """
+    # Outside the group, which would hide what is wrong with the catalog in an ExceptionGroup.
+    loaded = await catalog.load(store.latest)
     async with anyio.create_task_group() as task_group:
         supervisor = Supervisor(task_group)
         database = Database(store, settings, clock, supervisor)
-        await database.load()
+        database.adopt(loaded)
         supervisor.start(database)
         try:
             yield database
