@@ -28,6 +28,7 @@ ITEM: dict[str, Any] = {
     "ns": {"NS": ["1", "2"]},
     "bs": {"BS": ["AA==", "AQ=="]},
     "e": {"S": ""},
+    "deep": {"L": [{"M": {"set": {"SS": ["x", "y"]}}}]},
 }
 
 VALUES: dict[str, Any] = {
@@ -53,6 +54,7 @@ VALUES: dict[str, Any] = {
     ":nset": {"NS": ["2", "1"]},
     ":list": {"L": [{"S": "zero"}, {"N": "1"}, {"L": [{"S": "inner"}]}]},
     ":innerlist": {"L": [{"S": "inner"}]},
+    ":nested": {"L": [{"M": {"set": {"SS": ["y", "x"]}}}]},
     ":map": {"M": {"y": {"M": {"z": {"S": "deep"}}}, "x": {"N": "1.0"}}},
     ":deep": {"S": "deep"},
     ":inner": {"S": "inner"},
@@ -111,6 +113,7 @@ def is_true(wire: WireClient, asked: str, condition: str, **members: Any) -> boo
         "ss = ss2",
         "ns = :nset",
         "l = :list",
+        "deep = :nested",
         "m = :map",
         "e = :empty",
         "m.x = :1",

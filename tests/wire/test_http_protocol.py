@@ -202,3 +202,16 @@ def test_a_validation_error_has_the_namespace_of_the_validator(wire: WireClient)
     assert answer.status == 400
     assert answer.json["__type"] == "com.amazon.coral.validate#ValidationException"
     assert "message" in answer.json
+
+
+@pytest.mark.ours_alone("DynamoDB itself allows any origin")
+def test_no_origin_is_allowed_unless_it_is_configured(wire: WireClient):
+    answer = wire.send("ListTables", {}, {"Origin": "http://example.com"})
+    assert "Access-Control-Allow-Origin" not in answer.headers
+    preflight = wire.request(
+        "OPTIONS",
+        "/",
+        None,
+        {"Origin": "http://example.com", "Access-Control-Request-Method": "POST"},
+    )
+    assert "Access-Control-Allow-Origin" not in preflight.headers

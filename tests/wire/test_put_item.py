@@ -174,6 +174,24 @@ def test_only_all_old_or_none_may_be_returned(wire: WireClient, composite: str, 
     )
 
 
+def test_all_that_can_be_returned_is_returned_together(wire: WireClient, indexed: str, pk: str):
+    item = {"pk": {"S": pk}, "sk": {"S": "s"}, "a": {"S": "a"}}
+    wire("PutItem", {"TableName": indexed, "Item": item})
+    request = {
+        "TableName": indexed,
+        "Item": item,
+        "ConditionExpression": "a = :a",
+        "ExpressionAttributeValues": {":a": {"S": "a"}},
+        "ReturnValues": "ALL_OLD",
+        "ReturnConsumedCapacity": "INDEXES",
+        "ReturnItemCollectionMetrics": "SIZE",
+        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+    }
+    answer = wire("PutItem", request)
+    assert answer["Attributes"] == item
+    assert answer["ConsumedCapacity"]["TableName"] == indexed
+
+
 def test_numbers_in_keys_are_equal_by_value(wire: WireClient, numeric: str, pk: str):
     item = {"pk": {"S": pk}, "sk": {"N": "1e3"}, "v": {"S": "a"}}
     wire("PutItem", {"TableName": numeric, "Item": item})

@@ -123,6 +123,27 @@ def test_a_filter_sees_what_the_index_holds(wire: WireClient, indexed: str, five
     assert answer["ScannedCount"] == 4
 
 
+@pytest.mark.parametrize("members", [{}, {"ProjectionExpression": "pk, sk"}])
+def test_a_filter_may_not_ask_what_the_index_does_not_hold(
+    wire: WireClient, indexed: str, members: Any
+):
+    request = {
+        "TableName": indexed,
+        "IndexName": "by-some",
+        "KeyConditionExpression": "pk = :pk",
+        "FilterExpression": "z = :pk",
+        "ExpressionAttributeValues": {":pk": {"S": "p"}},
+        **members,
+    }
+    assert wire.refused("Query", request) == (
+        "ValidationException",
+        (
+            "One or more parameter values were invalid: Secondary index by-some does not project one "
+            "or more filter attributes: [z]"
+        ),
+    )
+
+
 def test_a_filter_may_name_the_tables_sort_key_but_not_the_indexs(
     wire: WireClient, indexed: str, five: str
 ):

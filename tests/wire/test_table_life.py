@@ -103,6 +103,19 @@ def test_tables_are_listed_in_order_and_in_pages(wire: WireClient):
         wire("DeleteTable", {"TableName": name})
 
 
+def test_a_page_of_the_list_holds_100_names(wire: WireClient):
+    prefix = unique_name("many")
+    names = [f"{prefix}-{number:03}" for number in range(101)]
+    for name in names:
+        wire("CreateTable", definition("pk:S", name=name))
+    answer = wire("ListTables", {"ExclusiveStartTableName": f"{prefix}-"})
+    assert answer["TableNames"] == names[:100]
+    assert answer["LastEvaluatedTableName"] == names[99]
+    for name in names:
+        wait_until_active(wire, name)
+        wire("DeleteTable", {"TableName": name})
+
+
 def test_the_last_page_has_no_last_evaluated_table(wire: WireClient, simple: str):
     answer = wire("ListTables", {"ExclusiveStartTableName": "zzzzzzzz"})
     assert answer == {"TableNames": []}
