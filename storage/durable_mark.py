@@ -59,6 +59,8 @@ class DurableMark:
     def keep_only_synced(self) -> None:
         """What is in the log after the mark must not come back at the next opening."""
         with self._lock:
+            # True in this process even if it can't be written down.
+            self.only_synced = True
             self._write(self.sequence, only_synced=True)
         os.fdatasync(self._file)
 
@@ -66,6 +68,10 @@ class DurableMark:
         """Everything in the log is durable, up to this change."""
         with self._lock:
             self._write(sequence, only_synced=False)
+        os.fdatasync(self._file)
+
+    def sync(self) -> None:
+        """Make what was written durable."""
         os.fdatasync(self._file)
 
     def _write(self, sequence: int, *, only_synced: bool) -> None:

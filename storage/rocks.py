@@ -94,7 +94,8 @@ class _RocksStore:
             raise self._refusal
         self._assert_heads(groups)
         batch = _batch(groups)
-        self._engine.take_space(batch.size_in_bytes())
+        if not _frees_space(groups):
+            self._engine.take_space(batch.size_in_bytes())
         try:
             self._engine.rows.write(batch, self._write_options)
         except Exception as error:
@@ -198,12 +199,19 @@ class _RocksStore:
             self._synchroniser.is_idle
             and len(self._snapshots) == 1
             and not any(view.is_paging for view in views)
+            and self._aside_count == 0
         )
         if not isinstance(self._refusal, Full) or not is_quiet or not self._engine.can_reopen():
             return
         for view in views:
             view.close()
-        self._engine.reopen()
+        try:
+            self._engine.reopen()
+        except StoreError as error:
+            # Nothing can be read either. A disk that is full again may still be freed.
+            self._refusal = error
+            _log.critical("reopen_failed", error=str(error))
+            return
         # What is durable is all there is in the reopened engine, so both views stay true.
         self._latest.open(self._engine.rows)
         self._durable.open(pin(self._engine.rows))
@@ -211,6 +219,11 @@ class _RocksStore:
         self._synchroniser = self._new_synchroniser()
         self._refusal = None
         _log.info("disk_has_space_again")
+
+
+def _frees_space(groups: Sequence[Group]) -> bool:
+    """Whether a commit makes a full disk emptier: it may use the reserve."""
+    return all(group.range_deletes or not group.puts for group in groups)
 
 
 def _batch(groups: Sequence[Group]) -> WriteBatch:

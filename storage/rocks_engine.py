@@ -33,12 +33,12 @@ class Engine(Protocol):
         """What no sync covered must not come back at the next opening."""
 
     def can_reopen(self) -> bool:
-        """Whether there is space enough to open the engine again."""
+        """Whether there is space enough to open the engine again, after the disk was full."""
 
     def reopen(self) -> None:
-        """Open the engine again with what is durable and nothing else, after the disk was full.
+        """Open the engine again with what is durable and nothing else.
 
-        No snapshot and no iterator of the old one may be left.
+        No snapshot, iterator or call of the old one may be left.
         """
 
     def reclaim(self, start: bytes, end: bytes) -> None:
@@ -51,7 +51,7 @@ class Engine(Protocol):
         """Make a data directory with a copy of everything. Runs in a thread."""
 
     def close(self) -> None:
-        """Close with everything durable, unless a sync failed. Runs in a thread."""
+        """Close, once every accepted commit had its sync. Runs in a thread."""
 
 
 class DiskEngine:
@@ -59,7 +59,6 @@ class DiskEngine:
 
     def __init__(self, directory: DataDirectory, options: RocksOptions) -> None:
         self._directory = directory
-        self._is_interrupted = False
         self._options = options.for_disk(disk_bytes(directory.path))
         self._space = DiskSpace(directory.path, options.reserve_bytes, self._unflushed_bytes)
         self._mark = DurableMark(directory.mark)
@@ -91,7 +90,6 @@ class DiskEngine:
 
     def reopen(self) -> None:
         """Cut what no sync covered out of the log, and replay the rest."""
-        self._mark.keep_only_synced()
         self._close_rows()
         self.rows = self._open()
 
@@ -100,10 +98,8 @@ class DiskEngine:
         _compact(self.rows, start, end)
 
     def interrupt(self) -> None:
-        """Flush first: afterwards RocksDB flushes no more."""
-        self.rows.flush()
+        """End what runs in the background."""
         self.rows.cancel_all_background(wait=True)
-        self._is_interrupted = True
 
     def checkpoint(self, directory: Path) -> None:
         """Copy the log and link the tables, which never change."""
@@ -118,15 +114,10 @@ class DiskEngine:
 
     def close(self) -> None:
         """Let go of the files and of the directory."""
-        if self._mark.only_synced:
-            self._close_rows()
-        else:
-            sequence = self.rows.latest_sequence_number()
-            if self._is_interrupted:
-                self._close_rows()
-            else:
-                self.rows.close()
-            self._mark.settle(sequence)
+        self._close_rows()
+        # A mark that is a little behind does no harm.
+        with suppress(OSError):
+            self._mark.sync()
         self._mark.close()
         self._directory.close()
 
@@ -134,9 +125,11 @@ class DiskEngine:
         return self.rows.property_int_value("rocksdb.cur-size-all-mem-tables") or 0
 
     def _close_rows(self) -> None:
-        """Close without flushing, which would keep what no sync covered."""
-        self.rows.cancel_all_background(wait=True)
-        with suppress(Exception):  # the refused flush
+        # The log holds all that was answered: the flush that comes with closing only spares the
+        # next opening a replay. It must not keep what no sync covered, and it may fail.
+        if self._mark.only_synced:
+            self.rows.cancel_all_background(wait=True)
+        with suppress(Exception):
             self.rows.close()
 
     def _open(self) -> Rdict:
@@ -202,14 +195,14 @@ class MemoryEngine:
         _compact(self.rows, start, end)
 
     def interrupt(self) -> None:
-        """Nothing is flushed."""
+        """End what runs in the background."""
         self.rows.cancel_all_background(wait=True)
 
     def checkpoint(self, directory: Path) -> None:
         """Write every row into a new engine on disk."""
         with closing(open_data_directory(directory)) as copy:
             rows = _open_rows(copy.engine, engine_options(RocksOptions()), AccessType.read_write())
-            for key, value in self.rows.snapshot().items():
+            for key, value in self.rows.items():
                 rows[key] = value
             rows.close()
 

@@ -75,12 +75,32 @@ def test_what_a_failed_sync_left_behind_is_not_there_after_a_restart(
 def test_a_full_disk_refuses_commits_until_space_is_freed(power: PowerLoss, data: Path) -> None:
     with StoreProcess(data, power) as process:
         put(process, "key", "old")
+        process.ask("fill", "filler", 20)
         power.nearly_fill_disk()
         wait_until(process, "Full: The disk of")
         assert process.ask("durable", "key") == "old"
+        # What frees space may use the reserve.
+        assert process.ask("drop", "filler") == "durable"
+        assert put(process, "key", "new").startswith("Full: The disk of")
         power.free_disk()
         wait_until(process, "durable")
         assert process.ask("durable", "key") == "old"
+
+
+@pytest.mark.parametrize("ending", ["close", "kill"])
+def test_a_commit_refused_by_a_full_disk_is_not_there_after_a_restart(
+    power: PowerLoss, data: Path, ending: str
+) -> None:
+    with StoreProcess(data, power) as process:
+        put(process, "key", "old")
+        power.fill_disk()
+        assert put(process, "key", "new").startswith("Full: The disk is full")
+        if ending == "close":
+            assert process.ask("close") == "closed"
+    power.free_disk()
+    with StoreProcess(data, power) as process:
+        assert process.opening == "open"
+        assert process.ask("latest", "key") == "old"
 
 
 @pytest.mark.parametrize("rows", [0, 20])

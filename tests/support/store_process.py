@@ -6,6 +6,7 @@ The process reads one command a line and answers each with one line:
     wait KEY            wait until that commit is durable; "durable", or the error's name
     pour KEY COUNT      commit COUNT rows of 1 KB, waiting for none; "accepted", or the error
     fill KEY COUNT      write and wait, COUNT rows of 1 KB under KEY/0, KEY/1, …
+    drop KEY            delete the rows KEY/0, KEY/1, … and wait
     durable KEY         the value under KEY in the durable view, or "-"
     latest KEY          as the owner sees it
     count KEY           how many rows the durable view has under KEY/
@@ -118,6 +119,10 @@ class _Commands:
         await (await self._commit(key, rows))
         return "durable"
 
+    async def drop(self, key: str) -> str:
+        await (await self._commit(key, [], [(f"{key}/".encode(), f"{key}0".encode())]))
+        return "durable"
+
     async def durable(self, key: str) -> str:
         return await _load(self._store.durable(), key)
 
@@ -133,11 +138,17 @@ class _Commands:
         await self._store.close()
         return "closed"
 
-    async def _commit(self, key: str, rows: Sequence[tuple[bytes, bytes]]) -> Future[None]:
+    async def _commit(
+        self,
+        key: str,
+        rows: Sequence[tuple[bytes, bytes]],
+        range_deletes: Sequence[tuple[bytes, bytes]] = (),
+    ) -> Future[None]:
         head_key = b"head " + key.encode()
         [head] = await self._store.latest.load([head_key])
         next_head = b"%d" % (int(head or 0) + 1)
-        return await self._store.commit([Group(head_key, head, next_head, puts=rows)])
+        group = Group(head_key, head, next_head, puts=rows, range_deletes=range_deletes)
+        return await self._store.commit([group])
 
 
 async def _load(view: View, key: str) -> str:
