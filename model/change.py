@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeAlias
 
 from model import capacity
-from model.capacity import IndexUnits, Receipt
-from model.index import IndexDefinition, entry
+from model.capacity import IndexKind, IndexUnits, Receipt
+from model.index import IndexDefinition, entry, global_entry
 from model.item import Item
+from model.key import KeySchema
 from model.stored_item import StoredItem
 from model.table import TableDefinition
+
+_EntryOf: TypeAlias = Callable[[IndexDefinition, KeySchema, Item], Item | None]
 
 
 class IndexChange(NamedTuple):
     """The entry of an item in one index before and after; None where there is none."""
 
+    kind: IndexKind
     definition: IndexDefinition
     old: StoredItem | None
     new: StoredItem | None
@@ -30,7 +34,7 @@ class Change(NamedTuple):
 
     old: StoredItem | None
     new: StoredItem | None
-    index_changes: tuple[IndexChange, ...]
+    local_changes: tuple[IndexChange, ...]
     attributes: Item | None
     receipt: Receipt
 
@@ -38,27 +42,28 @@ class Change(NamedTuple):
 def index_changes(
     table: TableDefinition, old: StoredItem | None, new: StoredItem | None
 ) -> Iterator[IndexChange]:
-    """How a change of an item changes the table's local indexes.
+    """How a change of an item changes the table's indexes.
 
     An index whose stored view stays as it was is left out.
     """
+    for kind, index, entry_of in _indexes(table):
+        old_entry = None if old is None else entry_of(index, table.key_schema, old.item)
+        new_entry = None if new is None else entry_of(index, table.key_schema, new.item)
+        if old_entry != new_entry:
+            yield IndexChange(kind, index, _stored(old, old_entry), _stored(new, new_entry))
+
+
+def _indexes(table: TableDefinition) -> Iterator[tuple[IndexKind, IndexDefinition, _EntryOf]]:
+    """The indexes that hold entries, and how the entry of an item is found in each."""
     for index in table.local_indexes:
-        old_entry = _stored_entry(table, index, old)
-        new_entry = _stored_entry(table, index, new)
-        if old_entry is None and new_entry is None:
-            continue
-        if old_entry and new_entry and old_entry.item == new_entry.item:
-            continue
-        yield IndexChange(index, old_entry, new_entry)
+        yield "LocalSecondaryIndexes", index, entry
+    for global_index in table.global_indexes:
+        if global_index.holds_entries:
+            yield "GlobalSecondaryIndexes", global_index.definition, global_entry
 
 
-def _stored_entry(
-    table: TableDefinition, index: IndexDefinition, stored: StoredItem | None
-) -> StoredItem | None:
-    if stored is None:
-        return None
-    projected = entry(index, table.key_schema, stored.item)
-    if projected is None:
+def _stored(stored: StoredItem | None, projected: Item | None) -> StoredItem | None:
+    if stored is None or projected is None:
         return None
     if projected is stored.item:
         return stored
@@ -75,7 +80,7 @@ def write_receipt(
         indexes=tuple(
             IndexUnits(
                 change.definition.name,
-                "LocalSecondaryIndexes",
+                change.kind,
                 write_units=_index_write_units(change),
             )
             for change in changes
@@ -84,7 +89,7 @@ def write_receipt(
 
 
 def _index_write_units(change: IndexChange) -> int:
-    index, old, new = change
+    _, index, old, new = change
     if old is None or new is None:
         only = old or new
         assert only is not None

@@ -6,10 +6,16 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from model import attribute_value
+from model.attribute_value import AttributeValue
 from model.item import Item
-from model.key import KeySchema
+from model.key import KeyAttribute, KeySchema
+from model.limits import PARTITION_KEY_BYTES, SORT_KEY_BYTES
 
 ProjectionType: TypeAlias = Literal["ALL", "KEYS_ONLY", "INCLUDE"]
+
+
+KeyViolation: TypeAlias = Literal["wrong type", "empty", "too long"]
 
 
 class Projection(Struct, frozen=True):
@@ -40,6 +46,39 @@ def entry(index: IndexDefinition, table_key: KeySchema, item: Item) -> Item | No
         return item
     held = projected_names(index, table_key)
     return {name: value for name, value in item.items() if name in held}
+
+
+def global_entry(index: IndexDefinition, table_key: KeySchema, item: Item) -> Item | None:
+    """What a global index holds of an item.
+
+    None if a key attribute is missing (S115), or can't be a key: of another type, empty or too
+    long (S190). Such items are left out of an index made after them; they may not be written
+    once it is there.
+    """
+    schema = index.key_schema
+    for attribute in schema.attributes:
+        if attribute.name not in item or key_violation(schema, attribute, item[attribute.name]):
+            return None
+    if index.projection.type == "ALL":
+        return item
+    held = projected_names(index, table_key)
+    return {name: value for name, value in item.items() if name in held}
+
+
+def key_violation(
+    schema: KeySchema, attribute: KeyAttribute, value: AttributeValue
+) -> KeyViolation | None:
+    """Why a value can't be that attribute of an index's key; None if it can."""
+    content = value.get(attribute.type)
+    if content is None:
+        return "wrong type"
+    if content == "":
+        return "empty"
+    limit_bytes = PARTITION_KEY_BYTES if attribute in schema.partition else SORT_KEY_BYTES
+    # The text of a value is never shorter than the value.
+    if len(content) * 4 > limit_bytes and attribute_value.size_bytes(value) > limit_bytes:
+        return "too long"
+    return None
 
 
 def projected_names(index: IndexDefinition, table_key: KeySchema) -> frozenset[str]:

@@ -13,6 +13,9 @@ BillingMode: TypeAlias = Literal["PROVISIONED", "PAY_PER_REQUEST"]
 TableStatus: TypeAlias = Literal["CREATING", "UPDATING", "ACTIVE", "DELETING"]
 TableClass: TypeAlias = Literal["STANDARD", "STANDARD_INFREQUENT_ACCESS"]
 
+IndexStatus: TypeAlias = Literal["CREATING", "UPDATING", "DELETING", "ACTIVE"]
+StreamViewType: TypeAlias = Literal["KEYS_ONLY", "NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES"]
+
 TABLE_INDEX_ID = 0
 
 
@@ -27,6 +30,37 @@ class Throughput(Struct, frozen=True):
     last_increase_epoch_seconds: float | None = None
     last_decrease_epoch_seconds: float | None = None
     decreases_today: int = 0
+
+
+class GlobalIndex(Struct, frozen=True):
+    """A global secondary index of a table, and the state it is in.
+
+    ``backfilling`` is None but for an index that was added to a table: False while its
+    resources are allocated, True while it is filled (S182, S184, S207).
+    """
+
+    definition: IndexDefinition
+    status: IndexStatus = "ACTIVE"
+    backfilling: bool | None = None
+    # 0 and 0 for an index of an on-demand table.
+    throughput: Throughput = Throughput(0, 0)
+    on_demand_throughput: dict[str, Any] | None = None
+    warm_throughput: dict[str, Any] | None = None
+
+    @property
+    def holds_entries(self) -> bool:
+        """Whether writes are carried into it: not before it is filled, not while it goes."""
+        return self.status != "DELETING" and not (
+            self.status == "CREATING" and self.backfilling is False
+        )
+
+
+class StreamSettings(Struct, frozen=True):
+    """A table's DynamoDB stream; ``label`` is the time it was enabled, unique for the table."""
+
+    label: str
+    view_type: StreamViewType
+    enabled: bool = True
 
 
 class TableDefinition(Struct, frozen=True):
@@ -44,6 +78,9 @@ class TableDefinition(Struct, frozen=True):
     key_schema: KeySchema
     status: TableStatus = "ACTIVE"
     local_indexes: tuple[IndexDefinition, ...] = ()
+    global_indexes: tuple[GlobalIndex, ...] = ()
+    # The stream that is enabled now, or was last.
+    stream: StreamSettings | None = None
     billing_mode: BillingMode = "PROVISIONED"
     # When the table last became on-demand; None for one that never was.
     on_demand_since_epoch_seconds: float | None = None
@@ -60,6 +97,18 @@ class TableDefinition(Struct, frozen=True):
     tags: tuple[tuple[str, str], ...] = ()
     # The id that the next index made on this table gets.
     next_index_id: int = 1
+
+    @property
+    def records_changes(self) -> bool:
+        """Whether anybody follows the table's changes: then each write leaves a record."""
+        return bool(self.global_indexes) or (self.stream is not None and self.stream.enabled)
+
+    def global_index(self, name: str) -> GlobalIndex | None:
+        """The global secondary index of that name, whatever its state."""
+        for index in self.global_indexes:
+            if index.definition.name == name:
+                return index
+        return None
 
     def local_index(self, name: str) -> IndexDefinition | None:
         """The local secondary index of that name."""

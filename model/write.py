@@ -136,5 +136,8 @@ def _change(
     new: StoredItem | None,
     attributes: Item | None,
 ) -> Change:
-    changes = tuple(index_changes(table, old, new)) if table.local_indexes else ()
-    return Change(old, new, changes, attributes, write_receipt(old, new, changes))
+    if not (table.local_indexes or table.global_indexes):
+        return Change(old, new, (), attributes, write_receipt(old, new, ()))
+    changes = tuple(index_changes(table, old, new))
+    local_changes = tuple(one for one in changes if one.kind == "LocalSecondaryIndexes")
+    return Change(old, new, local_changes, attributes, write_receipt(old, new, changes))

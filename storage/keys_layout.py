@@ -7,6 +7,9 @@
 | ``02`` partition number | the partition's head |
 | ``03`` table id, index id, hash, partition key, sort key | an item or an index entry |
 | ``03`` table id, ``ffffffff``, hash, partition key | the size of an item collection |
+| ``04`` partition number, counter | a change record |
+| ``05`` subscriber, partition number | the subscriber's checkpoint in that partition's log |
+| ``06`` table id, stream label | a DynamoDB stream and its shards |
 
 Numbers are big-endian, 8 bytes, the index id 4. Index id 0 is the table itself. The row of a
 local index's entry ends with the table's own sort key, so that equal index keys stand apart.
@@ -27,9 +30,13 @@ CATALOG_HEAD: Final = b"\x00"
 _TABLE_RECORD: Final = b"\x01"
 _PARTITION_HEAD: Final = b"\x02"
 _ROW: Final = b"\x03"
+_CHANGE: Final = b"\x04"
+_CHECKPOINT: Final = b"\x05"
+_STREAM: Final = b"\x06"
 _COLLECTIONS: Final = 0xFFFF_FFFF
 
 _NUMBER: Final = Struct(">Q")
+_PAIR: Final = Struct(">QQ")
 _ROW_PREFIX: Final = Struct(">cQI")
 ROW_PREFIX_BYTES: Final = _ROW_PREFIX.size
 
@@ -60,6 +67,30 @@ def end_of(prefix: bytes) -> bytes:
     """The first key behind all that begin with ``prefix``."""
     trimmed = prefix.rstrip(b"\xff")
     return trimmed[:-1] + bytes([trimmed[-1] + 1])
+
+
+def change_row(partition_number: int, counter: int) -> bytes:
+    """The key of a change record."""
+    return _CHANGE + _PAIR.pack(partition_number, counter)
+
+
+def change_counter(row_key: bytes) -> int:
+    """The counter in a change record's key."""
+    counter: int = _PAIR.unpack_from(row_key, len(_CHANGE))[1]
+    return counter
+
+
+def checkpoint(subscriber: bytes, partition_number: int) -> bytes:
+    """The key of a subscriber's checkpoint."""
+    return _CHECKPOINT + subscriber + _NUMBER.pack(partition_number)
+
+
+def stream(table_id: int, label: str) -> bytes:
+    """The key of a DynamoDB stream."""
+    return _STREAM + _NUMBER.pack(table_id) + label.encode()
+
+
+STREAMS: Final = (_STREAM, bytes([_STREAM[0] + 1]))
 
 
 def item_row(table: TableDefinition, item: Item) -> bytes:

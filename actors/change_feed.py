@@ -1,0 +1,91 @@
+"""A partition's change feed: the durable end of its log, and those who wait for more.
+
+The partition moves the tail when a batch is durable. A subscriber that keeps up reads recent
+changes from memory; one that is behind reads the log on the disk. Nobody holds up a write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Final
+
+from storage.store import Store
+from streams import change_log
+from streams.change_record import ChangeRecord
+
+_RECENT_RECORDS: Final = 4_096
+_RECENT_BYTES: Final = 4 * 1024 * 1024
+
+
+class ChangeFeed:
+    """The feed of one partition.
+
+    Invariants: every record with a counter up to ``tail`` is durable; ``_recent`` holds all
+    records with counters above ``_recent_after`` and up to ``tail``.
+    """
+
+    def __init__(self, partition_number: int, tail: int, store: Store) -> None:
+        self.partition_number = partition_number
+        self.tail = tail
+        self._store = store
+        self._recent: deque[ChangeRecord] = deque()
+        self._recent_bytes = 0
+        self._recent_after = tail
+        self._waiting: list[asyncio.Future[None]] = []
+
+    def advance(self, tail: int, records: list[ChangeRecord]) -> None:
+        """The partition's counter is durable up to ``tail``, with these records among it."""
+        assert tail >= self.tail, "a log's tail never goes back"
+        self.tail = tail
+        for record in records:
+            self._recent.append(record)
+            self._recent_bytes += _size_bytes(record)
+        while len(self._recent) > _RECENT_RECORDS or self._recent_bytes > _RECENT_BYTES:
+            oldest = self._recent.popleft()
+            self._recent_bytes -= _size_bytes(oldest)
+            self._recent_after = oldest.sequence_number.counter
+        if records:
+            waiting, self._waiting = self._waiting, []
+            for future in waiting:
+                if not future.done():
+                    future.set_result(None)
+
+    def wake(self) -> asyncio.Future[None]:
+        """A future that completes when records are added."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(future)
+        return future
+
+    async def read(self, after: int, *, max_records: int, max_bytes: int) -> list[ChangeRecord]:
+        """The first durable records with counters above ``after``."""
+        if after >= self._recent_after:
+            return self._read_recent(after, max_records, max_bytes)
+        return await change_log.read(
+            self._store.durable(),
+            self.partition_number,
+            after,
+            max_records=max_records,
+            max_bytes=max_bytes,
+        )
+
+    def _read_recent(self, after: int, max_records: int, max_bytes: int) -> list[ChangeRecord]:
+        found: list[ChangeRecord] = []
+        size_bytes = 0
+        for record in self._recent:
+            if record.sequence_number.counter <= after:
+                continue
+            found.append(record)
+            size_bytes += _size_bytes(record)
+            if len(found) >= max_records or size_bytes >= max_bytes:
+                break
+        return found
+
+
+def _size_bytes(record: ChangeRecord) -> int:
+    """What a record holds in memory, near enough: its keys and images."""
+    return (
+        len(record.keys)
+        + (len(record.old.data) if record.old else 0)
+        + (len(record.new.data) if record.new else 0)
+    )

@@ -1,0 +1,46 @@
+"""A partition's log on the disk: from its birth to its split, every change that was recorded."""
+
+from __future__ import annotations
+
+from storage import keys_layout
+from storage.store import View
+from streams import change_record
+from streams.change_record import ChangeRecord
+from streams.sequence_number import SequenceNumber
+
+_AFTER_ALL = (1 << 64) - 1
+
+
+def row(record: ChangeRecord) -> tuple[bytes, bytes]:
+    """The row of a record, to be put in the batch of its change."""
+    number = record.sequence_number
+    return (
+        keys_layout.change_row(number.partition_number, number.counter),
+        change_record.encode(record),
+    )
+
+
+async def read(
+    view: View, partition_number: int, after: int, *, max_records: int, max_bytes: int
+) -> list[ChangeRecord]:
+    """The first records with counters above ``after``."""
+    rows = await view.page(
+        keys_layout.change_row(partition_number, after + 1),
+        keys_layout.change_row(partition_number, _AFTER_ALL),
+        max_rows=max_records,
+        max_bytes=max_bytes,
+    )
+    return [
+        change_record.decode(
+            SequenceNumber(partition_number, keys_layout.change_counter(found.key)), found.value
+        )
+        for found in rows
+    ]
+
+
+def trimmed_range(partition_number: int, up_to: int) -> tuple[bytes, bytes]:
+    """The range of keys of the records with counters up to ``up_to``, to be deleted."""
+    return (
+        keys_layout.change_row(partition_number, 0),
+        keys_layout.change_row(partition_number, up_to + 1),
+    )

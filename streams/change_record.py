@@ -1,0 +1,129 @@
+"""Change records: what a partition's log holds of each change, both images and whose it was.
+
+A record is a row of the store, written in the batch of its change. The view a stream gives is
+cut when it is read.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from struct import Struct as Layout
+from typing import Final
+
+from msgspec import Struct
+
+from model import item as items
+from model.item import Item
+from model.stored_item import StoredItem
+from storage.store import Damaged
+from streams.sequence_number import SequenceNumber
+
+FORMAT: Final = 1
+
+
+class Origin(IntEnum):
+    """Who made a change."""
+
+    USER = 1
+    TTL = 2
+    TRANSACTION = 3
+    BACKFILL = 4
+
+
+class TransactionPlace(Struct, frozen=True):
+    """The place of a change in the transaction that made it."""
+
+    transaction_id: bytes
+    ordinal: int
+    total: int
+
+
+class ChangeRecord(Struct, frozen=True):
+    """One change of one item; at least one image is there, and they differ.
+
+    ``commit_time_us`` is domain time in microseconds since 1970, rising over the server.
+    """
+
+    sequence_number: SequenceNumber
+    commit_time_us: int
+    origin: Origin
+    keys: bytes
+    old: StoredItem | None
+    new: StoredItem | None
+    transaction: TransactionPlace | None = None
+
+    @property
+    def key(self) -> Item:
+        """The item's primary key."""
+        return items.decode(self.keys)
+
+
+# Format, origin, commit time, version and size of both images, lengths of keys, images and
+# transaction id, ordinal and total. An image that is not there has size and length 0.
+_LAYOUT: Final = Layout(">BBQQIQIHIIBHH")
+
+
+def encode(record: ChangeRecord) -> bytes:
+    """The value of a record's row; its sequence number is the row's key."""
+    old, new, transaction = record.old, record.new, record.transaction
+    old_data = old.data if old else b""
+    new_data = new.data if new else b""
+    transaction_id = transaction.transaction_id if transaction else b""
+    header = _LAYOUT.pack(
+        FORMAT,
+        record.origin,
+        record.commit_time_us,
+        old.version if old else 0,
+        old.size_bytes if old else 0,
+        new.version if new else 0,
+        new.size_bytes if new else 0,
+        len(record.keys),
+        len(old_data),
+        len(new_data),
+        len(transaction_id),
+        transaction.ordinal if transaction else 0,
+        transaction.total if transaction else 0,
+    )
+    return b"".join((header, record.keys, old_data, new_data, transaction_id))
+
+
+def decode(sequence_number: SequenceNumber, value: bytes) -> ChangeRecord:
+    """The record in a row's value.
+
+    Raises:
+        Damaged: the value is in no format that this version knows.
+    """
+    if len(value) < _LAYOUT.size or value[0] != FORMAT:
+        raise Damaged("a change record is not in a format that this version knows")
+    (
+        _,
+        origin,
+        commit_time_us,
+        old_version,
+        old_size_bytes,
+        new_version,
+        new_size_bytes,
+        keys_length,
+        old_length,
+        new_length,
+        transaction_length,
+        ordinal,
+        total,
+    ) = _LAYOUT.unpack_from(value)
+    at = _LAYOUT.size
+    keys = value[at : at + keys_length]
+    at += keys_length
+    old_data = value[at : at + old_length]
+    at += old_length
+    new_data = value[at : at + new_length]
+    at += new_length
+    transaction_id = value[at : at + transaction_length]
+    return ChangeRecord(
+        sequence_number,
+        commit_time_us,
+        Origin(origin),
+        keys,
+        StoredItem(old_version, old_size_bytes, old_data) if old_data else None,
+        StoredItem(new_version, new_size_bytes, new_data) if new_data else None,
+        TransactionPlace(transaction_id, ordinal, total) if transaction_id else None,
+    )
