@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import count
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -18,6 +18,7 @@ from tests.rules.thread import (
     LAST_POST,
     item_bytes,
     key,
+    last_post_index,
     put_all,
     query,
     sized_thread,
@@ -25,8 +26,9 @@ from tests.rules.thread import (
     thread,
     thread_table,
 )
-from tests.support.clients import WireClient
-from tests.support.tables import local_index, table, unique_name
+from tests.support.clients import WireClient, boto3_client
+from tests.support.server import running_server
+from tests.support.tables import definition, local_index, table, unique_name, wait_until_active
 
 limited = pytest.mark.ours_alone("the limit of a collection is an option of the server")
 EXCEEDED = "ItemCollectionSizeLimitExceededException"
@@ -48,7 +50,7 @@ def fill(client: Any, name: str, forum: str, *, first: int = 0, posted: bool = T
 
     ``first`` numbers the first of them; if not ``posted`` they have no index entries.
     """
-    for n in count():
+    for n in range(2 * COLLECTION_LIMIT_BYTES // 2_000):
         item = sized_thread(forum, first + n, entry=2_000, item=2_000)
         if not posted:
             item["Replies"]["S"] += "x" * item_bytes({"LastPostDateTime": item["LastPostDateTime"]})
@@ -57,7 +59,7 @@ def fill(client: Any, name: str, forum: str, *, first: int = 0, posted: bool = T
             client.put_item(TableName=name, Item=item)
         except client.exceptions.ItemCollectionSizeLimitExceededException:
             return n
-    raise AssertionError
+    raise AssertionError("the collection takes whatever it is given")
 
 
 @limited
@@ -245,6 +247,36 @@ def test_s67_a_full_collection_can_be_read_and_made_smaller(limited_client, limi
     assert len(kept) == taken - 1
     assert kept[0] == thread(forum, "00001", "00001")
     assert kept[1] == thread(forum, "00002", "00002") != third
+
+
+@limited
+def test_s67_a_collection_above_its_limit_can_be_made_smaller(tmp_path, forum):
+    """Above, because the server comes back with a lower limit."""
+    option = "--item-collection-limit-bytes"
+    with (
+        running_server(option, "100000", data_dir=tmp_path) as server,
+        closing(boto3_client(server.endpoint)) as client,
+        closing(WireClient(server.endpoint)) as wire,
+    ):
+        request = definition(*KEYS, indexes=(last_post_index("ALL"),))
+        name = request["TableName"]
+        wire("CreateTable", request)
+        wait_until_active(wire, name)
+        items = [sized_thread(forum, n, entry=2_000, item=2_000) for n in range(10)]
+        put_all(client, name, items)
+        server.stop()
+    with (
+        running_server(option, "10000", data_dir=tmp_path) as server,
+        closing(boto3_client(server.endpoint)) as client,
+    ):
+        put_all(client, name, [items[1], sized_thread(forum, 2, entry=1_500, item=1_500)])
+        client.delete_item(TableName=name, Key=key(items[0]))
+        with pytest.raises(client.exceptions.ItemCollectionSizeLimitExceededException):
+            put_all(client, name, [sized_thread(forum, 3, entry=2_001, item=2_001)])
+
+        kept = query(client, name, forum)["Items"]
+
+    assert kept == [items[1], sized_thread(forum, 2, entry=1_500, item=1_500), *items[3:]]
 
 
 @limited
