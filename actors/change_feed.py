@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from itertools import takewhile
 from typing import Final
 
 from storage.store import Store
@@ -25,14 +26,23 @@ class ChangeFeed:
     records with counters above ``_recent_after`` and up to ``tail``.
     """
 
-    def __init__(self, partition_number: int, tail: int, store: Store) -> None:
+    def __init__(self, partition_number: int, store: Store) -> None:
         self.partition_number = partition_number
-        self.tail = tail
+        self.tail = 0
+        # How often records were added: tells whether any came while one was looking elsewhere.
+        self.additions = 0
+        self._has_begun = False
         self._store = store
         self._recent: deque[ChangeRecord] = deque()
         self._recent_bytes = 0
-        self._recent_after = tail
+        self._recent_after = 0
         self._waiting: list[asyncio.Future[None]] = []
+
+    def begin(self, tail: int) -> None:
+        """Start with what was durable when the store was opened; later calls change nothing."""
+        if not self._has_begun:
+            self._has_begun = True
+            self.tail = self._recent_after = tail
 
     def advance(self, tail: int, records: list[ChangeRecord]) -> None:
         """The partition's counter is durable up to ``tail``, with these records among it."""
@@ -46,12 +56,13 @@ class ChangeFeed:
             self._recent_bytes -= _size_bytes(oldest)
             self._recent_after = oldest.sequence_number.counter
         if records:
+            self.additions += 1
             waiting, self._waiting = self._waiting, []
             for future in waiting:
                 if not future.done():
                     future.set_result(None)
 
-    def wake(self) -> asyncio.Future[None]:
+    def wait_addition(self) -> asyncio.Future[None]:
         """A future that completes when records are added."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(future)
@@ -70,11 +81,13 @@ class ChangeFeed:
         )
 
     def _read_recent(self, after: int, max_records: int, max_bytes: int) -> list[ChangeRecord]:
-        found: list[ChangeRecord] = []
+        # From the end: who keeps up looks at what is new, and at nothing else.
+        newer = takewhile(
+            lambda record: record.sequence_number.counter > after, reversed(self._recent)
+        )
         size_bytes = 0
-        for record in self._recent:
-            if record.sequence_number.counter <= after:
-                continue
+        found: list[ChangeRecord] = []
+        for record in reversed(list(newer)):
             found.append(record)
             size_bytes += _size_bytes(record)
             if len(found) >= max_records or size_bytes >= max_bytes:

@@ -32,6 +32,11 @@ class Put(Struct, frozen=True, tag=True):
     return_values: ReturnValues = "NONE"
     return_item_on_failure: bool = False
 
+    @property
+    def identity(self) -> Item:
+        """The item's key, perhaps with other attributes beside it."""
+        return self.item
+
 
 class Update(Struct, frozen=True, tag=True):
     """Change some attributes of an item; it is made where it is missing."""
@@ -42,6 +47,11 @@ class Update(Struct, frozen=True, tag=True):
     return_values: ReturnValues = "NONE"
     return_item_on_failure: bool = False
 
+    @property
+    def identity(self) -> Item:
+        """The item's key."""
+        return self.key
+
 
 class Delete(Struct, frozen=True, tag=True):
     """Delete an item; deleting a missing one is no error."""
@@ -50,6 +60,11 @@ class Delete(Struct, frozen=True, tag=True):
     condition: Condition | None = None
     return_values: ReturnValues = "NONE"
     return_item_on_failure: bool = False
+
+    @property
+    def identity(self) -> Item:
+        """The item's key."""
+        return self.key
 
 
 Write: TypeAlias = Put | Update | Delete

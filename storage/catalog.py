@@ -47,6 +47,8 @@ class PartitionHead(Struct, frozen=True):
     counter: int = 0
     item_counts: dict[int, int] = {}
     sizes_bytes: dict[int, int] = {}
+    # Of a partition of a global index: the highest counter applied from each source log.
+    applied: dict[int, int] = {}
 
 
 _record_decoder = msgpack.Decoder(TableRecord)

@@ -31,3 +31,9 @@ def decode(value: bytes) -> StoredItem:
         raise Damaged("a row's value is not in a format that this version knows")
     _, version, size_bytes = _HEADER.unpack_from(value)
     return StoredItem(version, size_bytes, value[_HEADER.size :])
+
+
+def size_bytes(value: bytes) -> int:
+    """The size of the item or entry in a row's value, without decoding it."""
+    size: int = _HEADER.unpack_from(value)[2]
+    return size

@@ -60,6 +60,7 @@ class Mailbox:
         self._copy_messages = copy_messages
         self._waiting: deque[Envelope] = deque()
         self._wake: asyncio.Future[None] | None = None
+        self._awaiting_close: list[asyncio.Future[None]] = []
         self.closed = False
 
     def __len__(self) -> int:
@@ -101,6 +102,19 @@ class Mailbox:
         """Take no more messages; the taker gets what is left and then nothing."""
         self.closed = True
         self._wake_taker()
+        for future in self._awaiting_close:
+            if not future.done():
+                future.set_result(None)
+        self._awaiting_close.clear()
+
+    def when_closed(self) -> asyncio.Future[None]:
+        """A future that completes when the mailbox is closed: for actors without messages."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if self.closed:
+            future.set_result(None)
+        else:
+            self._awaiting_close.append(future)
+        return future
 
     def _wake_taker(self) -> None:
         if self._wake is not None and not self._wake.done():

@@ -1,0 +1,220 @@
+"""What every partition is: an actor that alone writes a range of rows, batch by batch.
+
+All that waits in the mailbox is taken as one batch, decided in order, each message on what the
+earlier ones of its batch leave, and committed as one group under the partition's head. Replies
+go out when the group is durable; a reply without a write, when everything it saw is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from functools import partial
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+import anyio
+
+from actors.runtime.mailbox import Envelope, Mailbox
+from model.errors import DynamoDBError, InternalServerError
+from model.stored_item import StoredItem
+from storage import catalog, keys_layout
+from storage.catalog import PartitionHead
+from storage.store import Conflict, Damaged, Full, Group, Retry, Store, StoreError
+
+MAILBOX_MESSAGES: Final = 10_000
+BATCH_MESSAGES: Final = 256
+BATCH_BYTES: Final = 1024 * 1024
+
+UNKNOWN: Final = "Whether this was written is unknown"
+
+_STALL_SECONDS: Final = 0.002
+
+
+class Batch:
+    """The rows that one batch leaves, None for a deleted one, and the partition's counts."""
+
+    def __init__(self, head: PartitionHead) -> None:
+        self.rows: dict[bytes, bytes | None] = {}
+        self.counter = head.counter
+        self.item_counts = dict(head.item_counts)
+        self.sizes_bytes = dict(head.sizes_bytes)
+        self.applied = dict(head.applied)
+
+    def head(self) -> PartitionHead:
+        """The head that goes with these rows."""
+        return PartitionHead(self.counter, self.item_counts, self.sizes_bytes, self.applied)
+
+    def count(
+        self, index_id: int, old: StoredItem | None, new: StoredItem | None, overhead_bytes: int = 0
+    ) -> int:
+        """Count an item or entry in and out; returns by how many bytes the storage grew."""
+        return self.count_sizes(
+            index_id,
+            None if old is None else old.size_bytes,
+            None if new is None else new.size_bytes,
+            overhead_bytes,
+        )
+
+    def count_sizes(
+        self, index_id: int, old_bytes: int | None, new_bytes: int | None, overhead_bytes: int = 0
+    ) -> int:
+        """As ``count``, by the sizes alone; None for an item that is not there."""
+        grown_items = (new_bytes is not None) - (old_bytes is not None)
+        grown_bytes = (new_bytes or 0) - (old_bytes or 0) + grown_items * overhead_bytes
+        self.item_counts[index_id] = self.item_counts.get(index_id, 0) + grown_items
+        self.sizes_bytes[index_id] = self.sizes_bytes.get(index_id, 0) + grown_bytes
+        return grown_bytes
+
+
+BatchT = TypeVar("BatchT", bound=Batch)
+
+
+class _Outcome(NamedTuple):
+    envelope: Envelope
+    result: Any
+
+
+class RowOwner(ABC, Generic[BatchT]):
+    """The actor. Invariant: ``head`` is the head of the last accepted group."""
+
+    def __init__(
+        self, name: str, partition_number: int, store: Store, *, copy_messages: bool
+    ) -> None:
+        self.name = name
+        self.mailbox = Mailbox(MAILBOX_MESSAGES, copy_messages=copy_messages)
+        self.in_hand: list[Envelope] = []
+        self.partition_number = partition_number
+        self.head = PartitionHead()
+        self._store = store
+        self._head_key = keys_layout.partition_head(partition_number)
+        self._head_bytes: bytes | None = None
+        self._last_commit: asyncio.Future[None] | None = None
+
+    def started(self) -> None:
+        """The head has been loaded; called before the first batch."""
+
+    @abstractmethod
+    async def load(self, envelopes: list[Envelope]) -> BatchT:
+        """Load what the messages will change."""
+
+    @abstractmethod
+    def decide(self, batch: BatchT, envelope: Envelope) -> Any:
+        """What one message does to the batch; its reply, or the error it is refused with."""
+
+    def became_durable(self, batch: BatchT) -> None:
+        """A batch is durable; called before its replies go out."""
+
+    async def run(self) -> None:
+        """Load the head, then work through the mailbox until it is closed and drained."""
+        await self._load_head()
+        self.started()
+        while batch := await self.mailbox.take(BATCH_MESSAGES, BATCH_BYTES):
+            self.in_hand = batch
+            await self._work(batch)
+            self.in_hand = []
+        if self._last_commit is not None and not self._last_commit.done():
+            await asyncio.wait([self._last_commit])
+
+    async def _load_head(self) -> None:
+        (self._head_bytes,) = await self._store.latest.load([self._head_key])
+        self.head = catalog.decode_partition_head(self._head_bytes)
+
+    async def _work(self, envelopes: list[Envelope]) -> None:
+        try:
+            batch, outcomes = await self._decide_and_commit(envelopes)
+        except _Refused as refusal:
+            _refuse(envelopes, refusal.error)
+        except Damaged as error:
+            if len(envelopes) == 1:
+                _refuse(envelopes, InternalServerError(f"Nothing was written: {error}"))
+            else:
+                # One damaged item must not refuse the others of its batch.
+                for envelope in envelopes:
+                    await self._work([envelope])
+        else:
+            commit = self._last_commit
+            if commit is None or commit.done():
+                self._settle(batch, outcomes, commit)
+            else:
+                commit.add_done_callback(partial(self._settle, batch, outcomes))
+
+    async def _decide_and_commit(self, envelopes: list[Envelope]) -> tuple[BatchT, list[_Outcome]]:
+        while True:
+            batch = await self.load(envelopes)
+            outcomes = [_Outcome(envelope, self.decide(batch, envelope)) for envelope in envelopes]
+            # What is decided after a commit that failed has seen what may never be durable.
+            # Only another commit tells whether the store goes on, so there is one in any case.
+            if batch.rows or self._is_store_in_doubt():
+                try:
+                    await self._commit(batch)
+                except Conflict:
+                    # The store was opened again, without the commit that had failed.
+                    await self._load_head()
+                    continue
+            return batch, outcomes
+
+    def _is_store_in_doubt(self) -> bool:
+        """Whether this partition's last commit failed, or it has made none to know better."""
+        commit = self._last_commit
+        return commit is None or (commit.done() and commit.exception() is not None)
+
+    async def _commit(self, batch: BatchT) -> None:
+        """Commit a batch.
+
+        Raises:
+            _Refused: the store takes no writes; nothing was written.
+            Conflict: the head is not the stored one; nothing was written.
+        """
+        head = batch.head()
+        head_bytes = catalog.encode_partition_head(head)
+        group = Group(
+            head_key=self._head_key,
+            expected_head=self._head_bytes,
+            head=head_bytes,
+            puts=[(key, value) for key, value in batch.rows.items() if value is not None],
+            deletes=[key for key, value in batch.rows.items() if value is None],
+        )
+        while True:
+            try:
+                self._last_commit = await self._store.commit([group])
+            except Retry:
+                await anyio.sleep(_STALL_SECONDS)
+            except Conflict:
+                raise
+            except Full as error:
+                raise _Refused(f"Nothing was written, the disk is full: {error}") from error
+            except StoreError as error:
+                raise _Refused(f"Nothing was written: {error}") from error
+            else:
+                self.head, self._head_bytes = head, head_bytes
+                return
+
+    def _settle(
+        self, batch: BatchT, outcomes: list[_Outcome], commit: asyncio.Future[None] | None
+    ) -> None:
+        """Send the replies of a batch, once everything it wrote and saw is durable."""
+        failure = None if commit is None else commit.exception()
+        if failure is None:
+            self.became_durable(batch)
+        for envelope, result in outcomes:
+            if failure is not None:
+                wrote_nothing = isinstance(result, DynamoDBError)
+                known = "Nothing was written" if wrote_nothing else UNKNOWN
+                envelope.refuse(InternalServerError(f"{known}: {failure}"))
+            elif isinstance(result, DynamoDBError):
+                envelope.refuse(result)
+            else:
+                envelope.answer(result)
+
+
+class _Refused(Exception):
+    """The store refused a batch as a whole."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.error = InternalServerError(message)
+
+
+def _refuse(envelopes: list[Envelope], error: DynamoDBError) -> None:
+    for envelope in envelopes:
+        envelope.refuse(error)

@@ -1,0 +1,107 @@
+"""The follower that carries one partition's changes into one global secondary index.
+
+What an index holds of an item is computed from both images of the change, so that a change is
+carried out without looking at the index, and may be carried out again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from typing import Protocol
+
+from actors.change_feed import ChangeFeed
+from actors.index_partition import ApplyChanges, Backfill, EntryChange
+from actors.subscribers.subscriber import Subscriber
+from model import key as keys
+from model.index import IndexDefinition, global_entry
+from model.key import KeySchema
+from model.stored_item import StoredItem
+from storage import codec
+from storage.store import Store
+from streams.change_record import ChangeRecord
+
+
+class IndexWriter(Protocol):
+    """Who finds the partitions of an index; asks wait where a mailbox is full."""
+
+    def owner_of(self, position: bytes) -> int:
+        """The place of the partition that owns a position."""
+        ...
+
+    async def ask(self, place: int, message: ApplyChanges | Backfill) -> None:
+        """Have a message carried out, durably."""
+        ...
+
+
+def entry_position(index: IndexDefinition, table_key: KeySchema, entry: StoredItem) -> bytes:
+    """The key of an entry's row behind the index's prefix: index key, then table key."""
+    item = entry.item
+    return b"".join(
+        (
+            keys.encode(index.key_schema, item),
+            *(keys.encode_value(item[attribute.name]) for attribute in table_key.attributes),
+        )
+    )
+
+
+def entry_of(
+    index: IndexDefinition, table_key: KeySchema, stored: StoredItem | None
+) -> StoredItem | None:
+    """What the index stores of an item; None for nothing."""
+    if stored is None:
+        return None
+    entry = global_entry(index, table_key, stored.item)
+    if entry is None:
+        return None
+    return stored if entry is stored.item else StoredItem.of(entry, stored.version)
+
+
+class IndexMaintainer(Subscriber):
+    """The actor."""
+
+    def __init__(
+        self,
+        index: IndexDefinition,
+        table_key: KeySchema,
+        writer: IndexWriter,
+        subscriber_id: bytes,
+        feed: ChangeFeed,
+        store: Store,
+    ) -> None:
+        super().__init__(f"maintainer of index {index.name}", subscriber_id, feed, store)
+        self._index = index
+        self._table_key = table_key
+        self._writer = writer
+
+    async def carry_out(self, records: list[ChangeRecord]) -> None:
+        """Tell each partition of the index what changes in it, and wait until it is durable."""
+        changes: defaultdict[int, list[EntryChange]] = defaultdict(list)
+        for record in records:
+            for change in self._entry_changes(record):
+                changes[self._writer.owner_of(change.position)].append(change)
+        source = self.feed.partition_number
+        await asyncio.gather(
+            *(
+                self._writer.ask(place, ApplyChanges(source, tuple(of_place)))
+                for place, of_place in changes.items()
+            )
+        )
+
+    def _entry_changes(self, record: ChangeRecord) -> list[EntryChange]:
+        """The rows of the index that a change of an item takes away and puts in."""
+        old = entry_of(self._index, self._table_key, record.old)
+        new = entry_of(self._index, self._table_key, record.new)
+        if old is not None and new is not None and old.item == new.item:
+            return []
+        changes = []
+        counter = record.sequence_number.counter
+        new_position = None
+        if new is not None:
+            new_position = entry_position(self._index, self._table_key, new)
+            changes.append(EntryChange(counter, new_position, codec.encode(new)))
+        if old is not None:
+            old_position = entry_position(self._index, self._table_key, old)
+            if old_position != new_position:
+                changes.append(EntryChange(counter, old_position, None))
+        return changes

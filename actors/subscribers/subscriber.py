@@ -1,0 +1,94 @@
+"""What every subscriber is: an actor that follows one partition's log from a checkpoint.
+
+It pulls at its own pace, and no write waits for it. A run is read, carried out, and then the
+checkpoint moves: after a crash a run may be carried out again, whole, from the checkpoint, so
+its effects must not mind that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from typing import Final
+
+import structlog
+
+from actors.change_feed import ChangeFeed
+from actors.runtime.mailbox import Envelope, Mailbox
+from storage import keys_layout
+from storage.store import Conflict, Full, Group, Retry, Store
+from streams.change_record import ChangeRecord
+
+_RUN_RECORDS: Final = 512
+_RUN_BYTES: Final = 2 * 1024 * 1024
+# How much work a crash may make the subscriber do again.
+_CHECKPOINT_RECORDS: Final = 4_096
+_COUNTER_BYTES: Final = 8
+
+_log = structlog.get_logger("actors")
+
+
+class Subscriber(ABC):
+    """The actor.
+
+    Invariant: the effect of every record up to ``position`` is durable, and the stored
+    checkpoint is at or below it.
+    """
+
+    def __init__(self, name: str, subscriber_id: bytes, feed: ChangeFeed, store: Store) -> None:
+        self.name = f"{name} of partition {feed.partition_number}"
+        self.mailbox = Mailbox(1)
+        self.in_hand: list[Envelope] = []
+        self.feed = feed
+        self.position = 0
+        self._store = store
+        self._key = keys_layout.checkpoint(subscriber_id, feed.partition_number)
+        self._stored: bytes | None = None
+        self._unstored_records = 0
+
+    @abstractmethod
+    async def carry_out(self, records: list[ChangeRecord]) -> None:
+        """Have the effect of these records, durably; they come in the order of the log."""
+
+    @property
+    def lag_records(self) -> int:
+        """How many changes it is behind, at most."""
+        return max(0, self.feed.tail - self.position)
+
+    async def run(self) -> None:
+        """Follow the log until the mailbox is closed; then store the checkpoint."""
+        (self._stored,) = await self._store.latest.load([self._key])
+        self.position = int.from_bytes(self._stored or b"", "big")
+        closed = self.mailbox.when_closed()
+        while not closed.done():
+            additions = self.feed.additions
+            records = await self.feed.read(
+                self.position, max_records=_RUN_RECORDS, max_bytes=_RUN_BYTES
+            )
+            if records:
+                await self.carry_out(records)
+                self._moved(records)
+                if self._unstored_records >= _CHECKPOINT_RECORDS:
+                    await self._store_checkpoint()
+            elif self.feed.additions == additions:
+                await asyncio.wait(
+                    [self.feed.wait_addition(), closed], return_when=asyncio.FIRST_COMPLETED
+                )
+        await self._store_checkpoint()
+
+    def _moved(self, records: list[ChangeRecord]) -> None:
+        self.position = records[-1].sequence_number.counter
+        self._unstored_records += len(records)
+
+    async def _store_checkpoint(self) -> None:
+        """Store how far it got; refused by the store, the next checkpoint does."""
+        if not self._unstored_records:
+            return
+        stored = self.position.to_bytes(_COUNTER_BYTES, "big")
+        try:
+            await self._store.commit([Group(self._key, self._stored, stored)])
+        except (Full, Retry, Conflict) as error:
+            _log.info("checkpoint_not_stored", subscriber=self.name, error=str(error))
+            return
+        self._stored = stored
+        self._unstored_records = 0
