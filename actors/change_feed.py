@@ -32,7 +32,7 @@ class ChangeFeed:
         # How often records were added: tells whether any came while one was looking elsewhere.
         self.additions = 0
         self._has_begun = False
-        self._store = store
+        self.store = store
         self._recent: deque[ChangeRecord] = deque()
         self._recent_bytes = 0
         self._recent_after = 0
@@ -73,7 +73,7 @@ class ChangeFeed:
         if after >= self._recent_after:
             return self._read_recent(after, max_records, max_bytes)
         return await change_log.read(
-            self._store.durable(),
+            self.store.durable(),
             self.partition_number,
             after,
             max_records=max_records,

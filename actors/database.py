@@ -184,6 +184,7 @@ class Database:
         """Work through the mailbox until it is closed and drained."""
         if self._crashed:
             self.adopt(await catalog.load(self._store.latest))
+            await self.follow()
         self._crashed = True
         while batch := await self.mailbox.take(1, 1):
             self.in_hand = batch
@@ -207,6 +208,11 @@ class Database:
             if record.definition.name not in self._tables:
                 self._tables[record.definition.name] = self._table(record)
             self._transition(record.definition)
+
+    async def follow(self) -> None:
+        """Start the followers of every table that has some."""
+        for table in self._tables.values():
+            await table.follow()
 
     async def _handle(self, message: Message[object]) -> object:
         match message:
@@ -234,20 +240,34 @@ class Database:
             on_demand_since_epoch_seconds=now if on_demand else None,
             status="CREATING" if self.settings.table_transition_seconds else "ACTIVE",
         )
-        count = self.settings.partitions_per_table or partition_count(definition)
+        number = self._head.next_partition_number
+        ranges = []
+        for throughput in (
+            definition.throughput,
+            *(index.throughput for index in definition.global_indexes),
+        ):
+            count = self.settings.partitions_per_table or partition_count(
+                definition.billing_mode, throughput
+            )
+            ranges.append(partition_map.divide_evenly(number, count))
+            number += count
         record = TableRecord(
-            definition, partition_map.divide_evenly(self._head.next_partition_number, count)
+            definition,
+            ranges[0],
+            {
+                index.definition.index_id: of_index
+                for index, of_index in zip(definition.global_indexes, ranges[1:], strict=True)
+            },
         )
-        head = CatalogHead(
-            next_table_id=self._head.next_table_id + 1,
-            next_partition_number=self._head.next_partition_number + count,
-        )
+        head = CatalogHead(self._head.next_table_id + 1, number)
         await self._commit(head, catalog.put_table(self._head_bytes, head, record))
-        self._tables[definition.name] = self._table(record)
+        table = self._tables[definition.name] = self._table(record)
+        await table.follow()
         self._transition(definition)
+        names = [index.name for index in definition.indexes]
         return TableState(
             structs.replace(definition, status="CREATING"),
-            indexes={index.name: IndexCounters(0, 0) for index in definition.local_indexes},
+            indexes={name: IndexCounters(0, 0) for name in names},
         )
 
     async def _update(self, message: UpdateTable) -> TableState:
@@ -332,6 +352,7 @@ class Database:
             record,
             self._store,
             self._supervisor,
+            self.clock,
             PartitionSettings(
                 self.settings.item_collection_limit_bytes, self.settings.copy_messages
             ),
@@ -386,7 +407,7 @@ async def _state(table: Table) -> TableState:
         table.definition,
         of_table.item_count,
         of_table.size_bytes,
-        {index.name: counters(index.index_id) for index in table.definition.local_indexes},
+        {index.name: counters(index.index_id) for index in table.definition.indexes},
     )
 
 
@@ -405,6 +426,7 @@ async def open_database(
         supervisor = Supervisor(task_group)
         database = Database(store, settings, clock, supervisor)
         database.adopt(loaded)
+        await database.follow()
         supervisor.start(database)
         try:
             yield database

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from actors.row_owner import Batch, RowOwner
 from actors.runtime.mailbox import Envelope, Message
+from model.index import IndexDefinition
 from model.limits import INDEX_ENTRY_OVERHEAD_BYTES
 from storage import codec
 from storage.catalog import PartitionHead
@@ -59,18 +60,17 @@ class IndexPartition(RowOwner[_EntryBatch]):
     def __init__(
         self,
         number: int,
-        name: str,
+        index: IndexDefinition,
         row_prefix: bytes,
-        index_id: int,
         store: Store,
         *,
         copy_messages: bool,
     ) -> None:
         super().__init__(
-            f"partition {number} of index {name}", number, store, copy_messages=copy_messages
+            f"partition {number} of index {index.name}", number, store, copy_messages=copy_messages
         )
         self._row_prefix = row_prefix
-        self._index_id = index_id
+        self._index_id = index.index_id
 
     async def load(self, envelopes: list[Envelope]) -> _EntryBatch:
         """Load the sizes of the entries that the messages will change."""

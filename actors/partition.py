@@ -121,6 +121,7 @@ class Partition(RowOwner[_WriteBatch]):
         self._feed.begin(self.head.counter)
 
     async def load(self, envelopes: list[Envelope]) -> _WriteBatch:
+        """Load the items and collection sizes that the messages will change."""
         batch = _WriteBatch(self.head)
         positions = []
         for envelope in envelopes:

@@ -15,11 +15,15 @@ import anyio
 import structlog
 from msgspec import Struct
 
+from actors.change_feed import ChangeFeed
+from actors.global_index import GlobalIndexActors, IndexPlace
 from actors.partition import Partition, PartitionSettings, WriteItem, Written
 from actors.partition_map import PartitionMap
+from actors.runtime.clock import Clock
 from actors.runtime.mailbox import MailboxClosed, MailboxFull
 from actors.runtime.supervisor import Supervisor
 from model import key as keys
+from model.capacity import IndexKind
 from model.errors import InternalServerError, ResourceNotFoundException, ThrottlingException
 from model.index import IndexDefinition
 from model.item import Item
@@ -65,13 +69,17 @@ class Table:
         record: TableRecord,
         store: Store,
         supervisor: Supervisor,
+        clock: Clock,
         settings: PartitionSettings,
     ) -> None:
         self.record = record
         self._store = store
         self._supervisor = supervisor
+        self._clock = clock
         self._settings = settings
         self._map = PartitionMap(record.partitions)
+        self._feeds = [ChangeFeed(partition.number, store) for partition in record.partitions]
+        self._indexes: dict[int, GlobalIndexActors] = {}
         self._partitions: list[Partition | None] = [None] * len(record.partitions)
         self._row_prefix = keys_layout.row_prefix(record.definition.table_id)
         self._closed = False
@@ -140,7 +148,10 @@ class Table:
         view = self._store.durable()
         builder = PageBuilder(request.rules)
         started = False
-        for piece in self._map.pieces(_rest(request), reverse=request.reverse):
+        index = request.index
+        of_index = self._indexes.get(index.index_id) if index else None
+        partition_map = of_index.map if of_index else self._map
+        for piece in partition_map.pieces(_rest(request), reverse=request.reverse):
             if started and request.by_partition:
                 builder.finish_partition()
             started = True
@@ -153,11 +164,11 @@ class Table:
             if builder.full:
                 break
         builder.finish_partition()
-        index = request.index
+        kind: IndexKind = "GlobalSecondaryIndexes" if of_index else "LocalSecondaryIndexes"
         return builder.page(
             consistent=request.consistent,
             last=self._last_key(builder, index),
-            index=(index.name, "LocalSecondaryIndexes") if index else None,
+            index=(index.name, kind) if index else None,
         )
 
     async def _rows(
@@ -207,15 +218,52 @@ class Table:
         return key
 
     async def heads(self) -> list[PartitionHead]:
-        """What each partition durably knows of its items: counts and sizes."""
+        """What each partition, those of indexes too, durably knows: counts and sizes."""
         values = await self._store.durable().load(
-            [keys_layout.partition_head(partition.number) for partition in self._map.ranges]
+            list(map(keys_layout.partition_head, self.record.partition_numbers))
         )
         return [catalog.decode_partition_head(value) for value in values]
+
+    async def feed(self, place: int) -> ChangeFeed:
+        """The change feed of one partition, its tail known."""
+        feed = self._feeds[place]
+        (value,) = await self._store.durable().load(
+            [keys_layout.partition_head(feed.partition_number)]
+        )
+        feed.begin(catalog.decode_partition_head(value).counter)
+        return feed
+
+    async def follow(self) -> None:
+        """Start the followers of the table's changes that its definition asks for."""
+        for index in self.definition.global_indexes:
+            index_id = index.definition.index_id
+            if not index.holds_entries or index_id in self._indexes:
+                continue
+            actors = GlobalIndexActors(
+                IndexPlace(
+                    self.definition.table_id,
+                    self.definition.key_schema,
+                    index.definition,
+                    self.record.index_partitions[index_id],
+                ),
+                self._store,
+                self._supervisor,
+                copy_messages=self._settings.copy_messages,
+            )
+            self._indexes[index_id] = actors
+            for place in range(len(self._feeds)):
+                actors.follow(await self.feed(place))
+
+    def index_lag_records(self, index: IndexDefinition) -> int:
+        """How many changes an index may be behind its table; 0 for one that is not followed."""
+        actors = self._indexes.get(index.index_id)
+        return actors.lag_records if actors else 0
 
     async def close(self) -> None:
         """Take no more writes, and wait until those taken are answered."""
         self._closed = True
+        await asyncio.gather(*(actors.close() for actors in self._indexes.values()))
+        self._indexes.clear()
         await asyncio.gather(
             *(self._supervisor.stop(partition) for partition in self._partitions if partition)
         )
@@ -232,10 +280,7 @@ class Table:
             if self._closed:
                 raise _not_found()
             partition = Partition(
-                self._map.ranges[place].number,
-                self.definition,
-                self._store,
-                self._settings,
+                self._feeds[place], self.definition, self._store, self._clock, self._settings
             )
             self._partitions[place] = partition
             self._supervisor.start(partition)

@@ -99,6 +99,11 @@ class TableDefinition(Struct, frozen=True):
     next_index_id: int = 1
 
     @property
+    def indexes(self) -> list[IndexDefinition]:
+        """The definitions of all indexes, local ones first."""
+        return [*self.local_indexes, *(index.definition for index in self.global_indexes)]
+
+    @property
     def records_changes(self) -> bool:
         """Whether anybody follows the table's changes: then each write leaves a record."""
         return bool(self.global_indexes) or (self.stream is not None and self.stream.enabled)

@@ -28,6 +28,14 @@ class TableRecord(Struct, frozen=True):
 
     definition: TableDefinition
     partitions: tuple[PartitionRange, ...]
+    # Those of each global index, by its id.
+    index_partitions: dict[int, tuple[PartitionRange, ...]] = {}
+
+    @property
+    def partition_numbers(self) -> list[int]:
+        """The numbers of all its partitions, those of its indexes too."""
+        ranges = (self.partitions, *self.index_partitions.values())
+        return [partition.number for of_one in ranges for partition in of_one]
 
 
 class CatalogHead(Struct, frozen=True):
@@ -112,7 +120,11 @@ def delete_table(expected: bytes | None, head: CatalogHead, record: TableRecord)
         head=encode_head(head),
         deletes=[
             keys_layout.table_record(record.definition.name),
-            *(keys_layout.partition_head(partition.number) for partition in record.partitions),
+            *map(keys_layout.partition_head, record.partition_numbers),
         ],
-        range_deletes=[keys_layout.table_range(record.definition.table_id)],
+        range_deletes=[
+            keys_layout.table_range(record.definition.table_id),
+            keys_layout.checkpoint_range(record.definition.table_id),
+            *(keys_layout.change_range(partition.number) for partition in record.partitions),
+        ],
     )

@@ -80,8 +80,18 @@ def change_counter(row_key: bytes) -> int:
     return counter
 
 
+def change_range(partition_number: int) -> tuple[bytes, bytes]:
+    """All change records of a partition; the end is excluded."""
+    return change_row(partition_number, 0), change_row(partition_number + 1, 0)
+
+
+def checkpoint_range(table_id: int) -> tuple[bytes, bytes]:
+    """All checkpoints of a table's subscribers; the end is excluded."""
+    return _CHECKPOINT + _NUMBER.pack(table_id), _CHECKPOINT + _NUMBER.pack(table_id + 1)
+
+
 def checkpoint(subscriber: bytes, partition_number: int) -> bytes:
-    """The key of a subscriber's checkpoint."""
+    """The key of a subscriber's checkpoint; the subscriber's id begins with its table's."""
     return _CHECKPOINT + subscriber + _NUMBER.pack(partition_number)
 
 

@@ -18,7 +18,6 @@ from model.index import IndexDefinition, global_entry
 from model.key import KeySchema
 from model.stored_item import StoredItem
 from storage import codec
-from storage.store import Store
 from streams.change_record import ChangeRecord
 
 
@@ -67,9 +66,8 @@ class IndexMaintainer(Subscriber):
         writer: IndexWriter,
         subscriber_id: bytes,
         feed: ChangeFeed,
-        store: Store,
     ) -> None:
-        super().__init__(f"maintainer of index {index.name}", subscriber_id, feed, store)
+        super().__init__(f"maintainer of index {index.name}", subscriber_id, feed)
         self._index = index
         self._table_key = table_key
         self._writer = writer

@@ -16,7 +16,7 @@ import structlog
 from actors.change_feed import ChangeFeed
 from actors.runtime.mailbox import Envelope, Mailbox
 from storage import keys_layout
-from storage.store import Conflict, Full, Group, Retry, Store
+from storage.store import Conflict, Full, Group, Retry
 from streams.change_record import ChangeRecord
 
 _RUN_RECORDS: Final = 512
@@ -35,13 +35,13 @@ class Subscriber(ABC):
     checkpoint is at or below it.
     """
 
-    def __init__(self, name: str, subscriber_id: bytes, feed: ChangeFeed, store: Store) -> None:
+    def __init__(self, name: str, subscriber_id: bytes, feed: ChangeFeed) -> None:
         self.name = f"{name} of partition {feed.partition_number}"
         self.mailbox = Mailbox(1)
         self.in_hand: list[Envelope] = []
         self.feed = feed
         self.position = 0
-        self._store = store
+        self._store = feed.store
         self._key = keys_layout.checkpoint(subscriber_id, feed.partition_number)
         self._stored: bytes | None = None
         self._unstored_records = 0

@@ -1,0 +1,86 @@
+"""Global indexes follow the table's changes, and end equal to a rebuild."""
+
+import asyncio
+import random
+
+from msgspec import structs
+
+from actors.table import ReadRange, Table
+from model import key_range
+from model.index import IndexDefinition, Projection
+from model.item import decode
+from model.key import KeyAttribute, KeySchema
+from model.page import PageRules
+from model.table import GlobalIndex, TableDefinition
+from model.write import Delete
+from tests.support.databases import put, running_database, table_definition, thread
+from tests.support.store import memory_store
+
+
+def with_global_index(*, projection: Projection) -> TableDefinition:
+    index = IndexDefinition(1, "by_posts", KeySchema((KeyAttribute("posts", "N"),), ()), projection)
+    return structs.replace(table_definition(), global_indexes=(GlobalIndex(index),))
+
+
+async def caught_up(table: Table) -> None:
+    while any(  # noqa: ASYNC110 - turns of the loop, no time
+        table.index_lag_records(index) for index in table.definition.indexes
+    ):
+        await asyncio.sleep(0)  # a turn of the loop, not a wait
+
+
+async def entries(table: Table) -> list[dict]:
+    await caught_up(table)
+    index = table.definition.indexes[0]
+    page = await table.read(ReadRange(key_range.WHOLE, PageRules(), index=index))
+    return sorted((decode(item) for item in page.items), key=str)
+
+
+async def items(table: Table) -> list[dict]:
+    page = await table.read(ReadRange(key_range.WHOLE, PageRules()))
+    return [decode(item) for item in page.items]
+
+
+async def test_an_index_equals_a_rebuild_after_puts_moves_and_deletes():
+    async with running_database() as database:
+        await database.create_table(with_global_index(projection=Projection("ALL")))
+        table = database.table("Thread")
+        source = random.Random(1)
+        for _ in range(400):
+            key = thread(f"f{source.randrange(7)}", f"s{source.randrange(9)}")
+            match source.randrange(4):
+                case 0:
+                    await table.write(Delete(key))
+                case 1:
+                    await table.write(put(key))
+                case _:
+                    await table.write(put({**key, "posts": {"N": str(source.randrange(5))}}))
+        expected = sorted((item for item in await items(table) if "posts" in item), key=str)
+        assert await entries(table) == expected
+        state = await database.describe("Thread")
+        assert state.indexes["by_posts"].item_count == len(expected)
+
+
+async def test_an_index_goes_on_where_it_was_after_a_restart():
+    async with memory_store() as store:
+        async with running_database(store) as database:
+            await database.create_table(with_global_index(projection=Projection("KEYS_ONLY")))
+            table = database.table("Thread")
+            await table.write(put(thread("EC2", "a", posts=1, likes=3)))
+        async with running_database(store) as database:
+            table = database.table("Thread")
+            await table.write(put(thread("EC2", "b", posts=2)))
+            assert await entries(table) == [
+                thread("EC2", "a", posts=1),
+                thread("EC2", "b", posts=2),
+            ]
+
+
+async def test_a_write_that_changes_nothing_leaves_no_record():
+    async with running_database() as database:
+        await database.create_table(with_global_index(projection=Projection("ALL")))
+        table = database.table("Thread")
+        await table.write(put(thread("EC2", "a", posts=1)))
+        tails = [(await table.feed(at)).tail for at in range(4)]
+        await table.write(put(thread("EC2", "a", posts=1)))
+        assert [(await table.feed(at)).tail for at in range(4)] == tails
