@@ -1,0 +1,159 @@
+"""DynamoDB streams and their shards: windows over the partitions' logs.
+
+A shard shows a part of one partition's log under one stream label. To roll a shard, or to enable
+a stream again, moves windows and nothing else; whoever follows the logs does not notice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import md5
+from typing import Final
+
+from msgspec import Struct, structs
+
+from model.key import KeySchema
+from streams.sequence_number import SequenceNumber
+from streams.stream_record import ViewType
+
+_MILLISECONDS: Final = 1_000
+_ID_HEX_DIGITS: Final = 8
+
+
+class Shard(Struct, frozen=True):
+    """The records of one partition with counters above ``after``, up to ``last`` once closed.
+
+    Records up to ``trimmed`` are gone. Times are epoch seconds of domain time.
+    """
+
+    shard_id: str
+    partition_number: int
+    after: int
+    opened_epoch_seconds: float
+    last: int | None = None
+    closed_epoch_seconds: float | None = None
+    parent_id: str | None = None
+    trimmed: int = 0
+
+    @property
+    def starting_sequence_number(self) -> SequenceNumber:
+        """The first number that belongs to it, whether or not a record has it."""
+        return SequenceNumber(self.partition_number, self.after + 1)
+
+    @property
+    def ending_sequence_number(self) -> SequenceNumber | None:
+        """The last number that belongs to it; None while it is open."""
+        if self.last is None:
+            return None
+        return SequenceNumber(self.partition_number, max(self.last, self.after + 1))
+
+    def holds(self, counter: int) -> bool:
+        """Whether a counter lies in the window."""
+        return counter > self.after and (
+            self.last is None or counter <= max(self.last, self.after + 1)
+        )
+
+
+class Stream(Struct, frozen=True):
+    """One stream of a table, from its enabling to a day after its end."""
+
+    table_name: str
+    table_id: int
+    label: str
+    view_type: ViewType
+    key_schema: KeySchema
+    created_epoch_seconds: float
+    shards: tuple[Shard, ...]
+    disabled_epoch_seconds: float | None = None
+
+    def shard(self, shard_id: str) -> Shard | None:
+        """The shard of that id."""
+        for shard in self.shards:
+            if shard.shard_id == shard_id:
+                return shard
+        return None
+
+
+def shard_id(label: str, partition_number: int, opened_epoch_seconds: float) -> str:
+    """A shard's id: ``shardId-``, its time in milliseconds with 20 digits, 8 hex digits."""
+    milliseconds = int(opened_epoch_seconds * _MILLISECONDS)
+    unique = md5(f"{label} {partition_number}".encode(), usedforsecurity=False).hexdigest()
+    return f"shardId-{milliseconds:020d}-{unique[:_ID_HEX_DIGITS]}"
+
+
+def opened(stream: Stream, positions: Mapping[int, int], now_epoch_seconds: float) -> Stream:
+    """A stream with a shard for each partition, from the position where its records begin."""
+    shards = tuple(
+        Shard(
+            shard_id(stream.label, partition_number, now_epoch_seconds),
+            partition_number,
+            after,
+            now_epoch_seconds,
+            trimmed=after,
+        )
+        for partition_number, after in positions.items()
+    )
+    return structs.replace(stream, shards=stream.shards + shards)
+
+
+def disabled(stream: Stream, tails: Mapping[int, int], now_epoch_seconds: float) -> Stream:
+    """A stream whose open shards end at these tails."""
+    return structs.replace(
+        stream,
+        disabled_epoch_seconds=now_epoch_seconds,
+        shards=tuple(
+            shard
+            if shard.last is not None
+            else _closed(shard, tails[shard.partition_number], now_epoch_seconds)
+            for shard in stream.shards
+        ),
+    )
+
+
+def rolled(
+    stream: Stream, tails: Mapping[int, int], now_epoch_seconds: float, after_seconds: float
+) -> Stream:
+    """A stream whose shards of that age are closed at the tails, each with a child after it.
+
+    A shard without a record stays: there is nothing to hand over.
+    """
+    shards: list[Shard] = []
+    for shard in stream.shards:
+        tail = tails.get(shard.partition_number, 0)
+        is_old = now_epoch_seconds - shard.opened_epoch_seconds >= after_seconds
+        if shard.last is not None or not is_old or tail <= shard.after:
+            shards.append(shard)
+            continue
+        shards.append(_closed(shard, tail, now_epoch_seconds))
+        shards.append(
+            Shard(
+                shard_id(stream.label, shard.partition_number, now_epoch_seconds),
+                shard.partition_number,
+                tail,
+                now_epoch_seconds,
+                parent_id=shard.shard_id,
+                trimmed=tail,
+            )
+        )
+    return structs.replace(stream, shards=tuple(shards))
+
+
+def trimmed(
+    stream: Stream, up_to: Mapping[int, int], now_epoch_seconds: float, retention_seconds: float
+) -> Stream:
+    """A stream that knows what was trimmed of each log; shards closed that long ago are gone."""
+    return structs.replace(
+        stream,
+        shards=tuple(
+            structs.replace(shard, trimmed=max(shard.trimmed, up_to.get(shard.partition_number, 0)))
+            for shard in stream.shards
+            if shard.closed_epoch_seconds is None
+            or now_epoch_seconds - shard.closed_epoch_seconds < retention_seconds
+        ),
+    )
+
+
+def _closed(shard: Shard, last: int, now_epoch_seconds: float) -> Shard:
+    return structs.replace(
+        shard, last=max(last, shard.after), closed_epoch_seconds=now_epoch_seconds
+    )
