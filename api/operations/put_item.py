@@ -10,6 +10,7 @@ from api.operation import Call, Operation
 from model import item as items
 from model.errors import ValidationException
 from model.expressions.key_paths import check_scalar_keys
+from model.index import check_size_with_entries
 from model.key_rules import check_index_keys, check_item_key
 from model.write import Put
 
@@ -52,6 +53,7 @@ async def handle(call: Call[PutItemInput]) -> bytes:
     check_item_key(schema, request.Item)
     check_scalar_keys(table.definition, placeholders.nested)
     check_index_keys(table.definition, request.Item)
+    check_size_with_entries(table.definition.local_indexes, schema, request.Item, size_bytes)
     return write_answer(
         table_name=name,
         schema=schema,
