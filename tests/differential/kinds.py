@@ -185,6 +185,15 @@ KINDS: tuple[Kind, ...] = (
         lambda difference: _constraint(difference) and difference.local_error == "InternalFailure",
     ),
     Kind(
+        "a condition that is null",
+        "A broken constraint to DynamoDB, as every null in a map of structures.",
+        _told(
+            r"\d+ validation errors? detected: ",
+            r"The filter condition for an attribute cannot be null|Empty attribute name$"
+            rf"|{_INVALID}ExpectedAttributeValue must not be null",
+        ),
+    ),
+    Kind(
         "a broken definition of a table",
         "DynamoDB's words, and of several faults the one that DynamoDB finds first; DynamoDB "
         "Local has words of its own for all rules of tables and indexes.",
@@ -192,7 +201,7 @@ KINDS: tuple[Kind, ...] = (
             _both_refuse(difference)
             and difference.request.operation in _TABLE_CHANGES.split()
             and stage_of(difference.ours) is Stage.VALUES
-            and stage_of(difference.local) is Stage.VALUES
+            and stage_of(difference.local) in {Stage.CONSTRAINT, Stage.VALUES}
         ),
     ),
     Kind(
@@ -272,7 +281,7 @@ KINDS: tuple[Kind, ...] = (
         lambda difference: (
             difference.request.operation == "BatchGetItem"
             and stage_of(difference.ours) is Stage.EXPRESSIONS
-            and stage_of(difference.local) is Stage.VALUES
+            and stage_of(difference.local) in {Stage.CONSTRAINT, Stage.VALUES}
         ),
     ),
     Kind(
