@@ -58,11 +58,11 @@ async def handle(call: Call[QueryInput]) -> bytes:
             "the request."
         )
     placeholders = placeholders_of(request)
-    terms = key_terms_of(request.KeyConditionExpression, request.KeyConditions, placeholders)
     condition = filter_of(
         request.FilterExpression, request.QueryFilter, request.ConditionalOperator, placeholders
     )
     projector = projector_of(request, placeholders)
+    terms = key_terms_of(request.KeyConditionExpression, request.KeyConditions, placeholders)
     placeholders.check_all_used()
     check_select(request)
     table = call.database.table(name)
