@@ -24,7 +24,7 @@ from api.protocol import Protocol
 from api.registry import NOT_IMPLEMENTED, OPERATIONS
 from api.server import CannotListen, listen, serving
 from storage.rocks import open_rocks, open_rocks_in_memory
-from storage.store import CannotOpen, Damaged, Store
+from storage.store import CannotOpen, Damaged, Full, Store
 
 _log = structlog.get_logger(__name__)
 
@@ -52,7 +52,7 @@ def serve(options: ServeOptions | None = None) -> None:
     backend_options = {"use_uvloop": find_spec("uvloop") is not None}
     try:
         anyio.run(_serve, options, backend_options=backend_options)
-    except (CannotListen, CannotOpen, Damaged) as error:
+    except (CannotListen, CannotOpen, Damaged, Full) as error:
         _give_up(str(error))
 
 

@@ -60,23 +60,31 @@ class Projecting(Protocol):
     def AttributesToGet(self) -> list[str] | None: ...  # noqa: N802, D102
 
 
-def placeholders_of(request: Struct) -> Placeholders:
-    """The placeholders of a request whose parameters go together.
+def check_together(request: Struct) -> None:
+    """Check that the parameters of a request go together, before anything in them is looked at.
 
     Raises:
         ValidationException: legacy parameters and expressions are mixed, or placeholders are
-            given without an expression, or are themselves at fault.
+            given without an expression.
     """
-    names: dict[str, str] | None = getattr(request, "ExpressionAttributeNames", None)
-    values: shapes.ExpressionAttributeValues | None = getattr(
-        request, "ExpressionAttributeValues", None
-    )
     expressions, of_legacy = _parameters_of(type(request))
     check_parameters(
         {name: getattr(request, name) for name in expressions},
         {name: getattr(request, name) for name in of_legacy},
-        names,
-        values,
+        getattr(request, "ExpressionAttributeNames", None),
+        getattr(request, "ExpressionAttributeValues", None),
+    )
+
+
+def placeholders_of(request: Struct) -> Placeholders:
+    """The placeholders of a request; DynamoDB looks at keys and items before them.
+
+    Raises:
+        ValidationException: placeholders are at fault.
+    """
+    names: dict[str, str] | None = getattr(request, "ExpressionAttributeNames", None)
+    values: shapes.ExpressionAttributeValues | None = getattr(
+        request, "ExpressionAttributeValues", None
     )
     return Placeholders(names, values)
 

@@ -94,6 +94,80 @@ def _project_value(value: AttributeValue, wanted: Sequence[Branch]) -> Attribute
     return {"L": found} if found else None
 
 
+def edited(item: Item, changes: Iterable[tuple[Path, AttributeValue | None]]) -> Item:
+    """An item with other values at some paths; None takes away what is there.
+
+    The paths are distinct, and all but the last part of each leads to a map or list of its kind.
+    Positions are those of the item as it was. Only what contains a change is copied.
+    """
+    new = dict(item)
+    nested: _Edits = {}
+    for path, value in changes:
+        name = path[0]
+        assert isinstance(name, str)
+        if len(path) > 1:
+            _plant(nested, path, _Leaf(value))
+        elif value is None:
+            new.pop(name, None)
+        else:
+            new[name] = value
+    if nested:
+        _edit_members(new, nested)
+    return new
+
+
+class _Leaf(Struct, frozen=True):
+    """What is to stand at the end of a path; None for nothing."""
+
+    value: AttributeValue | None
+
+
+_Edits: TypeAlias = "dict[str | int, _Leaf | _Edits]"
+
+
+def _plant(edits: _Edits, path: Path, leaf: _Leaf) -> None:
+    for part in path[:-1]:
+        below = edits.setdefault(part, {})
+        assert isinstance(below, dict)
+        edits = below
+    edits[path[-1]] = leaf
+
+
+def _edit_members(members: dict[str, AttributeValue], edits: _Edits) -> None:
+    for name, change in edits.items():
+        assert isinstance(name, str)
+        if isinstance(change, dict):
+            members[name] = _edited(members[name], change)
+        elif change.value is None:
+            members.pop(name, None)
+        else:
+            members[name] = change.value
+
+
+def _edited(value: AttributeValue, edits: _Edits) -> AttributeValue:
+    if "L" in value:
+        return {"L": _edited_elements(value["L"], edits)}
+    members = dict(value["M"])
+    _edit_members(members, edits)
+    return {"M": members}
+
+
+def _edited_elements(elements: list[AttributeValue], edits: _Edits) -> list[AttributeValue]:
+    """Positions beyond the end are appended, in their order and without gaps."""
+    new: list[AttributeValue | None] = list(elements)
+    beyond: dict[int, AttributeValue | None] = {}
+    for position, change in edits.items():
+        assert isinstance(position, int)
+        if isinstance(change, dict):
+            new[position] = _edited(elements[position], change)
+        elif position < len(elements):
+            new[position] = change.value
+        else:
+            beyond[position] = change.value
+    new.extend(beyond[position] for position in sorted(beyond))
+    return [element for element in new if element is not None]
+
+
 def distinct(paths: Iterable[Path]) -> list[Path]:
     """Paths as they come, if none contains another, or takes for a list what it takes for a map.
 

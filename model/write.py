@@ -15,6 +15,7 @@ from model.change import Change, index_changes, write_receipt
 from model.errors import ConditionalCheckFailedException, ValidationException
 from model.expressions.condition import Condition
 from model.expressions.update import Update as UpdateExpression
+from model.index import check_size_with_entries
 from model.item import TOO_LARGE_AFTER_UPDATE, Item, check_size, size_bytes
 from model.key_rules import check_index_keys
 from model.stored_item import StoredItem
@@ -121,6 +122,9 @@ def _decide_update(
     check_index_keys(table, item, updated=True)
     new_size_bytes = size_bytes(item)
     check_size(new_size_bytes, TOO_LARGE_AFTER_UPDATE)
+    check_size_with_entries(
+        table.local_indexes, table.key_schema, item, new_size_bytes, TOO_LARGE_AFTER_UPDATE
+    )
     _check_depth(item, updated_new)
     new = StoredItem.of(item, version, new_size_bytes)
     attributes: Item | None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
@@ -18,6 +19,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--endpoint",
         help="run the wire tests against this server, such as http://127.0.0.1:8100, "
         "instead of one that is started for them",
+    )
+    parser.addoption(
+        "--serve",
+        default="",
+        help="options for the server that is started, such as '--partitions-per-table 1'",
     )
 
 
@@ -41,7 +47,7 @@ def endpoint(pytestconfig: pytest.Config) -> Iterator[str]:
     if given:
         yield given.rstrip("/")
         return
-    with running_server() as server:
+    with running_server(*shlex.split(pytestconfig.getoption("--serve"))) as server:
         yield server.endpoint
 
 

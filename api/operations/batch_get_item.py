@@ -11,7 +11,7 @@ from actors.table import Table
 from api import shapes, structures
 from api.arn import table_name
 from api.item_answers import joined, projected
-from api.item_requests import placeholders_of, projector_of
+from api.item_requests import check_together, placeholders_of, projector_of
 from api.operation import Call, Operation
 from model import capacity
 from model import item as items
@@ -91,6 +91,7 @@ def _checked(request: BatchGetItemInput) -> list[_TableGets]:
     keys_count = 0
     for given_name, of_table in request.RequestItems.items():
         name = table_name(given_name)
+        check_together(of_table)
         placeholders = placeholders_of(of_table)
         projector = projector_of(of_table, placeholders)
         placeholders.check_all_used()

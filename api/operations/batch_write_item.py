@@ -18,6 +18,7 @@ from model import item as items
 from model import key as keys
 from model.capacity import Receipt, consumed_capacity
 from model.errors import DynamoDBError, ThrottlingException, ValidationException
+from model.index import check_size_with_entries
 from model.item import Item
 from model.key_rules import check_batch_put_key, check_index_keys, check_key
 from model.limits import BATCH_WRITE_REQUESTS
@@ -152,6 +153,9 @@ def _checked_table(database: Database, of_table: _TableWrites) -> Table:
         if isinstance(write, Put):
             check_batch_put_key(schema, write.item)
             check_index_keys(table.definition, write.item)
+            check_size_with_entries(
+                table.definition.local_indexes, schema, write.item, write.size_bytes
+            )
         else:
             check_key(schema, write.key)
         seen.add(keys.encode(schema, _key(write)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from api import shapes, structures
 from api.arn import table_name
 from api.item_answers import write_answer
-from api.item_requests import condition_of, placeholders_of
+from api.item_requests import check_together, condition_of, placeholders_of
 from api.operation import Call, Operation
 from model import item as items
 from model.errors import ValidationException
@@ -34,10 +34,11 @@ async def handle(call: Call[DeleteItemInput]) -> bytes:
     """Delete an item; deleting a missing one succeeds."""
     request = call.request
     name = table_name(request.TableName)
-    placeholders = placeholders_of(request)
+    check_together(request)
     items.check(request.Key)
     if request.ReturnValues not in (None, "NONE", "ALL_OLD"):
         raise ValidationException("ReturnValues can only be ALL_OLD or NONE")
+    placeholders = placeholders_of(request)
     delete = Delete(
         request.Key,
         condition=condition_of(request, placeholders),

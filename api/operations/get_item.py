@@ -5,7 +5,7 @@ from __future__ import annotations
 from api import shapes, structures
 from api.arn import table_name
 from api.item_answers import EMPTY, capacity_member, joined, projected
-from api.item_requests import placeholders_of, projector_of
+from api.item_requests import check_together, placeholders_of, projector_of
 from api.operation import Call, Operation
 from model import capacity
 from model import item as items
@@ -30,8 +30,9 @@ async def handle(call: Call[GetItemInput]) -> bytes:
     """Read one item: every read is strongly consistent, ConsistentRead changes its price."""
     request = call.request
     name = table_name(request.TableName)
-    placeholders = placeholders_of(request)
+    check_together(request)
     items.check(request.Key)
+    placeholders = placeholders_of(request)
     projector = projector_of(request, placeholders)
     placeholders.check_all_used()
     table = call.database.table(name)

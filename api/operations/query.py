@@ -5,7 +5,7 @@ from __future__ import annotations
 from actors.table import ReadRange
 from api import shapes, structures
 from api.arn import table_name
-from api.item_requests import filter_of, key_terms_of, placeholders_of, projector_of
+from api.item_requests import check_together, filter_of, key_terms_of, placeholders_of, projector_of
 from api.operation import Call, Operation
 from api.page_requests import (
     check_select,
@@ -50,20 +50,21 @@ async def handle(call: Call[QueryInput]) -> bytes:
     """One page of the items of one partition key, in the order of the sort key."""
     request = call.request
     name = table_name(request.TableName)
-    placeholders = placeholders_of(request)
-    check_select(request)
+    check_together(request)
     check_start_key_values(request.ExclusiveStartKey)
     if request.KeyConditions is None and request.KeyConditionExpression is None:
         raise ValidationException(
             "Either the KeyConditions or KeyConditionExpression parameter must be specified in "
             "the request."
         )
+    placeholders = placeholders_of(request)
     condition = filter_of(
         request.FilterExpression, request.QueryFilter, request.ConditionalOperator, placeholders
     )
     projector = projector_of(request, placeholders)
     terms = key_terms_of(request.KeyConditionExpression, request.KeyConditions, placeholders)
     placeholders.check_all_used()
+    check_select(request)
     table = call.database.table(name)
     definition = table.definition
     index = index_of(definition, request.IndexName)

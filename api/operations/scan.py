@@ -5,7 +5,7 @@ from __future__ import annotations
 from actors.table import ReadRange
 from api import shapes, structures
 from api.arn import table_name
-from api.item_requests import filter_of, placeholders_of, projector_of
+from api.item_requests import check_together, filter_of, placeholders_of, projector_of
 from api.operation import Call, Operation
 from api.page_requests import (
     check_select,
@@ -46,15 +46,16 @@ async def handle(call: Call[ScanInput]) -> bytes:
     """One page of a table or index, in the order of the partition keys' hashes."""
     request = call.request
     name = table_name(request.TableName)
-    placeholders = placeholders_of(request)
-    check_select(request)
+    check_together(request)
     check_start_key_values(request.ExclusiveStartKey)
     wanted = _segment_range(request)
+    placeholders = placeholders_of(request)
     condition = filter_of(
         request.FilterExpression, request.ScanFilter, request.ConditionalOperator, placeholders
     )
     projector = projector_of(request, placeholders)
     placeholders.check_all_used()
+    check_select(request)
     table = call.database.table(name)
     definition = table.definition
     index = index_of(definition, request.IndexName)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from api import shapes, structures
 from api.arn import table_name
 from api.item_answers import write_answer
-from api.item_requests import condition_of, placeholders_of, update_of
+from api.item_requests import check_together, condition_of, placeholders_of, update_of
 from api.operation import Call, Operation
 from model import item as items
 from model.expressions.key_paths import check_scalar_keys
@@ -35,8 +35,9 @@ async def handle(call: Call[UpdateItemInput]) -> bytes:
     """Update an item, or make it where it is missing."""
     request = call.request
     name = table_name(request.TableName)
-    placeholders = placeholders_of(request)
+    check_together(request)
     items.check(request.Key)
+    placeholders = placeholders_of(request)
     update = Update(
         request.Key,
         update=update_of(request.UpdateExpression, request.AttributeUpdates, placeholders),

@@ -16,6 +16,8 @@ def check_parameters(
 ) -> None:
     """Refuse legacy parameters beside expressions, and placeholders without expressions.
 
+    An empty map or list is there (dynalite, measured on AWS; to DynamoDB Local it is absent).
+
     Parameters come by their names, None for absent, in the order in which DynamoDB's messages
     list them: that of each operation's call below.
 
@@ -33,11 +35,10 @@ def check_parameters(
     """
     given = [name for name, text in expressions.items() if text is not None]
     if given:
-        # An empty map or list counts as absent (DynamoDB Local 3.3).
         old = [
             name
             for name, value in legacy.items()
-            if value
+            if value is not None
             # The one legacy parameter that goes with expressions.
             and not (name == "KeyConditions" and expressions.get("KeyConditionExpression") is None)
         ]
@@ -47,12 +48,12 @@ def check_parameters(
                 f"Non-expression parameters: {{{', '.join(old)}}} "
                 f"Expression parameters: {{{', '.join(given)}}}"
             )
-    elif names:
+    elif names is not None:
         raise ValidationException(
             "ExpressionAttributeNames can only be specified when using expressions"
         )
     with_values = [name for name in expressions if name != "ProjectionExpression"]
-    if values and not any(name in with_values for name in given):
+    if values is not None and not any(name in with_values for name in given):
         raise ValidationException(
             "ExpressionAttributeValues can only be specified when using expressions: "
             f"{' and '.join(with_values)} {'are' if len(with_values) > 1 else 'is'} null"

@@ -102,12 +102,6 @@ class _Parser:
         """The token that is looked at."""
         return self.tokens[self.at]
 
-    def advance(self) -> Token:
-        """Take the token."""
-        token = self.tokens[self.at]
-        self.at += 1
-        return token
-
     def accept(self, symbol: str) -> bool:
         """Take this symbol if it is there."""
         token = self.tokens[self.at]

@@ -7,7 +7,7 @@ item is never changed: what stands on the way to a change is copied, the rest is
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
@@ -176,7 +176,7 @@ class Update(Struct, frozen=True, tag=True):
             # Not even an error where a path leads nowhere.
             return UpdateResult(None, {}, {})
         before = key if old is None else old
-        item = _edited_item(
+        item = document_path.edited(
             before,
             [(action.path, _outcome(action, before, self.mismatch)) for action in self.actions],
         )
@@ -245,79 +245,6 @@ _SET_ORDER: Final[dict[str, Callable[[str], Any] | None]] = {
     "NS": number.encode,
     "BS": b64decode,
 }
-
-
-class _Leaf(Struct, frozen=True):
-    """What is to stand at the end of a path; None for nothing."""
-
-    value: AttributeValue | None
-
-
-_Edits: TypeAlias = "dict[str | int, _Leaf | _Edits]"
-
-
-def _edited_item(item: Item, changes: Iterable[tuple[Path, AttributeValue | None]]) -> Item:
-    """A copy of an item with other values at some paths; None takes away what is there.
-
-    The paths do not overlap, and the way to each is there. Copies only what contains a change.
-    """
-    edited = dict(item)
-    nested: _Edits = {}
-    for path, value in changes:
-        name = path[0]
-        assert isinstance(name, str)
-        if len(path) > 1:
-            _plant(nested, path, _Leaf(value))
-        elif value is None:
-            edited.pop(name, None)
-        else:
-            edited[name] = value
-    if nested:
-        _edit_members(edited, nested)
-    return edited
-
-
-def _plant(edits: _Edits, path: Path, leaf: _Leaf) -> None:
-    for part in path[:-1]:
-        below = edits.setdefault(part, {})
-        assert isinstance(below, dict)
-        edits = below
-    edits[path[-1]] = leaf
-
-
-def _edit_members(members: dict[str, AttributeValue], edits: _Edits) -> None:
-    for name, change in edits.items():
-        assert isinstance(name, str)
-        if isinstance(change, dict):
-            members[name] = _edited(members[name], change)
-        elif change.value is None:
-            members.pop(name, None)
-        else:
-            members[name] = change.value
-
-
-def _edited(value: AttributeValue, edits: _Edits) -> AttributeValue:
-    if "L" in value:
-        return {"L": _edited_elements(value["L"], edits)}
-    members = dict(value["M"])
-    _edit_members(members, edits)
-    return {"M": members}
-
-
-def _edited_elements(elements: list[AttributeValue], edits: _Edits) -> list[AttributeValue]:
-    """Positions beyond the end are appended, in their order and without gaps."""
-    edited: list[AttributeValue | None] = list(elements)
-    beyond: dict[int, AttributeValue | None] = {}
-    for position, change in edits.items():
-        assert isinstance(position, int)
-        if isinstance(change, dict):
-            edited[position] = _edited(elements[position], change)
-        elif position < len(elements):
-            edited[position] = change.value
-        else:
-            beyond[position] = change.value
-    edited.extend(beyond[position] for position in sorted(beyond))
-    return [element for element in edited if element is not None]
 
 
 def parse_update(text: str, placeholders: Placeholders) -> Update:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
-from tests.differential.request import Request
+from tests.differential.request import AFTER_UPDATE, Request
 
 WRITES = frozenset(
     (
@@ -74,6 +74,8 @@ class Difference(NamedTuple):
 
 def spoils_state(difference: Difference) -> bool:
     """Whether the two servers may now hold different data."""
+    if AFTER_UPDATE in difference.request.faults:
+        return any(path.startswith(".Item") for path in difference.paths)
     return difference.request.operation in WRITES and (
         bool(difference.our_error) != bool(difference.local_error)
         or any(path.startswith((".Attributes", ".Table")) for path in difference.paths)
@@ -97,7 +99,9 @@ def _form(answer: dict[str, Any]) -> str:
 def _paths(ours: Any, local: Any, path: str) -> Iterator[str]:
     if isinstance(ours, dict) and isinstance(local, dict):
         for name in ours.keys() | local.keys():
-            step = name if name[:1].isupper() and name.isalpha() and len(name) > 4 else "*"
+            # Members of answers have names such as Item; names of attributes don't count.
+            member = name.isalpha() and name[0].isupper() and not name.isupper()
+            step = name if member else "*"
             if name not in ours:
                 yield f"{path}.{step} (local only)"
             elif name not in local:

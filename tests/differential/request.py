@@ -5,6 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
+# Told among the faults of a read that was added to see what an update did.
+AFTER_UPDATE = "read after the update"
+WITHOUT_ACTION = "a legacy update without Action"
+
 
 class Request(NamedTuple):
     """One request: the body is text, for a body may be broken in ways no dict can be."""
@@ -31,3 +35,11 @@ class Scenario(NamedTuple):
 def request(operation: str, body: dict[str, Any], *faults: str) -> Request:
     """A request with a well-formed body."""
     return Request(operation, json.dumps(body, ensure_ascii=False), faults)
+
+
+def without_action(body: dict[str, Any]) -> bool:
+    """Whether some legacy update leaves its Action to the default, PUT."""
+    updates = body.get("AttributeUpdates")
+    return isinstance(updates, dict) and any(
+        isinstance(update, dict) and "Action" not in update for update in updates.values()
+    )

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from tests.differential.compare import Difference, spoils_state
 from tests.differential.normalise import normalise
 from tests.differential.peer import Peer
-from tests.differential.request import Request, Scenario
+from tests.differential.request import (
+    AFTER_UPDATE,
+    WITHOUT_ACTION,
+    Request,
+    Scenario,
+    request,
+    without_action,
+)
 
 
 class Outcome(NamedTuple):
@@ -27,23 +35,40 @@ def run(scenarios: Iterable[Scenario], ours: Peer, local: Peer) -> Iterator[Outc
     """Run the scenarios; after a write that drove the two servers apart, set up anew."""
     for scenario in scenarios:
         send_all(scenario.setup, ours, local)
-        for request in scenario.requests:
-            our_form = normalise(request, ours.send(request))
-            local_form = normalise(request, local.send(request))
+        for sent in _with_reads(scenario.requests):
+            our_form = normalise(sent, ours.send(sent))
+            local_form = normalise(sent, local.send(sent))
             difference = None
             if our_form != local_form:
-                difference = Difference(scenario.name, request, our_form, local_form)
+                difference = Difference(scenario.name, sent, our_form, local_form)
             spoiled = difference is not None and spoils_state(difference)
             yield Outcome(
-                scenario, request, local_form, difference, spoiled, our_form["status"] == 200
+                scenario, sent, local_form, difference, spoiled, our_form["status"] == 200
             )
             if spoiled:
                 send_all(scenario.setup, ours, local)
         send_all(scenario.teardown, ours, local)
 
 
+def _with_reads(requests: Iterable[Request]) -> Iterator[Request]:
+    """The requests, each update followed by a read of its item.
+
+    An update's answer need not tell what it did, and a difference should be seen where it is
+    made, not many requests later.
+    """
+    for sent in requests:
+        yield sent
+        if sent.operation != "UpdateItem":
+            continue
+        body = json.loads(sent.body)
+        if isinstance(body.get("Key"), dict) and isinstance(body.get("TableName"), str):
+            read = {"TableName": body["TableName"], "Key": body["Key"]}
+            told = (AFTER_UPDATE, WITHOUT_ACTION) if without_action(body) else (AFTER_UPDATE,)
+            yield request("GetItem", read, *sent.faults, *told)
+
+
 def send_all(requests: Iterable[Request], *peers: Peer) -> None:
     """Send requests whose answers don't matter."""
-    for request in requests:
+    for sent in requests:
         for peer in peers:
-            peer.send(request)
+            peer.send(sent)

@@ -32,9 +32,9 @@ def test_while_a_sync_is_held_the_durable_view_shows_the_old_value(
         put(process, "key", "old")
         power.hold_syncs()
         assert process.ask("write", "key", "new") == "accepted"
+        power.wait_until_held()
         assert process.ask("latest", "key") == "new"
         assert process.ask("durable", "key") == "old"
-        assert power.is_holding()
         power.release_syncs()
         assert process.ask("wait", "key") == "durable"
         assert process.ask("durable", "key") == "new"

@@ -4,7 +4,7 @@ It wraps a real store and changes only when its answers come:
 
     store = FaultyStore(inner)
     store.hold_syncs()       # commits are accepted; none becomes durable, no reader sees one
-    store.release_syncs()
+    await store.release_syncs()
     store.fail_syncs()       # what is not durable is Unknown, later commits are refused: Closed
     store.refuse_commits(Full("the disk is full"))    # or Retry, until allow_commits()
 

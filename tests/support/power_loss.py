@@ -29,6 +29,7 @@ import os
 import shutil
 import subprocess
 import sysconfig
+import time
 from collections.abc import Iterator
 from enum import IntEnum
 from functools import cache
@@ -37,6 +38,7 @@ from random import Random
 from tempfile import gettempdir
 from typing import TypeAlias
 
+_POLL_SECONDS = 0.001
 _SOURCE = Path(__file__).with_suffix(".c")
 
 # What each synced directory held: its inode to its names and their inodes.
@@ -108,6 +110,11 @@ class PowerLoss:
     def is_holding(self) -> bool:
         """Whether a sync was begun and is being held."""
         return self._switches.read_bytes()[_Switch.HELD] == 1
+
+    def wait_until_held(self) -> None:
+        """Wait until a sync was begun, and is being held."""
+        while not self.is_holding():
+            time.sleep(_POLL_SECONDS)
 
     def release_syncs(self) -> None:
         """Let held and later syncs go on."""

@@ -259,5 +259,5 @@ def test_a_scan_costs_by_what_it_read(wire: WireClient):
         units = cost(wire, "Scan", {"TableName": name})["CapacityUnits"]
         strong = cost(wire, "Scan", {"TableName": name, "ConsistentRead": True})["CapacityUnits"]
         # Each partition that is read costs at least its first page.
-        assert 4.0 <= units <= 4.0 + 2.0
+        assert units >= 4.0
         assert strong == 2 * units

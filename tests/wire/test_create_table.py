@@ -168,14 +168,18 @@ def test_tags_given_at_creation_are_kept(wire: WireClient):
             ]
         },
         {"StreamSpecification": {"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"}},
+        {"GlobalTableSourceArn": "arn:aws:dynamodb:us-east-1:000000000000:table/source"},
+        {"GlobalTableSettingsReplicationMode": "ENABLED"},
     ],
 )
 def test_what_is_not_there_yet_is_refused_clearly(wire: WireClient, members: Any):
     request = definition("pk:S", **members)
-    answer = wire.send("CreateTable", request)
-    assert 400 <= answer.status < 500 or answer.status == 501
-    assert b"not" in answer.body
-    assert request["TableName"] not in wire("ListTables", {})["TableNames"]
+    assert wire.refused("CreateTable", request) == (
+        "ValidationException",
+        f"{next(iter(members))} {'are' if 'Indexes' in str(members) else 'is'} not supported yet",
+    )
+    refusal = wire.refused("DescribeTable", {"TableName": request["TableName"]})
+    assert refusal.type == "ResourceNotFoundException"
 
 
 def index(

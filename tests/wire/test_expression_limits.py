@@ -52,14 +52,16 @@ def test_an_expression_at_its_limit_is_taken(wire: WireClient, simple: str, memb
                 "ExpressionAttributeNames": {"#" + "n" * 255: "a"},
             },
             (
-                "ExpressionAttributeNames contains invalid key: The expression attribute map contains "
+                "ExpressionAttributeNames contains invalid key: The expression attribute map "
+                "contains "
                 "a key that is too long; size of key: 256"
             ),
         ),
         (
             {"ProjectionExpression": "#n", "ExpressionAttributeNames": {"#n": "n" * 65_536}},
             (
-                "ExpressionAttributeNames contains invalid value: Attribute name is too large, must "
+                "ExpressionAttributeNames contains invalid value: Attribute name is too large, "
+                "must "
                 "be less than 65536 bytes for key #n"
             ),
         ),

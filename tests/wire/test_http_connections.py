@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPResponse
+from typing import BinaryIO
 
 import pytest
 
@@ -86,19 +88,64 @@ def test_requests_sent_ahead_are_answered_in_their_order(wire: WireClient):
         bare.sendall(request)
         reader = bare.makefile("rb")
         for limit in limits:
-            status_line = reader.readline()
-            length = 0
-            while (line := reader.readline()) != b"\r\n":
-                name, _, text = line.partition(b":")
-                if name.lower() == b"content-length":
-                    length = int(text)
-            body = reader.read(length)
+            status_line, body = answer_of(reader)
             if limit > 0:
                 assert b" 200 " in status_line
             else:
                 assert b" 400 " in status_line
                 assert b"Value '%d' at 'limit'" % limit in body
         reader.close()
+
+
+def test_of_requests_sent_ahead_each_sees_the_writes_before_it(
+    wire: WireClient, simple: str, pk: str
+):
+    key = {"TableName": simple, "Key": {"pk": {"S": pk}}}
+    update = key | {
+        "UpdateExpression": "ADD n :one",
+        "ExpressionAttributeValues": {":one": {"N": "1"}},
+    }
+    sent = b""
+    for _ in range(50):
+        for operation, request in (("UpdateItem", update), ("GetItem", key)):
+            body = json.dumps(request).encode()
+            sent += head(wire, len(body), operation=operation) + body
+    with connection(wire) as bare:
+        bare.sendall(sent)
+        reader = bare.makefile("rb")
+        for number in range(1, 51):
+            assert b" 200 " in answer_of(reader)[0]
+            assert b'"n":{"N":"%d"}' % number in answer_of(reader)[1]
+        reader.close()
+
+
+def answer_of(reader: BinaryIO) -> tuple[bytes, bytes]:
+    """The status line and the body of the next of several answers."""
+    status_line = reader.readline()
+    length = 0
+    while (line := reader.readline()) != b"\r\n":
+        name, _, text = line.partition(b":")
+        if name.lower() == b"content-length":
+            length = int(text)
+    return status_line, reader.read(length)
+
+
+def test_an_http_1_0_client_is_answered_and_let_go(wire: WireClient):
+    with connection(wire) as bare:
+        bare.sendall(head(wire, 2).replace(b"HTTP/1.1", b"HTTP/1.0") + b"{}")
+        received = b""
+        while chunk := bare.recv(65536):
+            received += chunk
+        assert re.match(rb"HTTP/1\.[01] 200", received)
+
+
+def test_header_names_have_no_case(wire: WireClient):
+    with connection(wire) as bare:
+        first, *lines = head(wire, 2).split(b"\r\n")
+        split = [line.partition(b":") for line in lines]
+        lowered = [name.lower() + colon + text for name, colon, text in split]
+        bare.sendall(b"\r\n".join([first, *lowered]) + b"{}")
+        assert response(bare)[0] == 200
 
 
 def test_a_chunked_body_is_read(wire: WireClient):

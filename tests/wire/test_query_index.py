@@ -138,7 +138,8 @@ def test_a_filter_may_not_ask_what_the_index_does_not_hold(
     assert wire.refused("Query", request) == (
         "ValidationException",
         (
-            "One or more parameter values were invalid: Secondary index by-some does not project one "
+            "One or more parameter values were invalid: Secondary index by-some does not project "
+            "one "
             "or more filter attributes: [z]"
         ),
     )

@@ -56,6 +56,15 @@ def test_a_malformed_arn_is_a_validation_error(wire: WireClient, name: str):
     assert wire.refused("GetItem", {"TableName": name, "Key": KEY}).type == "ValidationException"
 
 
+@pytest.mark.differs_from_dynamodb_local("other words")
+@pytest.mark.parametrize("name", ["foo:bar", "foo:bar:baz:0:table/films"])
+def test_a_name_with_a_colon_is_taken_for_an_arn(wire: WireClient, name: str):
+    assert wire.refused("GetItem", {"TableName": name, "Key": KEY}) == (
+        "ValidationException",
+        "ARNs must start with 'arn:'",
+    )
+
+
 def test_an_arn_of_an_unknown_table_is_not_found(wire: WireClient, arn: str):
     other = arn.rpartition("/")[0] + "/no-such-table-anywhere"
     request = {"TableName": other, "Key": KEY}

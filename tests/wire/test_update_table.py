@@ -156,3 +156,24 @@ def test_an_update_of_nothing_is_refused(wire: WireClient, simple: str):
 def test_an_unknown_table_is_not_found(wire: WireClient):
     request = {"TableName": "no-such-table-anywhere", "BillingMode": "PAY_PER_REQUEST"}
     assert wire.refused("UpdateTable", request).type == "ResourceNotFoundException"
+
+
+@ours_alone("global indexes, streams and replicas come later")
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"GlobalSecondaryIndexUpdates": [{"Delete": {"IndexName": "global"}}]},
+        {"StreamSpecification": {"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"}},
+        {"ReplicaUpdates": [{"Create": {"RegionName": "eu-west-1"}}]},
+        {"MultiRegionConsistency": "STRONG"},
+        {"GlobalTableWitnessUpdates": [{"Create": {"RegionName": "eu-west-1"}}]},
+        {"DisassociationProtectionEnabled": True},
+    ],
+)
+def test_what_is_not_there_yet_is_refused_clearly(wire: WireClient, simple: str, members: Any):
+    before = wire("DescribeTable", {"TableName": simple})
+    refusal = wire.refused("UpdateTable", {"TableName": simple, **members})
+    assert refusal.type == "ValidationException"
+    assert refusal.message is not None
+    assert refusal.message.endswith("not supported yet")
+    assert wire("DescribeTable", {"TableName": simple}) == before

@@ -87,6 +87,27 @@ def check(operation: str, request: dict[str, Any]) -> None:
         ),
         (
             "PutItem",
+            {"ConditionExpression": "a", "Expected": {}},
+            (
+                "Can not use both expression and non-expression parameters in the same request: "
+                "Non-expression parameters: {Expected} Expression parameters: {ConditionExpression}"
+            ),
+        ),
+        (
+            "PutItem",
+            {"Expected": {"a": {}}, NAMES: {}},
+            "ExpressionAttributeNames can only be specified when using expressions",
+        ),
+        (
+            "PutItem",
+            {VALUES: {}},
+            (
+                "ExpressionAttributeValues can only be specified when using expressions: "
+                "ConditionExpression is null"
+            ),
+        ),
+        (
+            "PutItem",
             {VALUES: {":a": {}}},
             (
                 "ExpressionAttributeValues can only be specified when using expressions: "
@@ -132,8 +153,6 @@ def test_parameters_that_do_not_go_together_are_refused(
     [
         ("PutItem", {}),
         ("PutItem", {"Expected": {"a": {}}, "ConditionalOperator": "OR"}),
-        ("PutItem", {"ConditionExpression": "a", "Expected": {}}),
-        ("PutItem", {"Expected": {"a": {}}, NAMES: {}, VALUES: {}}),
         ("UpdateItem", {"ConditionExpression": "a", NAMES: {"#a": "a"}, VALUES: {":a": {}}}),
         ("Query", {"KeyConditions": {"a": {}}, "FilterExpression": "a", VALUES: {":a": {}}}),
         ("Query", {"KeyConditions": {"a": {}}, "ProjectionExpression": "a"}),

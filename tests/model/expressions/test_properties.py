@@ -37,7 +37,7 @@ def as_in_a_message(bound: Any) -> Any:
     return msgspec.msgpack.decode(msgspec.msgpack.encode(bound), type=type(bound))
 
 
-@settings(max_examples=500)
+@settings(max_examples=500, deadline=None)
 @given(item=some_items, condition=conditions)
 def test_conditions_hold_as_in_a_naive_model(
     item: Item, condition: condition_model.Condition
@@ -53,7 +53,7 @@ def test_conditions_hold_as_in_a_naive_model(
     assert as_in_a_message(bound).evaluate(canonical(item)) is expected
 
 
-@settings(max_examples=500)
+@settings(max_examples=500, deadline=None)
 @given(item=some_items, actions=updates())
 def test_updates_do_as_in_a_naive_model(item: Item, actions: list[update_model.Action]) -> None:
     rendered = update_model.render(actions)
@@ -80,7 +80,7 @@ WORDS = (
 )  # fmt: skip
 
 
-@settings(max_examples=1000)
+@settings(max_examples=1000, deadline=None)
 @given(words=st.lists(st.sampled_from(WORDS), max_size=14), glue=st.sampled_from(["", " ", "\n"]))
 def test_any_text_is_an_expression_or_a_validation_error(words: list[str], glue: str) -> None:
     text = glue.join(words)
