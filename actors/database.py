@@ -12,10 +12,13 @@ import anyio
 from msgspec import Struct, structs
 
 from actors import partition_map
+from actors.catalog_owner import CatalogOwner
+from actors.index_keeper import IndexKeeper
 from actors.partition import PartitionSettings
 from actors.runtime.clock import Clock
 from actors.runtime.mailbox import Envelope, Mailbox, MailboxFull, Message
 from actors.runtime.supervisor import Supervisor
+from actors.stream_keeper import StreamKeeper, StreamSettings, stream_row
 from actors.table import Table
 from model.errors import (
     DynamoDBError,
@@ -26,11 +29,12 @@ from model.errors import (
 )
 from model.limits import ITEM_COLLECTION_BYTES, MIB
 from model.partitions import partition_count
-from model.table import TABLE_INDEX_ID, TableDefinition, TableStatus
+from model.table import TABLE_INDEX_ID, GlobalIndex, TableDefinition, TableStatus
 from model.table_rules import TableEdit, apply_edit, check_deletable
 from storage import catalog, keys_layout
 from storage.catalog import Catalog, CatalogHead, TableRecord
-from storage.store import Group, Store, StoreError
+from storage.store import Store, StoreError
+from streams.shard import Stream, stream_label
 
 _MAILBOX_MESSAGES: Final = 1_000
 # Deleted rows are compacted away at once where a table's deletion frees as much as this.
@@ -51,6 +55,11 @@ class DatabaseSettings(Struct, frozen=True):
     table_transition_seconds: float = 0.0
     partitions_per_table: int | None = None
     copy_messages: bool = False
+    # How long an index that is added stays in its first phase (S182).
+    index_allocation_seconds: float = 0.05
+    streams: StreamSettings = StreamSettings()
+    # How often shards are rolled and logs trimmed.
+    keep_streams_seconds: float = 30.0
 
 
 class IndexCounters(Struct, frozen=True):
@@ -95,10 +104,23 @@ class EndTransition(Message[None], frozen=True):
     name: str
 
 
+class AdvanceIndex(Message[None], frozen=True):
+    """The present phase of a global index is over."""
+
+    table_id: int
+    name: str
+    index_id: int
+
+
+class KeepStreams(Message[None], frozen=True):
+    """It is time to roll shards and to trim logs."""
+
+
 class Database:
     """The tables. Requests find theirs here; changes of tables go through the mailbox.
 
-    Invariant: ``_head`` is the catalog's head of the last durable group.
+    What has phases of its own is kept by the index keeper and the stream keeper, which only this
+    actor calls.
     """
 
     name = "database"
@@ -113,8 +135,9 @@ class Database:
         self._store = store
         self._supervisor = supervisor
         self._tables: dict[str, Table] = {}
-        self._head = CatalogHead()
-        self._head_bytes: bytes | None = None
+        self._owner = CatalogOwner(store)
+        self._indexes = IndexKeeper(self._owner, supervisor, self._tell_advance)
+        self.streams = StreamKeeper(self._owner, store, settings.streams)
         # Whether the actor ran before and did not end: what it holds may be half changed.
         self._crashed = False
 
@@ -183,8 +206,7 @@ class Database:
     async def run(self) -> None:
         """Work through the mailbox until it is closed and drained."""
         if self._crashed:
-            self.adopt(await catalog.load(self._store.latest))
-            await self.follow()
+            await self.adopt(await catalog.load(self._store.latest))
         self._crashed = True
         while batch := await self.mailbox.take(1, 1):
             self.in_hand = batch
@@ -198,21 +220,29 @@ class Database:
             self.in_hand = []
         self._crashed = False
 
-    def adopt(self, loaded: Catalog) -> None:
+    async def adopt(self, loaded: Catalog) -> None:
         """Take over the catalog as it is stored: at start, and after a crash of the actor."""
-        self._head, self._head_bytes = loaded.head, loaded.head_bytes
+        self._owner.adopt(loaded)
+        await self.streams.load(self._store.latest)
         known = {record.definition.name for record in loaded.tables}
         for name in self._tables.keys() - known:
             del self._tables[name]
         for record in loaded.tables:
-            if record.definition.name not in self._tables:
-                self._tables[record.definition.name] = self._table(record)
+            table = self._tables.get(record.definition.name)
+            if table is None:
+                table = self._tables[record.definition.name] = self._table(record)
+            await self._put_to_work(table)
             self._transition(record.definition)
+        self._tell_later(self.settings.keep_streams_seconds, KeepStreams())
 
-    async def follow(self) -> None:
-        """Start the followers of every table that has some."""
-        for table in self._tables.values():
-            await table.follow()
+    async def _put_to_work(self, table: Table) -> None:
+        """Start who follows a table's changes, and have its indexes go on in their phases."""
+        if not table.definition.records_changes:
+            return
+        self.streams.attach(await table.feeds())
+        await self._indexes.resume(table)
+        for index in table.definition.global_indexes:
+            self._schedule(table, index)
 
     async def _handle(self, message: Message[object]) -> object:
         match message:
@@ -225,6 +255,14 @@ class Database:
             case EndTransition():
                 await self._end_transition(message)
                 return None
+            case AdvanceIndex():
+                table = self._same(message.name, message.table_id)
+                if table is not None:
+                    await self._advance(table, message.index_id)
+                return None
+            case KeepStreams():
+                await self._keep_streams()
+                return None
         raise AssertionError(message)
 
     async def _create(self, wanted: TableDefinition) -> TableState:
@@ -234,13 +272,18 @@ class Database:
         on_demand = wanted.billing_mode == "PAY_PER_REQUEST"
         definition = structs.replace(
             wanted,
-            table_id=self._head.next_table_id,
+            table_id=self._owner.head.next_table_id,
             uuid=str(uuid4()),
             created_epoch_seconds=now,
             on_demand_since_epoch_seconds=now if on_demand else None,
             status="CREATING" if self.settings.table_transition_seconds else "ACTIVE",
         )
-        number = self._head.next_partition_number
+        if definition.stream is not None:
+            label = stream_label(now)
+            definition = structs.replace(
+                definition, stream=structs.replace(definition.stream, label=label)
+            )
+        number = self._owner.head.next_partition_number
         ranges = []
         for throughput in (
             definition.throughput,
@@ -259,10 +302,14 @@ class Database:
                 for index, of_index in zip(definition.global_indexes, ranges[1:], strict=True)
             },
         )
-        head = CatalogHead(self._head.next_table_id + 1, number)
-        await self._commit(head, catalog.put_table(self._head_bytes, head, record))
+        head = CatalogHead(definition.table_id + 1, number)
+        positions = {partition.number: 0 for partition in record.partitions}
+        stream = self.streams.enabled(definition, positions, now) if definition.stream else None
+        await self._owner.put(record, head=head, puts=[stream_row(stream)] if stream else ())
+        if stream is not None:
+            self.streams.remember(stream)
         table = self._tables[definition.name] = self._table(record)
-        await table.follow()
+        await self._put_to_work(table)
         self._transition(definition)
         names = [index.name for index in definition.indexes]
         return TableState(
@@ -272,30 +319,74 @@ class Database:
 
     async def _update(self, message: UpdateTable) -> TableState:
         table = self._named(message.name)
-        if table.definition.status != "ACTIVE":
-            raise ResourceInUseException(
-                "Attempt to change a resource which is still in use: Table is being "
-                f"{_DOING[table.definition.status]}: {message.name}"
-            )
-        definition = apply_edit(table.definition, message.edit, self.clock.now_epoch_seconds())
-        passing = definition.status == "UPDATING"
-        if passing and not self.settings.table_transition_seconds:
-            definition = structs.replace(definition, status="ACTIVE")
-        await self._put(table, definition)
-        self._transition(definition)
-        state = await _state(table)
-        if passing:
-            return structs.replace(state, definition=structs.replace(definition, status="UPDATING"))
-        return state
+        old = table.definition
+        if old.status in ("CREATING", "DELETING"):
+            raise _in_use(old)
+        now = self.clock.now_epoch_seconds()
+        new = apply_edit(old, message.edit, now)
+        answered = await _state(table)
+        settled = new
+        if self._is_settled_at_once(new):
+            settled = structs.replace(new, status="ACTIVE")
+        record, head = self._with_index_partitions(
+            structs.replace(table.record, definition=settled)
+        )
+        stream = await self._changed_stream(table, old, settled, now)
+        await self._owner.put(record, head=head, puts=[stream_row(stream)] if stream else ())
+        table.record = record
+        if stream is not None:
+            self.streams.remember(stream)
+        for index in settled.global_indexes:
+            if index.status == "DELETING":
+                await table.stop_index(index.definition.index_id)
+        await self._put_to_work(table)
+        self._transition(settled)
+        return structs.replace(answered, definition=new)
+
+    def _is_settled_at_once(self, definition: TableDefinition) -> bool:
+        """Whether UPDATING is over with the answer: not while an index gets its resources."""
+        return (
+            definition.status == "UPDATING"
+            and not self.settings.table_transition_seconds
+            and not any(index.backfilling is False for index in definition.global_indexes)
+        )
+
+    def _with_index_partitions(self, record: TableRecord) -> tuple[TableRecord, CatalogHead]:
+        """A record in which new indexes have their partitions, and the head that goes with it."""
+        definition = record.definition
+        head = self._owner.head
+        partitions = dict(record.index_partitions)
+        for index in definition.global_indexes:
+            if index.definition.index_id not in partitions:
+                count = self.settings.partitions_per_table or partition_count(
+                    definition.billing_mode, index.throughput
+                )
+                partitions[index.definition.index_id] = partition_map.divide_evenly(
+                    head.next_partition_number, count
+                )
+                head = structs.replace(
+                    head, next_partition_number=head.next_partition_number + count
+                )
+        return structs.replace(record, index_partitions=partitions), head
+
+    async def _changed_stream(
+        self, table: Table, old: TableDefinition, new: TableDefinition, now: float
+    ) -> Stream | None:
+        """Tell the partitions of a new definition; the stream that it enables or ends, if any."""
+        if (old.global_indexes, old.stream) == (new.global_indexes, new.stream):
+            return None
+        positions = await table.redefine(new)
+        if old.stream == new.stream or new.stream is None:
+            return None
+        if new.stream.enabled:
+            return self.streams.enabled(new, positions, now)
+        return self.streams.disabled(old, positions, now)
 
     async def _delete(self, name: str) -> TableState:
         table = self._named(name)
         definition = table.definition
         if definition.status != "ACTIVE":
-            raise ResourceInUseException(
-                "Attempt to change a resource which is still in use: Table is being "
-                f"{_DOING[definition.status]}: {name}"
-            )
+            raise _in_use(definition)
         check_deletable(definition)
         state = await _state(table)
         deleting = structs.replace(definition, status="DELETING")
@@ -307,8 +398,8 @@ class Database:
         return structs.replace(state, definition=deleting)
 
     async def _end_transition(self, message: EndTransition) -> None:
-        table = self._tables.get(message.name)
-        if table is None or table.definition.table_id != message.table_id:
+        table = self._same(message.name, message.table_id)
+        if table is None:
             return
         if table.definition.status == "DELETING":
             await self._drop(table, (await _state(table)).size_bytes)
@@ -316,19 +407,30 @@ class Database:
             await self._put(table, structs.replace(table.definition, status="ACTIVE"))
 
     async def _drop(self, table: Table, size_bytes: int) -> None:
-        """Take a table away with everything in it, once its last write is answered."""
+        """Take a table away with everything in it, once its last write is answered.
+
+        Its stream stays readable for a day, and with it the logs.
+        """
         record = table.record
         table.record = structs.replace(
             record, definition=structs.replace(table.definition, status="DELETING")
         )
         await table.close()
+        feeds = await table.feeds()
+        tails = {feed.partition_number: feed.tail for feed in feeds}
+        stream = self.streams.disabled(record.definition, tails, self.clock.now_epoch_seconds())
+        is_shown = stream is not None or self.streams.shows(tails)
         try:
-            await self._commit(
-                self._head, catalog.delete_table(self._head_bytes, self._head, table.record)
+            await self._owner.delete(
+                table.record, puts=[stream_row(stream)] if stream else (), keep_logs=is_shown
             )
         except StoreError:
             table.reopen(record)
+            await self._put_to_work(table)
             raise
+        if stream is not None:
+            self.streams.remember(stream)
+        self.streams.detach(tails)
         del self._tables[table.definition.name]
         if size_bytes >= _RECLAIM_BYTES:
             start, end = keys_layout.table_range(table.definition.table_id)
@@ -336,14 +438,26 @@ class Database:
 
     async def _put(self, table: Table, definition: TableDefinition) -> None:
         record = structs.replace(table.record, definition=definition)
-        await self._commit(self._head, catalog.put_table(self._head_bytes, self._head, record))
+        await self._owner.put(record)
         table.record = record
 
-    async def _commit(self, head: CatalogHead, group: Group) -> None:
-        """Commit a change of the catalog and wait until it is durable."""
-        await (await self._store.commit([group]))
-        # Not before: a store that opens again after a full disk has no commit that failed.
-        self._head, self._head_bytes = head, group.head
+    async def _advance(self, table: Table, index_id: int) -> None:
+        await self._indexes.advance(table, index_id)
+        for index in table.definition.global_indexes:
+            if index.definition.index_id == index_id and not index.backfilling:
+                self._schedule(table, index)
+
+    async def _keep_streams(self) -> None:
+        """Roll shards that are old, forget what ended long ago, trim what nobody needs."""
+        now = self.clock.now_epoch_seconds()
+        await self.streams.roll(now)
+        await self.streams.expire(now)
+        for table in list(self._tables.values()):
+            if table.definition.records_changes:
+                for feed in await table.feeds():
+                    floor = table.floor(feed.partition_number, feed.tail)
+                    await self.streams.trim(feed, table.definition.table_id, floor, now)
+        self._tell_later(self.settings.keep_streams_seconds, KeepStreams())
 
     # -- parts ------------------------------------------------------------------------------
 
@@ -366,23 +480,57 @@ class Database:
             )
         return table
 
+    def _same(self, name: str, table_id: int) -> Table | None:
+        """The table of that name, unless another has been made under it since."""
+        table = self._tables.get(name)
+        if table is None or table.definition.table_id != table_id:
+            return None
+        return table
+
     def _transition(self, definition: TableDefinition) -> None:
-        """Tell the actor itself when a passing state is over."""
-        if definition.status == "ACTIVE" or self.mailbox.closed:
+        """Tell the actor itself when a passing state of a table is over."""
+        if definition.status == "ACTIVE" or any(
+            index.backfilling is False for index in definition.global_indexes
+        ):
             return
         message = EndTransition(definition.table_id, definition.name)
-        asyncio.get_running_loop().call_later(
-            self.settings.table_transition_seconds, self._tell, message
+        self._tell_later(self.settings.table_transition_seconds, message)
+
+    def _schedule(self, table: Table, index: GlobalIndex) -> None:
+        """Tell the actor itself when a phase of an index is over that only takes its time."""
+        message = AdvanceIndex(
+            table.definition.table_id, table.definition.name, index.definition.index_id
+        )
+        if index.backfilling is False:
+            self._tell_later(self.settings.index_allocation_seconds, message)
+        elif index.status in ("UPDATING", "DELETING"):
+            self._tell_later(self.settings.table_transition_seconds, message)
+
+    def _tell_advance(self, table: Table, index: GlobalIndex) -> None:
+        self._tell(
+            AdvanceIndex(
+                table.definition.table_id, table.definition.name, index.definition.index_id
+            )
         )
 
-    def _tell(self, message: EndTransition) -> None:
+    def _tell_later(self, seconds: float, message: Message[None]) -> None:
+        asyncio.get_running_loop().call_later(seconds, self._tell, message)
+
+    def _tell(self, message: Message[None]) -> None:
         if not self.mailbox.closed:
-            self.mailbox.put_nowait(message)
+            self.mailbox.put_nowait(message, always=True)
 
     async def close(self) -> None:
         """Stop all partitions; every write taken is answered first."""
         for table in self._tables.values():
             await table.close()
+
+
+def _in_use(definition: TableDefinition) -> ResourceInUseException:
+    return ResourceInUseException(
+        "Attempt to change a resource which is still in use: Table is being "
+        f"{_DOING[definition.status]}: {definition.name}"
+    )
 
 
 _DOING: Final[dict[TableStatus, str]] = {
@@ -425,8 +573,7 @@ async def open_database(
     async with anyio.create_task_group() as task_group:
         supervisor = Supervisor(task_group)
         database = Database(store, settings, clock, supervisor)
-        database.adopt(loaded)
-        await database.follow()
+        await database.adopt(loaded)
         supervisor.start(database)
         try:
             yield database

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Final
 
 import anyio
@@ -14,6 +15,7 @@ from actors.index_partition import ApplyChanges, Backfill, IndexPartition
 from actors.partition_map import PartitionMap
 from actors.runtime.mailbox import MailboxFull
 from actors.runtime.supervisor import Supervisor
+from actors.subscribers.backfill import IndexBackfill
 from actors.subscribers.index_maintainer import IndexMaintainer
 from model.errors import InternalServerError
 from model.index import IndexDefinition
@@ -39,8 +41,8 @@ class IndexPlace(Struct, frozen=True):
 
     @property
     def subscriber_id(self) -> bytes:
-        """What names the index in checkpoints; ids are never used again."""
-        return self.table_id.to_bytes(8, "big") + self.definition.index_id.to_bytes(4, "big")
+        """What names the index in checkpoints."""
+        return keys_layout.index_subscriber(self.table_id, self.definition.index_id)
 
 
 class GlobalIndexActors:
@@ -56,6 +58,7 @@ class GlobalIndexActors:
         self._copy_messages = copy_messages
         self._partitions: dict[int, IndexPartition] = {}
         self._maintainers: list[IndexMaintainer] = []
+        self._backfill: IndexBackfill | None = None
 
     def follow(self, feed: ChangeFeed) -> None:
         """Carry the changes of one of the table's partitions into the index from now on."""
@@ -64,6 +67,43 @@ class GlobalIndexActors:
         )
         self._maintainers.append(maintainer)
         self._supervisor.start(maintainer)
+
+    def backfill(self, ended: Callable[[], None]) -> None:
+        """Begin to fill the index with what is in the table, or go on with it."""
+        self._backfill = IndexBackfill(
+            self.place.definition,
+            self.place.table_id,
+            self.place.table_key,
+            self,
+            self._store,
+            ended=ended,
+        )
+        self._supervisor.start(self._backfill)
+
+    @property
+    def fraction_filled(self) -> float:
+        """How far the backfill is, from 0 to 1; 1 where there is none."""
+        return 1.0 if self._backfill is None else self._backfill.fraction_done
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether its followers have begun."""
+        return bool(self._maintainers)
+
+    async def wait_caught_up(self) -> None:
+        """Wait until every change that is durable now is in the index."""
+        tails = [maintainer.feed.tail for maintainer in self._maintainers]
+        for maintainer, tail in zip(self._maintainers, tails, strict=True):
+            # A follower tells nobody where it is; milliseconds don't matter here.
+            while maintainer.position < tail and not maintainer.mailbox.closed:  # noqa: ASYNC110
+                await anyio.sleep(_ROOM_SECONDS)
+
+    def floor(self, partition_number: int) -> int:
+        """The counter up to which a log's records are not needed any more."""
+        for maintainer in self._maintainers:
+            if maintainer.feed.partition_number == partition_number:
+                return maintainer.stored_position
+        return 0
 
     @property
     def lag_records(self) -> int:
@@ -88,7 +128,10 @@ class GlobalIndexActors:
                 return
 
     async def close(self) -> None:
-        """Stop the followers after their present run, then the partitions."""
+        """Stop the backfill and the followers after their present run, then the partitions."""
+        if self._backfill is not None:
+            await self._supervisor.stop(self._backfill)
+            self._backfill = None
         await asyncio.gather(*map(self._supervisor.stop, self._maintainers))
         self._maintainers.clear()
         await asyncio.gather(*map(self._supervisor.stop, self._partitions.values()))

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from actors.change_feed import ChangeFeed
 from actors.global_index import GlobalIndexActors, IndexPlace
-from actors.partition import Partition, PartitionSettings, WriteItem, Written
+from actors.partition import Partition, PartitionSettings, Redefine, WriteItem, Written
 from actors.partition_map import PartitionMap
 from actors.runtime.clock import Clock
 from actors.runtime.mailbox import MailboxClosed, MailboxFull
@@ -31,7 +31,7 @@ from model.key_range import KeyRange
 from model.limits import KIB
 from model.page import Page, PageBuilder, PageRules
 from model.stored_item import StoredItem
-from model.table import TABLE_INDEX_ID, TableDefinition
+from model.table import TABLE_INDEX_ID, GlobalIndex, TableDefinition
 from model.write import Delete, Put, Update, Write
 from storage import catalog, codec, keys_layout
 from storage.catalog import PartitionHead, TableRecord
@@ -233,26 +233,60 @@ class Table:
         feed.begin(catalog.decode_partition_head(value).counter)
         return feed
 
-    async def follow(self) -> None:
-        """Start the followers of the table's changes that its definition asks for."""
+    async def feeds(self) -> list[ChangeFeed]:
+        """The change feeds of all partitions, their tails known."""
+        return [await self.feed(place) for place in range(len(self._feeds))]
+
+    async def redefine(self, definition: TableDefinition) -> dict[int, int]:
+        """Have every partition keep to a new definition.
+
+        Returns:
+            The counter of the last change under the old one, by partition number.
+        """
+        places = range(len(self._feeds))
+        replies = [
+            self._partition(place).mailbox.put_nowait(Redefine(definition), always=True)
+            for place in places
+        ]
+        counters = await asyncio.gather(*replies)
+        numbers = [feed.partition_number for feed in self._feeds]
+        return dict(zip(numbers, counters, strict=True))
+
+    def index(self, index_id: int) -> GlobalIndexActors | None:
+        """The actors of a global index, if it is at work."""
+        return self._indexes.get(index_id)
+
+    def start_index(self, index: GlobalIndex) -> GlobalIndexActors:
+        """Put a global index to work; it has no followers yet."""
+        index_id = index.definition.index_id
+        place = IndexPlace(
+            self.definition.table_id,
+            self.definition.key_schema,
+            index.definition,
+            self.record.index_partitions[index_id],
+        )
+        actors = GlobalIndexActors(
+            place, self._store, self._supervisor, copy_messages=self._settings.copy_messages
+        )
+        self._indexes[index_id] = actors
+        return actors
+
+    async def stop_index(self, index_id: int) -> None:
+        """Stop whatever works for a global index."""
+        actors = self._indexes.pop(index_id, None)
+        if actors is not None:
+            await actors.close()
+
+    def floor(self, partition_number: int, tail: int) -> int:
+        """The counter up to which no follower needs a log's records any more."""
+        floors = [tail]
         for index in self.definition.global_indexes:
-            index_id = index.definition.index_id
-            if not index.holds_entries or index_id in self._indexes:
-                continue
-            actors = GlobalIndexActors(
-                IndexPlace(
-                    self.definition.table_id,
-                    self.definition.key_schema,
-                    index.definition,
-                    self.record.index_partitions[index_id],
-                ),
-                self._store,
-                self._supervisor,
-                copy_messages=self._settings.copy_messages,
-            )
-            self._indexes[index_id] = actors
-            for place in range(len(self._feeds)):
-                actors.follow(await self.feed(place))
+            actors = self._indexes.get(index.definition.index_id)
+            if actors is not None:
+                floors.append(actors.floor(partition_number))
+            elif index.holds_entries:
+                floors.append(0)
+        return min(floors)
 
     def index_lag_records(self, index: IndexDefinition) -> int:
         """How many changes an index may be behind its table; 0 for one that is not followed."""

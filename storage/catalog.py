@@ -6,7 +6,7 @@ from msgspec import Struct, msgpack
 
 from model.table import TableDefinition
 from storage import keys_layout
-from storage.store import Group, View
+from storage.store import View
 
 _PAGE_ROWS = 1_000
 _PAGE_BYTES = 4 * 1024 * 1024
@@ -102,29 +102,6 @@ def encode_head(head: CatalogHead) -> bytes:
     return _encoder.encode(head)
 
 
-def put_table(expected: bytes | None, head: CatalogHead, record: TableRecord) -> Group:
-    """The commit group that writes a table's record."""
-    return Group(
-        head_key=keys_layout.CATALOG_HEAD,
-        expected_head=expected,
-        head=encode_head(head),
-        puts=[(keys_layout.table_record(record.definition.name), _encoder.encode(record))],
-    )
-
-
-def delete_table(expected: bytes | None, head: CatalogHead, record: TableRecord) -> Group:
-    """The commit group that takes a table away, with all its rows and its partitions' heads."""
-    return Group(
-        head_key=keys_layout.CATALOG_HEAD,
-        expected_head=expected,
-        head=encode_head(head),
-        deletes=[
-            keys_layout.table_record(record.definition.name),
-            *map(keys_layout.partition_head, record.partition_numbers),
-        ],
-        range_deletes=[
-            keys_layout.table_range(record.definition.table_id),
-            keys_layout.checkpoint_range(record.definition.table_id),
-            *(keys_layout.change_range(partition.number) for partition in record.partitions),
-        ],
-    )
+def encode_record(record: TableRecord) -> bytes:
+    """The bytes of a table's record."""
+    return _encoder.encode(record)

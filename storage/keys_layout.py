@@ -9,6 +9,7 @@
 | ``03`` table id, ``ffffffff``, hash, partition key | the size of an item collection |
 | ``04`` partition number, counter | a change record |
 | ``05`` subscriber, partition number | the subscriber's checkpoint in that partition's log |
+| ``07`` table id, partition number | up to which counter that log was trimmed |
 | ``06`` table id, stream label | a DynamoDB stream and its shards |
 
 Numbers are big-endian, 8 bytes, the index id 4. Index id 0 is the table itself. The row of a
@@ -33,9 +34,11 @@ _ROW: Final = b"\x03"
 _CHANGE: Final = b"\x04"
 _CHECKPOINT: Final = b"\x05"
 _STREAM: Final = b"\x06"
+_TRIM: Final = b"\x07"
 _COLLECTIONS: Final = 0xFFFF_FFFF
 
 _NUMBER: Final = Struct(">Q")
+_INDEX_ID: Final = Struct(">I")
 _PAIR: Final = Struct(">QQ")
 _ROW_PREFIX: Final = Struct(">cQI")
 ROW_PREFIX_BYTES: Final = _ROW_PREFIX.size
@@ -88,6 +91,33 @@ def change_range(partition_number: int) -> tuple[bytes, bytes]:
 def checkpoint_range(table_id: int) -> tuple[bytes, bytes]:
     """All checkpoints of a table's subscribers; the end is excluded."""
     return _CHECKPOINT + _NUMBER.pack(table_id), _CHECKPOINT + _NUMBER.pack(table_id + 1)
+
+
+def index_subscriber(table_id: int, index_id: int) -> bytes:
+    """What names an index's followers in their checkpoints; ids are never used again."""
+    return _NUMBER.pack(table_id) + _INDEX_ID.pack(index_id)
+
+
+def backfill_cursor(table_id: int, index_id: int) -> bytes:
+    """The key of how far an index's backfill got; among the checkpoints of its followers."""
+    return _CHECKPOINT + index_subscriber(table_id, index_id)
+
+
+def index_range(table_id: int, index_id: int) -> tuple[bytes, bytes]:
+    """All rows of an index; the end is excluded."""
+    prefix = row_prefix(table_id, index_id)
+    return prefix, end_of(prefix)
+
+
+def index_checkpoint_range(table_id: int, index_id: int) -> tuple[bytes, bytes]:
+    """All checkpoints of an index's followers, and its backfill's cursor."""
+    prefix = backfill_cursor(table_id, index_id)
+    return prefix, end_of(prefix)
+
+
+def trim(table_id: int, partition_number: int) -> bytes:
+    """The key of the row that says up to which counter a log was trimmed."""
+    return _TRIM + _PAIR.pack(table_id, partition_number)
 
 
 def checkpoint(subscriber: bytes, partition_number: int) -> bytes:

@@ -7,6 +7,7 @@ a stream again, moves windows and nothing else; whoever follows the logs does no
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from hashlib import md5
 from typing import Final
 
@@ -157,3 +158,9 @@ def _closed(shard: Shard, last: int, now_epoch_seconds: float) -> Shard:
     return structs.replace(
         shard, last=max(last, shard.after), closed_epoch_seconds=now_epoch_seconds
     )
+
+
+def stream_label(now_epoch_seconds: float) -> str:
+    """A label for a stream that is enabled now: the time in UTC, with milliseconds."""
+    now = datetime.fromtimestamp(now_epoch_seconds, tz=UTC)
+    return now.strftime("%Y-%m-%dT%H:%M:%S.") + f"{now.microsecond // 1000:03d}"

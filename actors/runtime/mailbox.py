@@ -66,15 +66,17 @@ class Mailbox:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def put_nowait(self, message: Message[ReplyT], size_bytes: int = 0) -> asyncio.Future[ReplyT]:
-        """Put a message in and get the future of its reply.
+    def put_nowait(
+        self, message: Message[ReplyT], size_bytes: int = 0, *, always: bool = False
+    ) -> asyncio.Future[ReplyT]:
+        """Put a message in and get the future of its reply; ``always``, even if it is full.
 
         Raises:
             MailboxFull, MailboxClosed: the message was not taken.
         """
         if self.closed:
             raise MailboxClosed
-        if len(self._waiting) >= self._capacity:
+        if len(self._waiting) >= self._capacity and not always:
             raise MailboxFull
         if self._copy_messages:
             message = msgpack.decode(msgpack.encode(message), type=type(message))

@@ -51,6 +51,11 @@ class Subscriber(ABC):
         """Have the effect of these records, durably; they come in the order of the log."""
 
     @property
+    def stored_position(self) -> int:
+        """The durable checkpoint: after a crash it goes on behind it."""
+        return int.from_bytes(self._stored or b"", "big")
+
+    @property
     def lag_records(self) -> int:
         """How many changes it is behind, at most."""
         return max(0, self.feed.tail - self.position)
@@ -58,7 +63,7 @@ class Subscriber(ABC):
     async def run(self) -> None:
         """Follow the log until the mailbox is closed; then store the checkpoint."""
         (self._stored,) = await self._store.latest.load([self._key])
-        self.position = int.from_bytes(self._stored or b"", "big")
+        self.position = self.stored_position
         closed = self.mailbox.when_closed()
         while not closed.done():
             additions = self.feed.additions

@@ -23,9 +23,7 @@ def with_global_index(*, projection: Projection) -> TableDefinition:
 
 
 async def caught_up(table: Table) -> None:
-    while any(  # noqa: ASYNC110 - turns of the loop, no time
-        table.index_lag_records(index) for index in table.definition.indexes
-    ):
+    while any(table.index_lag_records(index) for index in table.definition.indexes):
         await asyncio.sleep(0)  # a turn of the loop, not a wait
 
 

@@ -1,0 +1,175 @@
+"""Takes global secondary indexes through their phases.
+
+An added index is CREATING while its resources are allocated (Backfilling false), CREATING while
+it is filled (Backfilling true), then ACTIVE (S182-S207). The positions from which its changes
+are recorded are kept as its followers' first checkpoints, in the batch that begins the filling:
+the followers start when the filling has ended, and what they repeat makes the end right.
+
+It belongs to the database's actor, which alone calls it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec import structs
+
+from actors.catalog_owner import CatalogOwner
+from actors.runtime.supervisor import Supervisor
+from actors.table import Table
+from model.table import GlobalIndex, TableDefinition
+from storage import keys_layout
+from storage.catalog import TableRecord
+
+_COUNTER_BYTES = 8
+
+
+class IndexKeeper:
+    """Moves an index to its next phase whenever the present one is over.
+
+    ``tell(table, index)`` has the database's actor call ``advance`` again.
+    """
+
+    def __init__(
+        self,
+        owner: CatalogOwner,
+        supervisor: Supervisor,
+        tell: Callable[[Table, GlobalIndex], None],
+    ) -> None:
+        self._owner = owner
+        self._supervisor = supervisor
+        self._tell = tell
+
+    async def resume(self, table: Table) -> None:
+        """Put the indexes of a table to work, at start and after it was made."""
+        for index in table.definition.global_indexes:
+            if table.index(index.definition.index_id) is not None or not index.holds_entries:
+                continue
+            if index.backfilling:
+                self._backfill(table, index)
+            else:
+                await self._follow(table, index)
+
+    async def advance(self, table: Table, index_id: int) -> None:
+        """The present phase of an index is over; begin the next one."""
+        index = _index(table.definition, index_id)
+        if index is None:
+            return
+        if index.status == "DELETING":
+            await self._remove(table, index)
+        elif index.backfilling is False:
+            await self._begin_backfill(table, index)
+        elif index.status == "UPDATING":
+            status = "CREATING" if index.backfilling else "ACTIVE"
+            await self._put(table, structs.replace(index, status=status))
+        elif index.backfilling:
+            await self._finish_backfill(table, index)
+
+    async def _begin_backfill(self, table: Table, index: GlobalIndex) -> None:
+        filling = structs.replace(index, backfilling=True)
+        record = _with_index(table.record, filling)
+        # While its resources were allocated the table itself was UPDATING.
+        record = structs.replace(
+            record, definition=structs.replace(record.definition, status="ACTIVE")
+        )
+        positions = await table.redefine(record.definition)
+        subscriber = keys_layout.index_subscriber(
+            record.definition.table_id, index.definition.index_id
+        )
+        await self._owner.put(
+            record,
+            puts=[
+                (
+                    keys_layout.checkpoint(subscriber, partition_number),
+                    counter.to_bytes(_COUNTER_BYTES, "big"),
+                )
+                for partition_number, counter in positions.items()
+            ],
+        )
+        table.record = record
+        self._backfill(table, filling)
+
+    def _backfill(self, table: Table, index: GlobalIndex) -> None:
+        actors = table.start_index(index)
+        actors.backfill(lambda: self._tell(table, index))
+
+    async def _finish_backfill(self, table: Table, index: GlobalIndex) -> None:
+        """The items are in; apply the changes since, and when they are in too, it is ACTIVE."""
+        actors = table.index(index.definition.index_id)
+        assert actors is not None
+        if not actors.is_followed:
+            await self._follow(table, index)
+            self._supervisor.run_aside(self._tell_when_caught_up, table, index)
+            return
+        await self._put(table, structs.replace(index, status="ACTIVE", backfilling=None))
+
+    async def _tell_when_caught_up(self, table: Table, index: GlobalIndex) -> None:
+        actors = table.index(index.definition.index_id)
+        if actors is not None:
+            await actors.wait_caught_up()
+            self._tell(table, index)
+
+    async def _follow(self, table: Table, index: GlobalIndex) -> None:
+        actors = table.index(index.definition.index_id) or table.start_index(index)
+        for feed in await table.feeds():
+            actors.follow(feed)
+
+    async def _remove(self, table: Table, index: GlobalIndex) -> None:
+        """Delete an index's entries, its partitions and its followers' checkpoints."""
+        index_id = index.definition.index_id
+        await table.stop_index(index_id)
+        old = table.record
+        definition = structs.replace(
+            old.definition,
+            global_indexes=tuple(
+                other
+                for other in old.definition.global_indexes
+                if other.definition.index_id != index_id
+            ),
+        )
+        record = structs.replace(
+            old,
+            definition=definition,
+            index_partitions={
+                other: ranges for other, ranges in old.index_partitions.items() if other != index_id
+            },
+        )
+        await table.redefine(definition)
+        table_id = definition.table_id
+        await self._owner.put(
+            record,
+            deletes=[
+                keys_layout.partition_head(partition.number)
+                for partition in old.index_partitions[index_id]
+            ],
+            range_deletes=[
+                keys_layout.index_range(table_id, index_id),
+                keys_layout.index_checkpoint_range(table_id, index_id),
+            ],
+        )
+        table.record = record
+
+    async def _put(self, table: Table, index: GlobalIndex) -> None:
+        record = _with_index(table.record, index)
+        await table.redefine(record.definition)
+        await self._owner.put(record)
+        table.record = record
+
+
+def _index(definition: TableDefinition, index_id: int) -> GlobalIndex | None:
+    for index in definition.global_indexes:
+        if index.definition.index_id == index_id:
+            return index
+    return None
+
+
+def _with_index(record: TableRecord, index: GlobalIndex) -> TableRecord:
+    """A record in which the index is in this state."""
+    definition = structs.replace(
+        record.definition,
+        global_indexes=tuple(
+            index if other.definition.index_id == index.definition.index_id else other
+            for other in record.definition.global_indexes
+        ),
+    )
+    return structs.replace(record, definition=definition)

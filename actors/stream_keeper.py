@@ -1,0 +1,231 @@
+"""Keeps the DynamoDB streams: their windows over the logs, and how long the logs are kept.
+
+It belongs to the database's actor, which alone calls what changes something. Reading is for
+everybody: it looks at durable records and waits for nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct, msgpack
+
+from actors.catalog_owner import CatalogOwner
+from actors.change_feed import ChangeFeed
+from model.table import TableDefinition
+from storage import keys_layout
+from storage.store import Store, View
+from streams import change_log
+from streams import shard as shards
+from streams.change_record import ChangeRecord
+from streams.shard import Shard, Stream
+
+_DAY_SECONDS: Final = 24 * 60 * 60
+_MICROSECONDS: Final = 1_000_000
+_COUNTER_BYTES: Final = 8
+_PAGE_ROWS: Final = 1_000
+_PAGE_BYTES: Final = 1024 * 1024
+
+_encoder = msgpack.Encoder()
+_decoder = msgpack.Decoder(Stream)
+
+
+class StreamSettings(Struct, frozen=True):
+    """How long an open shard grows, and how long records can be read."""
+
+    shard_roll_seconds: float = 4 * 60 * 60
+    retention_seconds: float = _DAY_SECONDS
+
+
+class StreamKeeper:
+    """All streams that can be read. Invariant: what is in memory is what is durable."""
+
+    def __init__(self, owner: CatalogOwner, store: Store, settings: StreamSettings) -> None:
+        self._owner = owner
+        self._store = store
+        self._settings = settings
+        self._streams: dict[tuple[str, str], Stream] = {}
+        self._feeds: dict[int, ChangeFeed] = {}
+
+    async def load(self, view: View) -> None:
+        """Read the streams: at start, and after a crash of the database's actor."""
+        self._streams.clear()
+        start, end = keys_layout.STREAMS
+        while rows := await view.page(start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES):
+            for row in rows:
+                self.remember(_decoder.decode(row.value))
+            start = rows[-1].key + b"\x00"
+
+    # -- for requests -----------------------------------------------------------------------
+
+    def all(self) -> Sequence[Stream]:
+        """The streams that can be read, by table and label."""
+        return [self._streams[key] for key in sorted(self._streams)]
+
+    def find(self, table_name: str, label: str) -> Stream | None:
+        """The stream of that table with that label."""
+        return self._streams.get((table_name, label))
+
+    def tail(self, shard: Shard) -> int:
+        """The counter of the last durable change that a shard can show."""
+        if shard.last is not None:
+            return shard.last
+        feed = self._feeds.get(shard.partition_number)
+        return shard.after if feed is None else max(shard.after, feed.tail)
+
+    async def read(
+        self, shard: Shard, after: int, *, max_records: int, max_bytes: int
+    ) -> list[ChangeRecord]:
+        """The first durable records of a shard with counters above ``after``."""
+        feed = self._feeds.get(shard.partition_number)
+        if feed is None:
+            records = await change_log.read(
+                self._store.durable(),
+                shard.partition_number,
+                max(after, shard.after),
+                max_records=max_records,
+                max_bytes=max_bytes,
+            )
+        else:
+            records = await feed.read(
+                max(after, shard.after), max_records=max_records, max_bytes=max_bytes
+            )
+        last = shard.last
+        if last is None:
+            return records
+        return [record for record in records if record.sequence_number.counter <= last]
+
+    # -- for the database's actor -----------------------------------------------------------
+
+    def attach(self, feeds: Iterable[ChangeFeed]) -> None:
+        """These partitions are alive: their tails are known."""
+        self._feeds.update((feed.partition_number, feed) for feed in feeds)
+
+    def detach(self, partition_numbers: Iterable[int]) -> None:
+        """These partitions are gone; what their logs hold can still be read."""
+        for number in partition_numbers:
+            self._feeds.pop(number, None)
+
+    def enabled(
+        self, table: TableDefinition, positions: Mapping[int, int], now_epoch_seconds: float
+    ) -> Stream:
+        """The stream that a table's definition enables, from these positions on."""
+        assert table.stream is not None
+        stream = Stream(
+            table.name,
+            table.table_id,
+            table.stream.label,
+            table.stream.view_type,
+            table.key_schema,
+            now_epoch_seconds,
+            (),
+        )
+        return shards.opened(stream, positions, now_epoch_seconds)
+
+    def disabled(
+        self, table: TableDefinition, tails: Mapping[int, int], now_epoch_seconds: float
+    ) -> Stream | None:
+        """A table's stream as it is once disabled; None if it has none that is enabled."""
+        if table.stream is None:
+            return None
+        stream = self.find(table.name, table.stream.label)
+        if stream is None or stream.disabled_epoch_seconds is not None:
+            return None
+        return shards.disabled(stream, tails, now_epoch_seconds)
+
+    def remember(self, stream: Stream) -> None:
+        """A stream was written."""
+        self._streams[stream.table_name, stream.label] = stream
+
+    def shows(self, partition_numbers: Iterable[int]) -> bool:
+        """Whether any stream shows one of these partitions' logs."""
+        return any(map(self._shows, partition_numbers))
+
+    async def roll(self, now_epoch_seconds: float) -> None:
+        """Close the open shards that are old enough, each with a child behind it."""
+        for stream in self.all():
+            if stream.disabled_epoch_seconds is not None:
+                continue
+            tails = {shard.partition_number: self.tail(shard) for shard in stream.shards}
+            rolled = shards.rolled(
+                stream, tails, now_epoch_seconds, self._settings.shard_roll_seconds
+            )
+            if rolled.shards != stream.shards:
+                await self._replace(rolled)
+
+    async def expire(self, now_epoch_seconds: float) -> None:
+        """Forget streams that ended a day ago, with logs that nobody else shows."""
+        for stream in self.all():
+            ended = stream.disabled_epoch_seconds
+            if ended is None or now_epoch_seconds - ended < self._settings.retention_seconds:
+                continue
+            del self._streams[stream.table_name, stream.label]
+            orphaned = {
+                shard.partition_number
+                for shard in stream.shards
+                if shard.partition_number not in self._feeds
+                and not self._shows(shard.partition_number)
+            }
+            await self._owner.change(
+                deletes=[keys_layout.stream(stream.table_id, stream.label)],
+                range_deletes=[keys_layout.change_range(number) for number in orphaned],
+            )
+
+    async def trim(self, feed: ChangeFeed, table_id: int, floor: int, now: float) -> None:
+        """Delete the records of a log that nobody needs any more.
+
+        ``floor`` is the counter that every follower has passed; where a stream shows the log,
+        records are kept for a day besides.
+        """
+        key = keys_layout.trim(table_id, feed.partition_number)
+        (stored,) = await self._store.latest.load([key])
+        trimmed = int.from_bytes(stored or b"", "big")
+        if self._shows(feed.partition_number):
+            floor = min(floor, await self._aged(feed.partition_number, trimmed, now))
+        if floor <= trimmed:
+            return
+        await self._owner.change(
+            puts=[(key, floor.to_bytes(_COUNTER_BYTES, "big"))],
+            range_deletes=[change_log.trimmed_range(feed.partition_number, floor)],
+        )
+        up_to = {feed.partition_number: floor}
+        for stream in self.all():
+            changed = shards.trimmed(stream, up_to, now, self._settings.retention_seconds)
+            if changed.shards != stream.shards:
+                await self._replace(changed)
+
+    async def _aged(self, partition_number: int, after: int, now: float) -> int:
+        """The counter up to which records are older than the retention."""
+        oldest_us = int((now - self._settings.retention_seconds) * _MICROSECONDS)
+        aged = after
+        while True:
+            records = await change_log.read(
+                self._store.durable(),
+                partition_number,
+                aged,
+                max_records=_PAGE_ROWS,
+                max_bytes=_PAGE_BYTES,
+            )
+            for record in records:
+                if record.commit_time_us > oldest_us:
+                    return aged
+                aged = record.sequence_number.counter
+            if not records:
+                return aged
+
+    async def _replace(self, stream: Stream) -> None:
+        await self._owner.change(puts=[stream_row(stream)])
+        self.remember(stream)
+
+    def _shows(self, partition_number: int) -> bool:
+        return any(
+            shard.partition_number == partition_number
+            for stream in self._streams.values()
+            for shard in stream.shards
+        )
+
+
+def stream_row(stream: Stream) -> tuple[bytes, bytes]:
+    """The row of a stream, to be put in the batch that changes its table."""
+    return keys_layout.stream(stream.table_id, stream.label), _encoder.encode(stream)

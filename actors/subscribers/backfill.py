@@ -1,0 +1,111 @@
+"""The actor that fills a global secondary index with what was in the table before it.
+
+It reads durable views page by page and puts entries, with a durable cursor. It may put what is
+out of date: every change since the index began is in the logs, and the followers that start
+behind it apply them all. After a crash it goes on from the cursor with a new view.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Final
+
+from actors.index_partition import Backfill
+from actors.runtime.mailbox import Envelope, Mailbox
+from actors.subscribers.index_maintainer import IndexWriter, entry_of, entry_position
+from model.index import IndexDefinition
+from model.key import KeySchema
+from model.table import TABLE_INDEX_ID
+from storage import codec, keys_layout
+from storage.store import Group, Row, Store
+
+_PAGE_ROWS: Final = 256
+_PAGE_BYTES: Final = 256 * 1024
+# How many pages a crash may make it read again.
+_CURSOR_PAGES: Final = 32
+_HASH_BYTES: Final = 8
+_HASH_SPACE: Final = 1 << 64
+
+_DONE: Final = b""
+
+
+class IndexBackfill:
+    """The actor.
+
+    Invariant: the entries of all items before the stored cursor are durably in the index.
+    """
+
+    def __init__(
+        self,
+        index: IndexDefinition,
+        table_id: int,
+        table_key: KeySchema,
+        writer: IndexWriter,
+        store: Store,
+        *,
+        ended: Callable[[], None],
+    ) -> None:
+        self.name = f"backfill of index {index.name}"
+        self.mailbox = Mailbox(1)
+        self.in_hand: list[Envelope] = []
+        self.read_items = 0
+        self._index = index
+        self._table_key = table_key
+        self._writer = writer
+        self._store = store
+        self._ended = ended
+        self._prefix = keys_layout.row_prefix(table_id, TABLE_INDEX_ID)
+        self._cursor_key = keys_layout.backfill_cursor(table_id, index.index_id)
+        self._stored_cursor: bytes | None = None
+        self._cursor = self._prefix
+
+    @property
+    def fraction_done(self) -> float:
+        """How much of the table was read, as the share of its hash space."""
+        if self._cursor == _DONE:
+            return 1.0
+        position = self._cursor[len(self._prefix) :][:_HASH_BYTES].ljust(_HASH_BYTES, b"\x00")
+        return int.from_bytes(position, "big") / _HASH_SPACE
+
+    async def run(self) -> None:
+        """Read the table from the cursor to its end, unless the mailbox is closed before."""
+        (self._stored_cursor,) = await self._store.latest.load([self._cursor_key])
+        if self._stored_cursor is not None:
+            self._cursor = self._stored_cursor
+        end = keys_layout.end_of(self._prefix)
+        pages = 0
+        while self._cursor != _DONE and not self.mailbox.closed:
+            rows = await self._store.durable().page(
+                self._cursor, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES
+            )
+            await self._put_entries(rows)
+            self.read_items += len(rows)
+            self._cursor = rows[-1].key + b"\x00" if rows else _DONE
+            pages += 1
+            if pages % _CURSOR_PAGES == 0 or self._cursor == _DONE:
+                await self._store_cursor()
+        if self._cursor == _DONE:
+            self._ended()
+
+    async def _put_entries(self, rows: list[Row]) -> None:
+        entries: defaultdict[int, list[tuple[bytes, bytes]]] = defaultdict(list)
+        for row in rows:
+            entry = entry_of(self._index, self._table_key, codec.decode(row.value))
+            if entry is not None:
+                position = entry_position(self._index, self._table_key, entry)
+                entries[self._writer.owner_of(position)].append((position, codec.encode(entry)))
+        await asyncio.gather(
+            *(
+                self._writer.ask(place, Backfill(tuple(of_place)))
+                for place, of_place in entries.items()
+            )
+        )
+
+    async def _store_cursor(self) -> None:
+        commit = await self._store.commit(
+            [Group(self._cursor_key, self._stored_cursor, self._cursor)]
+        )
+        self._stored_cursor = self._cursor
+        await commit
