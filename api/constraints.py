@@ -213,6 +213,8 @@ class _Walk:
             return number
         if kind is bool:
             return json_types.boolean(value)
+        if kind is float:
+            return json_types.timestamp(value)
         if kind is Literal:
             return self._visit_choice(value, arguments_of(hint.type), path)
         fields_given = json_types.structure(value, _java_class(hint), in_collection=in_collection)

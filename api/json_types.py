@@ -50,6 +50,14 @@ def integer(value: Any, java_type: str) -> int:
     raise _not_converted(value, java_type)
 
 
+def timestamp(value: Any) -> float:
+    """A time in epoch seconds, held within the range of Java's long."""
+    if type(value) is int or type(value) is float:
+        largest = _LARGEST["Long"]
+        return float(max(-largest, min(value, largest)))
+    raise _not_converted(value, "Date")
+
+
 def array(value: Any) -> list[Any]:
     """A list."""
     if type(value) is list:

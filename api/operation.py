@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from msgspec import Struct
 
 from actors.database import Database
 
 InputT = TypeVar("InputT")
+
+# A service as the X-Amz-Target header names it, before the operation.
+DYNAMODB: Final = "DynamoDB_20120810"
+DYNAMODB_STREAMS: Final = "DynamoDBStreams_20120810"
 
 
 class Call(Struct, Generic[InputT], frozen=True):
@@ -33,3 +37,9 @@ class Operation(Struct, frozen=True):
     name: str
     input: type[Struct]
     handle: Callable[[Call[Any]], Awaitable[bytes]]
+    service: str = DYNAMODB
+
+    @property
+    def target(self) -> str:
+        """The X-Amz-Target header of its requests."""
+        return f"{self.service}.{self.name}"

@@ -79,8 +79,7 @@ class Protocol:
     ) -> None:
         self._database = database
         self._operations = {
-            f"DynamoDB_20120810.{operation.name}": (operation, InputDecoder(operation.input))
-            for operation in operations
+            operation.target: (operation, InputDecoder(operation.input)) for operation in operations
         }
         self._not_implemented = not_implemented
         self.request_ids = _request_ids()

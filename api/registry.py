@@ -14,9 +14,13 @@ from api.operations import (
     describe_continuous_backups,
     describe_endpoints,
     describe_limits,
+    describe_stream,
     describe_table,
     describe_time_to_live,
     get_item,
+    get_records,
+    get_shard_iterator,
+    list_streams,
     list_tables,
     list_tags_of_resource,
     put_item,
@@ -37,9 +41,13 @@ _BUILT: Final[tuple[Operation, ...]] = (
     describe_continuous_backups.OPERATION,
     describe_endpoints.OPERATION,
     describe_limits.OPERATION,
+    describe_stream.OPERATION,
     describe_table.OPERATION,
     describe_time_to_live.OPERATION,
     get_item.OPERATION,
+    get_records.OPERATION,
+    get_shard_iterator.OPERATION,
+    list_streams.OPERATION,
     list_tables.OPERATION,
     list_tags_of_resource.OPERATION,
     put_item.OPERATION,
@@ -54,7 +62,7 @@ _BUILT: Final[tuple[Operation, ...]] = (
 OPERATIONS: Final = {operation.name: operation for operation in _BUILT}
 
 # Of DynamoDB's service models (2012-08-10); a test compares.
-_OF_DYNAMODB: Final = frozenset(
+NOT_IMPLEMENTED: Final = frozenset(
     (
         "BatchExecuteStatement",
         "CreateBackup",
@@ -96,7 +104,3 @@ _OF_DYNAMODB: Final = frozenset(
         "UpdateTimeToLive",
     )
 )
-_OF_DYNAMODB_STREAMS: Final = frozenset(
-    ("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams")
-)
-NOT_IMPLEMENTED: Final = _OF_DYNAMODB | _OF_DYNAMODB_STREAMS

@@ -80,11 +80,18 @@ ResourceArn: TypeAlias = Annotated[str, Meta(min_length=1, max_length=_RESOURCE_
 TagKeyString: TypeAlias = Annotated[str, Meta(min_length=1, max_length=TAG_KEY_CHARACTERS)]
 TagValueString: TypeAlias = Annotated[str, Meta(max_length=TAG_VALUE_CHARACTERS)]
 
+ShardId: TypeAlias = Annotated[str, Meta(min_length=28, max_length=65)]
+ShardIterator: TypeAlias = Annotated[str, Meta(min_length=1, max_length=2048)]
+SequenceNumber: TypeAlias = Annotated[str, Meta(min_length=21, max_length=40)]
+StreamArn: TypeAlias = Annotated[str, Meta(min_length=37, max_length=1024)]
+
 PositiveInteger: TypeAlias = Annotated[int, Meta(ge=1)]
 Long: TypeAlias = Annotated[int, LongRule()]
 PositiveLong: TypeAlias = Annotated[int, Meta(ge=1), LongRule()]
 ListTablesLimit: TypeAlias = Annotated[int, Meta(ge=1, le=LIST_TABLES_PAGE)]
 ScanTotalSegments: TypeAlias = Annotated[int, Meta(ge=1, le=SCAN_TOTAL_SEGMENTS)]
+# Epoch seconds.
+Timestamp: TypeAlias = float
 ScanSegment: TypeAlias = Annotated[int, Meta(ge=0, le=SCAN_TOTAL_SEGMENTS - 1)]
 
 AttributeAction: TypeAlias = Literal["ADD", "PUT", "DELETE"]
@@ -118,6 +125,10 @@ ReturnValuesOnConditionCheckFailure: TypeAlias = Literal["ALL_OLD", "NONE"]
 ScalarAttributeType: TypeAlias = Literal["B", "N", "S"]
 Select: TypeAlias = Literal[
     "SPECIFIC_ATTRIBUTES", "COUNT", "ALL_ATTRIBUTES", "ALL_PROJECTED_ATTRIBUTES"
+]
+ShardFilterType: TypeAlias = Literal["CHILD_SHARDS"]
+ShardIteratorType: TypeAlias = Literal[
+    "TRIM_HORIZON", "LATEST", "AT_SEQUENCE_NUMBER", "AFTER_SEQUENCE_NUMBER", "AT_TIMESTAMP"
 ]
 SSEType: TypeAlias = Literal["AES256", "KMS"]
 StreamViewType: TypeAlias = Literal["NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES", "KEYS_ONLY"]

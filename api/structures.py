@@ -289,3 +289,10 @@ class GlobalTableWitnessGroupUpdateShape(Shape, frozen=True):
 
     Create: RegionActionShape | None = None
     Delete: RegionActionShape | None = None
+
+
+class ShardFilterShape(Shape, frozen=True):
+    """Which shards of a stream are described: those whose parent is this one."""
+
+    Type: shapes.ShardFilterType | None = None
+    ShardId: shapes.ShardId | None = None

@@ -126,6 +126,14 @@ class ItemCollectionSizeLimitExceededException(DynamoDBError):
     """An item collection of a table with local secondary indexes is over its limit (S66)."""
 
 
+class ExpiredIteratorException(DynamoDBError):
+    """A shard iterator is older than a quarter of an hour."""
+
+
+class TrimmedDataAccessException(DynamoDBError):
+    """The stream records that are asked for are older than what is kept."""
+
+
 class ProvisionedThroughputExceededException(DynamoDBError):
     """The request rate is above what the table or index allows."""
 

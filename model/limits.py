@@ -43,6 +43,7 @@ DOCUMENT_PATH_DEPTH: Final = 32  # <=
 TABLE_NAME_CHARACTERS: Final = (3, 255)  # both included
 LOCAL_INDEXES: Final = 5  # <= (S6)
 GLOBAL_INDEXES: Final = 20  # <= (S162)
+GLOBAL_INDEX_KEY_ATTRIBUTES: Final = 4  # <= of each kind, HASH and RANGE
 PROJECTED_ATTRIBUTES: Final = 100  # <= INCLUDE attributes over all indexes of a table
 INDEX_ENTRY_OVERHEAD_BYTES: Final = 100  # per entry, storage only (S58, S113)
 ITEM_COLLECTION_BYTES: Final = 10 * GIB  # <= on a table with local indexes (S15)
@@ -60,6 +61,13 @@ TABLE_WRITE_UNITS: Final = 40_000  # <= per second, of one table (default quota)
 ACCOUNT_READ_UNITS: Final = 80_000  # per second, of an account; shown, never enforced
 ACCOUNT_WRITE_UNITS: Final = 80_000  # per second, of an account; shown, never enforced
 THROUGHPUT_UNITS: Final = 1_000_000_000_000  # <= in a request (dynalite, measured on AWS)
+
+# Streams (API reference of DynamoDB Streams).
+LIST_STREAMS_PAGE: Final = 100  # <=
+DESCRIBE_STREAM_SHARDS: Final = 100  # <=
+GET_RECORDS: Final = 1_000  # <=
+GET_RECORDS_BYTES: Final = 1 * MIB  # <=, but for a first record that is larger
+SHARD_ITERATOR_SECONDS: Final = 15 * 60  # until an iterator expires
 
 # Tags ("Tagging restrictions").
 TAGS_PER_RESOURCE: Final = 50  # <=

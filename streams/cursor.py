@@ -9,18 +9,23 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from hashlib import blake2b
-from typing import Final
+from typing import Annotated, Final, TypeAlias
 
-import msgspec
-from msgspec import Struct
+from msgspec import Meta, MsgspecError, Struct, msgpack
+
+from streams.sequence_number import COUNTER_BITS
 
 _VERSION: Final = "1"
 _CHECKSUM_BYTES: Final = 8
 
-_encode = msgspec.msgpack.Encoder().encode
+_Counter: TypeAlias = Annotated[int, Meta(ge=0, lt=1 << COUNTER_BITS)]
+_Hidden: TypeAlias = tuple[str, _Counter, int]
+
+_encode = msgpack.Encoder().encode
+_decode = msgpack.Decoder(_Hidden).decode
 
 
-class Cursor(Struct, frozen=True, array_like=True):
+class Cursor(Struct, frozen=True):
     """The place behind the counter ``after`` of a shard."""
 
     stream_arn: str
@@ -29,20 +34,10 @@ class Cursor(Struct, frozen=True, array_like=True):
     issued_epoch_ms: int
 
 
-class _Hidden(Struct, frozen=True, array_like=True):
-    shard_id: str
-    after: int
-    issued_epoch_ms: int
-
-
-_decode = msgspec.msgpack.Decoder(_Hidden).decode
-
-
 def encode(cursor: Cursor) -> str:
     """The text that a client gets."""
-    hidden = _encode(_Hidden(cursor.shard_id, cursor.after, cursor.issued_epoch_ms))
-    checked = _checksum(cursor.stream_arn, hidden) + hidden
-    return f"{cursor.stream_arn}|{_VERSION}|{urlsafe_b64encode(checked).decode()}"
+    hidden = _encode((cursor.shard_id, cursor.after, cursor.issued_epoch_ms))
+    return f"{cursor.stream_arn}|{_VERSION}|{_coded(cursor.stream_arn, hidden)}"
 
 
 def parse(text: str) -> Cursor | None:
@@ -52,17 +47,15 @@ def parse(text: str) -> Cursor | None:
     if version != _VERSION:
         return None
     try:
-        checked = urlsafe_b64decode(coded.encode())
-    except ValueError:
+        hidden = urlsafe_b64decode(coded)[_CHECKSUM_BYTES:]
+        if _coded(arn, hidden) != coded:
+            return None
+        shard_id, after, issued_epoch_ms = _decode(hidden)
+    except (ValueError, MsgspecError):
         return None
-    checksum, hidden = checked[:_CHECKSUM_BYTES], checked[_CHECKSUM_BYTES:]
-    # A decoder of base64 passes over what it does not know: only what we would write is ours.
-    if urlsafe_b64encode(checked).decode() != coded or checksum != _checksum(arn, hidden):
-        return None
-    place = _decode(hidden)
-    return Cursor(arn, place.shard_id, place.after, place.issued_epoch_ms)
+    return Cursor(arn, shard_id, after, issued_epoch_ms)
 
 
-def _checksum(stream_arn: str, hidden: bytes) -> bytes:
-    parts = stream_arn.encode(errors="surrogatepass") + b"|" + hidden
-    return blake2b(parts, digest_size=_CHECKSUM_BYTES, person=b"shard iterator").digest()
+def _coded(stream_arn: str, hidden: bytes) -> str:
+    checksum = blake2b(f"{stream_arn}|".encode() + hidden, digest_size=_CHECKSUM_BYTES).digest()
+    return urlsafe_b64encode(checksum + hidden).decode()

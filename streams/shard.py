@@ -14,8 +14,8 @@ from typing import Final
 from msgspec import Struct, structs
 
 from model.key import KeySchema
+from model.table import StreamViewType
 from streams.sequence_number import SequenceNumber
-from streams.stream_record import ViewType
 
 _MILLISECONDS: Final = 1_000
 _ID_HEX_DIGITS: Final = 8
@@ -48,11 +48,10 @@ class Shard(Struct, frozen=True):
             return None
         return SequenceNumber(self.partition_number, max(self.last, self.after + 1))
 
-    def holds(self, counter: int) -> bool:
-        """Whether a counter lies in the window."""
-        return counter > self.after and (
-            self.last is None or counter <= max(self.last, self.after + 1)
-        )
+    @property
+    def horizon(self) -> int:
+        """The counter behind which its oldest record stands that can still be read."""
+        return max(self.after, self.trimmed)
 
 
 class Stream(Struct, frozen=True):
@@ -61,7 +60,7 @@ class Stream(Struct, frozen=True):
     table_name: str
     table_id: int
     label: str
-    view_type: ViewType
+    view_type: StreamViewType
     key_schema: KeySchema
     created_epoch_seconds: float
     shards: tuple[Shard, ...]
@@ -75,10 +74,14 @@ class Stream(Struct, frozen=True):
         return None
 
 
-def shard_id(label: str, partition_number: int, opened_epoch_seconds: float) -> str:
-    """A shard's id: ``shardId-``, its time in milliseconds with 20 digits, 8 hex digits."""
+def shard_id(label: str, partition_number: int, after: int, opened_epoch_seconds: float) -> str:
+    """A shard's id: ``shardId-``, its time in milliseconds with 20 digits, 8 hex digits.
+
+    Its place in the log is part of it, which tells it from a parent of the same millisecond.
+    """
     milliseconds = int(opened_epoch_seconds * _MILLISECONDS)
-    unique = md5(f"{label} {partition_number}".encode(), usedforsecurity=False).hexdigest()
+    place = f"{label} {partition_number} {after}"
+    unique = md5(place.encode(), usedforsecurity=False).hexdigest()
     return f"shardId-{milliseconds:020d}-{unique[:_ID_HEX_DIGITS]}"
 
 
@@ -86,7 +89,7 @@ def opened(stream: Stream, positions: Mapping[int, int], now_epoch_seconds: floa
     """A stream with a shard for each partition, from the position where its records begin."""
     shards = tuple(
         Shard(
-            shard_id(stream.label, partition_number, now_epoch_seconds),
+            shard_id(stream.label, partition_number, after, now_epoch_seconds),
             partition_number,
             after,
             now_epoch_seconds,
@@ -128,7 +131,7 @@ def rolled(
         shards.append(_closed(shard, tail, now_epoch_seconds))
         shards.append(
             Shard(
-                shard_id(stream.label, shard.partition_number, now_epoch_seconds),
+                shard_id(stream.label, shard.partition_number, tail, now_epoch_seconds),
                 shard.partition_number,
                 tail,
                 now_epoch_seconds,
@@ -146,12 +149,17 @@ def trimmed(
     return structs.replace(
         stream,
         shards=tuple(
-            structs.replace(shard, trimmed=max(shard.trimmed, up_to.get(shard.partition_number, 0)))
+            structs.replace(shard, trimmed=_trimmed(shard, up_to.get(shard.partition_number, 0)))
             for shard in stream.shards
             if shard.closed_epoch_seconds is None
             or now_epoch_seconds - shard.closed_epoch_seconds < retention_seconds
         ),
     )
+
+
+def _trimmed(shard: Shard, up_to: int) -> int:
+    """What is gone of a shard; behind its end nothing was ever there to be missed."""
+    return max(shard.trimmed, up_to if shard.last is None else min(up_to, shard.last))
 
 
 def _closed(shard: Shard, last: int, now_epoch_seconds: float) -> Shard:

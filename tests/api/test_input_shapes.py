@@ -14,10 +14,13 @@ from msgspec import Struct
 
 from api import shapes
 from api.constraints import _Hint, _members_of
+from api.operation import DYNAMODB, DYNAMODB_STREAMS
 from api.registry import NOT_IMPLEMENTED, OPERATIONS
 
-_MODEL = get_session().get_service_model("dynamodb")
-_STREAMS_MODEL = get_session().get_service_model("dynamodbstreams")
+_MODELS = {
+    DYNAMODB: get_session().get_service_model("dynamodb"),
+    DYNAMODB_STREAMS: get_session().get_service_model("dynamodbstreams"),
+}
 
 _ONE_MEMBER_MORE = (
     "optional in the model for the sake of GlobalTableSourceArn, which is not served; "
@@ -39,13 +42,14 @@ CHECKED_ELSEWHERE = {
 
 @pytest.mark.parametrize("name", sorted(OPERATIONS))
 def test_an_input_agrees_with_the_service_model(name: str):
-    shape = _MODEL.operation_model(name).input_shape
-    found = dict(_differences(name, shape, OPERATIONS[name].input))
+    operation = OPERATIONS[name]
+    shape = _MODELS[operation.service].operation_model(name).input_shape
+    found = dict(_differences(name, shape, operation.input))
     assert set(found) == {key for key in DIFFERENCES if key[0].split(".")[0] == name}, found
 
 
 def test_every_operation_of_the_model_is_built_or_known_to_be_missing():
-    of_model = {*_MODEL.operation_names, *_STREAMS_MODEL.operation_names}
+    of_model = {name for model in _MODELS.values() for name in model.operation_names}
     assert set(OPERATIONS) | NOT_IMPLEMENTED == of_model
     assert not set(OPERATIONS) & NOT_IMPLEMENTED
 
@@ -76,6 +80,7 @@ def _value_differences(where: str, shape: Any, hint: _Hint) -> Iterator[Differen
         "integer": int,
         "long": int,
         "boolean": bool,
+        "timestamp": float,
     }[shape.type_name]
     if hint.kind is not python_type:
         yield (where, "type"), hint.kind

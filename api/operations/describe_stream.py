@@ -1,0 +1,71 @@
+"""DescribeStream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from operator import attrgetter
+
+from msgspec import json
+
+from api import shapes, structures
+from api.operation import DYNAMODB_STREAMS, Call, Operation
+from api.stream_arn import find_stream
+from api.stream_description import stream_description
+from model.errors import ValidationException
+from model.limits import DESCRIBE_STREAM_SHARDS
+from streams.shard import Shard
+
+
+class DescribeStreamInput(structures.Shape, frozen=True):
+    """The members of DescribeStream."""
+
+    StreamArn: shapes.StreamArn
+    Limit: shapes.PositiveInteger | None = None
+    ExclusiveStartShardId: shapes.ShardId | None = None
+    ShardFilter: structures.ShardFilterShape | None = None
+
+
+async def handle(call: Call[DescribeStreamInput]) -> bytes:
+    """Show a stream with a page of its shards.
+
+    Shards stand in the order of their ids, which is that of their times: the ones that are
+    opened while a client pages come last.
+    """
+    request = call.request
+    _check(request)
+    stream = find_stream(call.database, request.StreamArn)
+    wanted = sorted(_wanted(request, stream.shards), key=attrgetter("shard_id"))
+    shards = wanted[: request.Limit or DESCRIBE_STREAM_SHARDS]
+    last_shard_id = shards[-1].shard_id if len(shards) < len(wanted) else None
+    description = stream_description(call.database, stream, shards, last_shard_id)
+    return json.encode({"StreamDescription": description})
+
+
+def _check(request: DescribeStreamInput) -> None:
+    if request.Limit is not None and request.Limit > DESCRIBE_STREAM_SHARDS:
+        raise ValidationException(
+            "One or more parameter values were invalid: Limit cannot be greater than the "
+            f"maximum: {DESCRIBE_STREAM_SHARDS}"
+        )
+    if request.ShardFilter is None:
+        return
+    if request.ShardFilter.Type is None:
+        raise ValidationException(
+            "1 validation error detected: Value 'null' at 'shardFilter.type' failed to satisfy "
+            "constraint: Member must be CHILD_SHARDS"
+        )
+    if request.ExclusiveStartShardId is not None:
+        raise ValidationException(
+            "ShardFilter and ExclusiveStartShardId both should not be specified in the request."
+        )
+
+
+def _wanted(request: DescribeStreamInput, shards: Iterable[Shard]) -> list[Shard]:
+    if request.ShardFilter is not None:
+        parent_id = request.ShardFilter.ShardId or ""
+        return [shard for shard in shards if shard.parent_id == parent_id]
+    start = request.ExclusiveStartShardId or ""
+    return [shard for shard in shards if shard.shard_id > start]
+
+
+OPERATION = Operation("DescribeStream", DescribeStreamInput, handle, DYNAMODB_STREAMS)

@@ -1,0 +1,86 @@
+"""GetRecords."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import json, structs
+
+from api import shapes, structures
+from api.item_answers import joined
+from api.operation import DYNAMODB_STREAMS, Call, Operation
+from api.stream_arn import find_shard, find_stream
+from model.errors import (
+    ExpiredIteratorException,
+    TrimmedDataAccessException,
+    ValidationException,
+)
+from model.limits import GET_RECORDS, GET_RECORDS_BYTES, SHARD_ITERATOR_SECONDS
+from model.table import StreamViewType
+from streams import cursor
+from streams.change_record import ChangeRecord
+from streams.cursor import Cursor
+from streams.stream_record import stream_record
+
+_MILLISECONDS: Final = 1_000
+
+
+class GetRecordsInput(structures.Shape, frozen=True):
+    """The members of GetRecords."""
+
+    ShardIterator: shapes.ShardIterator
+    Limit: shapes.PositiveInteger | None = None
+
+
+async def handle(call: Call[GetRecordsInput]) -> bytes:
+    """The records that follow an iterator, and an iterator behind them while there may be more."""
+    request, database = call.request, call.database
+    limit = request.Limit or GET_RECORDS
+    if limit > GET_RECORDS:
+        raise ValidationException(
+            "One or more parameter values were invalid: Limit should be less than or equal to "
+            f"{GET_RECORDS}"
+        )
+    now_epoch_ms = int(database.clock.now_epoch_seconds() * _MILLISECONDS)
+    place = _place(request.ShardIterator, now_epoch_ms)
+    stream = find_stream(database, place.stream_arn)
+    shard = find_shard(stream, place.shard_id)
+    if place.after < shard.horizon:
+        raise TrimmedDataAccessException("The data you are trying to access has been trimmed.")
+    changes = await database.streams.read(
+        shard, place.after, max_records=limit, max_bytes=GET_RECORDS_BYTES
+    )
+    records = _page(changes, stream.view_type, database.settings.region)
+    after = changes[len(records) - 1].sequence_number.counter if records else place.after
+    members = [b'"Records":[' + b",".join(records) + b"]"]
+    ended = shard.last is not None and (after >= shard.last or not records)
+    if not ended:
+        following = structs.replace(place, after=after, issued_epoch_ms=now_epoch_ms)
+        members.append(b'"NextShardIterator":' + json.encode(cursor.encode(following)))
+    return joined(members)
+
+
+def _place(text: str, now_epoch_ms: int) -> Cursor:
+    place = cursor.parse(text)
+    if place is None:
+        raise ValidationException("Invalid ShardIterator")
+    if now_epoch_ms - place.issued_epoch_ms > SHARD_ITERATOR_SECONDS * _MILLISECONDS:
+        raise ExpiredIteratorException("The provided iterator exceeds the maximum age allowed.")
+    return place
+
+
+def _page(changes: Sequence[ChangeRecord], view_type: StreamViewType, region: str) -> list[bytes]:
+    """The first records, as many as a page holds, and at least one if there is one."""
+    records: list[bytes] = []
+    size_bytes = 0
+    for change in changes:
+        record = stream_record(change, view_type, region)
+        size_bytes += record.size_bytes
+        if records and size_bytes > GET_RECORDS_BYTES:
+            break
+        records.append(record.json)
+    return records
+
+
+OPERATION = Operation("GetRecords", GetRecordsInput, handle, DYNAMODB_STREAMS)

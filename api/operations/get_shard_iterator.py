@@ -1,0 +1,123 @@
+"""GetShardIterator."""
+
+from __future__ import annotations
+
+from typing import Final, NoReturn
+
+from msgspec import json
+
+from actors.stream_keeper import StreamKeeper
+from api import shapes, structures
+from api.operation import DYNAMODB_STREAMS, Call, Operation
+from api.stream_arn import find_shard, find_stream, stream_arn
+from model.errors import TrimmedDataAccessException, ValidationException
+from streams import cursor, sequence_number
+from streams.cursor import Cursor
+from streams.sequence_number import SequenceNumber
+from streams.shard import Shard
+
+_BY_NUMBER: Final = ("AT_SEQUENCE_NUMBER", "AFTER_SEQUENCE_NUMBER")
+_MILLISECONDS: Final = 1_000
+_MICROSECONDS: Final = 1_000_000
+
+
+class GetShardIteratorInput(structures.Shape, frozen=True):
+    """The members of GetShardIterator."""
+
+    StreamArn: shapes.StreamArn
+    ShardId: shapes.ShardId
+    ShardIteratorType: shapes.ShardIteratorType
+    SequenceNumber: shapes.SequenceNumber | None = None
+    Timestamp: shapes.Timestamp | None = None
+
+
+async def handle(call: Call[GetShardIteratorInput]) -> bytes:
+    """An iterator for a place in a shard."""
+    request, database = call.request, call.database
+    now_epoch_seconds = database.clock.now_epoch_seconds()
+    number = _number(request)
+    commit_time_us = _commit_time_us(request, now_epoch_seconds)
+    stream = find_stream(database, request.StreamArn)
+    shard = find_shard(stream, request.ShardId)
+    match request.ShardIteratorType:
+        case "TRIM_HORIZON":
+            after = shard.horizon
+        case "LATEST":
+            after = database.streams.tail(shard)
+        case "AT_TIMESTAMP":
+            assert commit_time_us is not None
+            after = await _counter_before(database.streams, shard, commit_time_us)
+        case _:
+            assert number is not None
+            after = _checked_counter(database.streams, shard, number)
+            if request.ShardIteratorType == "AT_SEQUENCE_NUMBER":
+                after = min(after, number.counter - 1)
+            if after < shard.horizon:
+                raise TrimmedDataAccessException(
+                    "The data you are trying to access has been trimmed."
+                )
+    place = Cursor(
+        stream_arn(database, stream.table_name, stream.label),
+        shard.shard_id,
+        after,
+        int(now_epoch_seconds * _MILLISECONDS),
+    )
+    return json.encode({"ShardIterator": cursor.encode(place)})
+
+
+def _number(request: GetShardIteratorInput) -> SequenceNumber | None:
+    """The sequence number that is given, where one must be."""
+    if request.ShardIteratorType not in _BY_NUMBER:
+        if request.SequenceNumber is not None:
+            _refuse("SequenceNumber should not be passed for this iterator type")
+        return None
+    number = sequence_number.parse(request.SequenceNumber or "")
+    if number is None:
+        _refuse("Invalid SequenceNumber")
+    return number
+
+
+def _commit_time_us(request: GetShardIteratorInput, now_epoch_seconds: float) -> int | None:
+    """The time that is given, where one must be."""
+    if request.ShardIteratorType != "AT_TIMESTAMP":
+        if request.Timestamp is not None:
+            _refuse("Timestamp should not be passed for this iterator type")
+        return None
+    if request.Timestamp is None:
+        _refuse("Invalid Timestamp")
+    if request.Timestamp > now_epoch_seconds:
+        _refuse("Timestamp should not be in the future")
+    return int(request.Timestamp * _MICROSECONDS)
+
+
+def _refuse(fault: str) -> NoReturn:
+    raise ValidationException(f"One or more parameter values were invalid: {fault}")
+
+
+def _checked_counter(streams: StreamKeeper, shard: Shard, number: SequenceNumber) -> int:
+    """The counter of a number that belongs to a shard.
+
+    The number that an empty shard starts with is no record's yet: whoever goes on after it is
+    to get the record that will have it.
+    """
+    tail = streams.tail(shard)
+    in_log = number.partition_number == shard.partition_number
+    if not in_log or not shard.after < number.counter <= max(tail, shard.after + 1):
+        raise ValidationException("Invalid SequenceNumber for the shard")
+    return min(number.counter, tail)
+
+
+async def _counter_before(streams: StreamKeeper, shard: Shard, commit_time_us: int) -> int:
+    """The counter behind which the first record of this time or later stands, by bisection."""
+    low, high = shard.horizon, streams.tail(shard)
+    while low < high:
+        middle = (low + high) // 2
+        records = await streams.read(shard, middle, max_records=1, max_bytes=1)
+        if not records or records[0].commit_time_us >= commit_time_us:
+            high = middle
+        else:
+            low = records[0].sequence_number.counter
+    return low
+
+
+OPERATION = Operation("GetShardIterator", GetShardIteratorInput, handle, DYNAMODB_STREAMS)

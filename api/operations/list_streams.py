@@ -1,0 +1,57 @@
+"""ListStreams."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Any
+
+from msgspec import json
+
+from api import shapes, structures
+from api.operation import DYNAMODB_STREAMS, Call, Operation
+from api.stream_arn import named, stream_arn
+from model.errors import ValidationException
+from model.limits import LIST_STREAMS_PAGE
+
+
+class ListStreamsInput(structures.Shape, frozen=True):
+    """The members of ListStreams."""
+
+    TableName: shapes.PlainTableName | None = None
+    Limit: shapes.PositiveInteger | None = None
+    ExclusiveStartStreamArn: shapes.StreamArn | None = None
+
+
+async def handle(call: Call[ListStreamsInput]) -> bytes:
+    """A page of the streams, by table and label; the one named as start need not exist."""
+    request = call.request
+    limit = request.Limit or LIST_STREAMS_PAGE
+    if limit > LIST_STREAMS_PAGE:
+        raise ValidationException(
+            "One or more parameter values were invalid: Limit cannot be greater than the "
+            f"maximum allowed size: {LIST_STREAMS_PAGE}"
+        )
+    start = ("", "")
+    if request.ExclusiveStartStreamArn is not None:
+        start = named(request.ExclusiveStartStreamArn)
+    names = [
+        (stream.table_name, stream.label)
+        for stream in call.database.streams.all()
+        if request.TableName in (None, stream.table_name)
+    ]
+    first = bisect_right(names, start)
+    shown = [
+        {
+            "StreamArn": stream_arn(call.database, table_name, label),
+            "TableName": table_name,
+            "StreamLabel": label,
+        }
+        for table_name, label in names[first : first + limit]
+    ]
+    page: dict[str, Any] = {"Streams": shown}
+    if first + limit < len(names):
+        page["LastEvaluatedStreamArn"] = shown[-1]["StreamArn"]
+    return json.encode(page)
+
+
+OPERATION = Operation("ListStreams", ListStreamsInput, handle, DYNAMODB_STREAMS)

@@ -1,0 +1,62 @@
+"""A stream's ARN, and the stream that an ARN names."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from actors.database import Database
+from api.shapes import NAME_CHARACTER
+from api.table_description import table_arn
+from model.errors import ResourceNotFoundException, ValidationException
+from model.limits import TABLE_NAME_CHARACTERS
+from streams.shard import Shard, Stream
+
+_FEWEST, _MOST = TABLE_NAME_CHARACTERS
+_ARN: Final = re.compile(
+    r"arn:[^:]+:dynamodb:[^:]+:[0-9]+:"
+    rf"table/({NAME_CHARACTER}{{{_FEWEST},{_MOST}}})/stream/([0-9T:.-]+)\Z",
+    re.ASCII,
+)
+
+
+def stream_arn(database: Database, table_name: str, label: str) -> str:
+    """The ARN that the server shows for a stream."""
+    return f"{table_arn(database, table_name)}/stream/{label}"
+
+
+def named(arn: str) -> tuple[str, str]:
+    """The table's name and the label in a stream's ARN; account and region are passed over.
+
+    Raises:
+        ValidationException: the text is no stream's ARN.
+    """
+    match = _ARN.match(arn)
+    if match is None:
+        raise ValidationException("Invalid StreamArn")
+    return match[1], match[2]
+
+
+def find_stream(database: Database, arn: str) -> Stream:
+    """The stream of this ARN.
+
+    Raises:
+        ValidationException: the text is no stream's ARN.
+        ResourceNotFoundException: there is no such stream, or not any more.
+    """
+    stream = database.streams.find(*named(arn))
+    if stream is None:
+        raise ResourceNotFoundException(f"Requested resource not found: Stream: {arn} not found")
+    return stream
+
+
+def find_shard(stream: Stream, shard_id: str) -> Shard:
+    """The shard of this id.
+
+    Raises:
+        ResourceNotFoundException: the stream has no such shard, or not any more.
+    """
+    shard = stream.shard(shard_id)
+    if shard is None:
+        raise ResourceNotFoundException("Shard does not exist")
+    return shard

@@ -1,0 +1,31 @@
+"""Change records for tests of the stream."""
+
+from __future__ import annotations
+
+from model import item as items
+from model.item import Item
+from model.stored_item import StoredItem
+from streams.change_record import ChangeRecord, Origin, TransactionPlace
+from streams.sequence_number import SequenceNumber
+
+
+def change(
+    key: Item,
+    old: Item | None,
+    new: Item | None,
+    number: SequenceNumber = SequenceNumber(1, 1),  # noqa: B008 - a tuple
+    *,
+    commit_time_us: int = 1_700_000_000_987_654,
+    origin: Origin = Origin.USER,
+    transaction: TransactionPlace | None = None,
+) -> ChangeRecord:
+    """A change of the item under this key, from one image to the other."""
+    return ChangeRecord(
+        number,
+        commit_time_us,
+        origin,
+        items.encode(key),
+        None if old is None else StoredItem.of({**key, **old}, number.packed() - 1),
+        None if new is None else StoredItem.of({**key, **new}, number.packed()),
+        transaction,
+    )
