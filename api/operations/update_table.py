@@ -6,6 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, json
 
+from actors.database import Database
 from api import shapes, structures
 from api.arn import table_name
 from api.operation import Call, Operation
@@ -54,7 +55,7 @@ async def handle(call: Call[UpdateTableInput]) -> bytes:
     """
     request = call.request
     name = table_name(request.TableName)
-    _refuse_what_is_not_built(request)
+    await _refuse_what_is_not_built(call.database, name, request)
     edit = TableEdit(
         billing_mode=request.BillingMode,
         throughput=throughput(request.ProvisionedThroughput),
@@ -69,8 +70,11 @@ async def handle(call: Call[UpdateTableInput]) -> bytes:
     return json.encode({"TableDescription": table_description(call.database, state)})
 
 
-def _refuse_what_is_not_built(request: UpdateTableInput) -> None:
-    if request.StreamSpecification is not None and not request.StreamSpecification.StreamEnabled:
+async def _refuse_what_is_not_built(database: Database, name: str, request: UpdateTableInput) -> None:
+    stream = request.StreamSpecification
+    if stream is not None and not stream.StreamEnabled:
+        # A missing table is told first.
+        await database.describe(name)
         raise ValidationException("Table has no stream to disable")
     refused = {
         "GlobalSecondaryIndexUpdates": request.GlobalSecondaryIndexUpdates,
