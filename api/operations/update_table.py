@@ -70,12 +70,17 @@ async def handle(call: Call[UpdateTableInput]) -> bytes:
     return json.encode({"TableDescription": table_description(call.database, state)})
 
 
-async def _refuse_what_is_not_built(database: Database, name: str, request: UpdateTableInput) -> None:
+async async def _refuse_to_disable_a_stream(
+    database: Database, name: str, request: UpdateTableInput
+) -> None:
     stream = request.StreamSpecification
     if stream is not None and not stream.StreamEnabled:
         # A missing table is told first.
         await database.describe(name)
         raise ValidationException("Table has no stream to disable")
+
+
+def _refuse_what_is_not_built(request: UpdateTableInput) -> None:
     refused = {
         "GlobalSecondaryIndexUpdates": request.GlobalSecondaryIndexUpdates,
         "StreamSpecification": request.StreamSpecification,
