@@ -70,7 +70,7 @@ async def handle(call: Call[UpdateTableInput]) -> bytes:
     return json.encode({"TableDescription": table_description(call.database, state)})
 
 
-async async def _refuse_to_disable_a_stream(
+async def _refuse_to_disable_a_stream(
     database: Database, name: str, request: UpdateTableInput
 ) -> None:
     stream = request.StreamSpecification
