@@ -49,13 +49,14 @@ class UpdateTableInput(structures.Shape, frozen=True):
 
 
 async def handle(call: Call[UpdateTableInput]) -> bytes:
-    """Change a table's settings; they hold when the answer goes out, without an UPDATING state.
+    """Change a table's settings; they hold when the answer goes out, which says UPDATING.
 
     AttributeDefinitions are passed over: they matter to a new index alone.
     """
     request = call.request
     name = table_name(request.TableName)
-    await _refuse_what_is_not_built(call.database, name, request)
+    await _refuse_to_disable_a_stream(call.database, name, request.StreamSpecification)
+    _refuse_what_is_not_built(request)
     edit = TableEdit(
         billing_mode=request.BillingMode,
         throughput=throughput(request.ProvisionedThroughput),
@@ -71,9 +72,8 @@ async def handle(call: Call[UpdateTableInput]) -> bytes:
 
 
 async def _refuse_to_disable_a_stream(
-    database: Database, name: str, request: UpdateTableInput
+    database: Database, name: str, stream: structures.StreamSpecificationShape | None
 ) -> None:
-    stream = request.StreamSpecification
     if stream is not None and not stream.StreamEnabled:
         # A missing table is told first.
         await database.describe(name)
