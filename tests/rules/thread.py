@@ -84,12 +84,13 @@ def query(client: Any, name: str, forum: str, and_: str = "", **members: Any) ->
     ``values`` are more values of expressions, all strings.
     """
     values = {":forum": forum} | members.pop("values", {})
-    return client.query(
+    answer: dict[str, Any] = client.query(
         TableName=name,
         KeyConditionExpression="ForumName = :forum" + (f" AND {and_}" if and_ else ""),
         ExpressionAttributeValues={name: {"S": text} for name, text in values.items()},
         **members,
     )
+    return answer
 
 
 def pages(client: Any, name: str, forum: str, **members: Any) -> Iterator[dict[str, Any]]:
