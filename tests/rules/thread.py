@@ -87,7 +87,7 @@ def query(client: Any, name: str, forum: str, and_: str = "", **members: Any) ->
     answer: dict[str, Any] = client.query(
         TableName=name,
         KeyConditionExpression="ForumName = :forum" + (f" AND {and_}" if and_ else ""),
-        ExpressionAttributeValues={name: {"S": text} for name, text in values.items()},
+        ExpressionAttributeValues={value: {"S": text} for value, text in values.items()},
         **members,
     )
     return answer
