@@ -25,7 +25,9 @@ import msgspec
 from msgspec import NODEFAULT, Meta, Struct
 from msgspec.structs import fields
 
-from api import json_types, shapes
+from api import shapes
+from api.json_types import check_attribute_value
+from model import json_types
 from model.errors import SerializationException, ValidationException
 from model.limits import TABLE_NAME_CHARACTERS
 
@@ -197,7 +199,7 @@ class _Walk:
 
     def _visit(self, value: Any, hint: _Hint, path: str, *, in_collection: bool = False) -> Any:
         if hint.type == shapes.AttributeValue:
-            json_types.check_attribute_value(value)
+            check_attribute_value(value)
             return value
         kind = hint.kind
         if kind is list:

@@ -8,7 +8,7 @@ from actors.database import Database, TableState
 from model import throughput_rules
 from model.index import IndexDefinition
 from model.key import KeySchema
-from model.table import TableDefinition
+from model.table import GlobalIndex, IndexStatus, TableDefinition, TableStatus, Throughput
 
 # DynamoDB's times have milliseconds.
 _TIME_DIGITS = 3
@@ -26,21 +26,20 @@ def table_description(database: Database, state: TableState) -> dict[str, Any]:
         "KeySchema": _key_schema(definition.key_schema),
         "TableStatus": definition.status,
         "CreationDateTime": _time(definition.created_epoch_seconds),
-        "ProvisionedThroughput": _provisioned_throughput(definition),
+        "ProvisionedThroughput": _provisioned_throughput(definition.throughput),
         "TableSizeBytes": state.size_bytes,
         "ItemCount": state.item_count,
         "TableArn": table_arn(database, definition.name),
         "TableId": definition.uuid,
         **_billing_mode(definition),
         **_local_indexes(database, state),
+        **_global_indexes(database, state),
+        **_stream(database, definition),
         **_encryption(database, definition),
         **_table_class(definition),
         "DeletionProtectionEnabled": definition.deletion_protection,
-        **_on_demand_throughput(definition),
-        "WarmThroughput": {
-            **throughput_rules.warm_of(definition),
-            "Status": "ACTIVE" if definition.status == "ACTIVE" else "UPDATING",
-        },
+        **_on_demand_throughput(definition.on_demand_throughput),
+        "WarmThroughput": _warm_throughput(throughput_rules.warm_of(definition), definition.status),
     }
 
 
@@ -65,8 +64,7 @@ def _key_schema(schema: KeySchema) -> list[dict[str, str]]:
     ]
 
 
-def _provisioned_throughput(definition: TableDefinition) -> dict[str, Any]:
-    throughput = definition.throughput
+def _provisioned_throughput(throughput: Throughput) -> dict[str, Any]:
     times = {
         "LastIncreaseDateTime": throughput.last_increase_epoch_seconds,
         "LastDecreaseDateTime": throughput.last_decrease_epoch_seconds,
@@ -103,12 +101,68 @@ def _local_indexes(database: Database, state: TableState) -> dict[str, Any]:
                 "IndexName": index.name,
                 "KeySchema": _key_schema(index.key_schema),
                 "Projection": _projection(index),
-                "IndexSizeBytes": state.indexes[index.name].size_bytes,
-                "ItemCount": state.indexes[index.name].item_count,
+                **_index_counters(state, index.name),
                 "IndexArn": f"{arn}/index/{index.name}",
             }
             for index in definition.local_indexes
         ]
+    }
+
+
+def _global_indexes(database: Database, state: TableState) -> dict[str, Any]:
+    """A table that is being deleted shows its global indexes no more."""
+    definition = state.definition
+    if not definition.global_indexes or definition.status == "DELETING":
+        return {}
+    arn = table_arn(database, definition.name)
+    return {
+        "GlobalSecondaryIndexes": [
+            _global_index(state, index, arn) for index in definition.global_indexes
+        ]
+    }
+
+
+def _global_index(state: TableState, index: GlobalIndex, arn_of_table: str) -> dict[str, Any]:
+    table, definition = state.definition, index.definition
+    # The indexes that a table is made with are made with it.
+    status = "CREATING" if table.status == "CREATING" else index.status
+    filled = {} if index.backfilling is None else {"Backfilling": index.backfilling}
+    warm = throughput_rules.at_least_warm(
+        table.billing_mode, index.throughput, index.warm_throughput
+    )
+    return {
+        "IndexName": definition.name,
+        "KeySchema": _key_schema(definition.key_schema),
+        "Projection": _projection(definition),
+        "IndexStatus": status,
+        **filled,
+        "ProvisionedThroughput": _provisioned_throughput(index.throughput),
+        **_index_counters(state, definition.name),
+        "IndexArn": f"{arn_of_table}/index/{definition.name}",
+        **_on_demand_throughput(index.on_demand_throughput),
+        "WarmThroughput": _warm_throughput(warm, status),
+    }
+
+
+def _index_counters(state: TableState, name: str) -> dict[str, int]:
+    """None are kept yet of an index that was added a moment ago."""
+    counters = state.indexes.get(name)
+    return {
+        "IndexSizeBytes": counters.size_bytes if counters else 0,
+        "ItemCount": counters.item_count if counters else 0,
+    }
+
+
+def _stream(database: Database, definition: TableDefinition) -> dict[str, Any]:
+    """The stream that is enabled or was last; once disabled it is known by its ARN alone."""
+    stream = definition.stream
+    if stream is None:
+        return {}
+    specification = {"StreamEnabled": True, "StreamViewType": stream.view_type}
+    return {
+        **({"StreamSpecification": specification} if stream.enabled else {}),
+        "LatestStreamLabel": stream.label,
+        "LatestStreamArn": f"{table_arn(database, definition.name)}/stream/{stream.label}",
     }
 
 
@@ -147,9 +201,14 @@ def _table_class(definition: TableDefinition) -> dict[str, Any]:
     }
 
 
-def _on_demand_throughput(definition: TableDefinition) -> dict[str, Any]:
-    limits = definition.on_demand_throughput
+def _on_demand_throughput(limits: dict[str, Any] | None) -> dict[str, Any]:
     return {} if limits is None else {"OnDemandThroughput": limits}
+
+
+def _warm_throughput(
+    units_per_second: dict[str, int], status: TableStatus | IndexStatus
+) -> dict[str, Any]:
+    return {**units_per_second, "Status": "ACTIVE" if status == "ACTIVE" else "UPDATING"}
 
 
 def _time(epoch_seconds: float) -> float:

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from api.structures import ProvisionedThroughputShape
+from api.structures import (
+    AttributeDefinitionShape,
+    GlobalSecondaryIndexShape,
+    KeySchemaElementShape,
+    ProvisionedThroughputShape,
+    StreamSpecificationShape,
+)
+from model.global_index_rules import NewGlobalIndex
+from model.key import KeyAttribute
+from model.schema_rules import KeyElement
+from model.stream_rules import StreamChange
 from model.table import Throughput
 
 
@@ -21,3 +32,34 @@ def given(shape: Struct | None) -> dict[str, Any] | None:
     if shape is None:
         return None
     return {name: value for name, value in asdict(shape).items() if value is not None}
+
+
+def attribute_definitions(
+    shapes: Sequence[AttributeDefinitionShape],
+) -> tuple[KeyAttribute, ...]:
+    """The names and types of key attributes."""
+    return tuple(KeyAttribute(shape.AttributeName, shape.AttributeType) for shape in shapes)
+
+
+def key_elements(shapes: Sequence[KeySchemaElementShape]) -> tuple[KeyElement, ...]:
+    """A key schema, not yet held against definitions."""
+    return tuple(KeyElement(shape.AttributeName, shape.KeyType) for shape in shapes)
+
+
+def new_global_index(shape: GlobalSecondaryIndexShape) -> NewGlobalIndex:
+    """A global secondary index to create."""
+    names = shape.Projection.NonKeyAttributes
+    return NewGlobalIndex(
+        name=shape.IndexName,
+        key_schema=key_elements(shape.KeySchema),
+        projection_type=shape.Projection.ProjectionType,
+        non_key_attributes=None if names is None else tuple(names),
+        throughput=throughput(shape.ProvisionedThroughput),
+        on_demand_throughput=given(shape.OnDemandThroughput),
+        warm_throughput=given(shape.WarmThroughput),
+    )
+
+
+def stream_change(shape: StreamSpecificationShape | None) -> StreamChange | None:
+    """What is asked of the table's stream."""
+    return None if shape is None else StreamChange(shape.StreamEnabled, shape.StreamViewType)

@@ -13,13 +13,17 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias, TypeVar
 
-from model import number
+from model import json_types, number
 from model.errors import SerializationException, ValidationException
 from model.limits import NESTING_LEVELS
 
 AttributeValue: TypeAlias = dict[str, Any]
+
+_Read = TypeVar("_Read")
+_JAVA_CLASS: Final = "com.amazonaws.dynamodb.v20120810.AttributeValue"
 
 TYPES: Final = ("S", "N", "B", "SS", "NS", "BS", "M", "L", "NULL", "BOOL")
 SET_TYPES: Final = frozenset({"SS", "NS", "BS"})
@@ -67,17 +71,17 @@ def check(value: Any, level: int = _ATTRIBUTE_LEVEL) -> int:
         SerializationException: a member has a JSON type that its shape does not allow.
     """
     if type(value) is not dict:
-        raise _wrong_shape(value, wanted="structure")
+        _shaped(_structure, value)
     if len(value) != 1:
         return _check_odd(value, level)
     for type_name, content in value.items():
         if type_name == "S":
             if type(content) is not str:
-                raise _wrong_shape(content, wanted="String")
+                _shaped(json_types.string, content)
             return len(content) if content.isascii() else len(content.encode())
         if type_name == "N":
             if type(content) is not str:
-                raise _wrong_shape(content, wanted="String")
+                _shaped(json_types.string, content)
             plain = number.canonical(content)
             if plain is not content:
                 value["N"] = plain
@@ -88,12 +92,12 @@ def check(value: Any, level: int = _ATTRIBUTE_LEVEL) -> int:
             return _check_list(content, level)
         if type_name == "BOOL":
             if type(content) is not bool:
-                raise _wrong_shape(content, wanted="Boolean")
+                value["BOOL"] = _shaped(json_types.boolean, content)
             return 1
         if type_name == "NULL":
             if type(content) is not bool:
-                raise _wrong_shape(content, wanted="Boolean")
-            if not content:
+                value["NULL"] = _shaped(json_types.boolean, content)
+            if not value["NULL"]:
                 raise ValidationException(
                     _INVALID + "Null attribute value types must have the value of true"
                 )
@@ -107,7 +111,7 @@ def check(value: Any, level: int = _ATTRIBUTE_LEVEL) -> int:
 
 def _check_map(content: Any, level: int) -> int:
     if type(content) is not dict:
-        raise _wrong_shape(content, wanted="structure")
+        _shaped(_mapping, content)
     if level > NESTING_LEVELS:
         raise _too_deep()
     size_bytes = _DOCUMENT_BYTES
@@ -118,7 +122,7 @@ def _check_map(content: Any, level: int) -> int:
 
 def _check_list(content: Any, level: int) -> int:
     if type(content) is not list:
-        raise _wrong_shape(content, wanted="list")
+        _shaped(json_types.array, content)
     if level > NESTING_LEVELS:
         raise _too_deep()
     size_bytes = _DOCUMENT_BYTES
@@ -144,10 +148,11 @@ def is_too_deep(value: AttributeValue, level: int = _ATTRIBUTE_LEVEL) -> bool:
 
 def _check_set(value: AttributeValue, type_name: str, content: Any) -> int:
     if type(content) is not list:
-        raise _wrong_shape(content, wanted="list")
+        _shaped(json_types.array, content)
+    read = json_types.base64_text if type_name == "BS" else json_types.string
     for member in content:
         if type(member) is not str:
-            raise _wrong_shape(member, wanted="String")
+            _shaped(read, member)
     if not content:
         raise ValidationException(
             _INVALID
@@ -202,7 +207,7 @@ def _check_odd(value: AttributeValue, level: int) -> int:
 
 def _decode_base64(content: Any) -> bytes:
     if type(content) is not str:
-        raise _wrong_shape(content, wanted="String")
+        _shaped(json_types.base64_text, content)
     if len(content) % 4:
         raise SerializationException(
             f"Base64 encoded length is expected a multiple of 4 bytes but found: {len(content)}"
@@ -221,33 +226,24 @@ def _decode_base64(content: Any) -> bytes:
     return raw
 
 
-def _wrong_shape(content: Any, *, wanted: str) -> SerializationException | ValidationException:
+def _shaped(read: Callable[[Any], _Read], content: Any) -> _Read:
+    """What the parser makes of a content of another JSON type; it refuses all but a few.
+
+    Raises:
+        SerializationException: it refuses.
+        ValidationException: the content is null, which is as good as none.
+    """
     if content is None:
-        return ValidationException(_EMPTY)
-    if type(content) is list:
-        return SerializationException(
-            "Unexpected value type in payload"
-            if wanted == "structure"
-            else "Start of list found where not expected"
-        )
-    if type(content) is dict:
-        return SerializationException("Start of structure or map found where not expected")
-    if wanted in ("structure", "list"):
-        return SerializationException("Unexpected value type in payload")
-    if wanted == "Boolean":
-        return SerializationException("Unexpected token received from parser")
-    token = (
-        {True: "TRUE_VALUE", False: "FALSE_VALUE"}[content]
-        if type(content) is bool
-        else (
-            "NUMBER_VALUE"
-            if type(content) is int
-            else "DECIMAL_VALUE"
-            if type(content) is float
-            else "STRING_VALUE"
-        )
-    )
-    return SerializationException(f"{token} cannot be converted to {wanted}")
+        raise ValidationException(_EMPTY)
+    return read(content)
+
+
+def _structure(value: Any) -> dict[str, Any]:
+    return json_types.structure(value, _JAVA_CLASS, in_collection=True)
+
+
+def _mapping(content: Any) -> dict[str, Any]:
+    return json_types.mapping(content, _JAVA_CLASS)
 
 
 def size_bytes(value: AttributeValue) -> int:

@@ -1,4 +1,4 @@
-"""What a table's and its local indexes' keys and projections must be like.
+"""What keys and projections must be like: those of tables and local indexes, and what all share.
 
 The checks come in DynamoDB's order: the first fault of a request decides its message.
 Messages and order are those of AWS as dynalite's suites measured them; where those are silent
@@ -7,7 +7,7 @@ Messages and order are those of AWS as dynalite's suites measured them; where th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
@@ -51,21 +51,7 @@ def table_key(elements: Sequence[KeyElement], definitions: Sequence[KeyAttribute
 
 
 def _key(elements: Sequence[KeyElement], definitions: Sequence[KeyAttribute]) -> KeySchema:
-    defined = {definition.name: definition for definition in definitions}
-    if any(element.name not in defined for element in elements):
-        raise ValidationException(
-            f"{INVALID}Some index key attributes are not defined in AttributeDefinitions. "
-            f"Keys: {_listed(element.name for element in elements)}, "
-            f"AttributeDefinitions: {_listed(definition.name for definition in definitions)}"
-        )
-    if len(elements) > 1 and elements[0].name == elements[1].name:
-        raise ValidationException(
-            "Both the Hash Key and the Range Key element in the KeySchema have the same name"
-        )
-    if elements[0].role != "HASH":
-        raise ValidationException(
-            "Invalid KeySchema: The first KeySchemaElement is not a HASH key type"
-        )
+    attributes = key_attributes(elements, definitions)
     if len(elements) > 1 and elements[1].role != "RANGE":
         raise ValidationException(
             "Invalid KeySchema: The second KeySchemaElement is not a RANGE key type"
@@ -77,8 +63,33 @@ def _key(elements: Sequence[KeyElement], definitions: Sequence[KeyAttribute]) ->
             "Key Schema too big.  Key Schema must at most consist of the hash and range key "
             "of a table"
         )
-    attributes = tuple(defined[element.name] for element in elements)
     return KeySchema(partition=attributes[:1], sort=attributes[1:])
+
+
+def key_attributes(
+    elements: Sequence[KeyElement], definitions: Sequence[KeyAttribute]
+) -> tuple[KeyAttribute, ...]:
+    """The attributes of any key, in its order.
+
+    Raises:
+        ValidationException: one is not defined or comes twice, or the first is no HASH.
+    """
+    defined = {definition.name: definition for definition in definitions}
+    if any(element.name not in defined for element in elements):
+        raise ValidationException(
+            f"{INVALID}Some index key attributes are not defined in AttributeDefinitions. "
+            f"Keys: {_listed(element.name for element in elements)}, "
+            f"AttributeDefinitions: {_listed(definition.name for definition in definitions)}"
+        )
+    if len({element.name for element in elements}) < len(elements):
+        raise ValidationException(
+            "Both the Hash Key and the Range Key element in the KeySchema have the same name"
+        )
+    if elements[0].role != "HASH":
+        raise ValidationException(
+            "Invalid KeySchema: The first KeySchemaElement is not a HASH key type"
+        )
+    return tuple(defined[element.name] for element in elements)
 
 
 def local_indexes(
@@ -99,16 +110,24 @@ def local_indexes(
     made: dict[str, IndexDefinition] = {}
     for index_id, index in enumerate(indexes, start=TABLE_INDEX_ID + 1):
         key = _local_index_key(index, table, definitions)
-        projection = _projection(index)
-        if index.name in made:
-            raise ValidationException(f"{INVALID}Duplicate index name: {index.name}")
+        projection = projection_of(index)
+        check_new_name(index.name, made)
         made[index.name] = IndexDefinition(index_id, index.name, key, projection)
     if len(indexes) > LOCAL_INDEXES:
         raise ValidationException(
             f"{INVALID}Number of LocalSecondaryIndexes exceeds per-table limit of {LOCAL_INDEXES}"
         )
-    _check_projected_count(made.values())
     return tuple(made.values())
+
+
+def check_new_name(name: str, taken: Collection[str]) -> None:
+    """Refuse a second index of a name, whether local or global.
+
+    Raises:
+        ValidationException: the name is taken.
+    """
+    if name in taken:
+        raise ValidationException(f"{INVALID}Duplicate index name: {name}")
 
 
 def _local_index_key(
@@ -128,7 +147,12 @@ def _local_index_key(
     return key
 
 
-def _projection(index: NewIndex) -> Projection:
+def projection_of(index: NewIndex) -> Projection:
+    """What an index is asked to hold beside keys.
+
+    Raises:
+        ValidationException: its parts do not go together.
+    """
     if index.projection_type is None:
         raise ValidationException(f"{INVALID}Unknown ProjectionType: null")
     names = index.non_key_attributes
@@ -149,8 +173,12 @@ def _projection(index: NewIndex) -> Projection:
     return Projection("INCLUDE", names)
 
 
-def _check_projected_count(indexes: Iterable[IndexDefinition]) -> None:
-    """An attribute that two indexes project counts twice ("Quotas", projected attributes)."""
+def check_projected_count(indexes: Iterable[IndexDefinition]) -> None:
+    """Count the projected attributes; one that two indexes project counts twice ("Quotas").
+
+    Raises:
+        ValidationException: they are too many over all indexes of the table.
+    """
     projected = sum(len(index.projection.non_key_attributes) for index in indexes)
     if projected > PROJECTED_ATTRIBUTES:
         # The fault is AWS's, the wording is not known to us.
@@ -168,11 +196,9 @@ def check_definitions_used(
     Raises:
         ValidationException: there are such.
     """
+    check_definitions_differ(definitions)
     names = [definition.name for definition in definitions]
-    if len(set(names)) < len(names):
-        raise ValidationException("Cannot have two attributes with the same name")
-    used = {attribute.name for attribute in table.attributes}
-    used.update(attribute.name for index in indexes for attribute in index.key_schema.attributes)
+    used = used_names(table, indexes)
     if len(used) == len(names):
         return
     if not indexes:
@@ -184,6 +210,22 @@ def check_definitions_used(
         f"{INVALID}Some AttributeDefinitions are not used. AttributeDefinitions: "
         f"{_listed(names)}, keys used: {_listed(name for name in names if name in used)}"
     )
+
+
+def check_definitions_differ(definitions: Sequence[KeyAttribute]) -> None:
+    """Refuse two definitions of one name.
+
+    Raises:
+        ValidationException: there are such.
+    """
+    if len({definition.name for definition in definitions}) < len(definitions):
+        raise ValidationException("Cannot have two attributes with the same name")
+
+
+def used_names(table: KeySchema, indexes: Iterable[IndexDefinition]) -> set[str]:
+    """The names of all attributes that are part of a key."""
+    schemas = (table, *(index.key_schema for index in indexes))
+    return {attribute.name for schema in schemas for attribute in schema.attributes}
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -1,7 +1,8 @@
 """What CreateTable may define, and what UpdateTable may change of it.
 
-The parts have rules of their own: ``schema_rules``, ``throughput_rules``, ``tag_rules``. Here
-they come in DynamoDB's order. Identities and times are the database's to fill in.
+The parts have rules of their own: ``schema_rules``, ``global_index_rules``, ``stream_rules``,
+``throughput_rules``, ``tag_rules``. Here they come in DynamoDB's order. Identities and times are
+the database's to fill in.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from model import schema_rules, tag_rules, throughput_rules
-from model.errors import ValidationException
+from model import global_index_rules, schema_rules, stream_rules, tag_rules, throughput_rules
+from model.errors import ResourceInUseException, ValidationException
+from model.global_index_rules import GlobalIndexUpdate, NewGlobalIndex
 from model.key import KeyAttribute
 from model.schema_rules import INVALID, KeyElement, NewIndex
+from model.stream_rules import StreamChange
 from model.table import BillingMode, TableClass, TableDefinition, Throughput
 
 NOTHING_TO_UPDATE: Final = (
@@ -30,6 +33,8 @@ class NewTable(Struct, frozen=True):
     key_schema: tuple[KeyElement, ...]
     attribute_definitions: tuple[KeyAttribute, ...]
     local_indexes: tuple[NewIndex, ...] | None = None
+    global_indexes: tuple[NewGlobalIndex, ...] | None = None
+    stream: StreamChange | None = None
     billing_mode: BillingMode | None = None
     throughput: Throughput | None = None
     table_class: TableClass | None = None
@@ -55,18 +60,29 @@ class TableEdit(Struct, frozen=True):
     sse_specification: dict[str, Any] | None = None
     on_demand_throughput: dict[str, Any] | None = None
     warm_throughput: dict[str, Any] | None = None
+    index_creates: tuple[NewGlobalIndex, ...] = ()
+    index_updates: tuple[GlobalIndexUpdate, ...] = ()
+    index_deletes: tuple[str, ...] = ()
+    # What the keys of ``index_creates`` are made of; nothing by itself.
+    attribute_definitions: tuple[KeyAttribute, ...] = ()
+    stream: StreamChange | None = None
     tags_to_add: tuple[tuple[str, str], ...] | None = None
     tag_keys_to_remove: tuple[str, ...] | None = None
 
 
 def define(table: NewTable) -> TableDefinition:
-    """The definition of a new table; ``table_id``, ``uuid`` and times are still empty.
+    """The definition of a new table.
+
+    ``table_id``, ``uuid``, times and the stream's label, which is a time too, are still empty.
 
     Raises:
         ValidationException: DynamoDB's message for the first fault in its order.
     """
     throughput_rules.check_with_billing_mode(table.billing_mode, table.throughput)
     billing_mode = table.billing_mode or "PROVISIONED"
+    for index in table.global_indexes or ():
+        if index.throughput is not None and billing_mode == "PROVISIONED":
+            throughput_rules.check_bounds_of_index(index.name, index.throughput)
     throughput = table.throughput or throughput_rules.ON_DEMAND_THROUGHPUT
     definitions = table.attribute_definitions
     key_schema = schema_rules.table_key(table.key_schema, definitions)
@@ -75,7 +91,16 @@ def define(table: NewTable) -> TableDefinition:
         if table.local_indexes is None
         else schema_rules.local_indexes(table.local_indexes, key_schema, definitions)
     )
-    schema_rules.check_definitions_used(definitions, key_schema, indexes)
+    global_indexes = (
+        ()
+        if table.global_indexes is None
+        else global_index_rules.of_new_table(
+            table.global_indexes, definitions, billing_mode, indexes
+        )
+    )
+    all_indexes = [*indexes, *(index.definition for index in global_indexes)]
+    schema_rules.check_projected_count(all_indexes)
+    schema_rules.check_definitions_used(definitions, key_schema, all_indexes)
     return TableDefinition(
         name=table.name,
         table_id=0,
@@ -84,6 +109,8 @@ def define(table: NewTable) -> TableDefinition:
         attribute_definitions=definitions,
         key_schema=key_schema,
         local_indexes=indexes,
+        global_indexes=global_indexes,
+        stream=stream_rules.of_new_table(table.stream),
         billing_mode=billing_mode,
         throughput=throughput,
         table_class=table.table_class,
@@ -101,7 +128,7 @@ def define(table: NewTable) -> TableDefinition:
         ),
         resource_policy=table.resource_policy,
         tags=tag_rules.added((), table.tags),
-        next_index_id=len(indexes) + 1,
+        next_index_id=len(all_indexes) + 1,
     )
 
 
@@ -120,7 +147,7 @@ def check_edit(edit: TableEdit) -> None:
     Raises:
         ValidationException: nothing is asked for, or it can't be so in any table.
     """
-    if edit == TableEdit():
+    if replace(edit, attribute_definitions=()) == TableEdit():
         raise ValidationException(NOTHING_TO_UPDATE)
     if edit.billing_mode == "PROVISIONED" and edit.throughput is None:
         raise ValidationException(
@@ -128,6 +155,17 @@ def check_edit(edit: TableEdit) -> None:
         )
     if edit.throughput is not None:
         throughput_rules.check_bounds(edit.throughput)
+    global_index_rules.check_named_once(
+        [
+            *(index.name for index in edit.index_creates),
+            *(update.name for update in edit.index_updates),
+            *edit.index_deletes,
+        ]
+    )
+    if edit.stream is not None:
+        stream_rules.check(edit.stream)
+        if edit.throughput is not None:
+            raise ValidationException("Cannot change IOPS and Streams at the same time.")
 
 
 def apply_edit(
@@ -135,12 +173,28 @@ def apply_edit(
 ) -> TableDefinition:
     """The definition after a change that ``check_edit`` let pass.
 
-    Its status is UPDATING if the change is of a kind for which DynamoDB shows that state.
+    Its status is UPDATING if the change is of a kind for which DynamoDB shows that state; so is
+    that of indexes with new throughput. A new index is CREATING, one to be deleted DELETING.
 
     Raises:
         ValidationException: this table can't be changed so.
+        ResourceInUseException, LimitExceededException: not now, while other changes go on.
+        ResourceNotFoundException: it has no such index.
     """
+    _check_state(definition, edit)
     changed = _with_capacity(definition, edit, now_epoch_seconds)
+    changed = global_index_rules.updated(
+        changed, edit.index_updates, definition.billing_mode, now_epoch_seconds
+    )
+    for index in edit.index_creates:
+        changed = global_index_rules.with_created(changed, index, edit.attribute_definitions)
+    for name in edit.index_deletes:
+        changed = global_index_rules.with_deleted(changed, name)
+    if edit.stream is not None:
+        stream = stream_rules.changed(
+            definition.name, definition.stream, edit.stream, now_epoch_seconds
+        )
+        changed = replace(changed, stream=stream)
     if edit.table_class is not None and edit.table_class != (definition.table_class or "STANDARD"):
         changed = replace(
             changed,
@@ -158,6 +212,26 @@ def apply_edit(
     if edit.tag_keys_to_remove is not None:
         changed = replace(changed, tags=tag_rules.removed(changed.tags, edit.tag_keys_to_remove))
     return changed
+
+
+def _check_state(definition: TableDefinition, edit: TableEdit) -> None:
+    global_index_rules.check_phases(
+        definition, edit.index_creates, edit.index_updates, edit.index_deletes
+    )
+    if edit.throughput is not None or edit.billing_mode is not None:
+        global_index_rules.check_table_may_change(definition)
+    if definition.status != "UPDATING":
+        return
+    # Tags are no part of the table's configuration. While an index gets its resources the
+    # throughput of others may change (S183).
+    allowed = {"tags_to_add": None, "tag_keys_to_remove": None}
+    if any(index.backfilling is False for index in definition.global_indexes):
+        allowed["index_updates"] = ()
+    if replace(edit, **allowed) != TableEdit():
+        raise ResourceInUseException(
+            "Attempt to change a resource which is still in use: Table is being updated: "
+            f"{definition.name}"
+        )
 
 
 def _with_capacity(
@@ -206,11 +280,13 @@ def _on_demand(definition: TableDefinition, now_epoch_seconds: float) -> TableDe
 
 
 def check_deletable(definition: TableDefinition) -> None:
-    """Refuse to delete a protected table.
+    """Refuse to delete a protected table, and one to which an index is being added.
 
     Raises:
         ValidationException: deletion protection is on.
+        ResourceInUseException: an index is being created.
     """
+    global_index_rules.check_table_deletable(definition)
     if definition.deletion_protection:
         raise ValidationException(
             "Resource cannot be deleted as it is currently protected against deletion. "

@@ -1,4 +1,6 @@
-"""What may be asked of a table's capacity: billing mode, provisioned, on-demand, warm.
+"""What may be asked of the capacity of tables and global indexes.
+
+Billing mode, provisioned, on-demand and warm throughput.
 
 Messages are those of AWS as dynalite's suites measured them. The maxima and the rules for
 on-demand and warm throughput are AWS's documented ones ("Quotas", "DynamoDB warm throughput");
@@ -7,6 +9,7 @@ their wording follows the measured ones.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from model.errors import ValidationException
@@ -53,10 +56,7 @@ def check_bounds(throughput: Throughput) -> None:
     Raises:
         ValidationException: too many units.
     """
-    for name, units in (
-        ("ReadCapacityUnits", throughput.read_units),
-        ("WriteCapacityUnits", throughput.write_units),
-    ):
+    for name, units in _members(throughput):
         if units > THROUGHPUT_UNITS:
             raise ValidationException(f"Given value {units} for {name} is out of bounds")
     if throughput.read_units > TABLE_READ_UNITS or throughput.write_units > TABLE_WRITE_UNITS:
@@ -64,6 +64,80 @@ def check_bounds(throughput: Throughput) -> None:
             "Cannot increase provisioned throughput to more than "
             f"{TABLE_READ_UNITS:,} units per table"
         )
+
+
+def check_of_index(
+    billing_mode: BillingMode | None, name: str, throughput: Throughput | None
+) -> None:
+    """As ``check_with_billing_mode``, for a global index of a table with that mode (S166, S167).
+
+    Raises:
+        ValidationException: as there.
+    """
+    if billing_mode == "PAY_PER_REQUEST":
+        if throughput is not None:
+            raise ValidationException(
+                f"{INVALID}ProvisionedThroughput should not be specified for index: {name} "
+                "when BillingMode is PAY_PER_REQUEST"
+            )
+    elif throughput is None:
+        raise _missing_for([name])
+    else:
+        check_most_of_index(throughput)
+
+
+def check_none_missing(names: Sequence[str]) -> None:
+    """Refuse a table that becomes provisioned while indexes are named for which nothing is given.
+
+    Raises:
+        ValidationException: there are such indexes.
+    """
+    if names:
+        raise _missing_for(names)
+
+
+def _missing_for(names: Sequence[str]) -> ValidationException:
+    return ValidationException(
+        f"{INVALID}ProvisionedThroughput must be specified for index: {','.join(names)}"
+    )
+
+
+def check_bounds_of_index(name: str, throughput: Throughput) -> None:
+    """Refuse units of a new table's index that no number of units can be.
+
+    Raises:
+        ValidationException: too many units.
+    """
+    for member, units in _members(throughput):
+        if units > THROUGHPUT_UNITS:
+            raise ValidationException(
+                f"Given value {units} for {member} is out of bounds for index {name}"
+            )
+
+
+def check_most_of_index(throughput: Throughput) -> None:
+    """Refuse more units than an index can have: as many as a table.
+
+    Raises:
+        ValidationException: too many units.
+    """
+    if any(units > THROUGHPUT_UNITS for _, units in _members(throughput)):
+        raise ValidationException(
+            "This operation cannot be performed with given input values. Please contact DynamoDB "
+            "service team for more info: Action Blocked: IndexUpdate"
+        )
+    if throughput.read_units > TABLE_READ_UNITS or throughput.write_units > TABLE_WRITE_UNITS:
+        raise ValidationException(
+            "Cannot increase provisioned throughput to more than "
+            f"{TABLE_READ_UNITS:,} units per global secondary index"
+        )
+
+
+def _members(throughput: Throughput) -> tuple[tuple[str, int], ...]:
+    return (
+        ("ReadCapacityUnits", throughput.read_units),
+        ("WriteCapacityUnits", throughput.write_units),
+    )
 
 
 def changed(current: Throughput, wanted: Throughput, now_epoch_seconds: float) -> Throughput:
@@ -90,19 +164,20 @@ def _decreases_today(current: Throughput, now_epoch_seconds: float) -> int:
 _DAY_SECONDS = 86_400
 
 
-def check_changes(current: Throughput, wanted: Throughput) -> None:
-    """Refuse an update of the throughput to what it is.
+def check_changes(current: Throughput, wanted: Throughput, subject: str = "table") -> None:
+    """Refuse an update of the throughput of the table or of ``index <name>`` to what it is.
 
     Raises:
         ValidationException: nothing would change.
     """
     if (current.read_units, current.write_units) != (wanted.read_units, wanted.write_units):
         return
+    kind = subject.partition(" ")[0]
     raise ValidationException(
-        "The provisioned throughput for the table will not change. The requested value equals "
-        "the current value. Current ReadCapacityUnits provisioned for the table: "
-        f"{current.read_units}. Requested ReadCapacityUnits: {wanted.read_units}. Current "
-        f"WriteCapacityUnits provisioned for the table: {current.write_units}. Requested "
+        f"The provisioned throughput for the {subject} will not change. The requested value "
+        "equals the current value. Current ReadCapacityUnits provisioned for the "
+        f"{kind}: {current.read_units}. Requested ReadCapacityUnits: {wanted.read_units}. "
+        f"Current WriteCapacityUnits provisioned for the {kind}: {current.write_units}. Requested "
         f"WriteCapacityUnits: {wanted.write_units}. Refer to the Amazon DynamoDB Developer "
         "Guide for current limits and how to request higher limits."
     )
@@ -112,8 +187,9 @@ def on_demand_limits(
     billing_mode: BillingMode,
     current: dict[str, Any] | None,
     wanted: dict[str, Any],
+    subject: str = "table",
 ) -> dict[str, Any] | None:
-    """The maxima of an on-demand table after a request; -1 takes one away.
+    """The maxima of an on-demand table or its index after a request; -1 takes one away.
 
     Raises:
         ValidationException: the table is provisioned, or a maximum is no number of units.
@@ -125,7 +201,8 @@ def on_demand_limits(
     for name, units in wanted.items():
         if units != NO_LIMIT and units < 1:
             raise ValidationException(
-                f"{INVALID}{name} must be at least 1, or {NO_LIMIT} for no maximum"
+                f"{INVALID}Requested {name} for OnDemandThroughput for {subject} is outside of "
+                "valid range"
             )
     return {**(current or {}), **wanted} or None
 
@@ -135,8 +212,9 @@ def warm(
     throughput: Throughput,
     current: dict[str, Any] | None,
     wanted: dict[str, Any],
+    subject: str = "table",
 ) -> dict[str, Any] | None:
-    """The warm throughput of a table after a request: never less than what it has anyway.
+    """The warm throughput of a table or index after a request: never less than what it has anyway.
 
     Raises:
         ValidationException: less than that, or more than a table can have.
@@ -146,12 +224,12 @@ def warm(
     for name, units in wanted.items():
         if units < least[name]:
             raise ValidationException(
-                f"{INVALID}Requested {name} for WarmThroughput for table is lower than current "
+                f"{INVALID}Requested {name} for WarmThroughput for {subject} is lower than current "
                 f"{name}. Requested: {units}, current: {least[name]}"
             )
         if units > most[name]:
             raise ValidationException(
-                f"{INVALID}Requested {name} for WarmThroughput for table is higher than the "
+                f"{INVALID}Requested {name} for WarmThroughput for {subject} is higher than the "
                 f"per-table limit of {most[name]}"
             )
     return {**(current or {}), **wanted} or None

@@ -25,7 +25,7 @@ from storage.rocks_engine import DiskEngine, Engine, MemoryEngine
 from storage.rocks_errors import translate
 from storage.rocks_options import RocksOptions
 from storage.rocks_view import RocksView, pin
-from storage.store import Closed, Conflict, Full, Group, Store, StoreError, View
+from storage.store import Closed, Conflict, Full, Group, Retry, Store, StoreError, View
 from storage.synchroniser import Synchroniser
 
 P = ParamSpec("P")
@@ -100,10 +100,10 @@ class _RocksStore:
             self._engine.rows.write(batch, self._write_options)
         except Exception as error:
             translated = translate(error)
-            if isinstance(translated, Full):
-                self._refusal = translated
-                self._engine.keep_only_synced()
-            raise translated from error
+            if isinstance(translated, Retry):
+                raise translated from error
+            # Some of it may be in the log, and must not come back after a restart.
+            raise self._end_writing(error) from error
         return self._synchroniser.accepted()
 
     async def reclaim(self, start: bytes, end: bytes) -> None:
@@ -182,15 +182,17 @@ class _RocksStore:
     def _publish(self, mark: _Mark) -> None:
         self._durable = mark.view
 
-    def _end_writing(self, failure: Exception) -> None:
+    def _end_writing(self, failure: Exception) -> StoreError:
+        """Refuse every later commit; returns what they are told."""
         self._engine.keep_only_synced()
         translated = translate(failure)
         if isinstance(translated, Full):
             self._refusal = self._refusal or translated
             _log.error("disk_full", error=str(failure))
         else:
-            self._refusal = Closed(f"A sync of the log failed, restart the server: {failure}")
-            _log.critical("sync_failed", error=str(failure))
+            self._refusal = Closed(f"The disk failed, restart the server: {failure}")
+            _log.critical("disk_failed", error=str(failure))
+        return self._refusal
 
     def _reopen_after_full(self) -> None:
         """Lift the refusal of a full disk, if there is space again and nobody reads just now."""

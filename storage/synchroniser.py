@@ -35,7 +35,7 @@ class Synchroniser(Generic[T]):
         mark: Callable[[], T],
         sync: Callable[[T], None],
         publish: Callable[[T], None],
-        failed: Callable[[Exception], None],
+        failed: Callable[[Exception], object],
     ) -> None:
         self._mark = mark
         self._sync = sync

@@ -15,7 +15,6 @@ from api.item_requests import check_together, placeholders_of, projector_of
 from api.operation import Call, Operation
 from model import capacity
 from model import item as items
-from model import key as keys
 from model.capacity import Receipt, consumed_capacity
 from model.errors import ValidationException
 from model.expressions.key_paths import check_scalar_keys
@@ -95,8 +94,7 @@ def _checked(request: BatchGetItemInput) -> list[_TableGets]:
         placeholders = placeholders_of(of_table)
         projector = projector_of(of_table, placeholders)
         placeholders.check_all_used()
-        for key in of_table.Keys:
-            items.check(key)
+        _check_keys(of_table.Keys)
         keys_count += len(of_table.Keys)
         if keys_count > BATCH_GET_KEYS:
             raise ValidationException("Too many items requested for the BatchGetItem call")
@@ -104,15 +102,19 @@ def _checked(request: BatchGetItemInput) -> list[_TableGets]:
     return gets
 
 
+def _check_keys(wanted: list[Item]) -> None:
+    """Check the values of keys, and that none stands twice, whatever the table's key is."""
+    for key in wanted:
+        items.check(key)
+    if len({json.encode(key, order="sorted") for key in wanted}) < len(wanted):
+        raise ValidationException("Provided list of item keys contains duplicates")
+
+
 def _checked_table(database: Database, of_table: _TableGets) -> Table:
     table = database.table(of_table.name)
     schema = table.definition.key_schema
-    seen = set()
     for key in of_table.request.Keys:
         check_key(schema, key)
-        seen.add(keys.encode(schema, key))
-    if len(seen) < len(of_table.request.Keys):
-        raise ValidationException("Provided list of item keys contains duplicates")
     check_scalar_keys(table.definition, of_table.nested)
     return table
 

@@ -8,10 +8,16 @@ from api import shapes, structures
 from api.arn import table_name
 from api.operation import Call, Operation
 from api.table_description import table_description
-from api.table_request import given, throughput
+from api.table_request import (
+    attribute_definitions,
+    given,
+    key_elements,
+    new_global_index,
+    stream_change,
+    throughput,
+)
 from model.errors import ValidationException
-from model.key import KeyAttribute
-from model.schema_rules import INVALID, KeyElement, NewIndex
+from model.schema_rules import NewIndex
 from model.table_rules import NewTable, define
 
 
@@ -54,16 +60,19 @@ async def handle(call: Call[CreateTableInput]) -> bytes:
 def _new_table(name: str, request: CreateTableInput) -> NewTable:
     return NewTable(
         name=name,
-        key_schema=_key_elements(request.KeySchema),
-        attribute_definitions=tuple(
-            KeyAttribute(definition.AttributeName, definition.AttributeType)
-            for definition in request.AttributeDefinitions
-        ),
+        key_schema=key_elements(request.KeySchema),
+        attribute_definitions=attribute_definitions(request.AttributeDefinitions),
         local_indexes=(
             None
             if request.LocalSecondaryIndexes is None
             else tuple(map(_new_index, request.LocalSecondaryIndexes))
         ),
+        global_indexes=(
+            None
+            if request.GlobalSecondaryIndexes is None
+            else tuple(map(new_global_index, request.GlobalSecondaryIndexes))
+        ),
+        stream=stream_change(request.StreamSpecification),
         billing_mode=request.BillingMode,
         throughput=throughput(request.ProvisionedThroughput),
         table_class=request.TableClass,
@@ -76,31 +85,17 @@ def _new_table(name: str, request: CreateTableInput) -> NewTable:
     )
 
 
-def _key_elements(
-    elements: list[structures.KeySchemaElementShape],
-) -> tuple[KeyElement, ...]:
-    return tuple(KeyElement(element.AttributeName, element.KeyType) for element in elements)
-
-
 def _new_index(index: structures.LocalSecondaryIndexShape) -> NewIndex:
     names = index.Projection.NonKeyAttributes
     return NewIndex(
         name=index.IndexName,
-        key_schema=_key_elements(index.KeySchema),
+        key_schema=key_elements(index.KeySchema),
         projection_type=index.Projection.ProjectionType,
         non_key_attributes=None if names is None else tuple(names),
     )
 
 
 def _refuse_what_is_not_built(request: CreateTableInput) -> None:
-    if request.GlobalSecondaryIndexes is not None:
-        raise ValidationException(
-            "GlobalSecondaryIndexes are not supported yet"
-            if request.GlobalSecondaryIndexes
-            else f"{INVALID}List of GlobalSecondaryIndexes is empty"
-        )
-    if request.StreamSpecification is not None and request.StreamSpecification.StreamEnabled:
-        raise ValidationException("StreamSpecification is not supported yet")
     if request.VectorIndexes:
         raise ValidationException("VectorIndexes are not supported yet")
     if request.GlobalTableSourceArn is not None:

@@ -6,12 +6,21 @@ from typing import Annotated
 
 from msgspec import Meta, json
 
+from actors.database import Database
 from api import shapes, structures
 from api.arn import table_name
 from api.operation import Call, Operation
 from api.table_description import table_description
-from api.table_request import given, throughput
+from api.table_request import (
+    attribute_definitions,
+    given,
+    new_global_index,
+    stream_change,
+    throughput,
+)
 from model.errors import ValidationException
+from model.global_index_rules import GlobalIndexUpdate
+from model.schema_rules import INVALID
 from model.table_rules import TableEdit, check_edit
 
 
@@ -48,13 +57,16 @@ class UpdateTableInput(structures.Shape, frozen=True):
 
 
 async def handle(call: Call[UpdateTableInput]) -> bytes:
-    """Change a table's settings; they hold when the answer goes out, without an UPDATING state.
+    """Change a table's settings; they hold when the answer goes out, which says UPDATING.
 
     AttributeDefinitions are passed over: they matter to a new index alone.
     """
     request = call.request
     name = table_name(request.TableName)
+    await _refuse_to_disable_a_stream(call.database, name, request.StreamSpecification)
     _refuse_what_is_not_built(request)
+    index_updates = request.GlobalSecondaryIndexUpdates or []
+    _check_index_updates(index_updates)
     edit = TableEdit(
         billing_mode=request.BillingMode,
         throughput=throughput(request.ProvisionedThroughput),
@@ -63,18 +75,51 @@ async def handle(call: Call[UpdateTableInput]) -> bytes:
         sse_specification=given(request.SSESpecification),
         on_demand_throughput=given(request.OnDemandThroughput),
         warm_throughput=given(request.WarmThroughput),
+        index_creates=tuple(
+            new_global_index(change.Create) for change in index_updates if change.Create
+        ),
+        index_updates=tuple(
+            _index_update(change.Update) for change in index_updates if change.Update
+        ),
+        index_deletes=tuple(change.Delete.IndexName for change in index_updates if change.Delete),
+        attribute_definitions=attribute_definitions(request.AttributeDefinitions or []),
+        stream=stream_change(request.StreamSpecification),
     )
     check_edit(edit)
     state = await call.database.update_table(name, edit)
     return json.encode({"TableDescription": table_description(call.database, state)})
 
 
-def _refuse_what_is_not_built(request: UpdateTableInput) -> None:
-    if request.StreamSpecification is not None and not request.StreamSpecification.StreamEnabled:
+async def _refuse_to_disable_a_stream(
+    database: Database, name: str, stream: structures.StreamSpecificationShape | None
+) -> None:
+    if stream is not None and not stream.StreamEnabled:
+        # A missing table is told first.
+        await database.describe(name)
         raise ValidationException("Table has no stream to disable")
+
+
+def _check_index_updates(updates: list[structures.GlobalSecondaryIndexUpdateShape]) -> None:
+    for update in updates:
+        if not (update.Update or update.Create or update.Delete):
+            raise ValidationException(
+                f"{INVALID}One of GlobalSecondaryIndexUpdate.Update, "
+                "GlobalSecondaryIndexUpdate.Create, GlobalSecondaryIndexUpdate.Delete must not "
+                "be null"
+            )
+
+
+def _index_update(shape: structures.UpdateGlobalSecondaryIndexActionShape) -> GlobalIndexUpdate:
+    return GlobalIndexUpdate(
+        shape.IndexName,
+        throughput(shape.ProvisionedThroughput),
+        given(shape.OnDemandThroughput),
+        given(shape.WarmThroughput),
+    )
+
+
+def _refuse_what_is_not_built(request: UpdateTableInput) -> None:
     refused = {
-        "GlobalSecondaryIndexUpdates": request.GlobalSecondaryIndexUpdates,
-        "StreamSpecification": request.StreamSpecification,
         "ReplicaUpdates": request.ReplicaUpdates,
         "MultiRegionConsistency": request.MultiRegionConsistency,
         "GlobalTableWitnessUpdates": request.GlobalTableWitnessUpdates,

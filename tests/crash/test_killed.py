@@ -1,4 +1,4 @@
-"""kill -9 under load: the process ends, the page cache outlives it."""
+"""kill -9 and SIGTERM under load: the process ends, the page cache outlives it."""
 
 from __future__ import annotations
 
@@ -16,5 +16,14 @@ async def test_every_answered_write_outlives_kill_9(tmp_path: Path, rounds: int 
 
     for _ in range(rounds or FEW_ROUNDS):
         assert await database.crash() == []
+
+    assert await database.compare() == []
+
+
+async def test_a_server_that_is_stopped_under_load_ends_well(tmp_path: Path) -> None:
+    database = CrashingDatabase(tmp_path, Random(2))
+    await database.make()
+
+    assert await database.crash(politely=True) == []
 
     assert await database.compare() == []

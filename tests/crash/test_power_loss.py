@@ -26,6 +26,9 @@ async def test_every_answered_write_outlives_a_power_cut(
         # What was seen after a mere kill must be durable by then, whoever wrote it.
         if draw.random() < 0.8:
             database.cut_power()
+        if draw.random() < 0.2:
+            await database.die_while_starting()
+            database.cut_power()
 
     assert await database.compare() == []
 

@@ -257,7 +257,8 @@ KINDS: tuple[Kind, ...] = (
         "DynamoDB's words.",
         _told(
             r"The provided starting key ",
-            rf"The provided starting key |Exclusive Start Key |Supplied|{_INVALID}",
+            r"The provided starting key |Exclusive Start Key |Type mismatch for attribute to update"
+            rf"|Key attributes must be scalars; |Supplied AttributeValue |{_INVALID}",
         ),
     ),
     Kind(
@@ -270,7 +271,7 @@ KINDS: tuple[Kind, ...] = (
         "of two faults of one stage the other is told",
         "DynamoDB's order as dynalite measured it.",
         lambda difference: (
-            len(difference.request.faults) > 1
+            (len(difference.request.faults) > 1 or not _LEGACY.isdisjoint(difference.body))
             and stage_of(difference.ours) is not None
             and stage_of(difference.ours) is stage_of(difference.local)
         ),
@@ -308,10 +309,11 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         "ARNs",
+        "A table may be named by its ARN in every operation; malformed ones are told in "
         "DynamoDB's words.",
         lambda difference: (
             ":" in str(difference.body.get("TableName"))
-            and difference.our_error == "ValidationException"
+            and difference.local_error == "ValidationException"
         ),
     ),
     Kind(
@@ -401,6 +403,44 @@ KINDS: tuple[Kind, ...] = (
         ),
     ),
     Kind(
+        "how many key conditions there are",
+        "DynamoDB's words.",
+        _told(r"Conditions can be of length 1 or 2 only", r"Conditions must be at least length"),
+    ),
+    Kind(
+        "an index's key attribute of another type",
+        "DynamoDB names the attribute, both types and the index.",
+        _told(
+            rf"{_INVALID}Type mismatch for Index Key \S+ Expected",
+            rf"{_INVALID}Type mismatch for Index Key$|Invalid attribute value type$",
+        ),
+    ),
+    Kind(
+        "which of two faults of Select is told",
+        "Both say so.",
+        _told(
+            r"ALL_PROJECTED_ATTRIBUTES can be used only when Querying",
+            r"Cannot specify the (ProjectionExpression|AttributesToGet) when choosing",
+        ),
+    ),
+    Kind(
+        "what a segment of a scan holds",
+        "DynamoDB promises no division; here it is the hash of the partition key.",
+        lambda difference: (
+            difference.request.operation == "Scan"
+            and bool(difference.paths)
+            and difference.body.get("TotalSegments", 1) > 1
+        ),
+    ),
+    Kind(
+        "an empty value for an index's key attribute",
+        "A table's key attribute that is empty is told as such also in a query of an index.",
+        _told(
+            r"One or more parameter values are not valid\. The AttributeValue for a key attribute",
+            r"One or more parameter values are not valid\. A value specified for a secondary",
+        ),
+    ),
+    Kind(
         "which key attribute a query lacks",
         "DynamoDB names it.",
         _told(
@@ -409,10 +449,20 @@ KINDS: tuple[Kind, ...] = (
         ),
     ),
     Kind(
+        "an empty map or list among the parameters",
+        "It is there: DynamoDB doesn't let it be mixed with expressions, or be without one.",
+        lambda difference: (
+            stage_of(difference.ours) is Stage.MIXTURE
+            and not difference.local_error
+            and any(content in ({}, []) for content in difference.body.values())
+        ),
+    ),
+    Kind(
         "an expression that is empty",
         "It is there, and at fault; to DynamoDB Local it is not there.",
         _told(
-            r"Invalid \w+Expression: The expression can not be empty",
+            r"Invalid \w+Expression: The expression can not be empty"
+            r"|Can not use both expression and non-expression parameters",
             r"ExpressionAttribute(Names|Values) can only be specified when using expressions",
         ),
     ),

@@ -14,6 +14,7 @@ _ARN = re.compile(r"arn:aws:dynamodb:[a-z0-9-]+:[0-9]+:")
 _DETECTED = re.compile(r"([0-9]+ validation errors? detected: )(.*)", re.DOTALL)
 _SETS = ("SS", "NS", "BS")
 # Java prints maps in hash order.
+_COMMA = re.compile(", ?")
 _BRACES = re.compile(r"\{([^{}]*)\}")
 
 
@@ -46,7 +47,7 @@ def _message(text: Any) -> Any:
         # Constraints are listed in hash order too.
         text = counted[1] + "; ".join(sorted(counted[2].split("; ")))
     text = _ARN.sub("arn:aws:dynamodb:REGION:ACCOUNT:", text)
-    return _BRACES.sub(lambda found: "{" + ", ".join(sorted(found[1].split(", "))) + "}", text)
+    return _BRACES.sub(lambda found: "{" + ", ".join(sorted(_COMMA.split(found[1]))) + "}", text)
 
 
 def _value(name: str, node: Any) -> Any:

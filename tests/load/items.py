@@ -59,7 +59,7 @@ def table_item(number: int, version: int = 0) -> Item:
         "rank": {"N": str((number * 31 + version * 17) % 1_000)},
         "version": {"N": str(version)},
         "title": {"S": f"Order {number} of a customer, version {version}"},
-        "price": {"N": f"{number % 500}.{version:02}"},
+        "price": {"N": f"{number % 500}.{version % 9 + 1}"},
         "open": {"BOOL": version % 2 == 0},
         "tags": {"SS": ["express", "gift", f"zone{number % 8}"]},
         "address": {"M": {"city": {"S": "Lisboa"}, "zip": {"S": f"{number % 10_000:04}"}}},

@@ -173,6 +173,13 @@ def test_a_value_that_breaks_a_rule_is_refused(value, message):
         check(value)
 
 
+NO_LIST = "Unrecognized collection type class "
+NO_STRUCTURE = "Start of structure or map found where not expected"
+NO_FIELD = "Unexpected field type"
+NO_BYTES = "only base-64-encoded strings are convertible to bytes"
+JAVA_CLASS = "com.amazonaws.dynamodb.v20120810.AttributeValue"
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [
@@ -181,23 +188,51 @@ def test_a_value_that_breaks_a_rule_is_refused(value, message):
         ({"N": 1.5}, "DECIMAL_VALUE cannot be converted to String"),
         ({"S": True}, "TRUE_VALUE cannot be converted to String"),
         ({"S": False}, "FALSE_VALUE cannot be converted to String"),
+        ({"S": ["a"]}, NO_LIST + "java.lang.String"),
+        ({"S": {"a": 1}}, NO_STRUCTURE),
+        ({"B": 1}, NO_BYTES),
+        ({"B": True}, NO_BYTES),
+        ({"B": ["a"]}, NO_LIST + "java.nio.ByteBuffer"),
+        ({"B": {}}, NO_STRUCTURE),
+        ({"BOOL": 1}, "NUMBER_VALUE cannot be converted to Boolean"),
+        ({"BOOL": "perhaps"}, "Unexpected token received from parser"),
+        ({"BOOL": []}, NO_LIST + "java.lang.Boolean"),
+        ({"NULL": 1.5}, "DECIMAL_VALUE cannot be converted to Boolean"),
+        ({"SS": "a"}, NO_FIELD),
+        ({"SS": {"a": 1}}, NO_STRUCTURE),
         ({"SS": [1]}, "NUMBER_VALUE cannot be converted to String"),
-        ({"S": ["a"]}, None),
-        ({"S": {"a": 1}}, "Start of structure or map found where not expected"),
-        ({"SS": "a"}, None),
-        ({"L": {"a": {"S": "a"}}}, "Start of structure or map found where not expected"),
-        ({"M": []}, None),
-        ({"L": ["a"]}, None),
-        ({"BOOL": "true"}, None),
-        ({"BOOL": 1}, None),
-        ({"NULL": "true"}, None),
-        ("text", None),
-        ([], None),
+        ({"BS": [1]}, NO_BYTES),
+        ({"L": 1}, NO_FIELD),
+        ({"L": {"a": {"S": "a"}}}, NO_STRUCTURE),
+        ({"L": ["a"]}, "Unexpected value type in payload"),
+        ({"L": [[]]}, NO_LIST + JAVA_CLASS),
+        ({"M": "a"}, NO_FIELD),
+        ({"M": []}, f"Unrecognized collection type java.util.Map<java.lang.String, {JAVA_CLASS}>"),
+        ({"M": {"a": []}}, NO_LIST + JAVA_CLASS),
+        ("text", "Unexpected value type in payload"),
+        ([], NO_LIST + JAVA_CLASS),
     ],
 )
 def test_a_value_of_another_json_type_is_refused(value, message):
-    with pytest.raises(SerializationException, match=message):
+    with pytest.raises(SerializationException) as error:
         check(value)
+
+    assert error.value.message == message
+
+
+@pytest.mark.parametrize(
+    ("text", "flag"),
+    [("true", True), ("TRUE", True), ("yes", True), ("1", True), ("false", False), ("no", False)],
+)
+def test_a_text_that_says_a_boolean_is_one(text, flag):
+    assert checked({"BOOL": text}) == {"BOOL": flag}
+    assert checked({"L": [{"BOOL": text}]}) == {"L": [{"BOOL": flag}]}
+
+
+def test_a_text_that_says_no_is_no_null():
+    assert checked({"NULL": "true"}) == {"NULL": True}
+    with pytest.raises(ValidationException, match="must have the value of true"):
+        check({"NULL": "no"})
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.rules.thread import Item, Units, units, units_of
-from tests.support.tables import local_index
+from tests.support.tables import Call, local_index
 
 PATH = Path(__file__).with_suffix(".txt")
 TABLE_KEYS = ("p:S", "s:S", "a:S", "k:S", "i:S")
@@ -98,7 +98,7 @@ def _item(text: str, number: int, partition: str) -> Item:
 class Bench:
     """Carries cases out in one partition of one table and tells what each consumed."""
 
-    def __init__(self, call: Any, table_name: str, partition: str) -> None:
+    def __init__(self, call: Call, table_name: str, partition: str) -> None:
         self._call = call
         self._table = table_name
         self._partition = partition

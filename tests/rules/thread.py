@@ -84,21 +84,24 @@ def query(client: Any, name: str, forum: str, and_: str = "", **members: Any) ->
     ``values`` are more values of expressions, all strings.
     """
     values = {":forum": forum} | members.pop("values", {})
-    return client.query(
+    answer: dict[str, Any] = client.query(
         TableName=name,
         KeyConditionExpression="ForumName = :forum" + (f" AND {and_}" if and_ else ""),
-        ExpressionAttributeValues={name: {"S": text} for name, text in values.items()},
+        ExpressionAttributeValues={value: {"S": text} for value, text in values.items()},
         **members,
     )
+    return answer
 
 
 def pages(client: Any, name: str, forum: str, **members: Any) -> Iterator[dict[str, Any]]:
-    """All pages of a forum."""
+    """All pages of a forum; one that leads back to where another began is a fault."""
     answer = query(client, name, forum, **members)
     yield answer
+    starts: list[Item] = []
     while "LastEvaluatedKey" in answer:
-        start = answer["LastEvaluatedKey"]
-        answer = query(client, name, forum, ExclusiveStartKey=start, **members)
+        assert answer["LastEvaluatedKey"] not in starts, "the pages go round in a circle"
+        starts.append(answer["LastEvaluatedKey"])
+        answer = query(client, name, forum, ExclusiveStartKey=starts[-1], **members)
         yield answer
 
 

@@ -48,7 +48,7 @@ def test_after_a_failed_sync_nothing_is_written_and_reads_go_on(
         power.fail_syncs()
         assert put(process, "key", "new").startswith("Unknown: syncing the log failed")
         power.repair_syncs()
-        assert put(process, "other", "new").startswith("Closed: A sync of the log failed, restart")
+        assert put(process, "other", "new").startswith("Closed: The disk failed, restart")
         assert process.ask("durable", "key") == "old"
 
 

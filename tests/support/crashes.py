@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from random import Random
 
 from tests.support.history import History
 from tests.support.power_loss import PowerLoss
-from tests.support.server import PROJECT, Server, running_server
+from tests.support.server import PROJECT, Server, running_server, serve_command
 from tests.support.whole_database import violations
 from tests.support.wire import Connection
 from tests.support.writers import Crowd, make_tables
+
+# A start takes about this long where the log is short.
+_START_SECONDS = 1.0
 
 
 def address(server: Server) -> tuple[str, int]:
@@ -47,11 +51,13 @@ class CrashingDatabase:
     @contextmanager
     def running(self) -> Iterator[Server]:
         """The server on the data directory; killed at the end if it still runs."""
-        environment: Mapping[str, str] = self.power.environment() if self.power else {}
         with running_server(
-            data_dir=self.data_directory, environment=environment, project=self._project
+            data_dir=self.data_directory, environment=self._environment(), project=self._project
         ) as server:
             yield server
+
+    def _environment(self) -> Mapping[str, str]:
+        return self.power.environment() if self.power else {}
 
     async def make(self) -> None:
         """Start for the first time, make the tables, stop."""
@@ -61,11 +67,16 @@ class CrashingDatabase:
             assert server.stop() == 0, server.log
 
     async def crash(
-        self, most_answers: int = 2_000, trouble: Callable[[], None] | None = None
+        self,
+        most_answers: int = 2_000,
+        trouble: Callable[[], None] | None = None,
+        *,
+        politely: bool = False,
     ) -> list[str]:
         """Start, compare, write, die at a random moment; what the comparison found.
 
-        ``trouble`` comes at a random moment, some time before the death.
+        ``trouble`` comes at a random moment, some time before the death. ``politely``: the
+        server is asked to stop, as by an operator, and ends well.
         """
         with self.running() as server:
             async with connected(server) as connection:
@@ -77,8 +88,27 @@ class CrashingDatabase:
                 if trouble is not None:
                     trouble()
                     await crowd.wait_answers(crowd.answers + self._draw.randrange(1, most_answers))
-                server.kill()
+                if politely:
+                    assert server.stop() == 0, server.log
+                    assert "error" not in server.log, server.log
+                else:
+                    server.kill()
         return found
+
+    async def die_while_starting(self) -> None:
+        """Start, and die at a random moment of it: while the log is being replayed, perhaps."""
+        process = await asyncio.create_subprocess_exec(
+            *serve_command(data_dir=self.data_directory),
+            cwd=self._project,
+            env={**os.environ, **self._environment()},
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        with suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), self._draw.uniform(0, _START_SECONDS))
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
 
     async def compare(self, *, then_kill: bool = False) -> list[str]:
         """Start, compare, and stop or kill."""

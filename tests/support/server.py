@@ -76,6 +76,12 @@ class Server:
         raise ServerDidNotStart(f"{said}\n{self.log}")
 
 
+def serve_command(*arguments: str, data_dir: Path | None = None) -> list[str]:
+    """What starts a server on a free port; to be run in the project's directory."""
+    place = ["--in-memory"] if data_dir is None else ["--data-dir", str(data_dir)]
+    return [sys.executable, "-m", "api", "serve", "--port", "0", *place, *arguments]
+
+
 @contextmanager
 def running_server(
     *arguments: str,
@@ -89,12 +95,10 @@ def running_server(
     stop or kill the server itself; what is still running at the end is killed. ``project`` is
     the source that runs: a test may hand in a changed copy of it.
     """
-    place = ["--in-memory"] if data_dir is None else ["--data-dir", str(data_dir)]
-    command = [sys.executable, "-m", "api", "serve", "--port", "0", *place, *arguments]
     with (
         tempfile.TemporaryFile() as log,
         subprocess.Popen(
-            command,
+            serve_command(*arguments, data_dir=data_dir),
             cwd=project,
             env={**os.environ, **(environment or {})},
             stdin=subprocess.DEVNULL,

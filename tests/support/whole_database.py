@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.support.history import History, Item, check, index_violations
 from tests.support.wire import Connection
-from tests.support.writers import INDEXES, PROJECTIONS, TABLES, Place
+from tests.support.writers import INDEXES, PROJECTIONS, TABLES, Place, table_item, table_key
 
 
 async def scan(connection: Connection, table: str, index: str | None = None) -> list[Item]:
@@ -40,6 +40,11 @@ async def violations(connection: Connection, history: History) -> list[str]:
                 name = f"{table}/{index.name}"
                 found += index_violations(name, items, rows, index.project)
         found += await _wrong_counts(connection, table, items)
+    answer = await connection.call("ListTables", {})
+    for name in answer.body["TableNames"]:
+        if name not in TABLES:
+            await scan(connection, name)
+            whole[table_key(name)] = table_item(name)
     history.observe(whole)
     found += map(str, check(history, PROJECTIONS))
     history.restart(whole)

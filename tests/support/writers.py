@@ -67,6 +67,7 @@ KEYS_ONLY = {"ProjectionType": "KEYS_ONLY"}
 SOME = {"ProjectionType": "INCLUDE", "NonKeyAttributes": [TOKEN, "n"]}
 
 TABLES = ("crash-a", "crash-b")
+PASSING_TABLES = ("passing-a", "passing-b", "passing-c")
 INDEXES = (
     Index("crash-a", "by_rank", "rank", "N", ALL),
     Index("crash-a", "by_title", "title", "S", SOME),
@@ -148,6 +149,9 @@ class Crowd:
             async with asyncio.TaskGroup() as tasks:
                 for number, connection in enumerate(connections):
                     tasks.create_task(_Writer(self, number, connection, self._draw).run())
+                if not self.reads_only:
+                    connections.append(await Connection.open(host, port))
+                    tasks.create_task(_TableMaker(self, connections[-1], self._draw).run())
         finally:
             for connection in connections:
                 await connection.close()
@@ -358,6 +362,66 @@ class _Writer:
 
     def _see(self, place: Place, item: State) -> None:
         self._seen[place] = item[TOKEN]["S"] if item is not None else None
+
+
+class _TableMaker:
+    """One client that makes and deletes tables; in the history a table is an item too."""
+
+    def __init__(self, crowd: Crowd, connection: Connection, draw: Random) -> None:
+        self._crowd = crowd
+        self._connection = connection
+        self._draw = Random(draw.random())
+
+    async def run(self) -> None:
+        try:
+            while not self._crowd.stopping:
+                await self._step(self._draw.choice(PASSING_TABLES))
+        except ConnectionLost:
+            return
+
+    async def _step(self, name: str) -> None:
+        if self._draw.random() < 0.5:
+            await self._ask(name, Delete(Expected(name)), "DeleteTable", {"TableName": name})
+        elif await self._ask(
+            name,
+            Put(table_item(name), Expected(None)),
+            "CreateTable",
+            {**create_table(TABLES[0]), "TableName": name},
+        ):
+            answer = await self._connection.call("Scan", {"TableName": name})
+            assert answer.body["Items"] == [], f"a new table shows items of an old one: {answer}"
+            item = {**Place(name, "p", "s").key, "rank": {"N": "1"}, "title": {"S": "t"}}
+            answer = await self._connection.call("PutItem", {"TableName": name, "Item": item})
+            assert answer.status == 200 or _is_refused(answer) or answer.status == 500, answer
+
+    async def _ask(
+        self, name: str, request: Put | Delete, operation: str, body: dict[str, Any]
+    ) -> bool:
+        """Whether it was done."""
+        history = self._crowd.history
+        key = table_key(name)
+        noted = history.invoke("tables", key, request)
+        answer = await self._connection.call(operation, body)
+        self._crowd.count_answer()
+        if answer.status == 200:
+            history.answer(noted, Done())
+        elif answer.error in ("ResourceInUseException", "ResourceNotFoundException"):
+            history.answer(noted, Refused())
+        elif str(answer.body["message"]).startswith("Nothing was"):
+            history.withdraw(key, noted)
+        else:
+            assert answer.status == 500, answer
+        return answer.status == 200
+
+
+def table_key(name: str) -> str:
+    """A table's key in the history."""
+    return f"tables/{name}"
+
+
+def table_item(name: str) -> Item:
+    """A table as an item of the history."""
+    return {TOKEN: {"S": name}}
 
 
 def _sort_value(item: Item, index: Index | None) -> Any:

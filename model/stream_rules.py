@@ -1,0 +1,87 @@
+"""What may be asked of a table's DynamoDB stream: on, with one view of the changes, or off.
+
+Messages: DynamoDB's where the API reference and its users' reports show them, else those of
+DynamoDB Local.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from model.errors import ValidationException
+from model.table import StreamSettings, StreamViewType
+
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+class StreamChange(Struct, frozen=True):
+    """A StreamSpecification."""
+
+    enabled: bool
+    view_type: StreamViewType | None = None
+
+
+def check(change: StreamChange) -> None:
+    """Check what can be said of it before its table is looked at.
+
+    Raises:
+        ValidationException: it is enabled without a view type, or disabled with one.
+    """
+    if change.enabled and change.view_type is None:
+        raise ValidationException(
+            "Invalid StreamViewType: Stream ViewType must not be null or empty when enabling "
+            "streams."
+        )
+    if not change.enabled and change.view_type is not None:
+        raise ValidationException(
+            "Invalid StreamViewType: Stream StreamEnabled was false but a StreamViewType was "
+            "present."
+        )
+
+
+def of_new_table(change: StreamChange | None) -> StreamSettings | None:
+    """The stream that a table is made with; its label is the database's to fill in.
+
+    Raises:
+        ValidationException: as ``check``.
+    """
+    if change is None:
+        return None
+    check(change)
+    return None if change.view_type is None else StreamSettings("", change.view_type)
+
+
+def changed(
+    table_name: str,
+    current: StreamSettings | None,
+    change: StreamChange,
+    now_epoch_seconds: float,
+) -> StreamSettings:
+    """The stream after a change that ``check`` let pass.
+
+    A view type is changed by a new stream alone, after the old one was disabled.
+
+    Raises:
+        ValidationException: the stream is already as it is asked for.
+    """
+    if change.view_type is not None:
+        if current is not None and current.enabled:
+            raise ValidationException(
+                f"Table already has an enabled stream: TableName: {table_name}"
+            )
+        return StreamSettings(_label(current, now_epoch_seconds), change.view_type)
+    if current is None or not current.enabled:
+        raise ValidationException("Table has no stream to disable")
+    return replace(current, enabled=False)
+
+
+def _label(previous: StreamSettings | None, now_epoch_seconds: float) -> str:
+    """The time in UTC, with milliseconds; labels of one table rise, whatever the clock does."""
+    now = datetime.fromtimestamp(now_epoch_seconds, tz=UTC)
+    if previous is not None:
+        before = datetime.fromisoformat(previous.label).replace(tzinfo=UTC)
+        now = max(now, before + _MILLISECOND)
+    return now.replace(tzinfo=None).isoformat(timespec="milliseconds")

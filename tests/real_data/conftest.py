@@ -1,0 +1,51 @@
+"""Every test of this folder runs over each data set, and over the cases that it brings."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from tests.real_data.airports import AIRPORTS
+from tests.real_data.data_set import DataSet
+from tests.real_data.films import FILE, PACKAGE, films
+from tests.real_data.npm_file import NotFetched, npm_file
+
+_DATA_SETS = pytest.StashKey[list[DataSet]]()
+_LEFT_OUT = pytest.StashKey[str]()
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    kinds = [
+        kind
+        for kind in ("index", "text_index", "filtered", "projection")
+        if kind in metafunc.fixturenames
+    ]
+    cases = [
+        (data_set, *chosen)
+        for data_set in _data_sets(metafunc.config)
+        for chosen in product(*map(data_set.cases, kinds))
+    ]
+    ids = ["-".join(map(str, case)) for case in cases]
+    metafunc.parametrize(["data_set", *kinds], cases, ids=ids)
+
+
+def _data_sets(config: pytest.Config) -> list[DataSet]:
+    if _DATA_SETS not in config.stash:
+        config.stash[_DATA_SETS] = [AIRPORTS]
+        try:
+            file = npm_file(PACKAGE, FILE, config.rootpath / ".pytest_cache" / "npm")
+        except NotFetched as error:
+            config.stash[_LEFT_OUT] = str(error)
+        else:
+            config.stash[_DATA_SETS].append(films(file))
+    return config.stash[_DATA_SETS]
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Say what could not be run here, where a reader of the result sees it."""
+    if _LEFT_OUT in config.stash:
+        terminalreporter.section("not run")
+        terminalreporter.write_line(f"tests/real_data, the films: {config.stash[_LEFT_OUT]}")

@@ -1,0 +1,103 @@
+"""What a data set brings: its rows, its keys, and the questions that are put to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Index:
+    """One order of a partition's rows: the table's own, which has no name, or a local index."""
+
+    name: str | None
+    sort: str
+    sort_type: str
+    included: tuple[str, ...] | None = None  # beside the keys; None: all a row has
+
+    def __str__(self) -> str:
+        return self.name or "table"
+
+
+@dataclass(frozen=True)
+class Filter:
+    """A filter expression, and the same in Python."""
+
+    expression: str
+    values: dict[str, Any]
+    holds: Callable[[Row], bool]
+
+    def __str__(self) -> str:
+        return self.expression
+
+
+@dataclass(frozen=True)
+class Projection:
+    """A projection expression, and the same in Python."""
+
+    expression: str
+    cut: Callable[[Row], Row]
+
+    def __str__(self) -> str:
+        return self.expression
+
+
+@dataclass(frozen=True)
+class Change:
+    """An update expression that moves a row within its indexes, and the same in Python."""
+
+    expression: str
+    values: Callable[[Row], dict[str, Any]]
+    make: Callable[[Row], None]
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """Rows as people wrote them, and all that is asked of them.
+
+    ``names`` are the placeholders that its expressions may use.
+    """
+
+    name: str
+    read: Callable[[], list[Row]]
+    row_count: int
+    partition: str
+    table: Index
+    local_indexes: tuple[Index, ...]
+    names: dict[str, str]
+    filters: tuple[Filter, ...]
+    projections: tuple[Projection, ...]
+    change: Change
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def indexes(self) -> tuple[Index, ...]:
+        """Every order there is, the table's first."""
+        return (self.table, *self.local_indexes)
+
+    def cases(self, kind: str) -> Sequence[Any]:
+        """What a test's parameter of this name goes through."""
+        if kind == "text_index":
+            return [index for index in self.indexes if index.sort_type == "S"]
+        by_kind = {
+            "index": self.indexes,
+            "filtered": self.filters,
+            "projection": self.projections,
+        }
+        return by_kind[kind]
+
+    def key(self, row: Row) -> Row:
+        """The row's key in the table."""
+        return {name: row[name] for name in (self.partition, self.table.sort)}
+
+    def held(self, rows: list[Row], index: Index) -> list[Row]:
+        """What an index gives of rows."""
+        if index.included is None:
+            return rows
+        names = {self.partition, self.table.sort, index.sort, *index.included}
+        return [{name: value for name, value in row.items() if name in names} for row in rows]
