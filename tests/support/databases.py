@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from actors.database import Database, DatabaseSettings, open_database
-from actors.runtime.clock import SystemClock
+from actors.runtime.clock import Clock, SystemClock
 from model import item as items
 from model.index import IndexDefinition, Projection
 from model.item import Item
@@ -21,11 +21,14 @@ from tests.support.store import memory_store
 
 
 @asynccontextmanager
-async def running_database(store: Store | None = None, **settings: Any) -> AsyncIterator[Database]:
+async def running_database(
+    store: Store | None = None, clock: Clock | None = None, **settings: Any
+) -> AsyncIterator[Database]:
     """A database with these settings; messages go through their bytes."""
     chosen = DatabaseSettings(**{"copy_messages": True, **settings})
+    clock = clock or SystemClock()
     if store is not None:
-        async with open_database(store, chosen, SystemClock()) as database:
+        async with open_database(store, chosen, clock) as database:
             try:
                 yield database
             finally:
@@ -33,7 +36,7 @@ async def running_database(store: Store | None = None, **settings: Any) -> Async
                 if isinstance(store, HeldStore):
                     await store.release()
         return
-    async with memory_store() as own, open_database(own, chosen, SystemClock()) as database:
+    async with memory_store() as own, open_database(own, chosen, clock) as database:
         yield database
 
 
@@ -69,6 +72,19 @@ def thread(forum: str, subject: str, **numbers: int) -> Item:
 def put(item: Item) -> Put:
     """A put of an item without a condition."""
     return Put(item, items.size_bytes(item))
+
+
+class SetClock:
+    """Domain time that passes when the test says so."""
+
+    def __init__(self, epoch_seconds: float = 1_795_175_136.489) -> None:
+        self._epoch_seconds = epoch_seconds
+
+    def now_epoch_seconds(self) -> float:
+        return self._epoch_seconds
+
+    def advance(self, seconds: float) -> None:
+        self._epoch_seconds += seconds
 
 
 class HeldStore:
