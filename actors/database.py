@@ -19,6 +19,7 @@ from actors.runtime.clock import Clock
 from actors.runtime.mailbox import Envelope, Mailbox, MailboxFull, Message
 from actors.runtime.supervisor import Supervisor
 from actors.stream_keeper import StreamKeeper, StreamSettings, stream_row
+from actors.subscribers.lag import NO_LAG, IndexLag
 from actors.table import Table
 from model.errors import (
     DynamoDBError,
@@ -57,6 +58,7 @@ class DatabaseSettings(Struct, frozen=True):
     copy_messages: bool = False
     # How long an index that is added stays in its first phase (S182).
     index_allocation_seconds: float = 0.05
+    index_lag: IndexLag = NO_LAG
     streams: StreamSettings = StreamSettings()
     # How often shards are rolled and logs trimmed.
     keep_streams_seconds: float = 30.0
@@ -153,6 +155,11 @@ class Database:
         if table is None or table.definition.status in ("CREATING", "DELETING"):
             raise ResourceNotFoundException("Requested resource not found")
         return table
+
+    @property
+    def tables(self) -> Sequence[Table]:
+        """All tables, sorted by name, whatever their state."""
+        return [self._tables[name] for name in sorted(self._tables)]
 
     def table_names(self) -> Sequence[str]:
         """The names of all tables, sorted."""
@@ -468,7 +475,9 @@ class Database:
             self._supervisor,
             self.clock,
             PartitionSettings(
-                self.settings.item_collection_limit_bytes, self.settings.copy_messages
+                self.settings.item_collection_limit_bytes,
+                self.settings.copy_messages,
+                self.settings.index_lag,
             ),
         )
 

@@ -17,6 +17,7 @@ from actors.runtime.mailbox import MailboxFull
 from actors.runtime.supervisor import Supervisor
 from actors.subscribers.backfill import IndexBackfill
 from actors.subscribers.index_maintainer import IndexMaintainer
+from actors.subscribers.lag import IndexLag
 from model.errors import InternalServerError
 from model.index import IndexDefinition
 from model.key import KeySchema
@@ -49,21 +50,35 @@ class GlobalIndexActors:
     """The actors of one index. Each follower asks its partitions; they ask nobody."""
 
     def __init__(
-        self, place: IndexPlace, store: Store, supervisor: Supervisor, *, copy_messages: bool
+        self,
+        place: IndexPlace,
+        store: Store,
+        supervisor: Supervisor,
+        *,
+        copy_messages: bool,
+        lag: IndexLag,
     ) -> None:
         self.place = place
         self.map = PartitionMap(place.ranges)
         self._store = store
         self._supervisor = supervisor
         self._copy_messages = copy_messages
+        self._lag = lag
         self._partitions: dict[int, IndexPartition] = {}
         self._maintainers: list[IndexMaintainer] = []
         self._backfill: IndexBackfill | None = None
+        # How many pieces of a backfill had to wait for room in a partition of the index.
+        self.backfill_throttle_events = 0
 
     def follow(self, feed: ChangeFeed) -> None:
         """Carry the changes of one of the table's partitions into the index from now on."""
         maintainer = IndexMaintainer(
-            self.place.definition, self.place.table_key, self, self.place.subscriber_id, feed
+            self.place.definition,
+            self.place.table_key,
+            self,
+            self.place.subscriber_id,
+            feed,
+            lag=self._lag,
         )
         self._maintainers.append(maintainer)
         self._supervisor.start(maintainer)
@@ -84,6 +99,11 @@ class GlobalIndexActors:
     def fraction_filled(self) -> float:
         """How far the backfill is, from 0 to 1; 1 where there is none."""
         return 1.0 if self._backfill is None else self._backfill.fraction_done
+
+    @property
+    def filling(self) -> IndexBackfill | None:
+        """The backfill that is at work, or was since the server started."""
+        return self._backfill
 
     @property
     def is_followed(self) -> bool:
@@ -110,16 +130,34 @@ class GlobalIndexActors:
         """How many changes its followers are behind, at most."""
         return sum(maintainer.lag_records for maintainer in self._maintainers)
 
+    async def oldest_unapplied_us(self) -> int | None:
+        """When the oldest change was committed that is not in the index yet; None if all are."""
+        oldest = [
+            records[0].commit_time_us
+            for maintainer in self._maintainers
+            if maintainer.lag_records
+            and (
+                records := await maintainer.feed.read(
+                    maintainer.position, max_records=1, max_bytes=1
+                )
+            )
+        ]
+        return min(oldest, default=None)
+
     def owner_of(self, position: bytes) -> int:
         """The place of the partition that owns a position."""
         return self.map.owner_of(position)
 
     async def ask(self, place: int, message: ApplyChanges | Backfill) -> None:
         """Have a message carried out, durably, however long the store takes no writes."""
+        has_waited = False
         while True:
             try:
                 await self._partition(place).mailbox.put_nowait(message)
             except MailboxFull:
+                if isinstance(message, Backfill) and not has_waited:
+                    self.backfill_throttle_events += 1
+                has_waited = True
                 await anyio.sleep(_ROOM_SECONDS)
             except InternalServerError as error:
                 _log.info("index_write_refused", index=self.place.definition.name, error=str(error))

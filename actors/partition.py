@@ -14,6 +14,7 @@ from actors.change_feed import ChangeFeed
 from actors.row_owner import Batch, RowOwner
 from actors.runtime.clock import Clock
 from actors.runtime.mailbox import Envelope, Message
+from actors.subscribers.lag import NO_LAG, IndexLag
 from model import item as items
 from model import key as keys
 from model.capacity import Receipt
@@ -40,6 +41,7 @@ class PartitionSettings(Struct, frozen=True):
 
     item_collection_limit_bytes: int
     copy_messages: bool = False
+    index_lag: IndexLag = NO_LAG
 
 
 class Written(Struct, frozen=True):

@@ -83,6 +83,8 @@ class Table:
         self._partitions: list[Partition | None] = [None] * len(record.partitions)
         self._row_prefix = keys_layout.row_prefix(record.definition.table_id)
         self._closed = False
+        # How many writes were refused since the server started, as their mailbox was full.
+        self.write_throttle_events = 0
 
     @property
     def definition(self) -> TableDefinition:
@@ -117,6 +119,7 @@ class Table:
                 WriteItem(partition_key, sort_key, write), size_bytes
             )
         except MailboxFull:
+            self.write_throttle_events += 1
             raise ThrottlingException(
                 "Too many requests are waiting for this partition, try again"
             ) from None
@@ -266,7 +269,11 @@ class Table:
             self.record.index_partitions[index_id],
         )
         actors = GlobalIndexActors(
-            place, self._store, self._supervisor, copy_messages=self._settings.copy_messages
+            place,
+            self._store,
+            self._supervisor,
+            copy_messages=self._settings.copy_messages,
+            lag=self._settings.index_lag,
         )
         self._indexes[index_id] = actors
         return actors

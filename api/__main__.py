@@ -17,6 +17,7 @@ from cyclopts.config import Env
 
 from actors.database import DatabaseSettings, open_database
 from actors.runtime.clock import SystemClock
+from actors.stream_keeper import StreamSettings
 from api.config import ConfigurationError, ServeOptions
 from api.http_settings import HttpSettings
 from api.logs import configure_logs
@@ -75,6 +76,13 @@ async def _running(options: ServeOptions) -> AsyncIterator[str]:
         item_collection_limit_bytes=options.item_collection_limit_bytes,
         table_transition_seconds=options.table_transition_seconds,
         partitions_per_table=options.partitions_per_table,
+        index_allocation_seconds=options.index_allocation_seconds,
+        index_lag=options.index_lag,
+        streams=StreamSettings(
+            shard_roll_seconds=options.shard_roll_seconds,
+            retention_seconds=options.stream_retention_seconds,
+        ),
+        keep_streams_seconds=options.keep_streams_seconds,
     )
     # Taken first: whether the port is free is known before the data is touched.
     with listen(options.host, options.port) as listener:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Annotated, Final
 from cyclopts import Group, Parameter
 from cyclopts.types import UInt16
 
+from actors.subscribers.lag import NO_LAG, IndexLag
 from api.access import Access
 from api.logs import LogLevel
 from model.limits import ITEM_COLLECTION_BYTES
@@ -18,6 +20,11 @@ from model.limits import ITEM_COLLECTION_BYTES
 _FOR_TESTERS: Final = Group(
     "For testers", help="What AWS fixes or hides, to be reached by a test.", sort_key=1
 )
+
+
+_SECONDS: Final = r"([0-9]+(?:\.[0-9]+)?)"
+_FIXED_LAG: Final = re.compile(rf"fixed:{_SECONDS}\Z")
+_RANDOM_LAG: Final = re.compile(rf"random:{_SECONDS}-{_SECONDS}:([0-9]+)\Z")
 
 
 class ConfigurationError(Exception):
@@ -50,6 +57,9 @@ class ServeOptions:
     in_memory: Annotated[bool, Parameter(negative=())] = False
     """Keep data in memory: it is gone when the server stops."""
 
+    admin_port: UInt16 | None = None
+    """Port of 127.0.0.1 for metrics, at /metrics; 0 takes a free one. Without it there are none."""
+
     region: str = "us-east-1"
     """The region shown in ARNs. Requests for any region are served."""
 
@@ -76,6 +86,21 @@ class ServeOptions:
     partitions_per_table: Annotated[int | None, Parameter(group=_FOR_TESTERS)] = None
     """The number of partitions of every new table, instead of DynamoDB's own rule."""
 
+    index_allocation_seconds: Annotated[float, Parameter(group=_FOR_TESTERS)] = 0.05
+    """How long an index that UpdateTable adds stays in its first phase, Backfilling false."""
+
+    gsi_lag: Annotated[str, Parameter(group=_FOR_TESTERS)] = "none"
+    """How far global indexes stay behind: none, fixed:SECONDS or random:FROM-TO:SEED."""
+
+    shard_roll_seconds: Annotated[float, Parameter(group=_FOR_TESTERS)] = 4 * 60 * 60
+    """How old a stream's shard grows before another one follows it."""
+
+    stream_retention_seconds: Annotated[float, Parameter(group=_FOR_TESTERS)] = 24 * 60 * 60
+    """How long stream records can be read."""
+
+    keep_streams_seconds: Annotated[float, Parameter(group=_FOR_TESTERS)] = 30
+    """How often shards are rolled and old records deleted."""
+
     def __post_init__(self) -> None:
         if self.in_memory and self.data_dir is not None:
             raise ConfigurationError("--in-memory keeps nothing in --data-dir: give one of them")
@@ -86,6 +111,22 @@ class ServeOptions:
             )
         if self.partitions_per_table is not None and self.partitions_per_table < 1:
             raise ConfigurationError("--partitions-per-table must be at least 1")
+
+    @property
+    def index_lag(self) -> IndexLag:
+        """The lag of global indexes."""
+        if self.gsi_lag == "none":
+            return NO_LAG
+        fixed = _FIXED_LAG.match(self.gsi_lag)
+        if fixed is not None:
+            return IndexLag(float(fixed[1]), float(fixed[1]))
+        drawn = _RANDOM_LAG.match(self.gsi_lag)
+        if drawn is None:
+            raise ConfigurationError(
+                f"--gsi-lag {self.gsi_lag} is not understood: give none, fixed:SECONDS or "
+                "random:FROM-TO:SEED, for example random:0-0.2:7"
+            )
+        return IndexLag(float(drawn[1]), float(drawn[2]), int(drawn[3]))
 
     @property
     def data_directory(self) -> Path | None:
@@ -106,6 +147,11 @@ class ServeOptions:
             host_names=names if names or self._is_on_loopback else None,
             origins=frozenset(_split(self.cors_origins)),
         )
+
+    @property
+    def admin_access(self) -> Access:
+        """What browsers may do on the admin port, which is always on loopback: names are checked."""
+        return Access(host_names=self.access.host_names or frozenset())
 
     @property
     def _is_on_loopback(self) -> bool:

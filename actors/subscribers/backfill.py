@@ -15,6 +15,7 @@ from typing import Final
 from actors.index_partition import Backfill
 from actors.runtime.mailbox import Envelope, Mailbox
 from actors.subscribers.index_maintainer import IndexWriter, entry_of, entry_position
+from model.capacity import write_units
 from model.index import IndexDefinition
 from model.key import KeySchema
 from model.table import TABLE_INDEX_ID
@@ -51,6 +52,8 @@ class IndexBackfill:
         self.mailbox = Mailbox(1)
         self.in_hand: list[Envelope] = []
         self.read_items = 0
+        # Since the server started; what a crash made it put again was consumed again.
+        self.write_units = 0
         self._index = index
         self._table_key = table_key
         self._writer = writer
@@ -91,17 +94,20 @@ class IndexBackfill:
 
     async def _put_entries(self, rows: list[Row]) -> None:
         entries: defaultdict[int, list[tuple[bytes, bytes]]] = defaultdict(list)
+        units = 0
         for row in rows:
             entry = entry_of(self._index, self._table_key, codec.decode(row.value))
             if entry is not None:
                 position = entry_position(self._index, self._table_key, entry)
                 entries[self._writer.owner_of(position)].append((position, codec.encode(entry)))
+                units += write_units(entry.size_bytes)
         await asyncio.gather(
             *(
                 self._writer.ask(place, Backfill(tuple(of_place)))
                 for place, of_place in entries.items()
             )
         )
+        self.write_units += units
 
     async def _store_cursor(self) -> None:
         commit = await self._store.commit(

@@ -10,8 +10,11 @@ import asyncio
 from collections import defaultdict
 from typing import Protocol
 
+import anyio
+
 from actors.change_feed import ChangeFeed
 from actors.index_partition import ApplyChanges, Backfill, EntryChange
+from actors.subscribers.lag import NO_LAG, IndexLag
 from actors.subscribers.subscriber import Subscriber
 from model import key as keys
 from model.index import IndexDefinition, global_entry
@@ -66,14 +69,20 @@ class IndexMaintainer(Subscriber):
         writer: IndexWriter,
         subscriber_id: bytes,
         feed: ChangeFeed,
+        *,
+        lag: IndexLag = NO_LAG,
     ) -> None:
         super().__init__(f"maintainer of index {index.name}", subscriber_id, feed)
+        self._lag = lag
+        self._waits = lag.waits()
         self._index = index
         self._table_key = table_key
         self._writer = writer
 
     async def carry_out(self, records: list[ChangeRecord]) -> None:
         """Tell each partition of the index what changes in it, and wait until it is durable."""
+        if self._lag is not NO_LAG:
+            await anyio.sleep(self._lag.draw(self._waits))
         changes: defaultdict[int, list[EntryChange]] = defaultdict(list)
         for record in records:
             for change in self._entry_changes(record):
