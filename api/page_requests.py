@@ -98,18 +98,28 @@ _BARE = (
 )
 
 
-def index_of(table: TableDefinition, name: str | None) -> IndexDefinition | None:
+def index_of(
+    table: TableDefinition, name: str | None, *, consistent: bool
+) -> IndexDefinition | None:
     """The index a request names; None for the table itself.
 
     Raises:
-        ValidationException: the table has no such index.
+        ValidationException: the table has no such index, or it can't be read, or not
+            consistently.
     """
     if name is None:
         return None
     index = table.local_index(name)
-    if index is None:
+    if index is not None:
+        return index
+    global_index = table.global_index(name)
+    if global_index is None or global_index.status == "DELETING":
         raise ValidationException(f"The table does not have the specified index: {name}")
-    return index
+    if global_index.backfilling is not None:
+        raise ValidationException(f"Cannot read from backfilling global secondary index: {name}")
+    if consistent:
+        raise ValidationException("Consistent reads are not supported on global secondary indexes")
+    return global_index.definition
 
 
 def page_rules(
@@ -121,11 +131,11 @@ def page_rules(
 ) -> PageRules:
     """What the page is to hold.
 
-    An index's missing attributes are fetched from the table where they are asked for by name
-    or by ALL_ATTRIBUTES (S13, S43).
+    A local index's missing attributes are fetched from the table where they are asked for by
+    name or by ALL_ATTRIBUTES (S13, S43); a global one's can't be (S82).
 
     Raises:
-        ValidationException: the filter needs attributes that the index does not hold.
+        ValidationException: the request needs attributes that the index does not hold.
     """
     fetch = False
     if index is not None and index.projection.type != "ALL":
@@ -133,11 +143,22 @@ def page_rules(
         fetch = request.Select == "ALL_ATTRIBUTES" or (
             projector is not None and not projector.names <= held
         )
-        if condition is not None and not fetch and not condition.attributes <= held:
-            missing = ", ".join(sorted(condition.attributes - held))
+        is_global = table.global_index(index.name) is not None
+        if condition is not None and (is_global or not fetch) and not condition.attributes <= held:
             raise ValidationException(
                 f"{_INVALID}Secondary index {index.name} does not project one or more filter "
-                f"attributes: [{missing}]"
+                f"attributes: {_listed(condition.attributes - held)}"
+            )
+        if is_global and request.Select == "ALL_ATTRIBUTES":
+            raise ValidationException(
+                f"{_INVALID}Select type ALL_ATTRIBUTES is not supported for global secondary "
+                f"index {index.name} because its projection type is not ALL"
+            )
+        if is_global and fetch:
+            assert projector is not None
+            raise ValidationException(
+                f"{_INVALID}Global secondary index {index.name} does not project "
+                f"{_listed(projector.names - held)}"
             )
     return PageRules(
         limit=request.Limit,
@@ -146,6 +167,10 @@ def page_rules(
         count_only=request.Select == "COUNT",
         fetch=fetch,
     )
+
+
+def _listed(names: frozenset[str]) -> str:
+    return f"[{', '.join(sorted(names))}]"
 
 
 def scan_start(table: TableDefinition, index: IndexDefinition | None, start_key: Item) -> bytes:
@@ -179,7 +204,11 @@ def query_start(table: TableDefinition, index: IndexDefinition | None, start_key
         raise ValidationException(f"{_BAD_START}: {error.message}") from None
     if index is None:
         return keys.encode(queried, start_key)
-    return keys.encode(queried, start_key) + keys.encode_sort(table.key_schema, start_key)
+    if table.global_index(index.name) is None:
+        return keys.encode(queried, start_key) + keys.encode_sort(table.key_schema, start_key)
+    return keys.encode(queried, start_key) + b"".join(
+        keys.encode_value(start_key[attribute.name]) for attribute in table.key_schema.attributes
+    )
 
 
 def page_answer(request: PageRequest, table_name: str, page: Page) -> bytes:

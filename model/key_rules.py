@@ -8,9 +8,11 @@ from __future__ import annotations
 from model import attribute_value
 from model.attribute_value import AttributeValue
 from model.errors import ValidationException
+from model.index import IndexDefinition
 from model.item import Item
 from model.key import KeyAttribute, KeySchema
 from model.limits import PARTITION_KEY_BYTES, SORT_KEY_BYTES
+from model.schema_rules import KeyRole
 from model.table import TableDefinition
 
 _INVALID = "One or more parameter values were invalid: "
@@ -55,17 +57,23 @@ def _check_sizes(schema: KeySchema, item: Item) -> None:
     for attribute in schema.partition:
         _check_not_empty(attribute, item[attribute.name])
         if attribute_value.size_bytes(item[attribute.name]) > PARTITION_KEY_BYTES:
-            raise ValidationException(
-                f"{_INVALID}Size of hashkey has exceeded the maximum size limit of"
-                f"{PARTITION_KEY_BYTES} bytes"
-            )
+            raise _too_long("HASH")
     for attribute in schema.sort:
         _check_not_empty(attribute, item[attribute.name])
         if attribute_value.size_bytes(item[attribute.name]) > SORT_KEY_BYTES:
-            raise ValidationException(
-                f"{_INVALID}Aggregated size of all range keys has exceeded the size limit of "
-                f"{SORT_KEY_BYTES} bytes"
-            )
+            raise _too_long("RANGE")
+
+
+def _too_long(role: KeyRole) -> ValidationException:
+    if role == "HASH":
+        return ValidationException(
+            f"{_INVALID}Size of hashkey has exceeded the maximum size limit of"
+            f"{PARTITION_KEY_BYTES} bytes"
+        )
+    return ValidationException(
+        f"{_INVALID}Aggregated size of all range keys has exceeded the size limit of "
+        f"{SORT_KEY_BYTES} bytes"
+    )
 
 
 def _check_not_empty(attribute: KeyAttribute, value: AttributeValue) -> None:
@@ -90,42 +98,106 @@ def check_batch_put_key(schema: KeySchema, item: Item) -> None:
     _check_sizes(schema, item)
 
 
-def check_index_keys(table: TableDefinition, item: Item, *, updated: bool = False) -> None:
-    """Check the attributes of an item that are keys of the table's indexes (S40).
+def check_index_keys(table: TableDefinition, item: Item) -> None:
+    """Check the attributes of an item to be put that are keys of the table's indexes (S40, S95).
 
     Raises:
         ValidationException: one has another type than the index declares, or is empty or
             too long for a key.
     """
-    for index in table.local_indexes:
-        for attribute in index.key_schema.sort:
-            value = item.get(attribute.name)
-            if value is None:
-                continue
-            if attribute.type not in value:
-                raise ValidationException(
-                    f"{_INVALID}Type mismatch for Index Key {attribute.name} Expected: "
-                    f"{attribute.type} Actual: {attribute_value.type_of(value)} "
-                    f"IndexName: {index.name}"
-                )
-            if value[attribute.type] == "":
-                kind = "string" if attribute.type == "S" else "binary"
-                raise ValidationException(
-                    "One or more parameter values are not valid. The update expression "
-                    "attempted to update a secondary index key to a value that is not "
-                    "supported. The AttributeValue for a key attribute cannot contain an "
-                    f"empty {kind} value."
-                    if updated
-                    else "One or more parameter values are not valid. A value specified for a "
-                    "secondary index key is not supported. The AttributeValue for a key "
-                    f"attribute cannot contain an empty {kind} value. "
-                    f"IndexName: {index.name}, IndexKey: {attribute.name}"
-                )
-            if attribute_value.size_bytes(value) > SORT_KEY_BYTES:
-                raise ValidationException(
-                    f"{_INVALID}Aggregated size of all range keys has exceeded the size limit "
-                    f"of {SORT_KEY_BYTES} bytes"
-                )
+    for index in _written_indexes(table):
+        _check_index_key(index, item, index.key_schema.attributes, updated=False)
+
+
+def check_updated_index_keys(
+    table: TableDefinition, item: Item, written: frozenset[str] | None
+) -> None:
+    """As ``check_index_keys``, for what an update made; ``written`` None is a new item.
+
+    An item that was there before an index may break the rules of the index's key. Updates that
+    leave the faulty attribute alone are carried out: the item stays out of the index.
+
+    Raises:
+        ValidationException: as there.
+    """
+    for index in _written_indexes(table):
+        attributes = index.key_schema.attributes
+        if written is not None:
+            attributes = tuple(part for part in attributes if part.name in written)
+        if attributes:
+            _check_index_key(index, item, attributes, updated=True)
+
+
+def _written_indexes(table: TableDefinition) -> list[IndexDefinition]:
+    """The indexes into which writes are carried."""
+    if not table.global_indexes:
+        return list(table.local_indexes)
+    held = [index.definition for index in table.global_indexes if index.holds_entries]
+    return [*table.local_indexes, *held]
+
+
+def _check_index_key(
+    index: IndexDefinition, item: Item, attributes: tuple[KeyAttribute, ...], *, updated: bool
+) -> None:
+    schema = index.key_schema
+    for attribute in attributes:
+        value = item.get(attribute.name)
+        if value is None:
+            continue
+        if attribute.type not in value:
+            raise ValidationException(
+                f"{_INVALID}Type mismatch for Index Key {attribute.name} Expected: "
+                f"{attribute.type} Actual: {attribute_value.type_of(value)} "
+                f"IndexName: {index.name}"
+            )
+        if value[attribute.type] == "":
+            raise _empty_index_key(index, attribute, updated=updated)
+    _check_part_size(index, "HASH", schema.partition, attributes, item)
+    _check_part_size(index, "RANGE", schema.sort, attributes, item)
+
+
+def _empty_index_key(
+    index: IndexDefinition, attribute: KeyAttribute, *, updated: bool
+) -> ValidationException:
+    kind = "string" if attribute.type == "S" else "binary"
+    if updated:
+        return ValidationException(
+            "One or more parameter values are not valid. The update expression attempted to "
+            "update a secondary index key to a value that is not supported. The AttributeValue "
+            f"for a key attribute cannot contain an empty {kind} value."
+        )
+    return ValidationException(
+        "One or more parameter values are not valid. A value specified for a secondary index "
+        "key is not supported. The AttributeValue for a key attribute cannot contain an empty "
+        f"{kind} value. IndexName: {index.name}, IndexKey: {attribute.name}"
+    )
+
+
+def _check_part_size(
+    index: IndexDefinition,
+    role: KeyRole,
+    part: tuple[KeyAttribute, ...],
+    checked: tuple[KeyAttribute, ...],
+    item: Item,
+) -> None:
+    """The attributes of one part of a key share its limit."""
+    if not any(attribute in checked for attribute in part):
+        return
+    limit_bytes = PARTITION_KEY_BYTES if role == "HASH" else SORT_KEY_BYTES
+    size_bytes = sum(
+        attribute_value.size_bytes(item[attribute.name])
+        for attribute in part
+        if attribute.name in item
+    )
+    if size_bytes <= limit_bytes:
+        return
+    if len(part) == 1:
+        raise _too_long(role)
+    names = ", ".join(attribute.name for attribute in part)
+    raise ValidationException(
+        f"Aggregate size for {role} key attributes {names} of index {index.name} has exceeded "
+        f"limit {limit_bytes} bytes, with actual size {size_bytes} bytes"
+    )
 
 
 def check_no_key_updated(schema: KeySchema, updated: frozenset[str]) -> None:

@@ -224,7 +224,7 @@ def _check_state(definition: TableDefinition, edit: TableEdit) -> None:
         return
     # Tags are no part of the table's configuration. While an index gets its resources the
     # throughput of others may change (S183).
-    allowed = {"tags_to_add": None, "tag_keys_to_remove": None}
+    allowed: dict[str, Any] = {"tags_to_add": None, "tag_keys_to_remove": None}
     if any(index.backfilling is False for index in definition.global_indexes):
         allowed["index_updates"] = ()
     if replace(edit, **allowed) != TableEdit():

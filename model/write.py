@@ -17,7 +17,7 @@ from model.expressions.condition import Condition
 from model.expressions.update import Update as UpdateExpression
 from model.index import check_size_with_entries
 from model.item import TOO_LARGE_AFTER_UPDATE, Item, check_size, size_bytes
-from model.key_rules import check_index_keys
+from model.key_rules import check_updated_index_keys
 from model.stored_item import StoredItem
 from model.table import TableDefinition
 
@@ -119,7 +119,8 @@ def _decide_update(
         if result.item is None:
             return _change(table, None, None, None)
         item = result.item
-    check_index_keys(table, item, updated=True)
+    written = write.update.attributes if write.update else frozenset()
+    check_updated_index_keys(table, item, written if old else None)
     new_size_bytes = size_bytes(item)
     check_size(new_size_bytes, TOO_LARGE_AFTER_UPDATE)
     check_size_with_entries(

@@ -67,7 +67,7 @@ async def handle(call: Call[QueryInput]) -> bytes:
     check_select(request)
     table = call.database.table(name)
     definition = table.definition
-    index = index_of(definition, request.IndexName)
+    index = index_of(definition, request.IndexName, consistent=request.ConsistentRead is True)
     schema = index.key_schema if index else definition.key_schema
     key_condition = terms.on(schema)
     wanted = key_range.of_key_condition(key_condition)

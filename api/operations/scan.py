@@ -58,7 +58,7 @@ async def handle(call: Call[ScanInput]) -> bytes:
     check_select(request)
     table = call.database.table(name)
     definition = table.definition
-    index = index_of(definition, request.IndexName)
+    index = index_of(definition, request.IndexName, consistent=request.ConsistentRead is True)
     check_scalar_keys(definition, placeholders.nested)
     rules = page_rules(request, definition, index, condition, projector)
     after = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from model.errors import ValidationException
 from model.key import KeyAttribute
@@ -39,9 +40,10 @@ def made(**members: Any) -> TableDefinition:
 def edited(
     definition: TableDefinition, now_epoch_seconds: float = NOON, **members: Any
 ) -> TableDefinition:
+    """A definition after an edit; the one before it is over."""
     edit = TableEdit(**members)
     check_edit(edit)
-    return apply_edit(definition, edit, now_epoch_seconds)
+    return apply_edit(replace(definition, status="ACTIVE"), edit, now_epoch_seconds)
 
 
 def refusal(definition: TableDefinition, **members: Any) -> str:
