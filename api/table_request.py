@@ -20,6 +20,7 @@ from model.key import KeyAttribute
 from model.schema_rules import KeyElement
 from model.stream_rules import StreamChange
 from model.table import Throughput
+from streams.shard import stream_label
 
 
 def throughput(shape: ProvisionedThroughputShape | None) -> Throughput | None:
@@ -60,6 +61,10 @@ def new_global_index(shape: GlobalSecondaryIndexShape) -> NewGlobalIndex:
     )
 
 
-def stream_change(shape: StreamSpecificationShape | None) -> StreamChange | None:
-    """What is asked of the table's stream."""
-    return None if shape is None else StreamChange(shape.StreamEnabled, shape.StreamViewType)
+def stream_change(
+    shape: StreamSpecificationShape | None, now_epoch_seconds: float
+) -> StreamChange | None:
+    """What is asked of the table's stream; one that is enabled is labelled with the time."""
+    if shape is None:
+        return None
+    return StreamChange(shape.StreamEnabled, shape.StreamViewType, stream_label(now_epoch_seconds))

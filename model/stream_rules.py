@@ -6,22 +6,19 @@ DynamoDB Local.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-
 from msgspec import Struct
 from msgspec.structs import replace
 
-from model.errors import ValidationException
+from model.errors import ResourceInUseException, ValidationException
 from model.table import StreamSettings, StreamViewType
-
-_MILLISECOND = timedelta(milliseconds=1)
 
 
 class StreamChange(Struct, frozen=True):
-    """A StreamSpecification."""
+    """A StreamSpecification; ``label`` is that of the stream which it enables."""
 
     enabled: bool
     view_type: StreamViewType | None = None
+    label: str = ""
 
 
 def check(change: StreamChange) -> None:
@@ -43,7 +40,7 @@ def check(change: StreamChange) -> None:
 
 
 def of_new_table(change: StreamChange | None) -> StreamSettings | None:
-    """The stream that a table is made with; its label is the database's to fill in.
+    """The stream that a table is made with.
 
     Raises:
         ValidationException: as ``check``.
@@ -51,14 +48,11 @@ def of_new_table(change: StreamChange | None) -> StreamSettings | None:
     if change is None:
         return None
     check(change)
-    return None if change.view_type is None else StreamSettings("", change.view_type)
+    return None if change.view_type is None else StreamSettings(change.label, change.view_type)
 
 
 def changed(
-    table_name: str,
-    current: StreamSettings | None,
-    change: StreamChange,
-    now_epoch_seconds: float,
+    table_name: str, current: StreamSettings | None, change: StreamChange
 ) -> StreamSettings:
     """The stream after a change that ``check`` let pass.
 
@@ -66,22 +60,20 @@ def changed(
 
     Raises:
         ValidationException: the stream is already as it is asked for.
+        ResourceInUseException: the last stream was enabled a moment ago.
     """
     if change.view_type is not None:
         if current is not None and current.enabled:
             raise ValidationException(
                 f"Table already has an enabled stream: TableName: {table_name}"
             )
-        return StreamSettings(_label(current, now_epoch_seconds), change.view_type)
+        if current is not None and current.label == change.label:
+            # Labels are times: both were asked for in one millisecond.
+            raise ResourceInUseException(
+                "Attempt to change a resource which is still in use: Table is being updated: "
+                f"{table_name}"
+            )
+        return StreamSettings(change.label, change.view_type)
     if current is None or not current.enabled:
         raise ValidationException("Table has no stream to disable")
     return replace(current, enabled=False)
-
-
-def _label(previous: StreamSettings | None, now_epoch_seconds: float) -> str:
-    """The time in UTC, with milliseconds; labels of one table rise, whatever the clock does."""
-    now = datetime.fromtimestamp(now_epoch_seconds, tz=UTC)
-    if previous is not None:
-        before = datetime.fromisoformat(previous.label).replace(tzinfo=UTC)
-        now = max(now, before + _MILLISECOND)
-    return now.replace(tzinfo=None).isoformat(timespec="milliseconds")

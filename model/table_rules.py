@@ -73,7 +73,7 @@ class TableEdit(Struct, frozen=True):
 def define(table: NewTable) -> TableDefinition:
     """The definition of a new table.
 
-    ``table_id``, ``uuid``, times and the stream's label, which is a time too, are still empty.
+    ``table_id``, ``uuid`` and times are still empty.
 
     Raises:
         ValidationException: DynamoDB's message for the first fault in its order.
@@ -191,9 +191,7 @@ def apply_edit(
     for name in edit.index_deletes:
         changed = global_index_rules.with_deleted(changed, name)
     if edit.stream is not None:
-        stream = stream_rules.changed(
-            definition.name, definition.stream, edit.stream, now_epoch_seconds
-        )
+        stream = stream_rules.changed(definition.name, definition.stream, edit.stream)
         changed = replace(changed, stream=stream)
     if edit.table_class is not None and edit.table_class != (definition.table_class or "STANDARD"):
         changed = replace(

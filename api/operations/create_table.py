@@ -52,12 +52,12 @@ async def handle(call: Call[CreateTableInput]) -> bytes:
     request = call.request
     name = table_name(request.TableName)
     _refuse_what_is_not_built(request)
-    definition = define(_new_table(name, request))
+    definition = define(_new_table(name, request, call.database.clock.now_epoch_seconds()))
     state = await call.database.create_table(definition)
     return json.encode({"TableDescription": table_description(call.database, state)})
 
 
-def _new_table(name: str, request: CreateTableInput) -> NewTable:
+def _new_table(name: str, request: CreateTableInput, now_epoch_seconds: float) -> NewTable:
     return NewTable(
         name=name,
         key_schema=key_elements(request.KeySchema),
@@ -72,7 +72,7 @@ def _new_table(name: str, request: CreateTableInput) -> NewTable:
             if request.GlobalSecondaryIndexes is None
             else tuple(map(new_global_index, request.GlobalSecondaryIndexes))
         ),
-        stream=stream_change(request.StreamSpecification),
+        stream=stream_change(request.StreamSpecification, now_epoch_seconds),
         billing_mode=request.BillingMode,
         throughput=throughput(request.ProvisionedThroughput),
         table_class=request.TableClass,

@@ -6,7 +6,6 @@ from typing import Annotated
 
 from msgspec import Meta, json
 
-from actors.database import Database
 from api import shapes, structures
 from api.arn import table_name
 from api.operation import Call, Operation
@@ -59,11 +58,10 @@ class UpdateTableInput(structures.Shape, frozen=True):
 async def handle(call: Call[UpdateTableInput]) -> bytes:
     """Change a table's settings; they hold when the answer goes out, which says UPDATING.
 
-    AttributeDefinitions are passed over: they matter to a new index alone.
+    An index that is added is filled after the answer.
     """
     request = call.request
     name = table_name(request.TableName)
-    await _refuse_to_disable_a_stream(call.database, name, request.StreamSpecification)
     _refuse_what_is_not_built(request)
     index_updates = request.GlobalSecondaryIndexUpdates or []
     _check_index_updates(index_updates)
@@ -83,20 +81,11 @@ async def handle(call: Call[UpdateTableInput]) -> bytes:
         ),
         index_deletes=tuple(change.Delete.IndexName for change in index_updates if change.Delete),
         attribute_definitions=attribute_definitions(request.AttributeDefinitions or []),
-        stream=stream_change(request.StreamSpecification),
+        stream=stream_change(request.StreamSpecification, call.database.clock.now_epoch_seconds()),
     )
     check_edit(edit)
     state = await call.database.update_table(name, edit)
     return json.encode({"TableDescription": table_description(call.database, state)})
-
-
-async def _refuse_to_disable_a_stream(
-    database: Database, name: str, stream: structures.StreamSpecificationShape | None
-) -> None:
-    if stream is not None and not stream.StreamEnabled:
-        # A missing table is told first.
-        await database.describe(name)
-        raise ValidationException("Table has no stream to disable")
 
 
 def _check_index_updates(updates: list[structures.GlobalSecondaryIndexUpdateShape]) -> None:

@@ -159,7 +159,10 @@ def test_key_attributes_may_be_projected_too():
         ({"tags": (("aws:a", "1"),)}, "Tag keys that begin with aws: are reserved: aws:a"),
         (
             {"on_demand_throughput": {"MaxReadRequestUnits": 0}},
-            "Requested MaxReadRequestUnits for OnDemandThroughput for table is outside of valid range",
+            (
+                "Requested MaxReadRequestUnits for OnDemandThroughput for table is outside of "
+                "valid range"
+            ),
         ),
         (
             {
