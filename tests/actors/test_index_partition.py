@@ -1,0 +1,94 @@
+"""An index partition minds neither repeated nor late messages, deletes included."""
+
+import asyncio
+import random
+
+import anyio
+import pytest
+
+from actors.index_partition import ApplyChanges, EntryChange, IndexPartition
+from actors.runtime.supervisor import Supervisor
+from model.index import IndexDefinition, Projection
+from model.key import KeyAttribute, KeySchema
+from model.stored_item import StoredItem
+from storage import catalog, codec, keys_layout
+from storage.store import Store
+from tests.support.store import memory_store
+
+INDEX = IndexDefinition(
+    1, "by_posts", KeySchema((KeyAttribute("posts", "N"),), ()), Projection("ALL")
+)
+PREFIX = keys_layout.row_prefix(7, 1)
+NUMBER = 12
+
+
+def value(counter: int) -> bytes:
+    return codec.encode(StoredItem.of({"n": {"N": str(counter)}}, counter))
+
+
+def history(source: random.Random, first: int, count: int) -> list[EntryChange]:
+    """Changes of few rows, so that each is put and deleted many times."""
+    return [
+        EntryChange(
+            counter,
+            b"row%d" % source.randrange(5),
+            value(counter) if source.randrange(3) else None,
+        )
+        for counter in range(first, first + count)
+    ]
+
+
+def outcome(changes: list[EntryChange]) -> dict[bytes, bytes]:
+    rows: dict[bytes, bytes] = {}
+    for change in changes:
+        if change.value is None:
+            rows.pop(change.position, None)
+        else:
+            rows[change.position] = change.value
+    return rows
+
+
+async def stored(store: Store) -> dict[bytes, bytes]:
+    rows = await store.durable().page(
+        PREFIX, keys_layout.end_of(PREFIX), max_rows=1000, max_bytes=1 << 20
+    )
+    return {row.key[len(PREFIX) :]: row.value for row in rows}
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_doubled_and_late_runs_of_a_log_change_nothing(seed):
+    source = random.Random(seed)
+    changes = history(source, 1, 60)
+    runs = [tuple(changes[at : at + 7]) for at in range(0, len(changes), 7)]
+    async with memory_store() as store, anyio.create_task_group() as task_group:
+        supervisor = Supervisor(task_group)
+        partition = IndexPartition(NUMBER, INDEX, PREFIX, store, copy_messages=True)
+        supervisor.start(partition)
+        replies = []
+        for at, run in enumerate(runs):
+            replies.append(partition.mailbox.put_nowait(ApplyChanges(3, run)))
+            # What a restarted follower sends again, and what an old one had still in the queue.
+            for _ in range(source.randrange(3)):
+                late = runs[source.randrange(at + 1)]
+                replies.append(partition.mailbox.put_nowait(ApplyChanges(3, late)))
+            if source.randrange(2):
+                await asyncio.sleep(0)
+        await asyncio.gather(*replies)
+        assert await stored(store) == outcome(changes)
+        await supervisor.stop(partition)
+        (head,) = await store.durable().load([keys_layout.partition_head(NUMBER)])
+        counted = catalog.decode_partition_head(head)
+        assert counted.item_counts[INDEX.index_id] == len(outcome(changes))
+        assert counted.applied == {3: 60}
+
+
+async def test_logs_are_told_apart():
+    async with memory_store() as store, anyio.create_task_group() as task_group:
+        supervisor = Supervisor(task_group)
+        partition = IndexPartition(NUMBER, INDEX, PREFIX, store, copy_messages=True)
+        supervisor.start(partition)
+        put_late = EntryChange(2, b"row", value(2))
+        await partition.mailbox.put_nowait(ApplyChanges(3, (EntryChange(9, b"other", value(9)),)))
+        await partition.mailbox.put_nowait(ApplyChanges(4, (put_late,)))
+        assert await stored(store) == {b"other": value(9), b"row": value(2)}
+        await supervisor.stop(partition)
