@@ -9,7 +9,12 @@ from typing import Any
 
 import pytest
 
-from tests.support.clients import WireClient, boto3_client, boto3_resource
+from tests.support.clients import (
+    STREAMS_TARGET_PREFIX,
+    WireClient,
+    boto3_client,
+    boto3_resource,
+)
 from tests.support.server import running_server
 from tests.support.tables import local_index, table, unique_name
 
@@ -55,6 +60,13 @@ def endpoint(pytestconfig: pytest.Config) -> Iterator[str]:
 def wire(endpoint: str) -> Iterator[WireClient]:
     """Requests as they are written, over bare HTTP."""
     with closing(WireClient(endpoint)) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def streams_wire(endpoint: str) -> Iterator[WireClient]:
+    """Requests to DynamoDB Streams, over bare HTTP."""
+    with closing(WireClient(endpoint, STREAMS_TARGET_PREFIX)) as client:
         yield client
 
 

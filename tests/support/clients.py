@@ -13,6 +13,7 @@ from botocore.config import Config
 
 REGION = "us-east-1"
 TARGET_PREFIX = "DynamoDB_20120810."
+STREAMS_TARGET_PREFIX = "DynamoDBStreams_20120810."
 JSON_1_0 = "application/x-amz-json-1.0"
 # Open mode takes any credentials, but a request without a signature is refused.
 AUTHORIZATION = (
@@ -49,7 +50,8 @@ class Refusal(NamedTuple):
 class WireClient:
     """Sends requests as they are, checked by nobody, over one keep-alive connection."""
 
-    def __init__(self, endpoint: str) -> None:
+    def __init__(self, endpoint: str, target_prefix: str = TARGET_PREFIX) -> None:
+        self._target_prefix = target_prefix
         parts = urlsplit(endpoint)
         assert parts.hostname is not None
         self.host = parts.hostname
@@ -71,7 +73,7 @@ class WireClient:
             body = msgspec.json.encode(body)
         defaults = {
             "Content-Type": JSON_1_0,
-            "X-Amz-Target": TARGET_PREFIX + operation,
+            "X-Amz-Target": self._target_prefix + operation,
             "Authorization": AUTHORIZATION,
             "X-Amz-Date": "20260101T000000Z",
         }
@@ -106,10 +108,10 @@ def refusal(answer: Answer) -> Refusal:
     return Refusal(error["__type"].partition("#")[2], error.get("message", error.get("Message")))
 
 
-def boto3_client(endpoint: str, **config: Any) -> Any:
+def boto3_client(endpoint: str, service: str = "dynamodb", **config: Any) -> Any:
     """boto3's client, without retries: a test counts its own attempts."""
     settings = Config(retries={"mode": "standard", "total_max_attempts": 1}, **config)
-    return boto3.client("dynamodb", endpoint_url=endpoint, config=settings, **SDK_ARGUMENTS)
+    return boto3.client(service, endpoint_url=endpoint, config=settings, **SDK_ARGUMENTS)
 
 
 def boto3_resource(endpoint: str) -> Any:
