@@ -60,6 +60,10 @@ def global_entry(index: IndexDefinition, table_key: KeySchema, item: Item) -> It
     for attribute in schema.attributes:
         if attribute.name not in item or key_violation(schema, attribute, item[attribute.name]):
             return None
+    if len(schema.partition) > 1 and part_size_bytes(schema.partition, item) > PARTITION_KEY_BYTES:
+        return None
+    if len(schema.sort) > 1 and part_size_bytes(schema.sort, item) > SORT_KEY_BYTES:
+        return None
     if index.projection.type == "ALL":
         return item
     held = projected_names(index, table_key)
@@ -80,6 +84,15 @@ def key_violation(
     if len(content) * 4 > limit_bytes and attribute_value.size_bytes(value) > limit_bytes:
         return "too long"
     return None
+
+
+def part_size_bytes(part: Sequence[KeyAttribute], item: Item) -> int:
+    """What an item has of one part of an index's key: its attributes share the part's limit."""
+    return sum(
+        attribute_value.size_bytes(item[attribute.name])
+        for attribute in part
+        if attribute.name in item
+    )
 
 
 def projected_names(index: IndexDefinition, table_key: KeySchema) -> frozenset[str]:

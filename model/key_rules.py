@@ -8,7 +8,7 @@ from __future__ import annotations
 from model import attribute_value
 from model.attribute_value import AttributeValue
 from model.errors import ValidationException
-from model.index import IndexDefinition
+from model.index import IndexDefinition, part_size_bytes
 from model.item import Item
 from model.key import KeyAttribute, KeySchema
 from model.limits import PARTITION_KEY_BYTES, SORT_KEY_BYTES
@@ -128,12 +128,24 @@ def check_updated_index_keys(
             _check_index_key(index, item, attributes, updated=True)
 
 
+def check_index_key_literals(table: TableDefinition, literals: Item) -> None:
+    """Check the types of an update's own values for index keys, before the item is looked at.
+
+    Raises:
+        ValidationException: one has another type than an index declares.
+    """
+    for index in _written_indexes(table):
+        for attribute in index.key_schema.attributes:
+            if attribute.name in literals and attribute.type not in literals[attribute.name]:
+                raise _index_key_mismatch(index, attribute, literals[attribute.name])
+
+
 def _written_indexes(table: TableDefinition) -> list[IndexDefinition]:
-    """The indexes into which writes are carried."""
+    """The indexes into which writes are carried, in the order in which they are checked."""
     if not table.global_indexes:
         return list(table.local_indexes)
     held = [index.definition for index in table.global_indexes if index.holds_entries]
-    return [*table.local_indexes, *held]
+    return [*held, *table.local_indexes]
 
 
 def _check_index_key(
@@ -145,15 +157,26 @@ def _check_index_key(
         if value is None:
             continue
         if attribute.type not in value:
-            raise ValidationException(
-                f"{_INVALID}Type mismatch for Index Key {attribute.name} Expected: "
-                f"{attribute.type} Actual: {attribute_value.type_of(value)} "
-                f"IndexName: {index.name}"
-            )
+            if updated:
+                # The request's own values passed ``check_index_key_literals``: it is computed.
+                raise ValidationException(
+                    "The update expression attempted to update the secondary index key to "
+                    "unsupported type"
+                )
+            raise _index_key_mismatch(index, attribute, value)
         if value[attribute.type] == "":
             raise _empty_index_key(index, attribute, updated=updated)
     _check_part_size(index, "HASH", schema.partition, attributes, item)
     _check_part_size(index, "RANGE", schema.sort, attributes, item)
+
+
+def _index_key_mismatch(
+    index: IndexDefinition, attribute: KeyAttribute, value: AttributeValue
+) -> ValidationException:
+    return ValidationException(
+        f"{_INVALID}Type mismatch for Index Key {attribute.name} Expected: {attribute.type} "
+        f"Actual: {attribute_value.type_of(value)} IndexName: {index.name}"
+    )
 
 
 def _empty_index_key(
@@ -184,11 +207,7 @@ def _check_part_size(
     if not any(attribute in checked for attribute in part):
         return
     limit_bytes = PARTITION_KEY_BYTES if role == "HASH" else SORT_KEY_BYTES
-    size_bytes = sum(
-        attribute_value.size_bytes(item[attribute.name])
-        for attribute in part
-        if attribute.name in item
-    )
+    size_bytes = part_size_bytes(part, item)
     if size_bytes <= limit_bytes:
         return
     if len(part) == 1:

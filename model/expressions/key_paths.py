@@ -21,7 +21,8 @@ def check_scalar_keys(table: TableDefinition, nested: Collection[str]) -> None:
     for attribute in table.key_schema.attributes:
         if attribute.name in nested:
             raise _not_scalar("Key", attribute.name)
-    for index in table.local_indexes:
+    global_indexes = [index.definition for index in table.global_indexes]
+    for index in (*global_indexes, *table.local_indexes):
         for attribute in index.key_schema.attributes:
             if attribute.name in nested:
                 raise _not_scalar("IndexKey", attribute.name)

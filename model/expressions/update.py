@@ -165,6 +165,24 @@ class Update(Struct, frozen=True, tag=True):
         """The attributes of which it writes all or a part."""
         return frozenset(str(branch.part) for branch in self.branches)
 
+    @property
+    def literals(self) -> Item:
+        """The values of the request that whole attributes are set to, or that are added to them.
+
+        An attribute's own type can be told from them before the item is looked at.
+        """
+        values: Item = {}
+        for action in self.actions:
+            if isinstance(action, Add | Delete):
+                value = action.value
+            elif isinstance(action, Set) and isinstance(action.operand, Constant):
+                value = action.operand.value
+            else:
+                continue
+            if len(action.path) == 1:
+                values[str(action.path[0])] = value
+        return values
+
     def apply(self, old: Item | None, key: Item) -> UpdateResult:
         """Update an item, or the one that is made with this key where there is none.
 

@@ -158,12 +158,10 @@ def test_an_unknown_table_is_not_found(wire: WireClient):
     assert wire.refused("UpdateTable", request).type == "ResourceNotFoundException"
 
 
-@ours_alone("global indexes, streams and replicas come later")
+@ours_alone("replicas come later")
 @pytest.mark.parametrize(
     "members",
     [
-        {"GlobalSecondaryIndexUpdates": [{"Delete": {"IndexName": "global"}}]},
-        {"StreamSpecification": {"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"}},
         {"ReplicaUpdates": [{"Create": {"RegionName": "eu-west-1"}}]},
         {"MultiRegionConsistency": "STRONG"},
         {"GlobalTableWitnessUpdates": [{"Create": {"RegionName": "eu-west-1"}}]},
