@@ -15,8 +15,27 @@ from storage.store import Store
 from streams import change_log
 from streams.change_record import ChangeRecord
 
-_RECENT_RECORDS: Final = 4_096
-_RECENT_BYTES: Final = 4 * 1024 * 1024
+# Of all feeds together.
+_RECENT_BYTES: Final = 64 * 1024 * 1024
+
+
+class RecentChanges:
+    """The memory that all feeds share for what was changed last: the oldest goes first."""
+
+    def __init__(self, limit_bytes: int = _RECENT_BYTES) -> None:
+        self._limit_bytes = limit_bytes
+        self._size_bytes = 0
+        # Whose record came when; a feed's own records are in the same order.
+        self._order: deque[tuple[ChangeFeed, int]] = deque()
+
+    def added(self, feed: ChangeFeed, size_bytes: int) -> None:
+        """A feed has kept one more record; whoever has the oldest may have to give it up."""
+        self._order.append((feed, size_bytes))
+        self._size_bytes += size_bytes
+        while self._size_bytes > self._limit_bytes:
+            oldest, freed_bytes = self._order.popleft()
+            oldest.forget_oldest()
+            self._size_bytes -= freed_bytes
 
 
 class ChangeFeed:
@@ -26,7 +45,7 @@ class ChangeFeed:
     records with counters above ``_recent_after`` and up to ``tail``.
     """
 
-    def __init__(self, partition_number: int, store: Store) -> None:
+    def __init__(self, partition_number: int, store: Store, recent: RecentChanges) -> None:
         self.partition_number = partition_number
         self.tail = 0
         # How often records were added: tells whether any came while one was looking elsewhere.
@@ -34,7 +53,7 @@ class ChangeFeed:
         self._has_begun = False
         self.store = store
         self._recent: deque[ChangeRecord] = deque()
-        self._recent_bytes = 0
+        self._memory = recent
         self._recent_after = 0
         self._waiting: list[asyncio.Future[None]] = []
 
@@ -50,17 +69,17 @@ class ChangeFeed:
         self.tail = tail
         for record in records:
             self._recent.append(record)
-            self._recent_bytes += _size_bytes(record)
-        while len(self._recent) > _RECENT_RECORDS or self._recent_bytes > _RECENT_BYTES:
-            oldest = self._recent.popleft()
-            self._recent_bytes -= _size_bytes(oldest)
-            self._recent_after = oldest.sequence_number.counter
+            self._memory.added(self, _size_bytes(record))
         if records:
             self.additions += 1
             waiting, self._waiting = self._waiting, []
             for future in waiting:
                 if not future.done():
                     future.set_result(None)
+
+    def forget_oldest(self) -> None:
+        """Give up the oldest record kept in memory; it is read from the disk from now on."""
+        self._recent_after = self._recent.popleft().sequence_number.counter
 
     def wait_addition(self) -> asyncio.Future[None]:
         """A future that completes when records are added."""

@@ -13,6 +13,7 @@ from msgspec import Struct, structs
 
 from actors import partition_map
 from actors.catalog_owner import CatalogOwner
+from actors.change_feed import RecentChanges
 from actors.index_keeper import IndexKeeper
 from actors.partition import PartitionSettings
 from actors.runtime.clock import Clock
@@ -20,7 +21,7 @@ from actors.runtime.mailbox import Envelope, Mailbox, MailboxFull, Message
 from actors.runtime.supervisor import Supervisor
 from actors.stream_keeper import StreamKeeper, StreamSettings, stream_row
 from actors.subscribers.lag import NO_LAG, IndexLag
-from actors.table import Table
+from actors.table import Surroundings, Table
 from model.errors import (
     DynamoDBError,
     InternalServerError,
@@ -137,6 +138,15 @@ class Database:
         self._store = store
         self._supervisor = supervisor
         self._tables: dict[str, Table] = {}
+        self._surroundings = Surroundings(
+            store,
+            supervisor,
+            clock,
+            RecentChanges(),
+            PartitionSettings(
+                settings.item_collection_limit_bytes, settings.copy_messages, settings.index_lag
+            ),
+        )
         self._owner = CatalogOwner(store)
         self._indexes = IndexKeeper(self._owner, supervisor, self._tell_advance)
         self.streams = StreamKeeper(self._owner, store, settings.streams)
@@ -469,17 +479,7 @@ class Database:
     # -- parts ------------------------------------------------------------------------------
 
     def _table(self, record: TableRecord) -> Table:
-        return Table(
-            record,
-            self._store,
-            self._supervisor,
-            self.clock,
-            PartitionSettings(
-                self.settings.item_collection_limit_bytes,
-                self.settings.copy_messages,
-                self.settings.index_lag,
-            ),
-        )
+        return Table(record, self._surroundings)
 
     def _named(self, name: str) -> Table:
         table = self._tables.get(name)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import anyio
 import structlog
 from msgspec import Struct
 
-from actors.change_feed import ChangeFeed
+from actors.change_feed import ChangeFeed, RecentChanges
 from actors.global_index import GlobalIndexActors, IndexPlace
 from actors.partition import Partition, PartitionSettings, Redefine, WriteItem, Written
 from actors.partition_map import PartitionMap
@@ -61,24 +61,34 @@ class ReadRange(Struct, frozen=True):
     by_partition: bool = False
 
 
+class Surroundings(NamedTuple):
+    """What the actors of every table live with."""
+
+    store: Store
+    supervisor: Supervisor
+    clock: Clock
+    recent: RecentChanges
+    settings: PartitionSettings
+
+
 class Table:
     """The reads and writes of one table."""
 
     def __init__(
         self,
         record: TableRecord,
-        store: Store,
-        supervisor: Supervisor,
-        clock: Clock,
-        settings: PartitionSettings,
+        surroundings: Surroundings,
     ) -> None:
         self.record = record
-        self._store = store
-        self._supervisor = supervisor
-        self._clock = clock
-        self._settings = settings
+        self._surroundings = surroundings
+        self._store = surroundings.store
+        self._supervisor = surroundings.supervisor
+        self._settings = surroundings.settings
         self._map = PartitionMap(record.partitions)
-        self._feeds = [ChangeFeed(partition.number, store) for partition in record.partitions]
+        self._feeds = [
+            ChangeFeed(partition.number, surroundings.store, surroundings.recent)
+            for partition in record.partitions
+        ]
         self._indexes: dict[int, GlobalIndexActors] = {}
         self._partitions: list[Partition | None] = [None] * len(record.partitions)
         self._row_prefix = keys_layout.row_prefix(record.definition.table_id)
@@ -321,7 +331,11 @@ class Table:
             if self._closed:
                 raise _not_found()
             partition = Partition(
-                self._feeds[place], self.definition, self._store, self._clock, self._settings
+                self._feeds[place],
+                self.definition,
+                self._store,
+                self._surroundings.clock,
+                self._settings,
             )
             self._partitions[place] = partition
             self._supervisor.start(partition)

@@ -30,7 +30,7 @@ def with_boundary_inside(table: Table, forum: str, subject: str) -> Table:
     record = structs.replace(
         table.record, partitions=(PartitionRange(901, b""), PartitionRange(902, position))
     )
-    return Table(record, table._store, table._supervisor, table._clock, table._settings)
+    return Table(record, table._surroundings)
 
 
 @pytest.mark.parametrize("reverse", [False, True])
