@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import signal
+import socket
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import NoReturn
@@ -14,10 +15,12 @@ import anyio
 import structlog
 from cyclopts import App
 from cyclopts.config import Env
+from msgspec import Struct
 
 from actors.database import DatabaseSettings, open_database
 from actors.runtime.clock import SystemClock
 from actors.stream_keeper import StreamSettings
+from api.admin import ADMIN_HOST, METRICS_PATH, serving_admin
 from api.config import ConfigurationError, ServeOptions
 from api.http_settings import HttpSettings
 from api.logs import configure_logs
@@ -60,16 +63,23 @@ def serve(options: ServeOptions | None = None) -> None:
 async def _serve(options: ServeOptions) -> None:
     # Signals are received from the start: whoever has read the announcement may send one.
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        async with _running(options) as endpoint:
-            _announce(endpoint, options)
+        async with _running(options) as running:
+            _announce(running, options)
             async for received in signals:
                 _log.info("stopping", signal=received.name)
                 break
 
 
+class _Running(Struct, frozen=True):
+    """Where a server is reached."""
+
+    endpoint: str
+    admin_endpoint: str | None
+
+
 @asynccontextmanager
-async def _running(options: ServeOptions) -> AsyncIterator[str]:
-    """The whole server; yields its endpoint. It stops in the opposite order of its start."""
+async def _running(options: ServeOptions) -> AsyncIterator[_Running]:
+    """The whole server. It stops in the opposite order of its start."""
     http_settings = HttpSettings(region=options.region, access=options.access)
     database_settings = DatabaseSettings(
         region=options.region,
@@ -84,16 +94,29 @@ async def _running(options: ServeOptions) -> AsyncIterator[str]:
         ),
         keep_streams_seconds=options.keep_streams_seconds,
     )
-    # Taken first: whether the port is free is known before the data is touched.
-    with listen(options.host, options.port) as listener:
-        async with (
-            _store(options) as store,
-            open_database(store, database_settings, SystemClock()) as database,
-            serving(
-                Protocol(database, OPERATIONS.values(), NOT_IMPLEMENTED), http_settings, listener
-            ) as endpoint,
-        ):
-            yield endpoint
+    # Taken first: whether the ports are free is known before the data is touched.
+    with listen(options.host, options.port) as listener, _admin_listener(options) as admin:
+        async with AsyncExitStack() as stack:
+            enter = stack.enter_async_context
+            store = await enter(_store(options))
+            database = await enter(open_database(store, database_settings, SystemClock()))
+            protocol = Protocol(database, OPERATIONS.values(), NOT_IMPLEMENTED)
+            admin_endpoint = None
+            if admin is not None:
+                admin_endpoint = await enter(
+                    serving_admin(database, protocol, options.admin_access, admin)
+                )
+            endpoint = await enter(serving(protocol, http_settings, listener))
+            yield _Running(endpoint, admin_endpoint)
+
+
+@contextmanager
+def _admin_listener(options: ServeOptions) -> Iterator[socket.socket | None]:
+    if options.admin_port is None:
+        yield None
+        return
+    with listen(ADMIN_HOST, options.admin_port, port_option="--admin-port") as listener:
+        yield listener
 
 
 @asynccontextmanager
@@ -106,11 +129,14 @@ async def _store(options: ServeOptions) -> AsyncIterator[Store]:
         await store.close()
 
 
-def _announce(endpoint: str, options: ServeOptions) -> None:
+def _announce(running: _Running, options: ServeOptions) -> None:
+    endpoint = running.endpoint
     place = options.data_directory or "memory, gone when the server stops"
+    admin = running.admin_endpoint
     sys.stdout.write(
         f"Listening on {endpoint}\n"
-        f"Data in {place}\n"
+        + (f"Metrics on {admin}{METRICS_PATH}\n" if admin else "")
+        + f"Data in {place}\n"
         "Try it from Python:\n"
         f'  import boto3; dynamodb = boto3.resource("dynamodb", endpoint_url="{endpoint}", '
         f'region_name="{options.region}", aws_access_key_id="any", aws_secret_access_key="any")\n'

@@ -150,7 +150,7 @@ class ServeOptions:
 
     @property
     def admin_access(self) -> Access:
-        """What browsers may do on the admin port, which is always on loopback: names are checked."""
+        """What browsers may do on the admin port: always on loopback, it always checks names."""
         return Access(host_names=self.access.host_names or frozenset())
 
     @property

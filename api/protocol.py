@@ -7,6 +7,7 @@ Knows nothing of sockets: both ways into the server (``api.server``, ``api.fast_
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import count
 from secrets import choice
@@ -17,7 +18,7 @@ import structlog
 from msgspec import Struct
 
 from actors.database import Database
-from api import compression
+from api import arn, compression
 from api.constraints import InputDecoder
 from api.operation import Call, Operation
 from model.errors import (
@@ -26,6 +27,7 @@ from model.errors import (
     MissingAuthenticationTokenException,
     ResourceNotFoundException,
     SerializationException,
+    ThrottlingException,
     UnknownOperationException,
     ValidationException,
 )
@@ -83,6 +85,8 @@ class Protocol:
         }
         self._not_implemented = not_implemented
         self.request_ids = _request_ids()
+        # How many requests were throttled since the server started, by table and operation.
+        self.throttled_requests: Counter[tuple[str, str]] = Counter()
 
     async def answer(self, request: Request) -> Answer:
         """Answer a request; nothing that a client sends makes this raise."""
@@ -127,6 +131,11 @@ class Protocol:
         except (ValidationException, ResourceNotFoundException):
             decoder.check_serialization(body)
             raise
+        except ThrottlingException:
+            self.throttled_requests.update(
+                (table, operation.name) for table in _table_names(call.request)
+            )
+            raise
 
     def _no_such_operation(self, target: str) -> UnknownOperationException:
         """A known operation gets a message; DynamoDB gives none with this error.
@@ -147,6 +156,13 @@ def error_body(error: DynamoDBError) -> bytes:
     """The JSON of an error."""
     members: dict[str, Any] = {"__type": error.wire_type, **error.members()}
     return _encode(members)
+
+
+def _table_names(request: Struct) -> set[str]:
+    """The tables of a request that was carried out as far as its writes."""
+    named = getattr(request, "TableName", None)
+    names = getattr(request, "RequestItems", ()) if named is None else (named,)
+    return set(map(arn.table_name, names))
 
 
 def _media_type(content_type: str) -> str:

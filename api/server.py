@@ -25,8 +25,8 @@ class CannotListen(Exception):
     """The address can't be listened on; the message says what to do."""
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens there; port 0 takes a free one.
+def listen(host: str, port: int, *, port_option: str = "--port") -> socket.socket:
+    """A socket that listens there; port 0 takes a free one. ``port_option`` is for the advice.
 
     Raises:
         CannotListen: the address is not ours, or taken, or not allowed.
@@ -36,9 +36,11 @@ def listen(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            advice = "it is in use; stop what listens there, or give another --port (0: any)"
+            advice = (
+                f"it is in use; stop what listens there, or give another {port_option} (0: any)"
+            )
         elif error.errno == errno.EACCES:
-            advice = "it is not allowed; give a --port above 1023"
+            advice = f"it is not allowed; give a {port_option} above 1023"
         else:
             reason = error.strerror if error.errno is None else os.strerror(error.errno)
             advice = f"{reason}; give another --host"

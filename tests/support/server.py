@@ -31,6 +31,8 @@ class Server:
     def __init__(self, process: subprocess.Popen[str], log: IO[bytes]) -> None:
         self.process = process
         self._log = log
+        # All that it printed up to its readiness.
+        self.announcement = ""
         self.endpoint = self._wait_for_endpoint()
 
     @property
@@ -61,19 +63,18 @@ class Server:
     def _wait_for_endpoint(self) -> str:
         assert self.process.stdout is not None
         deadline = monotonic() + _START_DEADLINE_SECONDS
-        said = ""
         with selectors.DefaultSelector() as selector:
             selector.register(self.process.stdout, selectors.EVENT_READ)
             while selector.select(max(deadline - monotonic(), 0)):
                 chunk = os.read(self.process.stdout.fileno(), 65536).decode()
                 if not chunk:
                     break
-                said += chunk
-                if found := _LISTENING.search(said):
+                self.announcement += chunk
+                if found := _LISTENING.search(self.announcement):
                     return found[1]
         self.process.kill()
         self.process.wait()
-        raise ServerDidNotStart(f"{said}\n{self.log}")
+        raise ServerDidNotStart(f"{self.announcement}\n{self.log}")
 
 
 def serve_command(*arguments: str, data_dir: Path | None = None) -> list[str]:

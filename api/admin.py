@@ -1,0 +1,87 @@
+"""The admin listener: what concerns the server itself, apart from DynamoDB's API.
+
+It listens on loopback alone. ``GET /metrics`` is for Prometheus and whoever reads its format.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from typing import Final
+
+import structlog
+from aiohttp import web
+
+from actors.database import Database
+from api import metrics
+from api.access import Access
+from api.http_settings import SERVER_NAME
+from api.protocol import Protocol
+from storage.store import StoreError
+
+ADMIN_HOST: Final = "127.0.0.1"
+METRICS_PATH: Final = "/metrics"
+
+_SHUTDOWN_SECONDS: Final = 1.0
+
+_log = structlog.get_logger(__name__)
+
+
+@asynccontextmanager
+async def serving_admin(
+    database: Database, protocol: Protocol, access: Access, listener: socket.socket
+) -> AsyncIterator[str]:
+    """Serve within the context; yields the listener's URL."""
+    server = web.Server(_Admin(database, protocol, access).answer, access_log=None)
+    runner = web.ServerRunner(server, shutdown_timeout=_SHUTDOWN_SECONDS)
+    await runner.setup()
+    try:
+        await web.SockSite(runner, listener).start()
+        host, port = listener.getsockname()[:2]
+        yield f"http://{host}:{port}"
+    finally:
+        await runner.cleanup()
+
+
+class _Admin:
+    """Answers requests."""
+
+    def __init__(self, database: Database, protocol: Protocol, access: Access) -> None:
+        self._database = database
+        self._protocol = protocol
+        self._access = access
+
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer a request, whatever it asks for."""
+        host = request.headers.get("Host", "")
+        if not self._access.allows_host(host):
+            return _text(
+                HTTPStatus.FORBIDDEN,
+                f"Host {host!r} is neither localhost nor an IP address; "
+                "allow it by --allowed-hosts",
+            )
+        if request.path != METRICS_PATH:
+            return _text(HTTPStatus.NOT_FOUND, f"There is {METRICS_PATH}, and nothing else")
+        if request.method not in ("GET", "HEAD"):
+            response = _text(HTTPStatus.METHOD_NOT_ALLOWED, "Metrics can only be read")
+            response.headers["Allow"] = "GET, HEAD"
+            return response
+        return await self._metrics(request.headers.get("Accept", ""))
+
+    async def _metrics(self, accept: str) -> web.Response:
+        try:
+            body, content_type = await metrics.exposition(
+                self._database, self._protocol.throttled_requests, accept
+            )
+        except StoreError as error:
+            _log.error("metrics_unreadable", error=str(error))
+            return _text(HTTPStatus.INTERNAL_SERVER_ERROR, f"The store failed: {error}")
+        return web.Response(
+            body=body, headers={"Content-Type": content_type, "Server": SERVER_NAME}
+        )
+
+
+def _text(status: HTTPStatus, text: str) -> web.Response:
+    return web.Response(status=status, text=f"{text}\n", headers={"Server": SERVER_NAME})

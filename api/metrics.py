@@ -1,0 +1,160 @@
+"""What a monitoring system reads of the server, named after CloudWatch's metrics of DynamoDB.
+
+Nothing is kept for it: all is read from the database when it is asked for. Each count begins
+when the server starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from msgspec import Struct
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from actors.database import Database
+from actors.global_index import GlobalIndexActors
+from actors.table import Table
+
+_INDEX = ("table", "index")
+
+
+class _IndexState(Struct, frozen=True):
+    """One global index as it is found; None for what there is nothing to tell of."""
+
+    labels: tuple[str, str]
+    percentage_progress: float | None = None
+    backfill_write_units: int | None = None
+    backfill_throttle_events: int = 0
+    lag_records: int | None = None
+    lag_seconds: float | None = None
+
+
+async def exposition(
+    database: Database, throttled_requests: Mapping[tuple[str, str], int], accept: str
+) -> tuple[bytes, str]:
+    """All metrics in the form that an Accept header asks for, and that form's content type."""
+    indexes = [state for table in database.tables for state in await _index_states(database, table)]
+    throttled_writes = {
+        table.definition.name: table.write_throttle_events for table in database.tables
+    }
+    registry = CollectorRegistry()
+    registry.register(_Collector(indexes, throttled_writes, throttled_requests))
+    encode, content_type = choose_encoder(accept)
+    return encode(registry), content_type
+
+
+class _Collector(Collector):
+    """Gives what was found to the registry."""
+
+    def __init__(
+        self,
+        indexes: list[_IndexState],
+        throttled_writes: Mapping[str, int],
+        throttled_requests: Mapping[tuple[str, str], int],
+    ) -> None:
+        self._indexes = indexes
+        self._throttled_writes = throttled_writes
+        self._throttled_requests = throttled_requests
+
+    def collect(self) -> Iterator[Metric]:
+        """Each metric, those of CloudWatch with its name there."""
+        yield from self._throttling()
+        yield from self._building()
+        yield from self._lag()
+
+    def _throttling(self) -> Iterator[Metric]:
+        requests = CounterMetricFamily(
+            "dynactor_throttled_requests",
+            "ThrottledRequests: requests answered by a throttling error.",
+            labels=("table", "operation"),
+        )
+        for labels, count in sorted(self._throttled_requests.items()):
+            requests.add_metric(labels, count)
+        yield requests
+        writes = CounterMetricFamily(
+            "dynactor_write_throttle_events",
+            "WriteThrottleEvents: writes refused because too many waited; "
+            "each of a batch is counted.",
+            labels=("table",),
+        )
+        for table, count in self._throttled_writes.items():
+            writes.add_metric((table,), count)
+        yield writes
+
+    def _building(self) -> Iterator[Metric]:
+        progress = GaugeMetricFamily(
+            "dynactor_online_index_percentage_progress",
+            "OnlineIndexPercentageProgress: how much of its table was read into an index "
+            "that is being added.",
+            labels=_INDEX,
+        )
+        units = CounterMetricFamily(
+            "dynactor_online_index_consumed_write_capacity_units",
+            "OnlineIndexConsumedWriteCapacity: write units that the filling of an index took.",
+            labels=_INDEX,
+        )
+        throttled = CounterMetricFamily(
+            "dynactor_online_index_throttle_events",
+            "OnlineIndexThrottleEvents: how often the filling of an index had to wait, "
+            "as too many writes waited for a partition of the index.",
+            labels=_INDEX,
+        )
+        for index in self._indexes:
+            if index.percentage_progress is not None:
+                progress.add_metric(index.labels, index.percentage_progress)
+            if index.backfill_write_units is not None:
+                units.add_metric(index.labels, index.backfill_write_units)
+                throttled.add_metric(index.labels, index.backfill_throttle_events)
+        yield from (progress, units, throttled)
+
+    def _lag(self) -> Iterator[Metric]:
+        records = GaugeMetricFamily(
+            "dynactor_index_lag_records",
+            "How many changes of its table are not in an index yet.",
+            labels=_INDEX,
+        )
+        seconds = GaugeMetricFamily(
+            "dynactor_index_lag_seconds",
+            "The age of the oldest change of its table that is not in an index yet.",
+            labels=_INDEX,
+        )
+        for index in self._indexes:
+            if index.lag_records is not None and index.lag_seconds is not None:
+                records.add_metric(index.labels, index.lag_records)
+                seconds.add_metric(index.labels, index.lag_seconds)
+        yield from (records, seconds)
+
+
+async def _index_states(database: Database, table: Table) -> list[_IndexState]:
+    states = []
+    for index in table.definition.global_indexes:
+        labels = (table.definition.name, index.definition.name)
+        actors = table.index(index.definition.index_id)
+        if actors is not None:
+            states.append(await _state_at_work(labels, actors, database))
+        elif index.backfilling is False:
+            states.append(_IndexState(labels, percentage_progress=0.0))
+    return states
+
+
+async def _state_at_work(
+    labels: tuple[str, str], actors: GlobalIndexActors, database: Database
+) -> _IndexState:
+    filling = actors.filling
+    lag_seconds: float | None = None
+    # Followers of an index that is being filled have not begun: it has no lag, but progress.
+    if actors.is_followed:
+        oldest_us = await actors.oldest_unapplied_us()
+        now = database.clock.now_epoch_seconds()
+        lag_seconds = 0.0 if oldest_us is None else max(0.0, now - oldest_us / 1e6)
+    return _IndexState(
+        labels,
+        percentage_progress=100 * filling.fraction_done if filling else None,
+        backfill_write_units=filling.write_units if filling else None,
+        backfill_throttle_events=actors.backfill_throttle_events,
+        lag_records=actors.lag_records if actors.is_followed else None,
+        lag_seconds=lag_seconds,
+    )

@@ -1,0 +1,214 @@
+"""What the metrics say of a database at work."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+import pytest
+from msgspec import structs
+from prometheus_client.parser import text_string_to_metric_families
+
+from actors import row_owner
+from actors.database import Database
+from actors.runtime.mailbox import MailboxFull
+from api import metrics
+from api.protocol import Protocol, Request
+from api.registry import OPERATIONS
+from model.errors import ThrottlingException
+from model.index import IndexDefinition, Projection
+from model.key import KeyAttribute, KeySchema
+from model.table import GlobalIndex
+from tests.actors.test_index_backfill import INDEX, add_index, until_active
+from tests.support.clients import AUTHORIZATION, JSON_1_0, TARGET_PREFIX
+from tests.support.databases import put, running_database, table_definition, thread
+
+OF_INDEX = (("index", "by_posts"), ("table", "Thread"))
+Labels = tuple[tuple[str, str], ...]
+
+
+async def scrape(
+    database: Database, throttled: Mapping[tuple[str, str], int] | None = None
+) -> dict[str, dict[Labels, float]]:
+    """The samples by name, without ``dynactor_``, then by labels."""
+    body, _ = await metrics.exposition(database, throttled or {}, "")
+    return {
+        family.name.removeprefix("dynactor_"): {
+            tuple(sorted(sample.labels.items())): sample.value
+            for sample in family.samples
+            if not sample.name.endswith("_created")
+        }
+        for family in text_string_to_metric_families(body.decode())
+    }
+
+
+def with_index(projection: Projection = Projection("ALL")):  # noqa: B008 - it is frozen
+    index = IndexDefinition(1, "by_posts", KeySchema((KeyAttribute("posts", "N"),)), projection)
+    return structs.replace(table_definition(), global_indexes=(GlobalIndex(index),))
+
+
+async def test_a_table_without_indexes_has_no_index_metrics():
+    async with running_database() as database:
+        await database.create_table(table_definition())
+        found = await scrape(database)
+    assert found["index_lag_records"] == found["index_lag_seconds"] == {}
+    assert found["online_index_percentage_progress"] == {}
+    assert found["write_throttle_events"] == {(("table", "Thread"),): 0}
+
+
+async def test_an_index_that_has_caught_up_has_no_lag():
+    async with running_database() as database:
+        await database.create_table(with_index())
+        table = database.table("Thread")
+        await table.write(put(thread("EC2", "a", posts=1)))
+        while table.index_lag_records(table.definition.indexes[0]):
+            await asyncio.sleep(0)
+        found = await scrape(database)
+    assert found["index_lag_records"] == {OF_INDEX: 0}
+    assert found["index_lag_seconds"] == {OF_INDEX: 0}
+    # It was there from the beginning: it is not online that it was built.
+    assert found["online_index_percentage_progress"] == {}
+
+
+async def test_lag_is_the_number_and_the_age_of_the_changes_not_in_an_index():
+    async with running_database() as database:
+        await database.create_table(with_index())
+        table = database.table("Thread")
+        actors = table.index(1)
+        assert actors is not None
+        # The followers stand still, as they do where an index takes no writes.
+        for maintainer in actors._maintainers:
+            await actors._supervisor.stop(maintainer)
+        for number in range(5):
+            await table.write(put(thread("EC2", "a", posts=number)))
+        records = [
+            record
+            for feed in await table.feeds()
+            for record in await feed.read(0, max_records=9, max_bytes=9_999)
+        ]
+        assert len(records) == 5
+        now = database.clock.now_epoch_seconds()
+        found = await scrape(database)
+        later = database.clock.now_epoch_seconds()
+    assert found["index_lag_records"] == {OF_INDEX: 5}
+    oldest = min(record.commit_time_us for record in records) / 1e6
+    assert now - oldest <= found["index_lag_seconds"][OF_INDEX] <= later - oldest
+
+
+async def test_an_index_in_its_first_phase_is_at_nothing():
+    async with running_database(index_allocation_seconds=3600) as database:
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        allocating = GlobalIndex(INDEX, status="CREATING", backfilling=False)
+        table.record = structs.replace(
+            table.record,
+            definition=structs.replace(table.definition, global_indexes=(allocating,)),
+        )
+        found = await scrape(database)
+    assert found["online_index_percentage_progress"] == {OF_INDEX: 0}
+    assert found["online_index_consumed_write_capacity_units"] == {}
+    assert found["index_lag_records"] == {}
+
+
+async def test_a_backfill_shows_its_progress_and_then_that_it_is_done():
+    async with running_database() as database:
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        for number in range(600):
+            await table.write(put(thread(f"f{number}", "s", posts=number)))
+        await add_index(database)
+        progress = set()
+        while table.definition.global_indexes[0].status != "ACTIVE":
+            found = await scrape(database)
+            progress |= set(found["online_index_percentage_progress"].values())
+            actors = table.index(1)
+            # Nobody follows yet: there is no lag to tell of.
+            if actors is None or not actors.is_followed:
+                assert found["index_lag_seconds"] == {}
+            await asyncio.sleep(0)
+        await until_active(table)
+        found = await scrape(database)
+    assert any(0 < percentage < 100 for percentage in progress)
+    assert found["online_index_percentage_progress"] == {OF_INDEX: 100}
+    assert found["online_index_consumed_write_capacity_units"] == {OF_INDEX: 600}
+    assert found["online_index_throttle_events"] == {OF_INDEX: 0}
+    assert found["index_lag_records"] == {OF_INDEX: 0}
+
+
+async def test_a_backfill_takes_a_unit_for_each_kib_of_an_entry():
+    async with running_database() as database:
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        await table.write(put({**thread("EC2", "a", posts=1), "text": {"S": "x" * 2100}}))
+        await table.write(put({**thread("EC2", "b"), "text": {"S": "not in the index"}}))
+        await table.write(put({**thread("EC2", "c"), "posts": {"S": "a violation"}}))
+        await add_index(database)
+        await until_active(table)
+        found = await scrape(database)
+    assert found["online_index_consumed_write_capacity_units"] == {OF_INDEX: 3}
+
+
+async def test_a_backfill_that_must_wait_for_room_is_throttled_once_for_each_piece(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    async with running_database(partitions_per_table=1) as database:
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        await table.write(put(thread("EC2", "a", posts=1)))
+        # For partitions that begin from now on: those of the index.
+        monkeypatch.setattr(row_owner, "MAILBOX_MESSAGES", 0)
+        await add_index(database)
+        while (actors := table.index(1)) is None or not actors.backfill_throttle_events:
+            await asyncio.sleep(0)
+        # It asks again and again; that is still one event.
+        await asyncio.sleep(0.01)
+        actors._partition(0).mailbox._capacity = 10
+        await until_active(table)
+        found = await scrape(database)
+    assert found["online_index_throttle_events"] == {OF_INDEX: 1}
+
+
+def request_of(operation: str, body: bytes) -> Request:
+    return Request(
+        TARGET_PREFIX + operation, JSON_1_0, AUTHORIZATION, "", "localhost", "", "", body
+    )
+
+
+async def test_writes_that_meet_a_full_mailbox_are_counted():
+    async with running_database(partitions_per_table=1) as database:
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        await table.write(put(thread("EC2", "a")))
+        partition = table._partitions[0]
+        assert partition is not None
+        partition.mailbox._capacity = 0
+        with pytest.raises(MailboxFull):
+            partition.mailbox.put_nowait(None)
+        with pytest.raises(ThrottlingException):
+            await table.write(put(thread("EC2", "b")))
+        protocol = Protocol(database, OPERATIONS.values())
+        item = b'{"forum":{"S":"EC2"},"subject":{"S":"c"}}'
+        arn = b"arn:aws:dynamodb:us-east-1:000000000000:table/Thread"
+        for name in (b"Thread", arn):
+            answer = await protocol.answer(
+                request_of("PutItem", b'{"TableName":"%s","Item":%s}' % (name, item))
+            )
+            assert b"ThrottlingException" in answer.body
+        batch = b'{"RequestItems":{"Thread":[{"PutRequest":{"Item":%s}}]}}' % item
+        answer = await protocol.answer(request_of("BatchWriteItem", batch))
+        assert b"ThrottlingException" in answer.body
+        found = await scrape(database, protocol.throttled_requests)
+    assert found["throttled_requests"] == {
+        (("operation", "PutItem"), ("table", "Thread")): 2,
+        (("operation", "BatchWriteItem"), ("table", "Thread")): 1,
+    }
+    assert found["write_throttle_events"] == {(("table", "Thread"),): 4}
+
+
+async def test_openmetrics_is_spoken_to_whom_it_is_asked_for():
+    async with running_database() as database:
+        body, content_type = await metrics.exposition(
+            database, {}, "application/openmetrics-text; version=1.0.0"
+        )
+    assert content_type.startswith("application/openmetrics-text")
+    assert body.endswith(b"# EOF\n")
