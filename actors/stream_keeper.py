@@ -39,13 +39,20 @@ class StreamSettings(Struct, frozen=True):
 
 
 class StreamKeeper:
-    """All streams that can be read. Invariant: what is in memory is what is durable."""
+    """All streams that can be read.
+
+    Invariant: what is in memory is what is durable, but that records are gone for readers, and
+    that a shard shows no more of them, before it is durable.
+    """
 
     def __init__(self, owner: CatalogOwner, store: Store, settings: StreamSettings) -> None:
         self._owner = owner
         self._store = store
         self._settings = settings
         self._streams: dict[tuple[str, str], Stream] = {}
+        # Where shards end whose closing is on its way to the disk, by shard id: what becomes
+        # durable meanwhile is their children's.
+        self._closing: dict[str, int] = {}
         self._feeds: dict[int, ChangeFeed] = {}
 
     async def load(self, view: View) -> None:
@@ -69,8 +76,9 @@ class StreamKeeper:
 
     def tail(self, shard: Shard) -> int:
         """The counter of the last durable change that a shard can show."""
-        if shard.last is not None:
-            return shard.last
+        last = self._last(shard)
+        if last is not None:
+            return last
         feed = self._feeds.get(shard.partition_number)
         return shard.after if feed is None else max(shard.after, feed.tail)
 
@@ -78,6 +86,8 @@ class StreamKeeper:
         self, shard: Shard, after: int, *, max_records: int, max_bytes: int
     ) -> list[ChangeRecord]:
         """The first durable records of a shard with counters above ``after``."""
+        # Taken before the first await: a roll that comes between hands over what is newer.
+        last = self.tail(shard)
         feed = self._feeds.get(shard.partition_number)
         if feed is None:
             records = await change_log.read(
@@ -91,8 +101,7 @@ class StreamKeeper:
             records = await feed.read(
                 max(after, shard.after), max_records=max_records, max_bytes=max_bytes
             )
-        last = shard.last
-        if last is None:
+        if not records or records[-1].sequence_number.counter <= last:
             return records
         return [record for record in records if record.sequence_number.counter <= last]
 
@@ -143,7 +152,10 @@ class StreamKeeper:
         return any(map(self._shows, partition_numbers))
 
     async def roll(self, now_epoch_seconds: float) -> None:
-        """Close the open shards that are old enough, each with a child behind it."""
+        """Close the open shards that are old enough, each with a child behind it.
+
+        Those that were closed a day ago are forgotten.
+        """
         for stream in self.all():
             if stream.disabled_epoch_seconds is not None:
                 continue
@@ -151,8 +163,16 @@ class StreamKeeper:
             rolled = shards.rolled(
                 stream, tails, now_epoch_seconds, self._settings.shard_roll_seconds
             )
-            if rolled.shards != stream.shards:
-                await self._replace(rolled)
+            kept = shards.trimmed(rolled, {}, now_epoch_seconds, self._settings.retention_seconds)
+            if kept.shards == stream.shards:
+                continue
+            self._closing = {
+                shard.shard_id: shard.last for shard in kept.shards if shard.last is not None
+            }
+            try:
+                await self._replace(kept)
+            finally:
+                self._closing.clear()
 
     async def expire(self, now_epoch_seconds: float) -> None:
         """Forget streams that ended a day ago, with logs that nobody else shows."""
@@ -185,15 +205,18 @@ class StreamKeeper:
             floor = min(floor, await self._aged(feed.partition_number, trimmed, now))
         if floor <= trimmed:
             return
+        up_to = {feed.partition_number: floor}
+        changed = []
+        for stream in self.all():
+            kept = shards.trimmed(stream, up_to, now, self._settings.retention_seconds)
+            if kept.shards != stream.shards:
+                changed.append(kept)
+                # At once: no reader may pass over what goes without being told.
+                self.remember(kept)
         await self._owner.change(
-            puts=[(key, floor.to_bytes(_COUNTER_BYTES, "big"))],
+            puts=[(key, floor.to_bytes(_COUNTER_BYTES, "big")), *map(stream_row, changed)],
             range_deletes=[change_log.trimmed_range(feed.partition_number, floor)],
         )
-        up_to = {feed.partition_number: floor}
-        for stream in self.all():
-            changed = shards.trimmed(stream, up_to, now, self._settings.retention_seconds)
-            if changed.shards != stream.shards:
-                await self._replace(changed)
 
     async def _aged(self, partition_number: int, after: int, now: float) -> int:
         """The counter up to which records are older than the retention."""
@@ -217,6 +240,10 @@ class StreamKeeper:
     async def _replace(self, stream: Stream) -> None:
         await self._owner.change(puts=[stream_row(stream)])
         self.remember(stream)
+
+    def _last(self, shard: Shard) -> int | None:
+        """The counter that a shard ends with; None while it is open."""
+        return self._closing.get(shard.shard_id) if shard.last is None else shard.last
 
     def _shows(self, partition_number: int) -> bool:
         return any(

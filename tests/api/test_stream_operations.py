@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -20,7 +21,16 @@ from model.errors import (
     TrimmedDataAccessException,
     ValidationException,
 )
-from tests.support.databases import SetClock, put, running_database, table_definition, thread
+from storage.store import Store
+from tests.support.databases import (
+    HeldStore,
+    SetClock,
+    put,
+    running_database,
+    table_definition,
+    thread,
+)
+from tests.support.store import memory_store
 
 ROLL_SECONDS = 600.0
 DAY_SECONDS = 86_400.0
@@ -72,10 +82,10 @@ class Reader:
 
 
 @asynccontextmanager
-async def running_reader(**settings: Any) -> AsyncIterator[Reader]:
+async def running_reader(store: Store | None = None, **settings: Any) -> AsyncIterator[Reader]:
     clock = SetClock()
     settings = {"partitions_per_table": 1, "keep_streams_seconds": DAY_SECONDS, **settings}
-    async with running_database(clock=clock, **settings) as database:
+    async with running_database(store, clock, **settings) as database:
         stream = table.StreamSettings("", "NEW_AND_OLD_IMAGES")
         await database.create_table(structs.replace(table_definition(), stream=stream))
         yield Reader(database, clock)
@@ -105,6 +115,47 @@ async def test_a_shard_that_is_rolled_is_read_to_its_end_and_then_its_child():
         subjects, following = await reader.records(await reader.iterator(child["ShardId"]))
         assert subjects == ["d"]
         assert following is not None
+
+
+async def turned_until(condition: Callable[[], bool]) -> None:
+    while not condition():
+        await asyncio.sleep(0)
+
+
+async def test_a_record_that_is_durable_before_its_shard_is_closed_is_shown_once():
+    rolls = StreamSettings(shard_roll_seconds=ROLL_SECONDS)
+    async with memory_store() as store:
+        held = HeldStore(store)
+        async with running_reader(held, streams=rolls) as reader:
+            await reader.write("a")
+            held.hold()
+            writing = asyncio.ensure_future(reader.write("b"))
+            await turned_until(lambda: held.held == 1)
+            keeping = asyncio.ensure_future(reader.keep(ROLL_SECONDS))
+            await turned_until(lambda: held.held == 2)
+            await held.release_first()
+            await writing
+            (parent,) = await reader.shards()
+            seen, following = await reader.records(await reader.iterator(parent["ShardId"]))
+            await held.release()
+            await keeping
+            if following is not None:
+                seen += (await reader.records(following))[0]
+            _, child = await reader.shards()
+            seen += (await reader.records(await reader.iterator(child["ShardId"])))[0]
+            assert seen == ["a", "b"]
+
+
+async def test_a_shard_that_was_closed_a_day_ago_is_forgotten():
+    rolls = StreamSettings(shard_roll_seconds=ROLL_SECONDS)
+    async with running_reader(streams=rolls) as reader:
+        await reader.write("a")
+        await reader.keep(ROLL_SECONDS)
+        _, child = await reader.shards()
+        await reader.keep(DAY_SECONDS - 1)
+        assert len(await reader.shards()) == 2
+        await reader.keep(2)
+        assert await reader.shards() == [child]
 
 
 async def test_an_iterator_on_the_last_page_of_a_closed_shard_is_missing():

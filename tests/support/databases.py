@@ -122,6 +122,17 @@ class HeldStore:
         self._durable_view = self._store.durable()
         self.holding = True
 
+    @property
+    def held(self) -> int:
+        """How many commits wait."""
+        return len(self._held)
+
+    async def release_first(self) -> None:
+        """The commit that has waited longest becomes durable."""
+        durable, shown = self._held.pop(0)
+        await durable
+        shown.set_result(None)
+
     async def release(self) -> None:
         """Everything accepted so far becomes durable."""
         held, self._held = self._held, []
