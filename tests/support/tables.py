@@ -34,6 +34,31 @@ def local_index(
     return {"IndexName": name, "KeySchema": key_schema(partition, sort), "Projection": held}
 
 
+def global_index(
+    name: str,
+    *keys: str,
+    projection: str = "ALL",
+    include: tuple[str, ...] = (),
+    **members: Any,
+) -> dict[str, Any]:
+    """A global secondary index of a table's definition.
+
+    Keys are a partition and perhaps a sort attribute, or written ``name:HASH``, ``name:RANGE``.
+    """
+    schema = (
+        [
+            {"AttributeName": attribute, "KeyType": role}
+            for attribute, role in (key.split(":") for key in keys)
+        ]
+        if ":" in keys[0]
+        else key_schema(*keys)
+    )
+    held: dict[str, Any] = {"ProjectionType": projection}
+    if include:
+        held["NonKeyAttributes"] = list(include)
+    return {"IndexName": name, "KeySchema": schema, "Projection": held, **members}
+
+
 def key_schema(*names: str) -> list[dict[str, str]]:
     """A key schema of one or two attributes."""
     return [
@@ -70,6 +95,15 @@ def wait_until_active(call: Call, name: str) -> dict[str, Any]:
     while True:
         description: dict[str, Any] = call("DescribeTable", {"TableName": name})["Table"]
         if description["TableStatus"] == "ACTIVE":
+            return description
+
+
+def wait_until_indexes_active(call: Call, name: str) -> dict[str, Any]:
+    """Ask until the table and all its global indexes are ACTIVE, and none is left to delete."""
+    while True:
+        description = wait_until_active(call, name)
+        indexes = description.get("GlobalSecondaryIndexes", [])
+        if all(index["IndexStatus"] == "ACTIVE" for index in indexes):
             return description
 
 
