@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 from uuid import uuid4
 
@@ -348,8 +348,14 @@ class Database:
         record, head = self._with_index_partitions(
             structs.replace(table.record, definition=settled)
         )
-        stream = await self._changed_stream(table, old, settled, now)
-        await self._owner.put(record, head=head, puts=[stream_row(stream)] if stream else ())
+        try:
+            stream = await self._changed_stream(table, old, settled, now)
+            await self._owner.put(record, head=head, puts=[stream_row(stream)] if stream else ())
+        except (StoreError, DynamoDBError):
+            # The stream or index that is still there must not miss what is written from now on.
+            with suppress(DynamoDBError):
+                await table.redefine(old)
+            raise
         table.record = record
         if stream is not None:
             self.streams.remember(stream)

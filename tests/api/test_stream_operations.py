@@ -17,11 +17,14 @@ from api.registry import OPERATIONS
 from model import table
 from model.errors import (
     ExpiredIteratorException,
+    InternalServerError,
     ResourceNotFoundException,
     TrimmedDataAccessException,
     ValidationException,
 )
-from storage.store import Store
+from model.stream_rules import StreamChange
+from model.table_rules import TableEdit
+from storage.store import Full, Store
 from tests.support.databases import (
     HeldStore,
     SetClock,
@@ -144,6 +147,23 @@ async def test_a_record_that_is_durable_before_its_shard_is_closed_is_shown_once
             _, child = await reader.shards()
             seen += (await reader.records(await reader.iterator(child["ShardId"])))[0]
             assert seen == ["a", "b"]
+
+
+async def test_a_stream_goes_on_where_the_disk_was_too_full_to_disable_it():
+    async with memory_store() as store:
+        held = HeldStore(store)
+        async with running_reader(held) as reader:
+            held.refusal = Full("full")
+            with pytest.raises(InternalServerError):
+                await reader.database.update_table(
+                    "Thread", TableEdit(stream=StreamChange(enabled=False))
+                )
+            held.refusal = None
+            await reader.write("a")
+            (shard,) = await reader.shards()
+            subjects, following = await reader.records(await reader.iterator(shard["ShardId"]))
+            assert subjects == ["a"]
+            assert following is not None
 
 
 async def test_a_shard_that_was_closed_a_day_ago_is_forgotten():
