@@ -184,22 +184,22 @@ def test_partition_attributes_come_before_sort_attributes():
         (
             (index(schema="b"),),
             (
-                f"{INVALID}Some AttributeDefinitions are not used. AttributeDefinitions: [a, b, c], "
-                "keys used: [a, b]"
+                f"{INVALID}Some AttributeDefinitions are not used. AttributeDefinitions: "
+                "[a, b, c], keys used: [a, b]"
             ),
         ),
         (
             (index(on_demand_throughput={"MaxReadRequestUnits": 0}),),
             (
-                f"{INVALID}Requested MaxReadRequestUnits for OnDemandThroughput for index : index is "
-                "outside of valid range"
+                f"{INVALID}Requested MaxReadRequestUnits for OnDemandThroughput for index : index "
+                "is outside of valid range"
             ),
         ),
         (
             (index(warm_throughput={"ReadUnitsPerSecond": 1}),),
             (
-                f"{INVALID}Requested ReadUnitsPerSecond for WarmThroughput for index index is lower "
-                "than current ReadUnitsPerSecond. Requested: 1, current: 12000"
+                f"{INVALID}Requested ReadUnitsPerSecond for WarmThroughput for index index is "
+                "lower than current ReadUnitsPerSecond. Requested: 1, current: 12000"
             ),
         ),
     ],
@@ -240,8 +240,8 @@ def test_indexes_of_a_provisioned_table_need_throughput_of_their_own():
         (
             Throughput(40_001, 1),
             (
-                "Cannot increase provisioned throughput to more than 40,000 units per global secondary "
-                "index"
+                "Cannot increase provisioned throughput to more than 40,000 units per global "
+                "secondary index"
             ),
         ),
         (

@@ -76,15 +76,15 @@ def refusal(item: Item) -> str:
         (
             {"x": S("")},
             (
-                f"{EMPTY}is not supported. The AttributeValue for a key attribute cannot contain an "
-                "empty string value. IndexName: one, IndexKey: x"
+                f"{EMPTY}is not supported. The AttributeValue for a key attribute cannot contain "
+                "an empty string value. IndexName: one, IndexKey: x"
             ),
         ),
         (
             {"d": B("")},
             (
-                f"{EMPTY}is not supported. The AttributeValue for a key attribute cannot contain an "
-                "empty binary value. IndexName: pair, IndexKey: d"
+                f"{EMPTY}is not supported. The AttributeValue for a key attribute cannot contain "
+                "an empty binary value. IndexName: pair, IndexKey: d"
             ),
         ),
         ({"x": S("x" * 2049)}, HASH_TOO_LONG),
@@ -92,15 +92,15 @@ def refusal(item: Item) -> str:
         (
             {"a": S("x" * 1025), "b": S("x" * 1024)},
             (
-                "Aggregate size for HASH key attributes a, b of index pair has exceeded limit 2048 "
-                "bytes, with actual size 2049 bytes"
+                "Aggregate size for HASH key attributes a, b of index pair has exceeded limit "
+                "2048 bytes, with actual size 2049 bytes"
             ),
         ),
         (
             {"d": binary(1025)},
             (
-                "Aggregate size for RANGE key attributes c, d of index pair has exceeded limit 1024 "
-                "bytes, with actual size 1025 bytes"
+                "Aggregate size for RANGE key attributes c, d of index pair has exceeded limit "
+                "1024 bytes, with actual size 1025 bytes"
             ),
         ),
     ],
