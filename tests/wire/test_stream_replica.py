@@ -31,10 +31,11 @@ Item = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def rolling_endpoint() -> Iterator[str]:
-    """A server whose shards roll all the time."""
+def rolling_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server whose shards roll all the time; on a disk, where a commit takes its time."""
+    data_dir = tmp_path_factory.mktemp("data")
     options = ("--shard-roll-seconds", "0.1", "--keep-streams-seconds", "0.02")
-    with running_server(*options, "--partitions-per-table", "2") as server:
+    with running_server(*options, "--partitions-per-table", "2", data_dir=data_dir) as server:
         yield server.endpoint
 
 
