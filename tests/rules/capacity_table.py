@@ -8,16 +8,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.rules.game_scores import eventually, global_index
 from tests.rules.thread import Item, Units, units, units_of
 from tests.support.tables import Call, local_index
 
 PATH = Path(__file__).with_suffix(".txt")
-TABLE_KEYS = ("p:S", "s:S", "a:S", "k:S", "i:S")
+TABLE_KEYS = ("p:S", "s:S", "a:S", "k:S", "i:S", "g:S", "h:S", "j:S")
 TABLE_INDEXES = (
     local_index("by-all", "p", "a", "ALL"),
     local_index("by-keys", "p", "k", "KEYS_ONLY"),
     local_index("by-some", "p", "i", "INCLUDE", ("x",)),
 )
+TABLE_GLOBAL_INDEXES = (
+    global_index("gsi-all", "p", "g"),
+    global_index("gsi-keys", "h", projection="KEYS_ONLY"),
+    global_index("gsi-some", "p", "j", include=("x",)),
+)
+GLOBAL_INDEX_KEYS = {"gsi-all": "g", "gsi-keys": "h", "gsi-some": "j"}
 KEY_BYTES = 100
 
 _LINE = re.compile(
@@ -185,20 +192,32 @@ class Bench:
 
     def _query(self, case: Case) -> Units:
         request = _page(case)
-        values = request.pop("ExpressionAttributeValues", {}) | {":p": {"S": self._partition}}
-        answer = self._ask(
-            "Query",
-            KeyConditionExpression="p = :p",
-            ExpressionAttributeValues=values,
-            **request,
-        )
+        request["KeyConditionExpression"] = "p = :p"
+        request["ExpressionAttributeValues"] = {":p": {"S": self._partition}}
+        self._wait_for_entries("Query", case, request)
+        answer = self._ask("Query", **request)
         assert answer["Count"] == int(case.after)
         return units(answer)
 
     def _scan(self, case: Case) -> Units:
-        answer = self._ask("Scan", **_page(case))
+        request = _page(case)
+        self._wait_for_entries("Scan", case, request)
+        answer = self._ask("Scan", **request)
         assert answer["Count"] == int(case.after)
         return units(answer)
+
+    def _wait_for_entries(self, operation: str, case: Case, request: dict[str, Any]) -> None:
+        """A global index follows its table: wait until it holds what it should."""
+        index = request.get("IndexName")
+        if index not in GLOBAL_INDEX_KEYS:
+            return
+        members = ("KeyConditionExpression", "ExpressionAttributeValues")
+        count = {name: request[name] for name in members if name in request}
+        wanted = sum(GLOBAL_INDEX_KEYS[index] in item for item in self._before(case))
+        eventually(
+            lambda: self._ask(operation, IndexName=index, Select="COUNT", **count)["Count"],
+            lambda found: found == wanted,
+        )
 
 
 def _read(case: Case) -> dict[str, Any]:
@@ -211,7 +230,7 @@ def _read(case: Case) -> dict[str, Any]:
 def _page(case: Case) -> dict[str, Any]:
     members = _read(case)
     for option, given in case.options.items():
-        if option.startswith("by-"):
+        if option.startswith(("by-", "gsi-")):
             members["IndexName"] = option
         elif option == "limit":
             members["Limit"] = int(given)

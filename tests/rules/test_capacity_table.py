@@ -7,14 +7,22 @@ from typing import Any
 
 import pytest
 
-from tests.rules.capacity_table import TABLE_INDEXES, TABLE_KEYS, Bench, Case, cases
+from tests.rules.capacity_table import (
+    TABLE_GLOBAL_INDEXES,
+    TABLE_INDEXES,
+    TABLE_KEYS,
+    Bench,
+    Case,
+    cases,
+)
 from tests.support.clients import WireClient
 from tests.support.tables import table
 
 
 @pytest.fixture(scope="module")
 def bench_table(wire: WireClient) -> Iterator[str]:
-    with table(wire, *TABLE_KEYS, indexes=TABLE_INDEXES) as name:
+    indexes = {"indexes": TABLE_INDEXES, "GlobalSecondaryIndexes": list(TABLE_GLOBAL_INDEXES)}
+    with table(wire, *TABLE_KEYS, **indexes) as name:
         yield name
 
 
@@ -36,8 +44,14 @@ def test_an_operation_consumes(wire, bench_table, pk, case):
 def test_a_scan_consumes(wire, pk, case):
     """Each on a table of its own: five units of each kind are one partition."""
     throughput = {"ReadCapacityUnits": 5, "WriteCapacityUnits": 5}
-    provisioned = {"BillingMode": "PROVISIONED", "ProvisionedThroughput": throughput}
-    with table(wire, *TABLE_KEYS, indexes=TABLE_INDEXES, **provisioned) as name:
+    members = {
+        "BillingMode": "PROVISIONED",
+        "ProvisionedThroughput": throughput,
+        "GlobalSecondaryIndexes": [
+            index | {"ProvisionedThroughput": throughput} for index in TABLE_GLOBAL_INDEXES
+        ],
+    }
+    with table(wire, *TABLE_KEYS, indexes=TABLE_INDEXES, **members) as name:
         assert Bench(wire, name, pk).run(case) == case.expected
 
 

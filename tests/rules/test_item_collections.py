@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.rules.conftest import COLLECTION_LIMIT_BYTES
+from tests.rules.game_scores import eventually, global_index
 from tests.rules.thread import (
     KEYS,
     LAST_POST,
@@ -189,6 +190,24 @@ def test_s65_a_table_without_local_indexes_has_no_limit(limited_client, limited_
         answer = query(limited_client, name, "EC2", Select="COUNT")
 
     assert answer["Count"] * 10_000 > COLLECTION_LIMIT_BYTES
+
+
+@limited
+def test_s65_entries_of_a_global_index_with_one_key_have_no_limit(limited_client, limited_wire):
+    """Beside a local index, too: a global one's entries are of no item's collection."""
+    index = global_index("ByAuthor", "Author")
+    members = {"indexes": (last_post_index(),), "GlobalSecondaryIndexes": [index]}
+    with table(limited_wire, *KEYS, "Author:S", **members) as name:
+        items = (sized_thread(f"f{n}", n, entry=10_000, item=10_000) for n in range(15))
+        put_all(limited_client, name, (item | {"Author": {"S": "ann"}} for item in items))
+        entries = eventually(
+            lambda: limited_client.scan(TableName=name, IndexName="ByAuthor"),
+            lambda answer: answer["Count"] == 15,
+        )["Items"]
+        one = (sized_thread("EC2", n, entry=4_000, item=4_000) for n in range(10))
+        put_all(limited_client, name, (item | {"Author": {"S": "ann"}} for item in one))
+
+    assert sum(map(item_bytes, entries)) > COLLECTION_LIMIT_BYTES
 
 
 @limited

@@ -125,9 +125,13 @@ def units(answer: dict[str, Any]) -> Units:
 
 def units_of(consumed: dict[str, Any]) -> Units:
     """As ``units``, of one entry of a batch's answer."""
-    indexes = consumed.get("LocalSecondaryIndexes", {})
+    kinds = ("LocalSecondaryIndexes", "GlobalSecondaryIndexes")
     return Units(
         consumed["CapacityUnits"],
         consumed.get("Table", {}).get("CapacityUnits", 0.0),
-        {name: index["CapacityUnits"] for name, index in indexes.items()},
+        {
+            name: index["CapacityUnits"]
+            for kind in kinds
+            for name, index in consumed.get(kind, {}).items()
+        },
     )
