@@ -1,4 +1,4 @@
-"""A stream's ARN, and the stream that an ARN names."""
+"""The stream that an ARN names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Final
 
 from actors.database import Database
 from api.shapes import NAME_CHARACTER
-from api.table_description import table_arn
 from model.errors import ResourceNotFoundException, ValidationException
 from model.limits import TABLE_NAME_CHARACTERS
 from streams.shard import Shard, Stream
@@ -18,11 +17,6 @@ _ARN: Final = re.compile(
     rf"table/({NAME_CHARACTER}{{{_FEWEST},{_MOST}}})/stream/([0-9T:.-]+)\Z",
     re.ASCII,
 )
-
-
-def stream_arn(database: Database, table_name: str, label: str) -> str:
-    """The ARN that the server shows for a stream."""
-    return f"{table_arn(database, table_name)}/stream/{label}"
 
 
 def named(arn: str) -> tuple[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from actors.database import Database
-from api.stream_arn import stream_arn
+from api.table_description import key_schema, stream_arn
 from streams.shard import Shard, Stream
 
 _TIME_DIGITS: Final = 3
@@ -16,7 +16,6 @@ def stream_description(
     database: Database, stream: Stream, shards: Sequence[Shard], last_shard_id: str | None
 ) -> dict[str, Any]:
     """The StreamDescription with these of its shards, and where to go on if there are more."""
-    schema = stream.key_schema
     description = {
         "StreamArn": stream_arn(database, stream.table_name, stream.label),
         "StreamLabel": stream.label,
@@ -24,10 +23,7 @@ def stream_description(
         "StreamViewType": stream.view_type,
         "CreationRequestDateTime": round(stream.created_epoch_seconds, _TIME_DIGITS),
         "TableName": stream.table_name,
-        "KeySchema": [
-            *({"AttributeName": key.name, "KeyType": "HASH"} for key in schema.partition),
-            *({"AttributeName": key.name, "KeyType": "RANGE"} for key in schema.sort),
-        ],
+        "KeySchema": key_schema(stream.key_schema),
         "Shards": [_shard_description(shard) for shard in shards],
     }
     if last_shard_id is not None:

@@ -23,7 +23,7 @@ def table_description(database: Database, state: TableState) -> dict[str, Any]:
             for attribute in definition.attribute_definitions
         ],
         "TableName": definition.name,
-        "KeySchema": _key_schema(definition.key_schema),
+        "KeySchema": key_schema(definition.key_schema),
         "TableStatus": definition.status,
         "CreationDateTime": _time(definition.created_epoch_seconds),
         "ProvisionedThroughput": _provisioned_throughput(definition.throughput),
@@ -57,7 +57,13 @@ def table_arn(database: Database, name: str) -> str:
     return f"arn:aws:dynamodb:{settings.region}:{settings.account_id}:table/{name}"
 
 
-def _key_schema(schema: KeySchema) -> list[dict[str, str]]:
+def stream_arn(database: Database, name: str, label: str) -> str:
+    """The ARN that the server shows for a stream of a table."""
+    return f"{table_arn(database, name)}/stream/{label}"
+
+
+def key_schema(schema: KeySchema) -> list[dict[str, str]]:
+    """A key schema as it is on the wire."""
     return [
         *({"AttributeName": attribute.name, "KeyType": "HASH"} for attribute in schema.partition),
         *({"AttributeName": attribute.name, "KeyType": "RANGE"} for attribute in schema.sort),
@@ -99,7 +105,7 @@ def _local_indexes(database: Database, state: TableState) -> dict[str, Any]:
         "LocalSecondaryIndexes": [
             {
                 "IndexName": index.name,
-                "KeySchema": _key_schema(index.key_schema),
+                "KeySchema": key_schema(index.key_schema),
                 "Projection": _projection(index),
                 **_index_counters(state, index.name),
                 "IndexArn": f"{arn}/index/{index.name}",
@@ -132,7 +138,7 @@ def _global_index(state: TableState, index: GlobalIndex, arn_of_table: str) -> d
     )
     return {
         "IndexName": definition.name,
-        "KeySchema": _key_schema(definition.key_schema),
+        "KeySchema": key_schema(definition.key_schema),
         "Projection": _projection(definition),
         "IndexStatus": status,
         **filled,
@@ -162,7 +168,7 @@ def _stream(database: Database, definition: TableDefinition) -> dict[str, Any]:
     return {
         **({"StreamSpecification": specification} if stream.enabled else {}),
         "LatestStreamLabel": stream.label,
-        "LatestStreamArn": f"{table_arn(database, definition.name)}/stream/{stream.label}",
+        "LatestStreamArn": stream_arn(database, definition.name, stream.label),
     }
 
 

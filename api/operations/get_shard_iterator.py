@@ -9,7 +9,8 @@ from msgspec import json
 from actors.stream_keeper import StreamKeeper
 from api import shapes, structures
 from api.operation import DYNAMODB_STREAMS, Call, Operation
-from api.stream_arn import find_shard, find_stream, stream_arn
+from api.stream_arn import find_shard, find_stream
+from api.table_description import stream_arn
 from model.errors import TrimmedDataAccessException, ValidationException
 from streams import cursor, sequence_number
 from streams.cursor import Cursor

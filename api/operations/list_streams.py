@@ -9,7 +9,8 @@ from msgspec import json
 
 from api import shapes, structures
 from api.operation import DYNAMODB_STREAMS, Call, Operation
-from api.stream_arn import named, stream_arn
+from api.stream_arn import named
+from api.table_description import stream_arn
 from model.errors import ValidationException
 from model.limits import LIST_STREAMS_PAGE
 
