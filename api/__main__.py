@@ -27,6 +27,7 @@ from api.logs import configure_logs
 from api.protocol import Protocol
 from api.registry import NOT_IMPLEMENTED, OPERATIONS
 from api.server import CannotListen, listen, serving
+from api.violations import ViolationsOptions, find_violations
 from storage.rocks import open_rocks, open_rocks_in_memory
 from storage.store import CannotOpen, Damaged, Full, Store
 
@@ -58,6 +59,15 @@ def serve(options: ServeOptions | None = None) -> None:
         anyio.run(_serve, options, backend_options=backend_options)
     except (CannotListen, CannotOpen, Damaged, Full) as error:
         _give_up(str(error))
+
+
+@app.command
+def violations(options: ViolationsOptions) -> int:
+    """List the values in a table that can't be keys of a global secondary index.
+
+    The exit code is 0 if no violation is left, 1 if some are, 2 if something went wrong.
+    """
+    return find_violations(options)
 
 
 async def _serve(options: ServeOptions) -> None:

@@ -1,0 +1,113 @@
+"""A client of DynamoDB's API, for the commands of dynactor that work on a running server.
+
+It is for dynactor alone: it shows a signature, as every request must, and makes none. A server
+that looks into signatures, such as AWS, refuses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import anyio
+import msgspec
+from aiohttp import ClientConnectorError, ClientError, ClientSession, InvalidURL
+
+from api.operation import DYNAMODB
+from api.protocol import JSON_1_0
+
+_UNSIGNED: Final = (
+    "AWS4-HMAC-SHA256 Credential=dynactor/20260101/us-east-1/dynamodb/aws4_request, "
+    "SignedHeaders=host, Signature=none"
+)
+_TRANSIENT: Final = frozenset(
+    {
+        "InternalServerError",
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "ServiceUnavailable",
+        "ThrottlingException",
+    }
+)
+_ATTEMPTS: Final = 8
+_FIRST_PAUSE_SECONDS: Final = 0.05
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class CannotCall(Exception):
+    """Nobody answers at the endpoint, or not as DynamoDB does; the message says which."""
+
+
+class Refused(Exception):
+    """The server's error: its type without the namespace, and its message."""
+
+    def __init__(self, error_type: str, message: str) -> None:
+        super().__init__(f"{error_type}: {message}")
+        self.error_type = error_type
+        self.message = message
+
+
+class Client:
+    """Calls operations at one endpoint."""
+
+    def __init__(self, endpoint: str, session: ClientSession) -> None:
+        self._endpoint = endpoint
+        self._session = session
+
+    async def call(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
+        """The answer to a request, sent again while the server has no room for it.
+
+        Raises:
+            Refused: the server answered with an error.
+            CannotCall: it did not answer.
+        """
+        pause_seconds = _FIRST_PAUSE_SECONDS
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return await self._call_once(operation, request)
+            except Refused as error:
+                if error.error_type not in _TRANSIENT:
+                    raise
+            await anyio.sleep(pause_seconds)
+            pause_seconds *= 2
+        return await self._call_once(operation, request)
+
+    async def _call_once(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
+        headers = {
+            "Content-Type": JSON_1_0,
+            "X-Amz-Target": f"{DYNAMODB}.{operation}",
+            "Authorization": _UNSIGNED,
+        }
+        try:
+            async with self._session.post(
+                self._endpoint, data=_encode(request), headers=headers, allow_redirects=False
+            ) as response:
+                status, body = response.status, await response.read()
+        except InvalidURL:
+            raise CannotCall(f"{self._endpoint} is not an address: give http://HOST:PORT") from None
+        except ClientConnectorError as error:
+            raise CannotCall(
+                f"Cannot reach {self._endpoint}: {error.strerror}; is the server running there?"
+            ) from None
+        except (ClientError, TimeoutError) as error:
+            raise CannotCall(f"No answer from {self._endpoint}: {error}") from None
+        try:
+            answer = _decode(body)
+        except msgspec.DecodeError:
+            raise CannotCall(
+                f"{self._endpoint} does not answer as DynamoDB does (HTTP status {status})"
+            ) from None
+        if status != 200:  # noqa: PLR2004 - HTTP's
+            error_type = str(answer.get("__type", status)).rpartition("#")[2]
+            raise Refused(error_type, answer.get("message", answer.get("Message", "")))
+        return answer
+
+
+@asynccontextmanager
+async def open_client(endpoint: str) -> AsyncIterator[Client]:
+    """A client, which keeps its connections open until this ends."""
+    async with ClientSession() as session:
+        yield Client(endpoint, session)
