@@ -133,9 +133,10 @@ class RowOwner(ABC, Generic[BatchT]):
                     await self._work([envelope])
         else:
             commit = self._last_commit
-            if commit is None or commit.done():
-                self._settle(batch, outcomes, commit)
+            if commit is None:
+                self._settle(batch, outcomes, None)
             else:
+                # Of a commit that is done, too: those before this one may not have been told yet.
                 commit.add_done_callback(partial(self._settle, batch, outcomes))
 
     async def _decide_and_commit(self, envelopes: list[Envelope]) -> tuple[BatchT, list[_Outcome]]:
