@@ -9,6 +9,9 @@ a write that somebody saw before it was taken back all leave a history that has 
 
 The search is Wing and Gong's with Lowe's memory of visited configurations. Conditional writes on
 tokens that are never used twice keep it narrow.
+
+Where the store keeps a log of its changes, the order must be that of the log as well: each change
+of the item is its next entry, and nothing else is in it.
 """
 
 from __future__ import annotations
@@ -110,6 +113,13 @@ class Unanswered(Struct, frozen=True):
 Outcome: TypeAlias = Done | Refused | Found | Unanswered
 
 
+class Commit(Struct, frozen=True):
+    """One entry of a log: what the item was before the change, and after it."""
+
+    old: State
+    new: State
+
+
 class Operation(Struct):
     """One request on one key, the moments of request and answer on the history's own clock."""
 
@@ -127,11 +137,14 @@ class Violation(Struct, frozen=True):
     state: State
     fits_nowhere: list[Operation]
     before: list[Operation]
+    # What the log has left at that point, if there is a log.
+    logged: list[Commit] = []
 
     def __str__(self) -> str:
         lines = [f"{self.key}: no order explains these answers", f"  state {self.state}", "  after"]
         lines += [f"    {operation}" for operation in self.before]
-        return "\n".join([*lines, "  none of", *(f"    {each}" for each in self.fits_nowhere)])
+        lines += ["  none of", *(f"    {each}" for each in self.fits_nowhere)]
+        return "\n".join([*lines, *(f"  left in the log {each}" for each in self.logged)])
 
 
 class History:
@@ -194,10 +207,12 @@ def check_key(
     initial: State,
     operations: Sequence[Operation],
     projections: dict[str, Callable[[Item], State]],
+    log: Sequence[Commit] | None = None,
 ) -> Violation | None:
-    """Search an order of one key's operations.
+    """Search an order of one key's operations, and of its log if there is one.
 
-    A configuration is the set of operations done so far, as the bits of a number, and the state.
+    A configuration is the set of operations done so far, as the bits of a number, the state, and
+    how many entries of the log led to it.
     """
     operations = sorted(operations, key=lambda operation: operation.invoked)
     must = sum(
@@ -205,32 +220,39 @@ def check_key(
         for position, operation in enumerate(operations)
         if not isinstance(operation.outcome, Unanswered)
     )
-    seen: set[tuple[int, bytes]] = set()
-    stack: list[tuple[int, State, tuple[int, ...]]] = [(0, initial, ())]
-    deepest: tuple[int, State, tuple[int, ...]] = stack[0]
+    seen: set[tuple[int, int, bytes]] = set()
+    stack: list[tuple[int, State, int, tuple[int, ...]]] = [(0, initial, 0, ())]
+    deepest = stack[0]
     while stack:
-        done, state, order = stack.pop()
+        done, state, logged, order = stack.pop()
         looks = _all_that_only_look(operations, done, state, projections)
         done |= sum(1 << position for position in looks)
         order = (*order, *looks)[-_SHOWN:]
-        if done & must == must:
+        if done & must == must and (log is None or logged == len(log)):
             return None
         if (done & must).bit_count() >= (deepest[0] & must).bit_count():
-            deepest = (done, state, order)
-        mark = (done, msgspec.json.encode(state, order="sorted"))
+            deepest = (done, state, logged, order)
+        mark = (done, logged, msgspec.json.encode(state, order="sorted"))
         if mark in seen:
             continue
         seen.add(mark)
         for position in reversed(_next(operations, done)):
             explained, after = _step(operations[position], state, projections)
-            if explained and (after != state or isinstance(operations[position].outcome, Done)):
-                stack.append((done | 1 << position, after, (*order, position)))
-    done, state, order = deepest
+            if not explained:
+                continue
+            changed = after != state
+            if changed and log is not None and log[logged : logged + 1] != [Commit(state, after)]:
+                continue
+            if changed or isinstance(operations[position].outcome, Done):
+                following = (done | 1 << position, after, logged + changed, (*order, position))
+                stack.append(following)
+    done, state, logged, order = deepest
     return Violation(
         key,
         state,
         [operations[position] for position in _next(operations, done)],
         [operations[position] for position in order],
+        list(log or ())[logged:],
     )
 
 

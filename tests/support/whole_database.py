@@ -9,9 +9,11 @@ from tests.support.wire import Connection
 from tests.support.writers import INDEXES, PROJECTIONS, TABLES, Place, table_item, table_key
 
 
-async def scan(connection: Connection, table: str, index: str | None = None) -> list[Item]:
+async def scan(
+    connection: Connection, table: str, index: str | None = None, *, consistent: bool = True
+) -> list[Item]:
     """Every row of a table or index."""
-    body: dict[str, Any] = {"TableName": table, "ConsistentRead": True}
+    body: dict[str, Any] = {"TableName": table, "ConsistentRead": consistent}
     if index is not None:
         body["IndexName"] = index
     items: list[Item] = []

@@ -44,12 +44,12 @@ class Answer(NamedTuple):
         return str(self.body.get("__type", "")).rpartition("#")[2]
 
 
-def request_bytes(operation: str, body: bytes) -> bytes:
-    """A whole HTTP request of an operation."""
+def request_bytes(operation: str, body: bytes, service: str = "DynamoDB") -> bytes:
+    """A whole HTTP request of an operation; ``service`` may also be DynamoDBStreams."""
     return (
         f"POST / HTTP/1.1\r\nHost: localhost\r\n"
         f"Content-Type: application/x-amz-json-1.0\r\n"
-        f"X-Amz-Target: DynamoDB_20120810.{operation}\r\n"
+        f"X-Amz-Target: {service}_20120810.{operation}\r\n"
         f"X-Amz-Date: 20260101T000000Z\r\n"
         f"Authorization: {_AUTHORIZATION}\r\n"
         f"Content-Length: {len(body)}\r\n\r\n"
@@ -95,13 +95,15 @@ class Connection(asyncio.Protocol):
         finally:
             self._answer = None
 
-    async def call(self, operation: str, body: dict[str, Any]) -> Answer:
+    async def call(
+        self, operation: str, body: dict[str, Any], service: str = "DynamoDB"
+    ) -> Answer:
         """Send an operation, wait for its decoded answer.
 
         Raises:
             ConnectionLost: as it says.
         """
-        response = await self.send(request_bytes(operation, encode(body)))
+        response = await self.send(request_bytes(operation, encode(body), service))
         return Answer(response.status, decode(response.body))
 
     async def close(self) -> None:

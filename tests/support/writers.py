@@ -182,6 +182,8 @@ class _Writer:
         self._writes = 0
         # The tokens this client saw last; not there: it doesn't know.
         self._seen: dict[Place, str | None] = {}
+        # What it put last, to be put once more: a write that changes nothing.
+        self._put: dict[Place, Item] = {}
 
     async def run(self) -> None:
         steps = (self._get, self._query, self._query_index, self._write, self._batch)
@@ -232,9 +234,13 @@ class _Writer:
         kind = self._draw.random()
         if kind < 0.2:
             return Delete(condition)
+        last = self._put.get(place)
+        if kind < 0.25 and last is not None and self._seen.get(place) == last[TOKEN]["S"]:
+            return Put(last, condition)
         attributes = self._draw_attributes()
         if kind < 0.6:
-            return Put({**place.key, **attributes}, condition)
+            self._put[place] = {**place.key, **attributes}
+            return Put(self._put[place], condition)
         removes = tuple(name for name in ("rank", "title", "payload") if name not in attributes)
         return Update(place.key, attributes, removes, ("n",), condition)
 

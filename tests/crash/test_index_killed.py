@@ -1,0 +1,26 @@
+"""kill -9 while indexes follow and are filled: they equal a rebuild, streams the history."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+from tests.support.indexed_database import IndexedDatabase
+
+FEW_ROUNDS = 2
+FILLERS = 1_000
+
+
+async def test_indexes_and_streams_outlive_kill_9(tmp_path: Path, rounds: int | None) -> None:
+    database = IndexedDatabase(
+        tmp_path,
+        Random(1),
+        *("--gsi-lag", "random:0-0.05:7"),
+        *("--shard-roll-seconds", "1", "--keep-streams-seconds", "0.5"),
+    )
+    await database.make_filled(FILLERS)
+
+    for _ in range(rounds or FEW_ROUNDS):
+        assert await database.round() == []
+
+    assert await database.compare_all() == []
