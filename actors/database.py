@@ -476,10 +476,15 @@ class Database:
         await self.streams.roll(now)
         await self.streams.expire(now)
         for table in list(self._tables.values()):
-            if table.definition.records_changes:
-                for feed in await table.feeds():
-                    floor = table.floor(feed.partition_number, feed.tail)
-                    await self.streams.trim(feed, table.definition.table_id, floor, now)
+            numbers = [partition.number for partition in table.record.partitions]
+            if not self.streams.attached(numbers):
+                continue
+            for feed in await table.feeds():
+                floor = table.floor(feed.partition_number, feed.tail)
+                await self.streams.trim(feed, table.definition.table_id, floor, now)
+            # What was recorded before the last follower went is gone with this.
+            if not table.definition.records_changes and not self.streams.shows(numbers):
+                self.streams.detach(numbers)
         self._tell_later(self.settings.keep_streams_seconds, KeepStreams())
 
     # -- parts ------------------------------------------------------------------------------

@@ -111,8 +111,12 @@ class StreamKeeper:
         """These partitions are alive: their tails are known."""
         self._feeds.update((feed.partition_number, feed) for feed in feeds)
 
+    def attached(self, partition_numbers: Iterable[int]) -> bool:
+        """Whether any of these partitions has recorded changes since the server started."""
+        return any(number in self._feeds for number in partition_numbers)
+
     def detach(self, partition_numbers: Iterable[int]) -> None:
-        """These partitions are gone; what their logs hold can still be read."""
+        """These partitions are gone, or record nothing; what their logs hold can still be read."""
         for number in partition_numbers:
             self._feeds.pop(number, None)
 

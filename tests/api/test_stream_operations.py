@@ -22,8 +22,10 @@ from model.errors import (
     TrimmedDataAccessException,
     ValidationException,
 )
+from model.limits import MIB
 from model.stream_rules import StreamChange
 from model.table_rules import TableEdit
+from storage import keys_layout
 from storage.store import Full, Store
 from tests.support.databases import (
     HeldStore,
@@ -85,8 +87,10 @@ class Reader:
 
 
 @asynccontextmanager
-async def running_reader(store: Store | None = None, **settings: Any) -> AsyncIterator[Reader]:
-    clock = SetClock()
+async def running_reader(
+    store: Store | None = None, clock: SetClock | None = None, **settings: Any
+) -> AsyncIterator[Reader]:
+    clock = clock or SetClock()
     settings = {"partitions_per_table": 1, "keep_streams_seconds": DAY_SECONDS, **settings}
     async with running_database(store, clock, **settings) as database:
         stream = table.StreamSettings("", "NEW_AND_OLD_IMAGES")
@@ -274,6 +278,34 @@ async def test_the_stream_of_a_deleted_table_is_read_for_a_day():
         assert (await reader.call("ListStreams"))["Streams"] == []
         with pytest.raises(ResourceNotFoundException):
             await reader.shards()
+
+
+async def log_rows(store: Store) -> int:
+    start, end = keys_layout.change_range(1)
+    return len(await store.durable().page(start, end, max_rows=100, max_bytes=MIB))
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_the_log_of_a_stream_that_was_disabled_goes_with_it(restarted: bool):
+    clock = SetClock()
+    async with memory_store() as store:
+        async with running_reader(store, clock) as reader:
+            await reader.write("a", "b")
+            await reader.database.update_table(
+                "Thread", TableEdit(stream=StreamChange(enabled=False))
+            )
+            await reader.write("c")
+            assert await log_rows(store) == 2
+            await reader.keep(DAY_SECONDS - 60)
+            assert await log_rows(store) == 2
+            if not restarted:
+                await reader.keep(120)
+                assert await log_rows(store) == 0
+        if restarted:
+            async with running_database(store, clock) as database:
+                clock.advance(120)
+                await database.mailbox.put_nowait(KeepStreams(), always=True)
+                assert await log_rows(store) == 0
 
 
 async def test_an_empty_shard_can_be_asked_for_by_the_number_it_starts_with():
