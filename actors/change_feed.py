@@ -7,8 +7,8 @@ changes from memory; one that is behind reads the log on the disk. Nobody holds 
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_right
 from collections import deque
-from itertools import takewhile
 from typing import Final
 
 from storage.store import Store
@@ -100,18 +100,22 @@ class ChangeFeed:
         )
 
     def _read_recent(self, after: int, max_records: int, max_bytes: int) -> list[ChangeRecord]:
-        # From the end: who keeps up looks at what is new, and at nothing else.
-        newer = takewhile(
-            lambda record: record.sequence_number.counter > after, reversed(self._recent)
-        )
+        # By place, not from either end: a reader may be at the tail or many pages behind.
+        recent = self._recent
+        start = bisect_right(recent, after, key=_counter)
         size_bytes = 0
         found: list[ChangeRecord] = []
-        for record in reversed(list(newer)):
+        for place in range(start, min(len(recent), start + max_records)):
+            record = recent[place]
             found.append(record)
             size_bytes += _size_bytes(record)
-            if len(found) >= max_records or size_bytes >= max_bytes:
+            if size_bytes >= max_bytes:
                 break
         return found
+
+
+def _counter(record: ChangeRecord) -> int:
+    return record.sequence_number.counter
 
 
 def _size_bytes(record: ChangeRecord) -> int:
