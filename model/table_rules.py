@@ -220,10 +220,13 @@ def _check_state(definition: TableDefinition, edit: TableEdit) -> None:
         global_index_rules.check_table_may_change(definition)
     if definition.status != "UPDATING":
         return
-    # Tags are no part of the table's configuration. While an index gets its resources the
-    # throughput of others may change (S183).
+    # Tags are no part of the table's configuration. While an index gets its resources, or gives
+    # them back, the throughput of others may change (S183, S200).
     allowed: dict[str, Any] = {"tags_to_add": None, "tag_keys_to_remove": None}
-    if any(index.backfilling is False for index in definition.global_indexes):
+    if any(
+        index.backfilling is False or index.status == "DELETING"
+        for index in definition.global_indexes
+    ):
         allowed["index_updates"] = ()
     if replace(edit, **allowed) != TableEdit():
         raise ResourceInUseException(
