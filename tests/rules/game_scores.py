@@ -6,12 +6,13 @@ there, ``eventually``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from time import monotonic
 from typing import Any, TypeVar
 
-from tests.support.tables import Call, key_schema, table
+from tests.support import tables
+from tests.support.tables import Call, table
 
 Item = dict[str, dict[str, Any]]
 T = TypeVar("T")
@@ -25,17 +26,13 @@ def global_index(
     name: str,
     *keys: str,
     projection: str = "ALL",
-    include: Sequence[str] = (),
+    include: tuple[str, ...] = (),
     throughput: tuple[int, int] | None = None,
 ) -> dict[str, Any]:
     """A global secondary index of a table's definition; ``throughput`` is reads and writes."""
-    held: dict[str, Any] = {"ProjectionType": "INCLUDE" if include else projection}
-    if include:
-        held["NonKeyAttributes"] = list(include)
-    index = {"IndexName": name, "KeySchema": key_schema(*keys), "Projection": held}
-    return (
-        index if throughput is None else index | {"ProvisionedThroughput": provisioned(*throughput)}
-    )
+    members = {} if throughput is None else {"ProvisionedThroughput": provisioned(*throughput)}
+    held = "INCLUDE" if include else projection
+    return tables.global_index(name, *keys, projection=held, include=include, **members)
 
 
 def provisioned(read: int, write: int) -> dict[str, int]:

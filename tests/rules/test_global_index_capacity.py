@@ -18,9 +18,10 @@ from tests.rules.game_scores import (
     query,
     scores_table,
 )
+from tests.rules.online_index import throughput_of, updating
 from tests.rules.thread import Item, Units, padded, units
 from tests.support.clients import WireClient
-from tests.support.tables import table, wait_until_active
+from tests.support.tables import table, wait_until_active, wait_until_indexes_active
 
 INDEXES = {"ReturnConsumedCapacity": "INDEXES"}
 KEYS = ("pk:S", "sk:S", "group:S", "mark:S")
@@ -73,33 +74,12 @@ def test_s98_an_indexs_throughput_is_provisioned_apart_from_its_tables(wire):
     index = game_title_index(throughput=(3, 4))
     members = {"BillingMode": "PROVISIONED", "ProvisionedThroughput": provisioned(1, 2)}
     with scores_table(wire, index, **members) as name:
-        wire(
-            "UpdateTable",
-            {
-                "TableName": name,
-                "GlobalSecondaryIndexUpdates": [
-                    {
-                        "Update": {
-                            "IndexName": GAME_TITLE,
-                            "ProvisionedThroughput": provisioned(5, 6),
-                        }
-                    }
-                ],
-            },
-        )
-        described = eventually(
-            lambda: wait_until_active(wire, name),
-            lambda d: d["GlobalSecondaryIndexes"][0]["IndexStatus"] == "ACTIVE",
-        )
+        wire("UpdateTable", updating(name, GAME_TITLE, 5, 6))
+        described = wait_until_indexes_active(wire, name)
 
     [of_index] = described["GlobalSecondaryIndexes"]
-    assert _units(described) == (1, 2)
-    assert _units(of_index) == (5, 6)
-
-
-def _units(description: dict[str, Any]) -> tuple[int, int]:
-    throughput = description["ProvisionedThroughput"]
-    return throughput["ReadCapacityUnits"], throughput["WriteCapacityUnits"]
+    assert throughput_of(described) == (1, 2)
+    assert throughput_of(of_index) == (5, 6)
 
 
 def test_s99_a_query_takes_the_indexs_read_units_and_none_of_the_tables(client, marks, pk):
@@ -136,7 +116,7 @@ def test_s104_the_table_is_described_with_each_indexs_throughput(wire):
     with scores_table(wire, *indexes, **members) as name:
         described = wait_until_active(wire, name)["GlobalSecondaryIndexes"]
 
-    shown = {index["IndexName"]: _units(index) for index in described}
+    shown = {index["IndexName"]: throughput_of(index) for index in described}
     assert shown == {GAME_TITLE: (3, 4), "ByScore": (7, 8)}
 
 
