@@ -12,14 +12,17 @@ from prometheus_client.parser import text_string_to_metric_families
 from actors import row_owner
 from actors.database import Database
 from actors.runtime.mailbox import MailboxFull
+from actors.table import Table
 from api import metrics
 from api.protocol import Protocol, Request
 from api.registry import OPERATIONS
 from model.errors import ThrottlingException
+from model.global_index_rules import NewGlobalIndex
 from model.index import IndexDefinition, Projection
 from model.key import KeyAttribute, KeySchema
-from model.table import GlobalIndex
-from tests.actors.test_index_backfill import INDEX, add_index, until_active
+from model.schema_rules import KeyElement
+from model.table import GlobalIndex, TableDefinition
+from model.table_rules import TableEdit
 from tests.support.clients import AUTHORIZATION, JSON_1_0, TARGET_PREFIX
 from tests.support.databases import put, running_database, table_definition, thread
 
@@ -42,9 +45,24 @@ async def scrape(
     }
 
 
-def with_index(projection: Projection = Projection("ALL")):  # noqa: B008 - it is frozen
-    index = IndexDefinition(1, "by_posts", KeySchema((KeyAttribute("posts", "N"),)), projection)
+def with_index() -> TableDefinition:
+    key_schema = KeySchema((KeyAttribute("posts", "N"),))
+    index = IndexDefinition(1, "by_posts", key_schema, Projection("ALL"))
     return structs.replace(table_definition(), global_indexes=(GlobalIndex(index),))
+
+
+async def add_index(database: Database) -> Table:
+    """As UpdateTable adds one to the table."""
+    index = NewGlobalIndex("by_posts", (KeyElement("posts", "HASH"),), "ALL")
+    posts = (KeyAttribute("posts", "N"),)
+    edit = TableEdit(index_creates=(index,), attribute_definitions=posts)
+    await database.update_table("Thread", edit)
+    return database.table("Thread")
+
+
+async def until_active(table: Table) -> None:
+    while table.definition.global_indexes[0].status != "ACTIVE":
+        await asyncio.sleep(0.001)
 
 
 async def test_a_table_without_indexes_has_no_index_metrics():
@@ -98,12 +116,9 @@ async def test_lag_is_the_number_and_the_age_of_the_changes_not_in_an_index():
 async def test_an_index_in_its_first_phase_is_at_nothing():
     async with running_database(index_allocation_seconds=3600) as database:
         await database.create_table(table_definition())
-        table = database.table("Thread")
-        allocating = GlobalIndex(INDEX, status="CREATING", backfilling=False)
-        table.record = structs.replace(
-            table.record,
-            definition=structs.replace(table.definition, global_indexes=(allocating,)),
-        )
+        await database.table("Thread").write(put(thread("EC2", "a", posts=1)))
+        table = await add_index(database)
+        assert table.definition.global_indexes[0].backfilling is False
         found = await scrape(database)
     assert found["online_index_percentage_progress"] == {OF_INDEX: 0}
     assert found["online_index_consumed_write_capacity_units"] == {}
