@@ -36,7 +36,7 @@ from model.table_rules import TableEdit, apply_edit, check_deletable
 from storage import catalog, keys_layout
 from storage.catalog import Catalog, CatalogHead, TableRecord
 from storage.store import Store, StoreError
-from streams.shard import Stream, stream_label
+from streams.shard import Stream
 
 _MAILBOX_MESSAGES: Final = 1_000
 # Deleted rows are compacted away at once where a table's deletion frees as much as this.
@@ -296,7 +296,7 @@ class Database:
             status="CREATING" if self.settings.table_transition_seconds else "ACTIVE",
         )
         if definition.stream is not None:
-            label = stream_label(now)
+            label = self.streams.free_label(definition.name, now)
             definition = structs.replace(
                 definition, stream=structs.replace(definition.stream, label=label)
             )

@@ -22,6 +22,7 @@ from streams.change_record import ChangeRecord
 from streams.shard import Shard, Stream
 
 _DAY_SECONDS: Final = 24 * 60 * 60
+_MILLISECOND_SECONDS: Final = 0.001
 _MICROSECONDS: Final = 1_000_000
 _COUNTER_BYTES: Final = 8
 _PAGE_ROWS: Final = 1_000
@@ -119,6 +120,13 @@ class StreamKeeper:
         """These partitions are gone, or record nothing; what their logs hold can still be read."""
         for number in partition_numbers:
             self._feeds.pop(number, None)
+
+    def free_label(self, table_name: str, now_epoch_seconds: float) -> str:
+        """A label for the stream of a new table: a later time if one of its name has this one."""
+        at = now_epoch_seconds
+        while self.find(table_name, label := shards.stream_label(at)) is not None:
+            at += _MILLISECOND_SECONDS
+        return label
 
     def enabled(
         self, table: TableDefinition, positions: Mapping[int, int], now_epoch_seconds: float

@@ -280,6 +280,21 @@ async def test_the_stream_of_a_deleted_table_is_read_for_a_day():
             await reader.shards()
 
 
+async def test_a_table_made_again_at_once_has_a_stream_of_its_own():
+    async with running_reader() as reader:
+        await reader.write("a")
+        definition = structs.replace(
+            table_definition(), stream=table.StreamSettings("", "KEYS_ONLY")
+        )
+        for _ in range(2):
+            await reader.database.delete_table("Thread")
+            await reader.database.create_table(definition)
+        streams = (await reader.call("ListStreams"))["Streams"]
+        assert len({stream["StreamArn"] for stream in streams}) == 3
+        (shard,) = await reader.shards()
+        assert await reader.records(await reader.iterator(shard["ShardId"])) == (["a"], None)
+
+
 async def log_rows(store: Store) -> int:
     start, end = keys_layout.change_range(1)
     return len(await store.durable().page(start, end, max_rows=100, max_bytes=MIB))
