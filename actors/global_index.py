@@ -64,6 +64,7 @@ class GlobalIndexActors:
         self._supervisor = supervisor
         self._copy_messages = copy_messages
         self._lag = lag
+        self._is_closing = False
         self._partitions: dict[int, IndexPartition] = {}
         self._maintainers: list[IndexMaintainer] = []
         self._backfill: IndexBackfill | None = None
@@ -149,7 +150,11 @@ class GlobalIndexActors:
         return self.map.owner_of(position)
 
     async def ask(self, place: int, message: ApplyChanges | Backfill) -> None:
-        """Have a message carried out, durably, however long the store takes no writes."""
+        """Have a message carried out, durably, however long the store takes no writes.
+
+        Raises:
+            InternalServerError: the store takes no writes, and the index is being closed.
+        """
         has_waited = False
         while True:
             try:
@@ -160,6 +165,8 @@ class GlobalIndexActors:
                 has_waited = True
                 await anyio.sleep(_ROOM_SECONDS)
             except InternalServerError as error:
+                if self._is_closing:
+                    raise
                 _log.info("index_write_refused", index=self.place.definition.name, error=str(error))
                 await anyio.sleep(_REFUSED_SECONDS)
             else:
@@ -167,6 +174,7 @@ class GlobalIndexActors:
 
     async def close(self) -> None:
         """Stop the backfill and the followers after their present run, then the partitions."""
+        self._is_closing = True
         if self._backfill is not None:
             await self._supervisor.stop(self._backfill)
             self._backfill = None

@@ -10,8 +10,6 @@ import asyncio
 from collections import defaultdict
 from typing import Protocol
 
-import anyio
-
 from actors.change_feed import ChangeFeed
 from actors.index_partition import ApplyChanges, Backfill, EntryChange
 from actors.subscribers.lag import NO_LAG, IndexLag
@@ -79,10 +77,12 @@ class IndexMaintainer(Subscriber):
         self._table_key = table_key
         self._writer = writer
 
+    def wait_seconds(self) -> float:
+        """The lag that a tester has set."""
+        return 0.0 if self._lag is NO_LAG else self._lag.draw(self._waits)
+
     async def carry_out(self, records: list[ChangeRecord]) -> None:
         """Tell each partition of the index what changes in it, and wait until it is durable."""
-        if self._lag is not NO_LAG:
-            await anyio.sleep(self._lag.draw(self._waits))
         changes: defaultdict[int, list[EntryChange]] = defaultdict(list)
         for record in records:
             for change in self._entry_changes(record):

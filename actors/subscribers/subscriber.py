@@ -50,6 +50,10 @@ class Subscriber(ABC):
     async def carry_out(self, records: list[ChangeRecord]) -> None:
         """Have the effect of these records, durably; they come in the order of the log."""
 
+    def wait_seconds(self) -> float:
+        """How long the next run is to wait, for whoever has a lag."""
+        return 0.0
+
     @property
     def stored_position(self) -> int:
         """The durable checkpoint: after a crash it goes on behind it."""
@@ -71,6 +75,11 @@ class Subscriber(ABC):
                 self.position, max_records=_RUN_RECORDS, max_bytes=_RUN_BYTES
             )
             if records:
+                wait_seconds = self.wait_seconds()
+                if wait_seconds:
+                    await asyncio.wait([closed], timeout=wait_seconds)
+                    if closed.done():
+                        break
                 await self.carry_out(records)
                 self._moved(records)
                 if self._unstored_records >= _CHECKPOINT_RECORDS:
@@ -92,7 +101,11 @@ class Subscriber(ABC):
         stored = self.position.to_bytes(_COUNTER_BYTES, "big")
         try:
             await self._store.commit([Group(self._key, self._stored, stored)])
-        except (Full, Retry, Conflict) as error:
+        except Conflict:
+            # The store was opened again, without the last checkpoint: what it covers is done anew.
+            (self._stored,) = await self._store.latest.load([self._key])
+            return
+        except (Full, Retry) as error:
             _log.info("checkpoint_not_stored", subscriber=self.name, error=str(error))
             return
         self._stored = stored
