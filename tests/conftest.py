@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
+import hypothesis
 import pytest
 
 from tests.support.clients import (
@@ -17,6 +18,10 @@ from tests.support.clients import (
 )
 from tests.support.server import running_server
 from tests.support.tables import local_index, table, unique_name
+
+# A slow example tells of a busy machine, and not of the code.
+hypothesis.settings.register_profile("no deadline", deadline=None)
+hypothesis.settings.load_profile("no deadline")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
