@@ -359,6 +359,8 @@ class Database:
         table.record = record
         if stream is not None:
             self.streams.remember(stream)
+            # A stream that ends was recorded until its end was durable.
+            await table.redefine(settled)
         for index in settled.global_indexes:
             if index.status == "DELETING":
                 await table.stop_index(index.definition.index_id)
@@ -398,10 +400,13 @@ class Database:
         """Tell the partitions of a new definition; the stream that it enables or ends, if any."""
         if (old.global_indexes, old.stream) == (new.global_indexes, new.stream):
             return None
-        positions = await table.redefine(new)
-        if old.stream == new.stream or new.stream is None:
+        is_enabled = new.stream is not None and new.stream.enabled
+        positions = await table.redefine(
+            new if is_enabled else structs.replace(new, stream=old.stream)
+        )
+        if old.stream == new.stream:
             return None
-        if new.stream.enabled:
+        if is_enabled:
             return self.streams.enabled(new, positions, now)
         return self.streams.disabled(old, positions, now)
 
