@@ -8,6 +8,8 @@ from random import Random
 from tests.support.indexed_database import IndexedDatabase
 
 FEW_ROUNDS = 2
+FEW_ANSWERS = 1_000
+MANY_ANSWERS = 5_000
 FILLERS = 1_000
 
 
@@ -21,6 +23,6 @@ async def test_indexes_and_streams_outlive_kill_9(tmp_path: Path, rounds: int | 
     await database.make_filled(FILLERS)
 
     for _ in range(rounds or FEW_ROUNDS):
-        assert await database.round() == []
+        assert await database.round(MANY_ANSWERS if rounds else FEW_ANSWERS) == []
 
     assert await database.compare_all() == []

@@ -245,12 +245,16 @@ class Comparison:
 
 
 class IndexMaker:
-    """One client that adds indexes and deletes them again, sometimes before they are filled."""
+    """One client that adds indexes and deletes them again, sometimes before they are filled.
 
-    def __init__(self, connection: Connection, draw: Random) -> None:
+    ``keeping``: it deletes none.
+    """
+
+    def __init__(self, connection: Connection, draw: Random, *, keeping: bool = False) -> None:
         self.stopping = False
         self.added = 0
         self._connection = connection
+        self._keeping = keeping
         self._draw = Random(draw.random())
         self._filling = asyncio.Event()
 
@@ -273,16 +277,20 @@ class IndexMaker:
             for index in await global_indexes(self._connection, table)
             if index.name.startswith("added")
         ]
-        if passing:
+        if passing and not self._keeping:
             name = self._draw.choice(passing)
             await self._update(table, {"Delete": {"IndexName": name}})
             while name in [each.name for each in await global_indexes(self._connection, table)]:
                 await asyncio.sleep(_POLL_SECONDS)
             return
         index = self._draw.choice(PASSING_INDEXES)
-        if await self._update(table, {"Create": index}):
+        if index["IndexName"] in passing:
+            await asyncio.sleep(_POLL_SECONDS)
+        elif await self._update(table, {"Create": index}):
             self.added += 1
-            await self._watch(table, index["IndexName"], patient=self._draw.random() < 0.7)
+            await self._watch(
+                table, index["IndexName"], patient=self._keeping or self._draw.random() < 0.7
+            )
 
     async def _update(self, table: str, change: dict[str, Any]) -> bool:
         body: dict[str, Any] = {"TableName": table, "GlobalSecondaryIndexUpdates": [change]}

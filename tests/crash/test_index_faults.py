@@ -1,0 +1,136 @@
+"""The comparison of indexes and streams itself: a server that is broken is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+import pytest
+import structlog
+from msgspec import structs
+
+from actors.global_index import GlobalIndexActors
+from actors.index_keeper import IndexKeeper
+from actors.index_partition import ApplyChanges, IndexPartition
+from actors.partition import Partition
+from streams import shard as shards
+from tests.crash.test_index_messages import disturbed
+from tests.support.in_process import Trouble
+from tests.support.indexed_database import GlobalIndex
+
+ANSWERS = 800
+PATIENCE_SECONDS = 0.5
+
+
+def forgets_what_was_applied(patch: pytest.MonkeyPatch) -> None:
+    def decide(self, batch, envelope):
+        match envelope.message:
+            case ApplyChanges(changes=changes):
+                rows = [(change.position, change.value) for change in changes]
+            case backfill:
+                rows = backfill.entries
+        for position, value in rows:
+            self._put(batch, position, value)
+
+    patch.setattr(IndexPartition, "decide", decide)
+
+
+def leaves_records_out(patch: pytest.MonkeyPatch) -> None:
+    record, draw = Partition._record, Random(1)
+
+    def leaving_out(self, batch, message, change):
+        if draw.random() > 0.02:
+            record(self, batch, message, change)
+
+    patch.setattr(Partition, "_record", leaving_out)
+
+
+def records_twice(patch: pytest.MonkeyPatch) -> None:
+    record, draw = Partition._record, Random(1)
+
+    def twice(self, batch, message, change):
+        record(self, batch, message, change)
+        if draw.random() < 0.02:
+            batch.counter += 1
+            record(self, batch, message, change)
+
+    patch.setattr(Partition, "_record", twice)
+
+
+def records_what_changed_nothing(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Partition, "_has_effect", lambda _partition, change: change.old or change.new)
+
+
+def follows_while_it_fills(patch: pytest.MonkeyPatch) -> None:
+    begin = IndexKeeper._begin_backfill
+
+    async def begin_all(self, table, index):
+        await begin(self, table, index)
+        await self._follow(table, index)
+
+    patch.setattr(IndexKeeper, "_begin_backfill", begin_all)
+
+
+def loses_the_first_record_of_a_shard(patch: pytest.MonkeyPatch) -> None:
+    rolled = shards.rolled
+
+    def rolled_too_far(stream, *arguments):
+        changed = rolled(stream, *arguments)
+        known = {shard.shard_id for shard in stream.shards}
+        return structs.replace(
+            changed,
+            shards=tuple(
+                shard if shard.shard_id in known else structs.replace(shard, after=shard.after + 1)
+                for shard in changed.shards
+            ),
+        )
+
+    patch.setattr(shards, "rolled", rolled_too_far)
+
+
+@pytest.mark.parametrize(
+    ("fault", "shown"),
+    [
+        (forgets_what_was_applied, "/of_"),
+        (leaves_records_out, "does not follow"),
+        (records_twice, "does not follow"),
+        (records_what_changed_nothing, "a record of no change"),
+        (follows_while_it_fills, "/added_"),
+        (loses_the_first_record_of_a_shard, "does not follow"),
+    ],
+)
+async def test_a_broken_server_is_found(
+    monkeypatch: pytest.MonkeyPatch, fault: Callable[[pytest.MonkeyPatch], None], shown: str
+) -> None:
+    draw = Random(3)
+    fills_slowly = fault is follows_while_it_fills
+    trouble = Trouble(GlobalIndexActors.ask, draw, 0.3 if fills_slowly else 0.01)
+
+    async def ask(actors, place, message):
+        await trouble.ask(actors, place, message)
+
+    monkeypatch.setattr(GlobalIndexActors, "ask", ask)
+    fault(monkeypatch)
+
+    with structlog.testing.capture_logs():
+        found, _ = await disturbed(draw, ANSWERS, PATIENCE_SECONDS, keeping=fills_slowly)
+
+    assert any(shown in each for each in found), found
+
+
+def test_the_projection_of_an_index() -> None:
+    some = GlobalIndex(
+        "i",
+        (("rank", "N"), ("mixed", "S")),
+        {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["n"]},
+        item_count=0,
+        status="ACTIVE",
+    )
+    key = {"pk": {"S": "p"}, "sk": {"S": "s"}}
+    entry = {**key, "rank": {"N": "1"}, "mixed": {"S": "m"}, "n": {"N": "2"}}
+
+    assert some.project({**entry, "title": {"S": "t"}}) == entry
+    assert some._replace(projection={"ProjectionType": "ALL"}).project(entry) == entry
+    for violation in ({"S": ""}, {"N": "1"}):
+        assert some.project({**entry, "mixed": violation}) is None
+    assert some.project({**key, "rank": {"N": "1"}}) is None

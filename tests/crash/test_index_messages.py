@@ -1,0 +1,76 @@
+"""Messages to indexes doubled, late, and sent again by restarted followers change nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+
+import pytest
+import structlog
+
+from actors.global_index import GlobalIndexActors
+from actors.stream_keeper import StreamSettings
+from actors.subscribers.lag import IndexLag
+from tests.support.history import History
+from tests.support.in_process import Trouble, running_in_process
+from tests.support.indexed_database import Comparison, IndexMaker, fill, make_indexed_tables
+from tests.support.wire import Connection
+from tests.support.writers import Crowd
+
+FEW_ROUNDS = 1
+FEW_ANSWERS = 1_000
+MANY_ANSWERS = 4_000
+FILLERS = 250
+ROLLING = StreamSettings(shard_roll_seconds=0.2)
+
+
+async def disturbed(
+    draw: Random, answers: int, patience_seconds: float, *, keeping: bool = False
+) -> tuple[list[str], int]:
+    """What is wrong after a crowd wrote this much, and how many indexes were added meanwhile."""
+    history = History()
+    lag = IndexLag(0, 0.01, draw.randrange(100))
+    async with running_in_process(index_lag=lag, streams=ROLLING, keep_streams_seconds=0.1) as (
+        host,
+        port,
+    ):
+        connections = [await Connection.open(host, port) for _ in range(2)]
+        connection, making = connections
+        try:
+            await make_indexed_tables(connection)
+            await fill(connection, history, FILLERS, draw)
+            comparison = Comparison(history)
+            crowd = Crowd(history, draw)
+            maker = IndexMaker(making, draw, keeping=keeping)
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(crowd.run(host, port))
+                tasks.create_task(maker.run())
+                await crowd.wait_answers(answers)
+                crowd.stopping = maker.stopping = True
+            return await comparison.violations(connection, patience_seconds), maker.added
+        finally:
+            for each in connections:
+                await each.close()
+
+
+async def test_doubled_late_and_repeated_messages_change_nothing(
+    monkeypatch: pytest.MonkeyPatch, rounds: int | None
+) -> None:
+    for seed in range(rounds or FEW_ROUNDS):
+        draw = Random(seed)
+        trouble = Trouble(GlobalIndexActors.ask, draw)
+        with monkeypatch.context() as patch, structlog.testing.capture_logs() as logs:
+            patch.setattr(
+                GlobalIndexActors,
+                "ask",
+                lambda actors, place, message, trouble=trouble: trouble.ask(actors, place, message),
+            )
+            answers = MANY_ANSWERS if rounds else FEW_ANSWERS
+            found, added = await disturbed(draw, answers, patience_seconds=30)
+
+        assert found == [], seed
+        assert added
+        assert trouble.doubled
+        assert trouble.late
+        assert trouble.crashes
+        assert {log["event"] for log in logs} <= {"actor_crashed"}

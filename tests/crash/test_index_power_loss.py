@@ -1,0 +1,28 @@
+"""Power cuts while indexes follow and are filled: what a sync covered is in both, or in neither."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+from tests.support.indexed_database import IndexedDatabase
+
+FEW_ROUNDS = 2
+FEW_ANSWERS = 1_000
+MANY_ANSWERS = 5_000
+FILLERS = 300
+
+
+async def test_indexes_and_streams_outlive_power_cuts(tmp_path: Path, rounds: int | None) -> None:
+    draw = Random(2)
+    database = IndexedDatabase(tmp_path, draw, power=True)
+    await database.make_filled(FILLERS)
+
+    for _ in range(rounds or FEW_ROUNDS):
+        assert await database.round(MANY_ANSWERS if rounds else FEW_ANSWERS) == []
+        database.cut_power()
+        if draw.random() < 0.2:
+            await database.die_while_starting()
+            database.cut_power()
+
+    assert await database.compare_all() == []
