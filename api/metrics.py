@@ -28,7 +28,7 @@ class _IndexState(Struct, frozen=True):
     percentage_progress: float | None = None
     backfill_write_units: int | None = None
     backfill_throttle_events: int = 0
-    lag_records: int | None = None
+    lag_records: int = 0
     lag_seconds: float | None = None
 
 
@@ -122,7 +122,7 @@ class _Collector(Collector):
             labels=_INDEX,
         )
         for index in self._indexes:
-            if index.lag_records is not None and index.lag_seconds is not None:
+            if index.lag_seconds is not None:
                 records.add_metric(index.labels, index.lag_records)
                 seconds.add_metric(index.labels, index.lag_seconds)
         yield from (records, seconds)
@@ -155,6 +155,6 @@ async def _state_at_work(
         percentage_progress=100 * filling.fraction_done if filling else None,
         backfill_write_units=filling.write_units if filling else None,
         backfill_throttle_events=actors.backfill_throttle_events,
-        lag_records=actors.lag_records if actors.is_followed else None,
+        lag_records=actors.lag_records,
         lag_seconds=lag_seconds,
     )

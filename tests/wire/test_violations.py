@@ -188,15 +188,21 @@ def test_fix_convert_makes_a_number_of_a_string_that_is_one(
     endpoint: str, wire: WireClient, scores: str
 ):
     put(wire, scores, "word", score={"S": "many"})
+    put(wire, scores, "spaced", score={"S": " 7.0 "})
     put(wire, scores, "number", name={"N": "30"})
     done = run(endpoint, "--table", scores, *OF_INDEX, "--fix", "convert")
     assert done.returncode == 1
     found = items(wire, scores)
     assert found["string"]["score"] == {"N": "12"}
+    assert found["spaced"]["score"] == {"N": "7"}
     assert found["number"]["name"] == {"S": "30"}
     assert found["word"]["score"] == {"S": "many"}
     assert found["list"]["score"] == VIOLATIONS["list"][1]
-    assert done.stderr == "7 violations in 9 items, 2 of them mended\n"
+    assert done.stderr == "8 violations in 10 items, 3 of them mended\n"
+    assert {line["outcome"] for line in lines(done)} == {
+        "rewritten",
+        "not mended: there is no value for it",
+    }
 
 
 def test_a_value_in_the_item_s_own_key_is_told_and_left(endpoint: str, wire: WireClient):
