@@ -297,6 +297,7 @@ def test_a_progress_bar_is_on_a_terminal_alone(endpoint: str, wire: WireClient, 
     assert "1/1" in said
 
 
+@pytest.mark.differs_from_dynamodb_local("an index over violations ends in InternalFailure there")
 def test_the_violations_of_an_index_that_is_there(endpoint: str, wire: WireClient):
     """A12: what the backfill of an added index leaves out is what the detector lists."""
     with table(wire, "pk:S") as name:
