@@ -75,6 +75,7 @@ async def _running(options: ServeOptions) -> AsyncIterator[str]:
         item_collection_limit_bytes=options.item_collection_limit_bytes,
         table_transition_seconds=options.table_transition_seconds,
         partitions_per_table=options.partitions_per_table,
+        copy_messages=options.copy_messages,
     )
     # Taken first: whether the port is free is known before the data is touched.
     with listen(options.host, options.port) as listener:

@@ -76,6 +76,9 @@ class ServeOptions:
     partitions_per_table: Annotated[int | None, Parameter(group=_FOR_TESTERS)] = None
     """The number of partitions of every new table, instead of DynamoDB's own rule."""
 
+    copy_messages: Annotated[bool, Parameter(group=_FOR_TESTERS, negative=())] = False
+    """Send every message between actors through its bytes, as if it crossed a process boundary."""
+
     def __post_init__(self) -> None:
         if self.in_memory and self.data_dir is not None:
             raise ConfigurationError("--in-memory keeps nothing in --data-dir: give one of them")
