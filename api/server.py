@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import os
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -40,7 +39,8 @@ def listen(host: str, port: int) -> socket.socket:
         elif error.errno == errno.EACCES:
             advice = "it is not allowed; give a --port above 1023"
         else:
-            reason = error.strerror if error.errno is None else os.strerror(error.errno)
+            # Python adds the address, which the message names already.
+            reason = (error.strerror or str(error)).partition(" (")[0]
             advice = f"{reason}; give another --host"
         raise CannotListen(f"Cannot listen on {host} port {port}: {advice}") from None
 

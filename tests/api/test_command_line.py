@@ -94,6 +94,12 @@ def test_an_address_that_is_not_ours_is_named():
     assert_gives_up(done, "192.0.2.1", "--host")
 
 
+def test_a_host_that_is_not_found_is_named():
+    done = run("serve", "--in-memory", "--allow-open", "--host", "nowhere.invalid")
+    assert_gives_up(done, "nowhere.invalid", "--host")
+    assert "Unknown error" not in done.stderr
+
+
 def test_another_address_than_loopback_needs_allow_open():
     done = run("serve", "--in-memory", "--host", "0.0.0.0")  # noqa: S104 - it is refused
     assert_gives_up(done, "0.0.0.0", "--allow-open")  # noqa: S104
