@@ -68,7 +68,7 @@ class CrashingDatabase:
 
     async def crash(
         self,
-        most_answers: int = 2_000,
+        most_answers: int = 1_000,
         trouble: Callable[[], None] | None = None,
         *,
         politely: bool = False,
