@@ -296,7 +296,11 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "an update that gives an index's key another type",
         "DynamoDB refuses the write, as it does a put (S40).",
-        _refused_here(rf"{_INVALID}Type mismatch for Index Key", "UpdateItem"),
+        _refused_here(
+            rf"{_INVALID}Type mismatch for Index Key"
+            r"|One or more parameter values are not valid\. The update expression attempted",
+            "UpdateItem",
+        ),
     ),
     Kind(
         "a path into a key attribute of a query's filter",
@@ -307,8 +311,9 @@ KINDS: tuple[Kind, ...] = (
         "a start key outside the query",
         "DynamoDB's words.",
         _told(
-            r"The provided starting key |One or more parameter values are not valid\. ",
-            r"The provided starting key |Exclusive Start Key |Type mismatch for attribute to update"
+            rf"The provided starting key |One or more parameter values are not valid\. |{_INVALID}",
+            r"The query can return at most one row and cannot be restarted"
+            r"|The provided starting key |Exclusive Start Key |Type mismatch for attribute to "
             r"|Key attributes must be scalars; |Supplied AttributeValue |The supplied Item "
             rf"|Nesting |{_INVALID}",
         ),
@@ -397,7 +402,10 @@ KINDS: tuple[Kind, ...] = (
             ),
             lambda difference: (
                 difference.request.operation == "UpdateItem"
-                and difference.paths == {".Attributes (local only)"}
+                and _results_differ(
+                    r"\.(Attributes \(local|ItemCollectionMetrics \(ours) only\)", _CAPACITY
+                )(difference)
+                and "Attributes" in difference.local["result"]
                 and difference.local["result"]["Attributes"].keys() == difference.body["Key"].keys()
             ),
             _refused_there(r"The document path provided in the update ", "UpdateItem"),
@@ -459,7 +467,7 @@ KINDS: tuple[Kind, ...] = (
         _told(
             rf"{_IN_VALUES}Supplied AttributeValue is empty",
             rf"{_IN_VALUES}(The supplied Item contains a null AttributeValue"
-            rf"|{_INVALID}An string set may not have a null string)",
+            rf"|{_INVALID}An string set may not have a null string|A value provided cannot be)",
         ),
     ),
     Kind(
@@ -552,7 +560,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "an empty name in AttributesToGet",
         "No attribute has it; nothing in the API's model forbids to ask.",
-        _refused_there(r"Empty attribute name$"),
+        lambda difference: difference.local_message == "Empty attribute name",
     ),
     Kind(
         "a key that is none and another that stands twice, in one batch of writes",
@@ -579,6 +587,18 @@ KINDS: tuple[Kind, ...] = (
         ),
     ),
     Kind(
+        "what UPDATED_OLD and UPDATED_NEW show of a nested update",
+        "DynamoDB shows the updated parts of a document, DynamoDB Local the whole attribute.",
+        lambda difference: (
+            difference.request.operation == "UpdateItem"
+            and str(difference.body.get("ReturnValues")).startswith("UPDATED_")
+            and "UpdateExpression" in difference.body
+            and _results_differ(r"\.Attributes\..* \((local only|length)\)", _NOTATION, _CAPACITY)(
+                difference
+            )
+        ),
+    ),
+    Kind(
         "a legacy update without Action",
         "PUT is the default, as documented; DynamoDB Local leaves such an attribute as it is.",
         lambda difference: (
@@ -597,9 +617,23 @@ KINDS: tuple[Kind, ...] = (
         _refused_here(rf"{_INVALID}Secondary index \S+ does not project", "Scan"),
     ),
     Kind(
-        "capacity",
-        "Counted by the rules of docs/RULES.md; DynamoDB Local is wrong on indexes, fetches, "
-        "empty pages and partitions, and tells DeleteItem's unasked.",
-        _results_differ(_CAPACITY),
+        "capacity of reads and batches",
+        "An empty page costs a minimum, a batch each of its items, a scan the page of each "
+        "partition it reads (docs/RULES.md).",
+        lambda difference: (
+            difference.request.operation in {"Query", "Scan", "BatchGetItem", "BatchWriteItem"}
+            and _results_differ(_CAPACITY)(difference)
+        ),
+    ),
+    Kind(
+        "capacity that nobody asked for",
+        "DynamoDB Local's DeleteItem gives it unasked.",
+        lambda difference: (
+            difference.request.operation == "DeleteItem"
+            and "ReturnConsumedCapacity" not in difference.body
+            and _results_differ(
+                r"\.ConsumedCapacity \(local only\)", r"\.ItemCollectionMetrics \(ours only\)"
+            )(difference)
+        ),
     ),
 )

@@ -128,7 +128,8 @@ _TEXTS: dict[Stage, tuple[str, ...]] = {
         r"The number of conditions on the keys is invalid",
         (
             r"One or more parameter values were invalid: (Type mismatch|Missing the key|Size of "
-            r"|The AttributeValue for a key|Cannot update attribute|Aggregated size"
+            r"|Size limit exceeded|The AttributeValue for a key|Cannot update attribute"
+            r"|Aggregated size"
             r"|Secondary index \S+ does not project|Condition parameter type|Local secondary index)"
         ),
         r"One or more parameter values are not valid\. ",
