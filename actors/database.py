@@ -605,3 +605,4 @@ async def open_database(
         finally:
             await supervisor.stop(database)
             await database.close()
+            supervisor.cancel_asides()

@@ -40,6 +40,9 @@ from storage.store import Store, StoreError, View
 # Rows are read in pieces of about this size, with the loop's other work between them.
 _PIECE_BYTES: Final = 128 * KIB
 _PIECE_ROWS: Final = 256
+# Whole items are fetched for so many entries of an index at once: each may have 400 KB, and
+# three of those fill a page.
+_FETCHED_ROWS: Final = 8
 
 _log = structlog.get_logger("actors")
 
@@ -192,9 +195,10 @@ class Table:
         prefix = keys_layout.row_prefix(self.definition.table_id, index_id)
         start = prefix + piece.start
         end = keys_layout.end_of(prefix) if piece.end is None else prefix + piece.end
+        most_rows = _FETCHED_ROWS if request.rules.fetch else _PIECE_ROWS
         while not builder.full:
             left = builder.rows_left
-            max_rows = _PIECE_ROWS if left is None else min(left, _PIECE_ROWS)
+            max_rows = most_rows if left is None else min(left, most_rows)
             rows = await view.page(
                 start, end, reverse=request.reverse, max_rows=max_rows, max_bytes=_PIECE_BYTES
             )

@@ -103,6 +103,7 @@ async def _running(options: ServeOptions) -> AsyncIterator[_Running]:
             retention_seconds=options.stream_retention_seconds,
         ),
         keep_streams_seconds=options.keep_streams_seconds,
+        copy_messages=options.copy_messages,
     )
     # Taken first: whether the ports are free is known before the data is touched.
     with listen(options.host, options.port) as listener, _admin_listener(options) as admin:

@@ -101,6 +101,9 @@ class ServeOptions:
     keep_streams_seconds: Annotated[float, Parameter(group=_FOR_TESTERS)] = 30
     """How often shards are rolled and old records deleted."""
 
+    copy_messages: Annotated[bool, Parameter(group=_FOR_TESTERS, negative=())] = False
+    """Send every message between actors through its bytes, as if it crossed a process boundary."""
+
     def __post_init__(self) -> None:
         if self.in_memory and self.data_dir is not None:
             raise ConfigurationError("--in-memory keeps nothing in --data-dir: give one of them")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import os
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -42,7 +41,8 @@ def listen(host: str, port: int, *, port_option: str = "--port") -> socket.socke
         elif error.errno == errno.EACCES:
             advice = f"it is not allowed; give a {port_option} above 1023"
         else:
-            reason = error.strerror if error.errno is None else os.strerror(error.errno)
+            # Python adds the address, which the message names already.
+            reason = (error.strerror or str(error)).partition(" (")[0]
             advice = f"{reason}; give another --host"
         raise CannotListen(f"Cannot listen on {host} port {port}: {advice}") from None
 

@@ -13,8 +13,6 @@ from model.attribute_value import AttributeValue
 from model.expressions.key_condition import KeyCondition, SortCondition
 
 _HASH_BITS: Final = 64
-# Behind every encoded key value: no value's bytes begin with it.
-_BEHIND_ALL: Final = b"\xff\xff\xff"
 
 
 class KeyRange(NamedTuple):
@@ -36,34 +34,43 @@ def of_key_condition(condition: KeyCondition) -> KeyRange:
         if sort.operator != "=":
             return _within(prefix, sort)
         prefix += keys.encode_value(sort.values[0])
-    return KeyRange(prefix, prefix + _BEHIND_ALL)
+    return _beginning_with(prefix)
 
 
 def _within(prefix: bytes, sort: SortCondition) -> KeyRange:
-    """The range of a condition on the sort attribute that stands behind ``prefix``."""
+    """The range of a condition on the sort attribute that stands behind ``prefix``.
+
+    More may follow a value in a position: its range ends where no position begins with it any
+    more. No fixed byte does for an end mark, since a binary value may begin with any.
+    """
     first = prefix + keys.encode_value(sort.values[0])
-    end = prefix + _BEHIND_ALL
+    end = _end_of_prefix(prefix)
     match sort.operator:
         case "<":
             return KeyRange(prefix, first)
         case "<=":
-            return KeyRange(prefix, first + _BEHIND_ALL)
+            return KeyRange(prefix, _end_of_prefix(first))
         case ">":
-            return KeyRange(first + _BEHIND_ALL, end)
+            return KeyRange(_end_of_prefix(first), end)
         case ">=":
             return KeyRange(first, end)
         case "BETWEEN":
-            return KeyRange(first, prefix + keys.encode_value(sort.values[1]) + _BEHIND_ALL)
+            last = prefix + keys.encode_value(sort.values[1])
+            return KeyRange(first, _end_of_prefix(last))
         case "begins_with":
-            start = prefix + keys.encode_prefix(sort.values[0])
-            return KeyRange(start, _end_of_prefix(start))
+            return _beginning_with(prefix + keys.encode_prefix(sort.values[0]))
         case _:
             raise AssertionError(sort.operator)
 
 
+def _beginning_with(prefix: bytes) -> KeyRange:
+    return KeyRange(prefix, _end_of_prefix(prefix))
+
+
 def _end_of_prefix(prefix: bytes) -> bytes:
+    """The first position behind all that begin with ``prefix``, which holds a partition key."""
     trimmed = prefix.rstrip(b"\xff")
-    return trimmed[:-1] + bytes([trimmed[-1] + 1]) if trimmed else _BEHIND_ALL
+    return trimmed[:-1] + bytes([trimmed[-1] + 1])
 
 
 def of_segment(segment: int, total_segments: int) -> KeyRange:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from struct import Struct
 from typing import Final
@@ -27,9 +28,13 @@ def log_files(engine_directory: Path) -> list[Path]:
     return sorted(engine_directory.glob("*.log"), key=lambda path: int(path.stem))
 
 
-def is_any_filled(engine_directory: Path) -> bool:
-    """Whether opening the engine has anything to replay."""
-    return any(path.stat().st_size > 0 for path in log_files(engine_directory))
+def logged_bytes(engine_directory: Path) -> int:
+    """The size of the logs together, also while the engine is open and deletes old ones."""
+    total_bytes = 0
+    for path in log_files(engine_directory):
+        with suppress(FileNotFoundError):
+            total_bytes += path.stat().st_size
+    return total_bytes
 
 
 def cut_after(engine_directory: Path, sequence: int) -> None:

@@ -132,12 +132,15 @@ class _RocksStore:
         """Run long work in a thread, one after another; ``close`` makes it end early."""
         self._raise_if_closed()
         self._aside_count += 1
-        try:
-            await asyncio.get_running_loop().run_in_executor(
-                self._aside, partial(self._work_aside, work, *args, **kwargs)
-            )
-        finally:
-            self._aside_count -= 1
+        in_thread = asyncio.get_running_loop().run_in_executor(
+            self._aside, partial(self._work_aside, work, *args, **kwargs)
+        )
+        in_thread.add_done_callback(self._count_aside_out)
+        # A thread can't be cancelled: whoever waits no longer leaves it at work, and counted.
+        await asyncio.shield(in_thread)
+
+    def _count_aside_out(self, _ended: Future[None]) -> None:
+        self._aside_count -= 1
 
     def _work_aside(self, work: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
         self._raise_if_closed()

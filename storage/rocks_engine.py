@@ -12,7 +12,7 @@ from rocksdict import AccessType, Checkpoint, CompactOptions, Env, Options, Rdic
 from storage.data_directory import DataDirectory, open_data_directory, sync_directory
 from storage.disk_space import DiskSpace, disk_bytes
 from storage.durable_mark import DurableMark
-from storage.log_files import cut_after, is_any_filled, log_files
+from storage.log_files import cut_after, logged_bytes
 from storage.rocks_errors import translate
 from storage.rocks_options import RocksOptions, engine_options
 from storage.store import Damaged, StoreError
@@ -85,8 +85,7 @@ class DiskEngine:
 
     def can_reopen(self) -> bool:
         """Whether the disk has space for the log's rows in a table."""
-        logged_bytes = sum(path.stat().st_size for path in log_files(self._directory.engine))
-        return self._space.has(logged_bytes)
+        return self._space.has(logged_bytes(self._directory.engine))
 
     def reopen(self) -> None:
         """Cut what no sync covered out of the log, and replay the rest."""
@@ -140,7 +139,7 @@ class DiskEngine:
         """
         if self._mark.only_synced:
             cut_after(self._directory.engine, self._mark.sequence)
-        if is_any_filled(self._directory.engine):
+        if logged_bytes(self._directory.engine) > 0:
             # To open it for writing would replay the log too, and then delete it.
             self._check_whole(self._open_rows(AccessType.read_only(error_if_log_file_exist=False)))
         rows = self._open_rows(AccessType.read_write())

@@ -32,7 +32,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption(
         "--serve",
-        default="",
+        # As if every actor were a process of its own: only what can be sent may be in a message.
+        default="--copy-messages",
         help="options for the server that is started, such as '--partitions-per-table 1'",
     )
 

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final, Protocol, TypeVarTuple
 
+import anyio
 import structlog
 from anyio.abc import TaskGroup
 
@@ -46,6 +47,7 @@ class Supervisor:
     def __init__(self, task_group: TaskGroup) -> None:
         self._task_group = task_group
         self._running: dict[Actor, asyncio.Future[None]] = {}
+        self._asides: set[anyio.CancelScope] = set()
 
     def start(self, actor: Actor) -> None:
         """Run an actor until its mailbox is closed and drained."""
@@ -62,13 +64,23 @@ class Supervisor:
 
     def run_aside(self, work: Callable[[*Ts], Awaitable[None]], *arguments: *Ts) -> None:
         """Do something that nobody waits for, and log it if it fails."""
-        self._task_group.start_soon(self._aside, partial(work, *arguments))
+        scope = anyio.CancelScope()
+        self._asides.add(scope)
+        self._task_group.start_soon(self._aside, scope, partial(work, *arguments))
 
-    async def _aside(self, work: Callable[[], Awaitable[None]]) -> None:
+    def cancel_asides(self) -> None:
+        """Give up what nobody waits for: it may take minutes, and the server is to stop now."""
+        for scope in self._asides:
+            scope.cancel()
+
+    async def _aside(self, scope: anyio.CancelScope, work: Callable[[], Awaitable[None]]) -> None:
         try:
-            await work()
+            with scope:
+                await work()
         except Exception:  # noqa: BLE001 - nobody waits for this, so it ends in the log
             _log.exception("work_aside_failed")
+        finally:
+            self._asides.remove(scope)
 
     async def _watch(self, actor: Actor) -> None:
         crashes: deque[float] = deque(maxlen=RESTARTS)

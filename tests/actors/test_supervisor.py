@@ -79,3 +79,25 @@ async def test_stopping_answers_what_was_taken():
         replies = [waiter.mailbox.put_nowait(Order(str(at))) for at in range(10)]
         await supervisor.stop(waiter)
         assert [await reply for reply in replies] == [str(at) for at in range(10)]
+
+
+async def test_what_nobody_waits_for_does_not_hold_up_the_end():
+    begun = anyio.Event()
+
+    async def work(ended: list[bool]) -> None:
+        begun.set()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.append(True)
+
+    ended: list[bool] = []
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as task_group:
+            supervisor = Supervisor(task_group)
+            supervisor.run_aside(work, ended)
+            await begun.wait()
+            # The second has not begun yet.
+            supervisor.run_aside(work, ended)
+            supervisor.cancel_asides()
+    assert ended == [True, True]

@@ -6,10 +6,10 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import boto3
+import psutil
 import pytest
 
 from tests.support.server import running_server
@@ -40,12 +40,11 @@ def assert_gives_up(done: subprocess.CompletedProcess[str], *words: str) -> None
 
 
 def test_it_starts_within_a_second():
-    start = time.monotonic()
     with running_server() as server:
-        elapsed_seconds = time.monotonic() - start
+        # Its own work, and not how long a busy machine took to let it.
+        used = psutil.Process(server.process.pid).cpu_times()
         assert server.stop() == 0
-    # Twice what is promised: other tests may run beside this one.
-    assert elapsed_seconds < 2
+    assert used.user + used.system < 1
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
@@ -92,6 +91,12 @@ def test_a_port_in_use_is_named():
 def test_an_address_that_is_not_ours_is_named():
     done = run("serve", "--in-memory", "--allow-open", "--host", "192.0.2.1")
     assert_gives_up(done, "192.0.2.1", "--host")
+
+
+def test_a_host_that_is_not_found_is_named():
+    done = run("serve", "--in-memory", "--allow-open", "--host", "nowhere.invalid")
+    assert_gives_up(done, "nowhere.invalid", "--host")
+    assert "Unknown error" not in done.stderr
 
 
 def test_another_address_than_loopback_needs_allow_open():

@@ -21,6 +21,11 @@ def test_members_in_a_row_are_one_body():
     )
 
 
+def test_a_body_of_very_many_members_is_refused_at_once():
+    with pytest.raises(SerializationException, match="too many members"):
+        compression.inflate(gzip.compress(b"") * (REQUEST_BYTES // 20))
+
+
 def test_exactly_16_mb_is_let_through():
     assert len(compression.inflate(gzip.compress(b"0" * REQUEST_BYTES))) == REQUEST_BYTES
 

@@ -15,7 +15,7 @@ from tests.support.crashes import CrashingDatabase, address, connected
 from tests.support.history import Item
 from tests.support.server import Server, ServerDidNotStart, running_server
 from tests.support.wire import Answer, Connection
-from tests.support.writers import INDEXES, TABLES, Crowd
+from tests.support.writers import INDEXES, TABLES, Crowd, Place, all_places
 
 FEW_FLIPS = 3
 
@@ -35,27 +35,52 @@ async def everything(connection: Connection) -> AsyncIterator[tuple[str, Answer]
                 body["ExclusiveStartKey"] = answer.body["LastEvaluatedKey"]
 
 
-async def rows(server: Server) -> tuple[dict[str, list[Item]], int]:
-    """What all scans show before an error, and how many of them ended in one."""
-    shown: dict[str, list[Item]] = {}
+class Shown(NamedTuple):
+    """What a server showed: the rows of each scan before an error, and every item it could get.
+
+    ``errors`` counts the scans and gets that ended in a clear error.
+    """
+
+    rows: dict[str, list[Item]]
+    items: dict[Place, Item | None]
+    errors: int
+
+
+async def look(server: Server) -> Shown:
+    """Read everything, in both ways."""
+    shown = Shown({}, {}, 0)
     errors = 0
     async with connected(server) as connection:
         async for name, answer in everything(connection):
-            shown.setdefault(name, [])
-            if answer.status == 200:
-                shown[name] += answer.body["Items"]
+            found = shown.rows.setdefault(name, [])
+            if is_good(answer):
+                found += answer.body["Items"]
             else:
-                assert answer.status == 500, answer
-                assert "Corruption" in answer.body["message"], answer
                 errors += 1
-    return shown, errors
+        for place in all_places():
+            body = {"TableName": place.table, "Key": place.key}
+            answer = await connection.call("GetItem", body)
+            if is_good(answer):
+                shown.items[place] = answer.body.get("Item")
+            else:
+                errors += 1
+    return shown._replace(errors=errors)
 
 
-async def started(directory: Path) -> tuple[dict[str, list[Item]], int] | str:
-    """What a server on this directory shows, as ``rows`` says; or why it did not start."""
+def is_good(answer: Answer) -> bool:
+    """Whether it succeeded; if it did not, it must say clearly that the data are damaged."""
+    if answer.status == 200:
+        return True
+    assert answer.status == 500, answer
+    assert "Corruption" in answer.body["message"], answer
+    return False
+
+
+async def started(directory: Path) -> Shown | str:
+    """What a server on this directory shows; or why it did not start."""
     try:
         with running_server(data_dir=directory) as server:
-            shown = await rows(server)
+            shown = await look(server)
             server.stop()
             return shown
     except ServerDidNotStart as refusal:
@@ -77,7 +102,7 @@ class Written(NamedTuple):
 
     in_log: Path
     in_tables: Path
-    truth: dict[str, list[Item]]
+    truth: Shown
 
 
 @pytest.fixture(scope="module")
@@ -101,9 +126,8 @@ async def _write(directory: Path) -> Written:
     shutil.copytree(database.data_directory, in_log)
     shown = await started(database.data_directory)
     assert not isinstance(shown, str), shown
-    truth, errors = shown
-    assert errors == 0
-    return Written(in_log, database.data_directory, truth)
+    assert shown.errors == 0
+    return Written(in_log, database.data_directory, shown)
 
 
 def flip(path: Path, draw: Random) -> str:
@@ -147,12 +171,13 @@ async def test_a_flipped_byte_in_a_table_file_is_reported_when_it_is_read_at_the
             assert is_clear(shown, damaged), (place, shown)
             reported += 1
             continue
-        found, errors = shown
-        reported += errors > 0
-        for name, items in written.truth.items():
-            assert found[name] == items[: len(found[name])], (place, name)
-        # A byte may matter to no scan: of a filter, or of the file's statistics.
-        assert errors or found == written.truth, place
+        reported += shown.errors > 0
+        for name, rows in shown.rows.items():
+            assert rows == written.truth.rows[name][: len(rows)], (place, name)
+        for where, item in shown.items.items():
+            assert item == written.truth.items[where], (place, where)
+        # A byte may matter to no read: of a filter, or of the file's statistics.
+        assert shown.errors or shown == written.truth, place
     assert reported, "no byte that matters was ever hit"
 
 
@@ -177,7 +202,7 @@ async def test_a_torn_tail_of_the_log_is_no_error(
     with largest(torn, "*.log").open("ab") as log:
         log.write(tail)
 
-    assert await started(torn) == (written.truth, 0)
+    assert await started(torn) == written.truth
 
 
 def fresh_copy(source: Path, target: Path) -> Path:

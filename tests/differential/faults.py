@@ -394,7 +394,7 @@ class Faults:
             case 0 if entry["Keys"]:
                 entry["Keys"].append(copy.deepcopy(entry["Keys"][0]))
                 return "key twice"
-            case 1 if entry["Keys"]:
+            case 1 if entry["Keys"] and isinstance(entry["Keys"][0], dict):
                 entry["Keys"] = [
                     {name: {"S": f"k{number}"} for name in entry["Keys"][0]}
                     for number in range(101)

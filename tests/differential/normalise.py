@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from tests.differential.peer import Answer
@@ -65,7 +66,26 @@ def _value(name: str, node: Any) -> Any:
 
 
 def _text(node: Any) -> str:
-    return json.dumps(node, sort_keys=True)
+    """What to sort by: the same for numbers that are only spelled in another way."""
+    return json.dumps(_with_plain_numbers(node), sort_keys=True)
+
+
+def _with_plain_numbers(node: Any) -> Any:
+    if isinstance(node, dict):
+        return {
+            name: _plain(member) if name == "N" else _with_plain_numbers(member)
+            for name, member in node.items()
+        }
+    if isinstance(node, list):
+        return [_with_plain_numbers(member) for member in node]
+    return node
+
+
+def _plain(number: Any) -> Any:
+    try:
+        return str(Decimal(number).normalize())
+    except (InvalidOperation, TypeError):
+        return number
 
 
 def _order(request: Request, result: dict[str, Any]) -> None:

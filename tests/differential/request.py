@@ -41,5 +41,5 @@ def without_action(body: dict[str, Any]) -> bool:
     """Whether some legacy update leaves its Action to the default, PUT."""
     updates = body.get("AttributeUpdates")
     return isinstance(updates, dict) and any(
-        isinstance(update, dict) and "Action" not in update for update in updates.values()
+        isinstance(update, dict) and update.get("Action") is None for update in updates.values()
     )

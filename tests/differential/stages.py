@@ -42,11 +42,10 @@ _TEXTS: dict[Stage, tuple[str, ...]] = {
         r"Too many items requested ",
         r"BatchGetItem must have some ",
         r"BatchWriteItem cannot have a null ",
-        r"The list of keys in RequestItems ",
+        r"The list of keys in RequestItems for BatchGetItem is required",
         r"The batch write request list ",
         r"Cannot have null key ",
         r"Projection type must be ",
-        r"Conditions must be at least ",
         r"Indexes must have a projection ",
         r"Member must ",
     ),
@@ -76,6 +75,7 @@ _TEXTS: dict[Stage, tuple[str, ...]] = {
         r"Attempting to store more than 38 ",
         r"DynamoDB only supports precision ",
         r"Input collection ",
+        r"Provided list of item keys contains duplicates",
         r"Nesting Levels ",
         r"The supplied Item contains a null ",
         r"Either the KeyConditions or KeyConditionExpression ",
@@ -115,8 +115,8 @@ _TEXTS: dict[Stage, tuple[str, ...]] = {
         r"Cannot specify the ",
         r"Must specify the AttributesToGet ",
         r"ALL_PROJECTED_ATTRIBUTES can be used ",
-        r"Provided list of item keys contains duplicates",
         r"Expression size ",
+        r"Conditions (must be at least|can be of length) ",
     ),
     Stage.TABLE: (
         r"Requested resource not found",
@@ -128,7 +128,8 @@ _TEXTS: dict[Stage, tuple[str, ...]] = {
         r"The number of conditions on the keys is invalid",
         (
             r"One or more parameter values were invalid: (Type mismatch|Missing the key|Size of "
-            r"|The AttributeValue for a key|Cannot update attribute|Aggregated size"
+            r"|Size limit exceeded|The AttributeValue for a key|Cannot update attribute"
+            r"|Aggregated size"
             r"|Secondary index \S+ does not project|Condition parameter type|Local secondary index)"
         ),
         r"One or more parameter values are not valid\. ",
@@ -141,6 +142,8 @@ _TEXTS: dict[Stage, tuple[str, ...]] = {
         r"The query can return at most ",
         r"Key attributes must be scalars; ",
         r"Hash primary key values ",
+        r"Only scalar types can be used as ",
+        r"The list of keys in RequestItems for BatchGetItem may not ",
         r"(Filter Expression|QueryFilter) can only contain ",
         r"Attempted conditional constraint ",
         r"Updates on index keys ",

@@ -141,7 +141,10 @@ def key(random: Random, schema: Schema) -> dict[str, Value]:
 def item(random: Random, schema: Schema) -> dict[str, Value]:
     """A valid item: index key attributes, where they are there, have their declared type."""
     made = key(random, schema)
-    for name in random.sample(tuple(ATTRIBUTES), random.randint(0, 7)):
+    names = random.sample(tuple(ATTRIBUTES), random.randint(0, 7))
+    # Documents more often than others: paths should lead somewhere.
+    names += [name for name in ("m", "l") if name not in names and random.random() < 0.4]
+    for name in names:
         made[name] = attribute(random, name)
     for index in schema.indexes:
         name, type_name = index.sort

@@ -13,7 +13,7 @@ from time import perf_counter
 from typing import Any
 
 from tests.load.items import create_table, key, table_item
-from tests.load.servers import Server, dynactor, resident_megabytes
+from tests.load.servers import Server, cpu_seconds, dynactor, resident_megabytes
 from tests.support.wire import Connection
 
 _LOADERS = 8
@@ -64,9 +64,15 @@ async def many_items(directory: Path, count: int) -> None:
     with dynactor(directory) as server:
         async with connections(server, 1) as (connection,):
             await call(connection, "CreateTable", create_table("large"))
-            seconds = await load(server, "large", count)
-            print(f"{count:,} items loaded in {seconds:.0f} s: {count / seconds:,.0f} items/s")
-            _print_resident(server, "after the load")
+        cpu_before = cpu_seconds(server.pid)
+        seconds = await load(server, "large", count)
+        cpu = (cpu_seconds(server.pid) - cpu_before) / count * 1e6
+        print(
+            f"{count:,} items loaded in {seconds:.0f} s: {count / seconds:,.0f} items/s, "
+            f"{cpu:.0f} µs CPU each"
+        )
+        _print_resident(server, "after the load")
+        async with connections(server, 1) as (connection,):
             for number in range(0, count, max(1, count // 10_000)):
                 get = {"TableName": "large", "Key": key(number)}
                 found = await call(connection, "GetItem", get)

@@ -255,6 +255,16 @@ def test_a_size_is_near_what_aws_documents(text):
     assert about - 1 <= number.size_bytes(text) <= about + 1
 
 
+@given(numbers())
+@example("0")
+@example("0.0012")
+@example("-0.1200")
+@example("1" + "0" * 125)
+@example("-" + NINES)
+def test_a_size_is_that_of_the_encoded_number(text):
+    assert number.size_bytes(number.canonical(text)) == len(number.encode(number.canonical(text)))
+
+
 @given(numbers(), numbers())
 @example("0", "-0.1")
 @example("-1", "-1.01")

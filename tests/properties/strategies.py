@@ -15,7 +15,7 @@ Item = dict[str, Value]
 # Few distinct contents, so that random values are equal, less and greater now and then.
 texts = st.sampled_from(("a", "ab", "abc", "b", "B", "é", "日本", "~"))
 numbers = st.sampled_from(("0", "1", "2", "3", "10", "-1", "-2.5", "1.5", "1000", "0.001"))
-binaries = st.sampled_from((b"a", b"ab", b"\x00", b"\x00\x01", b"\xff")).map(
+binaries = st.sampled_from((b"a", b"ab", b"\x00", b"\x00\x01", b"\xff", b"\xff\xff\xff\x01")).map(
     lambda raw: b64encode(raw).decode()
 )
 

@@ -6,8 +6,11 @@ second, by a lag: what is written while the index is filled takes that long to r
 
 from __future__ import annotations
 
+import json
 import random
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -32,6 +35,7 @@ from tests.rules.game_scores import (
     query,
     query_of,
     score,
+    scores_table,
     texts,
 )
 from tests.rules.online_index import (
@@ -46,7 +50,7 @@ from tests.rules.online_index import (
     updating,
 )
 from tests.support.clients import WireClient, boto3_client
-from tests.support.server import Server, running_server
+from tests.support.server import PROJECT, Server, running_server
 from tests.support.tables import (
     definition,
     table,
@@ -298,7 +302,12 @@ class Writers:
         return written
 
     def _write_one(self, client: Any, chance: random.Random) -> None:
-        item = score(f"{chance.randrange(self._users)}", COMET, chance.randrange(1_000))
+        item = score(
+            f"{chance.randrange(self._users)}",
+            COMET,
+            chance.randrange(1_000),
+            Country=chance.choice(["BR", "FR"]),
+        )
         match chance.choice(["put", "without", "delete", "change"]):
             case "put":
                 client.put_item(TableName=self._name, Item=item)
@@ -310,8 +319,12 @@ class Writers:
                 client.update_item(
                     TableName=self._name,
                     Key=key(item),
-                    UpdateExpression="SET TopScore = :top ADD Wins :one",
-                    ExpressionAttributeValues={":top": item["TopScore"], ":one": {"N": "1"}},
+                    UpdateExpression="SET TopScore = :top, Country = :country ADD Wins :one",
+                    ExpressionAttributeValues={
+                        ":top": item["TopScore"],
+                        ":country": item["Country"],
+                        ":one": {"N": "1"},
+                    },
                 )
 
 
@@ -612,3 +625,91 @@ def test_s206_during_the_filling_no_other_index_is_added_or_deleted(filling):
 
     assert refused == ["LimitExceededException"] * 2
     assert states(filling, name) == {"ByUser": ACTIVE, GAME_TITLE: PHASE_2}
+
+
+# -- the whole of it --------------------------------------------------------------------------
+
+A12_VIOLATIONS = {
+    "wrong type": {"N": "7"},
+    "empty": {"S": ""},
+    "too long": {"S": "x" * 2_049},
+}
+BY_COUNTRY = "ByCountry"
+
+
+def refused_meanwhile(wire: WireClient, name: str) -> list[str]:
+    """What is refused in both phases: another index, a deletion of one or the table, a read."""
+    another = adding(name, "TopScore:N", global_index("Another", "TopScore"))
+    return [
+        *refusals(wire, name, another, deleting(name, GAME_TITLE)),
+        wire.refused("DeleteTable", {"TableName": name}).type,
+        wire.refused("Query", query_of(name, BY_COUNTRY, where={"Country": "BR"})).type,
+    ]
+
+
+def reported(server: Server, name: str) -> dict[str, str]:
+    """What the violation detector finds in the table: reasons by UserId."""
+    detector = [sys.executable, "-m", "api", "violations", "--endpoint", server.endpoint]
+    done = subprocess.run(
+        [*detector, "--table", name, "--index", BY_COUNTRY, "--format", "json"],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    return {violation["key"]["UserId"]["S"]: violation["reason"] for violation in found}
+
+
+@held
+def test_a12_an_index_is_added_to_a_table_under_load():
+    """Phases of two seconds, writers at work all along, and three violations."""
+    users = 800
+    country = global_index(BY_COUNTRY, "Country", include=("Wins",))
+    options = ("--index-allocation-seconds", LAG_SECONDS, "--gsi-lag", f"fixed:{LAG_SECONDS}")
+    with (
+        running_server(*options) as server,
+        closing(boto3_client(server.endpoint)) as client,
+        closing(WireClient(server.endpoint)) as wire,
+        scores_table(wire) as name,
+    ):
+        batch_put(client, name, [score(f"{n}", COMET, n, Country="BR") for n in range(users)])
+        gone, moved = (score(user, "Alien", 1, Country="BR") for user in ("gone", "moved"))
+        put_all(client, name, [gone, moved])
+        for user, broken in A12_VIOLATIONS.items():
+            put_all(client, name, [score(user, "Alien") | {"Country": broken}])
+
+        with Writers(server.endpoint, name, users).at_work():
+            wire("UpdateTable", adding(name, "TopScore:N", "Country:S", country))
+            in_phase_1 = [
+                refusals(wire, name, deleting(name, BY_COUNTRY)),
+                refused_meanwhile(wire, name),
+                states(wire, name)[BY_COUNTRY],
+            ]
+            eventually(lambda: states(wire, name)[BY_COUNTRY], lambda state: state != PHASE_1)
+            client.delete_item(TableName=name, Key=key(gone))
+            put_all(client, name, [moved | {"Country": {"S": "FR"}}])
+            in_phase_2 = [refused_meanwhile(wire, name), states(wire, name)[BY_COUNTRY]]
+            eventually(lambda: states(wire, name)[BY_COUNTRY], lambda state: state != PHASE_2)
+            afterwards = states(wire, name)[BY_COUNTRY]
+
+        items = whole(client, name, ConsistentRead=True)
+        held_names = {"UserId", "GameTitle", "Country", "Wins"}
+        wanted = [
+            {n: v for n, v in item.items() if n in held_names}
+            for item in items
+            if "Country" in item and item["UserId"]["S"] not in A12_VIOLATIONS
+        ]
+        found = eventually(
+            lambda: whole(client, name, IndexName=BY_COUNTRY), lambda found: found == wanted
+        )
+        violations = reported(server, name)
+
+    in_use, limit = "ResourceInUseException", "LimitExceededException"
+    refused = [limit, limit, in_use, "ValidationException"]
+    assert in_phase_1 == [[in_use], refused, PHASE_1]
+    assert in_phase_2 == [refused, PHASE_2]
+    assert afterwards == ACTIVE
+    assert len(found) < len(items) - len(A12_VIOLATIONS)
+    assert violations == {user: user for user in A12_VIOLATIONS}

@@ -9,7 +9,7 @@ from shutil import copytree
 import pytest
 from rocksdict import AccessType, Rdict, WriteBatch
 
-from storage.log_files import cut_after, log_files
+from storage.log_files import cut_after, log_files, logged_bytes
 from storage.rocks_options import RocksOptions, engine_options
 
 # Sizes around a record's header, a block's end and several blocks.
@@ -56,3 +56,9 @@ def test_logs_behind_a_cut_one_are_emptied(tmp_path: Path) -> None:
     assert 0 < log.stat().st_size < whole_bytes
     assert later.stat().st_size == 0
     rows.close()
+
+
+def test_a_log_that_is_deleted_meanwhile_counts_for_nothing(tmp_path: Path) -> None:
+    (tmp_path / "000001.log").symlink_to(tmp_path / "deleted")
+    (tmp_path / "000002.log").write_bytes(bytes(100))
+    assert logged_bytes(tmp_path) == 100

@@ -68,7 +68,7 @@ class CrashingDatabase:
 
     async def crash(
         self,
-        most_answers: int = 2_000,
+        most_answers: int = 1_000,
         trouble: Callable[[], None] | None = None,
         *,
         politely: bool = False,
@@ -87,7 +87,8 @@ class CrashingDatabase:
                 await crowd.wait_answers(self._draw.randrange(1, most_answers))
                 if trouble is not None:
                     trouble()
-                    await crowd.wait_answers(crowd.answers + self._draw.randrange(1, most_answers))
+                    more = self._draw.randrange(most_answers // 2, most_answers)
+                    await crowd.wait_answers(crowd.answers + more)
                 if politely:
                     assert server.stop() == 0, server.log
                     assert "error" not in server.log, server.log

@@ -36,6 +36,7 @@ from tests.support.wire import Answer, Connection, ConnectionLost
 T = TypeVar("T")
 Write: TypeAlias = Put | Update | Delete
 
+CROWD_SIZE = 32
 _OWN_ITEMS = 6
 _SHARED_COLLECTIONS = 3
 _SHARED_ITEMS = 4
@@ -126,11 +127,23 @@ def _key_schema(sort: str) -> list[dict[str, str]]:
     ]
 
 
+def all_places(size: int = CROWD_SIZE) -> list[Place]:
+    """Where a crowd's items are, or may be."""
+    collections = {f"writer{number}": _OWN_ITEMS for number in range(size)}
+    collections |= {f"shared{number}": _SHARED_ITEMS for number in range(_SHARED_COLLECTIONS)}
+    return [
+        Place(table, pk, f"{number}")
+        for table in TABLES
+        for pk, count in collections.items()
+        for number in range(count)
+    ]
+
+
 class Crowd:
     """Many writers on one server, each on a connection of its own, until the server ends."""
 
     def __init__(
-        self, history: History, draw: Random, size: int = 32, *, reads_only: bool = False
+        self, history: History, draw: Random, size: int = CROWD_SIZE, *, reads_only: bool = False
     ) -> None:
         self.history = history
         self.reads_only = reads_only

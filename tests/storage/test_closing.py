@@ -1,0 +1,43 @@
+"""Closing the store ends long work in its thread, also work that nobody waits for any more."""
+
+from __future__ import annotations
+
+import asyncio
+from threading import Event
+
+import anyio
+
+from storage.rocks import _RocksStore
+from storage.rocks_engine import MemoryEngine
+from storage.rocks_options import RocksOptions
+
+
+class SlowEngine(MemoryEngine):
+    """An engine whose compactions end when they are interrupted, and not before."""
+
+    def __init__(self) -> None:
+        super().__init__(RocksOptions())
+        self.begun = Event()
+        self.interrupted = Event()
+
+    def reclaim(self, start: bytes, end: bytes) -> None:
+        self.begun.set()
+        assert self.interrupted.wait(timeout=20), f"from {start!r} to {end!r} without an end"
+
+    def interrupt(self) -> None:
+        self.interrupted.set()
+        super().interrupt()
+
+
+async def test_closing_ends_a_reclaim_whose_caller_has_left() -> None:
+    engine = SlowEngine()
+    store = _RocksStore(engine)
+    reclaims = [asyncio.ensure_future(store.reclaim(b"t", b"u")) for _ in range(3)]
+    await asyncio.to_thread(engine.begun.wait, 20)
+    for reclaim in reclaims:
+        reclaim.cancel()
+    answers = await asyncio.gather(*reclaims, return_exceptions=True)
+    assert {type(answer) for answer in answers} == {asyncio.CancelledError}
+    with anyio.fail_after(10):
+        await store.close()
+    assert engine.interrupted.is_set()
