@@ -1,8 +1,9 @@
-"""S90-S93, S105, S107, A4, A10: reading a global secondary index."""
+"""S90-S93, S105, S107, S153, A4, A10: reading a global secondary index."""
 
 from __future__ import annotations
 
 import random
+from contextlib import AbstractContextManager
 from itertools import chain, groupby
 from typing import Any
 
@@ -23,7 +24,7 @@ from tests.rules.game_scores import (
     texts,
 )
 from tests.rules.thread import padded, units
-from tests.support.tables import table, unique_name
+from tests.support.tables import Call, table, unique_name
 
 METEOR = "Meteor Blasters"
 MIB = 1_048_576
@@ -229,36 +230,56 @@ def test_s107_a_page_ends_with_the_entry_that_reaches_1_mb(client, wire, pk):
     assert "LastEvaluatedKey" not in rest
 
 
+SHARDS = 5
+
+
+def invoices_table(call: Call) -> AbstractContextManager[str]:
+    """Invoices, and an index whose partition key is a random number from 1 to five."""
+    keys = ("InvoiceNumber:S", "ClientTransactionId:S", "Prefix:N", "Country:S")
+    by_country = global_index("ByCountry", "Prefix", "Country")
+    return table(call, *keys, GlobalSecondaryIndexes=[by_country])
+
+
+def invoice(number: str, prefix: int, country: str) -> Item:
+    return {
+        "InvoiceNumber": {"S": number},
+        "ClientTransactionId": {"S": f"Client1_{number}"},
+        "Prefix": {"N": str(prefix)},
+        "Country": {"S": country},
+    }
+
+
+def invoices_of(client: Any, name: str, country: str) -> list[list[str]]:
+    """The numbers of a country's invoices, of each prefix."""
+    pages = (
+        query(client, name, "ByCountry", where={"Prefix": prefix, "Country": country})
+        for prefix in range(1, SHARDS + 1)
+    )
+    return [texts(page["Items"], "InvoiceNumber") for page in pages]
+
+
 def test_a10_the_invoices_of_a_country_are_the_union_over_all_prefixes(client, wire):
-    """The index's partition key is a random number from 1 to N."""
-    shards = 5
     chance = random.Random(10)
-    invoices = {"121212": "USA", "121213": "USA", "121214": "FRA"}
-    index = global_index("ByCountry", "Prefix", "Country")
-    with table(
-        wire,
-        "InvoiceNumber:S",
-        "ClientTransactionId:S",
-        "Prefix:N",
-        "Country:S",
-        GlobalSecondaryIndexes=[index],
-    ) as name:
-        for number, country in invoices.items():
-            item = {
-                "InvoiceNumber": {"S": number},
-                "ClientTransactionId": {"S": f"Client1_{number}"},
-                "Prefix": {"N": str(chance.randint(1, shards))},
-                "Country": {"S": country},
-            }
-            put_all(client, name, [item])
+    countries = {"121212": "USA", "121213": "USA", "121214": "FRA"}
+    with invoices_table(wire) as name:
+        invoices = [invoice(n, chance.randint(1, SHARDS), c) for n, c in countries.items()]
+        put_all(client, name, invoices)
         entries(client, name, 3, "ByCountry")
 
-        found = [
-            item
-            for prefix in range(1, shards + 1)
-            for item in query(
-                client, name, "ByCountry", where={"Prefix": prefix, "Country": "USA"}
-            )["Items"]
-        ]
+        found = invoices_of(client, name, "USA")
 
-    assert sorted(texts(found, "InvoiceNumber")) == ["121212", "121213"]
+    assert sorted(chain(*found)) == ["121212", "121213"]
+
+
+def test_s153_a_sharded_index_spreads_a_country_over_its_prefixes(client, wire):
+    chance = random.Random(153)
+    numbers = [f"{n:03}" for n in range(100)]
+    with invoices_table(wire) as name:
+        put_all(client, name, (invoice(n, chance.randint(1, SHARDS), "USA") for n in numbers))
+        put_all(client, name, [invoice("other", 1, "FRA")])
+        entries(client, name, 101, "ByCountry")
+
+        found = invoices_of(client, name, "USA")
+
+    assert sorted(chain(*found)) == numbers
+    assert all(len(of_prefix) > 5 for of_prefix in found)
