@@ -8,9 +8,9 @@ behind it apply them all. After a crash it goes on from the cursor with a new vi
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 from actors.index_partition import Backfill
 from actors.runtime.mailbox import Envelope, Mailbox
@@ -24,6 +24,8 @@ from storage.store import Group, Row, Store
 
 _PAGE_ROWS: Final = 256
 _PAGE_BYTES: Final = 256 * 1024
+# While one page becomes durable, the next one is read.
+_PAGES_AHEAD: Final = 2
 # How many pages a crash may make it read again.
 _CURSOR_PAGES: Final = 32
 _HASH_BYTES: Final = 8
@@ -32,10 +34,20 @@ _HASH_SPACE: Final = 1 << 64
 _DONE: Final = b""
 
 
+class _Page(NamedTuple):
+    """A page of items on its way into the index, and where the next one begins."""
+
+    written: asyncio.Future[list[BaseException | None]]
+    items: int
+    units: int
+    following: bytes
+
+
 class IndexBackfill:
     """The actor.
 
-    Invariant: the entries of all items before the stored cursor are durably in the index.
+    Invariant: the entries of all items before the cursor are durably in the index, and the
+    stored cursor is at or before it.
     """
 
     def __init__(
@@ -78,36 +90,56 @@ class IndexBackfill:
         if self._stored_cursor is not None:
             self._cursor = self._stored_cursor
         end = keys_layout.end_of(self._prefix)
-        pages = 0
-        while self._cursor != _DONE and not self.mailbox.closed:
-            rows = await self._store.durable().page(
-                self._cursor, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES
-            )
-            await self._put_entries(rows)
-            self.read_items += len(rows)
-            self._cursor = rows[-1].key + b"\x00" if rows else _DONE
-            pages += 1
-            if pages % _CURSOR_PAGES == 0 or self._cursor == _DONE:
-                await self._store_cursor()
+        start = self._cursor
+        pages: deque[_Page] = deque()
+        passed = 0
+        try:
+            while pages or (start != _DONE and not self.mailbox.closed):
+                if start != _DONE and len(pages) < _PAGES_AHEAD and not self.mailbox.closed:
+                    rows = await self._store.durable().page(
+                        start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES
+                    )
+                    start = rows[-1].key + b"\x00" if rows else _DONE
+                    pages.append(self._put_entries(rows, start))
+                    continue
+                await self._pass(pages.popleft())
+                passed += 1
+                if passed % _CURSOR_PAGES == 0 or self._cursor == _DONE:
+                    await self._store_cursor()
+        finally:
+            # What is under way would come late to an index whose followers have begun.
+            await asyncio.gather(*(page.written for page in pages))
         if self._cursor == _DONE:
             self._ended()
 
-    async def _put_entries(self, rows: list[Row]) -> None:
+    def _put_entries(self, rows: list[Row], following: bytes) -> _Page:
         entries: defaultdict[int, list[tuple[bytes, bytes]]] = defaultdict(list)
         units = 0
         for row in rows:
-            entry = entry_of(self._index, self._table_key, codec.decode(row.value))
+            stored = codec.decode(row.value)
+            entry = entry_of(self._index, self._table_key, stored)
             if entry is not None:
                 position = entry_position(self._index, self._table_key, entry)
-                entries[self._writer.owner_of(position)].append((position, codec.encode(entry)))
+                value = row.value if entry is stored else codec.encode(entry)
+                entries[self._writer.owner_of(position)].append((position, value))
                 units += write_units(entry.size_bytes)
-        await asyncio.gather(
+        written = asyncio.gather(
             *(
                 self._writer.ask(place, Backfill(tuple(of_place)))
                 for place, of_place in entries.items()
-            )
+            ),
+            return_exceptions=True,
         )
-        self.write_units += units
+        return _Page(written, len(rows), units, following)
+
+    async def _pass(self, page: _Page) -> None:
+        """Wait until a page is durable, all of it, and go on behind it."""
+        for error in await page.written:
+            if error is not None:
+                raise error
+        self.read_items += page.items
+        self.write_units += page.units
+        self._cursor = page.following
 
     async def _store_cursor(self) -> None:
         commit = await self._store.commit(
