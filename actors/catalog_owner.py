@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
+import anyio
 from msgspec import structs
 
 from storage import catalog, keys_layout
 from storage.catalog import Catalog, CatalogHead, TableRecord
-from storage.store import Group, Store
+from storage.store import Group, Retry, Store
+
+_STALL_SECONDS: Final = 0.002
 
 
 class CatalogOwner:
@@ -87,7 +91,14 @@ class CatalogOwner:
         group = Group(
             keys_layout.CATALOG_HEAD, self._head_bytes, head_bytes, puts, deletes, range_deletes
         )
-        await (await self._store.commit([group]))
+        while True:
+            try:
+                durable = await self._store.commit([group])
+            except Retry:
+                await anyio.sleep(_STALL_SECONDS)
+            else:
+                break
+        await durable
         # Not before: a store that opens again after a full disk has no commit that failed.
         self.head, self._head_bytes = head, head_bytes
 

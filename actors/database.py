@@ -9,6 +9,7 @@ from typing import Final
 from uuid import uuid4
 
 import anyio
+import structlog
 from msgspec import Struct, structs
 
 from actors import partition_map
@@ -39,8 +40,11 @@ from storage.store import Store, StoreError
 from streams.shard import Stream
 
 _MAILBOX_MESSAGES: Final = 1_000
+_AGAIN_SECONDS: Final = 1.0
 # Deleted rows are compacted away at once where a table's deletion frees as much as this.
 _RECLAIM_BYTES: Final = 16 * MIB
+
+_log = structlog.get_logger("actors")
 
 
 class DatabaseSettings(Struct, frozen=True):
@@ -234,6 +238,10 @@ class Database:
                     envelope.refuse(error)
                 except StoreError as error:
                     envelope.refuse(InternalServerError(f"Nothing was changed: {error}"))
+                    if isinstance(envelope.message, EndTransition | AdvanceIndex | KeepStreams):
+                        # Nobody else sends it again.
+                        _log.warning("tried_again_later", error=str(error))
+                        self._tell_later(_AGAIN_SECONDS, envelope.message)
             self.in_hand = []
         self._crashed = False
 
@@ -246,8 +254,10 @@ class Database:
             del self._tables[name]
         for record in loaded.tables:
             table = self._tables.get(record.definition.name)
-            if table is None:
-                table = self._tables[record.definition.name] = self._table(record)
+            if table is not None:
+                # It may have been left half deleted, or another one's place taken.
+                await table.close()
+            table = self._tables[record.definition.name] = self._table(record)
             await self._put_to_work(table)
             self._transition(record.definition)
         self._tell_later(self.settings.keep_streams_seconds, KeepStreams())
@@ -543,12 +553,18 @@ class Database:
 
     def _tell(self, message: Message[None]) -> None:
         if not self.mailbox.closed:
-            self.mailbox.put_nowait(message, always=True)
+            # Its reply is for nobody; an error in it is dealt with where it happens.
+            self.mailbox.put_nowait(message, always=True).add_done_callback(_retrieve)
 
     async def close(self) -> None:
         """Stop all partitions; every write taken is answered first."""
         for table in self._tables.values():
             await table.close()
+
+
+def _retrieve(reply: asyncio.Future[None]) -> None:
+    if not reply.cancelled():
+        reply.exception()
 
 
 def _in_use(definition: TableDefinition) -> ResourceInUseException:

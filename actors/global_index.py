@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Awaitable, Callable, Generator
+from typing import Any, Final, NamedTuple
 
 import anyio
 import structlog
@@ -44,6 +44,21 @@ class IndexPlace(Struct, frozen=True):
     def subscriber_id(self) -> bytes:
         """What names the index in checkpoints."""
         return keys_layout.index_subscriber(self.table_id, self.definition.index_id)
+
+
+class _Asked(NamedTuple):
+    """A message that was sent, or waits for room.
+
+    No coroutine: a write has many of them, and a task for each would cost more than the write.
+    """
+
+    actors: GlobalIndexActors
+    place: int
+    message: ApplyChanges | Backfill
+    reply: asyncio.Future[None] | None
+
+    def __await__(self) -> Generator[Any, None, None]:
+        return self.actors.wait_carried_out(self.place, self.message, self.reply).__await__()
 
 
 class GlobalIndexActors:
@@ -149,25 +164,34 @@ class GlobalIndexActors:
         """The place of the partition that owns a position."""
         return self.map.owner_of(position)
 
-    async def ask(self, place: int, message: ApplyChanges | Backfill) -> None:
+    def ask(self, place: int, message: ApplyChanges | Backfill) -> Awaitable[None]:
         """Have a message carried out, durably, however long the store takes no writes.
 
-        Raises:
-            InternalServerError: the store takes no writes, and the index is being closed.
+        It is sent at once if there is room. What is returned waits; it raises
+        InternalServerError if the store takes no writes and the index is being closed.
         """
-        has_waited = False
+        try:
+            reply = self._partition(place).mailbox.put_nowait(message)
+        except MailboxFull:
+            if isinstance(message, Backfill):
+                self.backfill_throttle_events += 1
+            reply = None
+        return _Asked(self, place, message, reply)
+
+    async def wait_carried_out(
+        self, place: int, message: ApplyChanges | Backfill, reply: asyncio.Future[None] | None
+    ) -> None:
+        """Wait for the reply to a message; send it, again, where there is none or a refusal."""
         while True:
             try:
-                await self._partition(place).mailbox.put_nowait(message)
+                await (reply or self._partition(place).mailbox.put_nowait(message))
             except MailboxFull:
-                if isinstance(message, Backfill) and not has_waited:
-                    self.backfill_throttle_events += 1
-                has_waited = True
                 await anyio.sleep(_ROOM_SECONDS)
             except InternalServerError as error:
                 if self._is_closing:
                     raise
                 _log.info("index_write_refused", index=self.place.definition.name, error=str(error))
+                reply = None
                 await anyio.sleep(_REFUSED_SECONDS)
             else:
                 return

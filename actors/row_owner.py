@@ -24,6 +24,9 @@ from storage.store import Conflict, Damaged, Full, Group, Retry, Store, StoreErr
 MAILBOX_MESSAGES: Final = 10_000
 BATCH_MESSAGES: Final = 256
 BATCH_BYTES: Final = 1024 * 1024
+# What a batch may take of the loop; the next one is smaller where one took more. Updates of
+# large items are dear, and their messages do not tell.
+BATCH_SECONDS: Final = 0.005
 
 UNKNOWN: Final = "Whether this was written is unknown"
 
@@ -108,10 +111,19 @@ class RowOwner(ABC, Generic[BatchT]):
         """Load the head, then work through the mailbox until it is closed and drained."""
         await self._load_head()
         self.started()
-        while batch := await self.mailbox.take(BATCH_MESSAGES, BATCH_BYTES):
+        max_messages = BATCH_MESSAGES
+        loop = asyncio.get_running_loop()
+        while batch := await self.mailbox.take(max_messages, BATCH_BYTES):
             self.in_hand = batch
+            began = loop.time()
             await self._work(batch)
             self.in_hand = []
+            if loop.time() - began > BATCH_SECONDS:
+                max_messages = max(1, len(batch) // 2)
+            else:
+                max_messages = min(BATCH_MESSAGES, max_messages * 2)
+            # A mailbox that is never empty must not keep the loop to itself.
+            await asyncio.sleep(0)
         if self._last_commit is not None and not self._last_commit.done():
             await asyncio.wait([self._last_commit])
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any, Final, TypeAlias, TypeVar
 
 from model import json_types, number
@@ -174,7 +175,7 @@ def _check_set(value: AttributeValue, type_name: str, content: Any) -> int:
         plain = [number.canonical(member) for member in content]
         if len(set(plain)) != len(plain):
             raise ValidationException("Input collection contains duplicates")
-        plain.sort(key=number.encode)
+        plain.sort(key=Decimal)
         value["NS"] = plain
         return sum(map(number.size_bytes, plain))
     raw = [_decode_base64(member) for member in content]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
 from actors.index_partition import Backfill
@@ -37,7 +37,7 @@ _DONE: Final = b""
 class _Page(NamedTuple):
     """A page of items on its way into the index, and where the next one begins."""
 
-    written: asyncio.Future[list[BaseException | None]]
+    written: list[Awaitable[None]]
     items: int
     units: int
     following: bytes
@@ -102,13 +102,15 @@ class IndexBackfill:
                     start = rows[-1].key + b"\x00" if rows else _DONE
                     pages.append(self._put_entries(rows, start))
                     continue
-                await self._pass(pages.popleft())
+                await self._pass(pages[0])
+                pages.popleft()
                 passed += 1
                 if passed % _CURSOR_PAGES == 0 or self._cursor == _DONE:
                     await self._store_cursor()
         finally:
             # What is under way would come late to an index whose followers have begun.
-            await asyncio.gather(*(page.written for page in pages))
+            asked = [carried_out for page in pages for carried_out in page.written]
+            await asyncio.gather(*asked, return_exceptions=True)
         if self._cursor == _DONE:
             self._ended()
 
@@ -123,20 +125,16 @@ class IndexBackfill:
                 value = row.value if entry is stored else codec.encode(entry)
                 entries[self._writer.owner_of(position)].append((position, value))
                 units += write_units(entry.size_bytes)
-        written = asyncio.gather(
-            *(
-                self._writer.ask(place, Backfill(tuple(of_place)))
-                for place, of_place in entries.items()
-            ),
-            return_exceptions=True,
-        )
+        written = [
+            self._writer.ask(place, Backfill(tuple(of_place)))
+            for place, of_place in entries.items()
+        ]
         return _Page(written, len(rows), units, following)
 
     async def _pass(self, page: _Page) -> None:
         """Wait until a page is durable, all of it, and go on behind it."""
-        for error in await page.written:
-            if error is not None:
-                raise error
+        for carried_out in page.written:
+            await carried_out
         self.read_items += page.items
         self.write_units += page.units
         self._cursor = page.following

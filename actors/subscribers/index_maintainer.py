@@ -6,8 +6,8 @@ carried out without looking at the index, and may be carried out again.
 
 from __future__ import annotations
 
-import asyncio
 from collections import defaultdict
+from collections.abc import Awaitable
 from typing import Protocol
 
 from actors.change_feed import ChangeFeed
@@ -23,14 +23,14 @@ from streams.change_record import ChangeRecord
 
 
 class IndexWriter(Protocol):
-    """Who finds the partitions of an index; asks wait where a mailbox is full."""
+    """Who finds the partitions of an index, and sends them messages."""
 
     def owner_of(self, position: bytes) -> int:
         """The place of the partition that owns a position."""
         ...
 
-    async def ask(self, place: int, message: ApplyChanges | Backfill) -> None:
-        """Have a message carried out, durably."""
+    def ask(self, place: int, message: ApplyChanges | Backfill) -> Awaitable[None]:
+        """Send a message; what is returned waits until it is carried out, durably."""
         ...
 
 
@@ -88,12 +88,12 @@ class IndexMaintainer(Subscriber):
             for change in self._entry_changes(record):
                 changes[self._writer.owner_of(change.position)].append(change)
         source = self.feed.partition_number
-        await asyncio.gather(
-            *(
-                self._writer.ask(place, ApplyChanges(source, tuple(of_place)))
-                for place, of_place in changes.items()
-            )
-        )
+        asked = [
+            self._writer.ask(place, ApplyChanges(source, tuple(of_place)))
+            for place, of_place in changes.items()
+        ]
+        for carried_out in asked:
+            await carried_out
 
     def _entry_changes(self, record: ChangeRecord) -> list[EntryChange]:
         """The rows of the index that a change of an item takes away and puts in."""

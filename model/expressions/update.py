@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
@@ -260,7 +261,7 @@ def _set(type_name: str, elements: set[str]) -> AttributeValue:
 
 _SET_ORDER: Final[dict[str, Callable[[str], Any] | None]] = {
     "SS": None,
-    "NS": number.encode,
+    "NS": Decimal,
     "BS": b64decode,
 }
 

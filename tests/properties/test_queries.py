@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from typing import Any, NamedTuple
 
 import pytest
@@ -19,6 +20,7 @@ from tests.properties.strategies import (
     strings,
 )
 from tests.support.clients import WireClient
+from tests.support.server import running_server
 from tests.support.tables import local_index, table, unique_name
 
 # Index key attributes and what is beside them; an item may lack any of them.
@@ -43,6 +45,25 @@ SOURCES = (
     Source("some", "a", frozenset(("p", "s", "a", "m"))),
 )
 OPERAND = {"s": number_values, "d": strings, "e": binary_values, "a": strings}
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        (),
+        pytest.param(
+            ("--partitions-per-table", "7", "--copy-messages"),
+            marks=pytest.mark.ours_alone("options of this server for testers"),
+        ),
+    ],
+    ids=["as it is", "seven partitions"],
+)
+def wire(request: pytest.FixtureRequest, endpoint: str) -> Iterator[WireClient]:
+    """The server as it is, and one whose tables have an odd number of partitions."""
+    with ExitStack() as stack:
+        if request.param:
+            endpoint = stack.enter_context(running_server(*request.param)).endpoint
+        yield stack.enter_context(closing(WireClient(endpoint)))
 
 
 @pytest.fixture(scope="module")

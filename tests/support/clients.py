@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import time
 from contextlib import closing
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -15,6 +16,8 @@ REGION = "us-east-1"
 TARGET_PREFIX = "DynamoDB_20120810."
 STREAMS_TARGET_PREFIX = "DynamoDBStreams_20120810."
 JSON_1_0 = "application/x-amz-json-1.0"
+# Servers close connections on which nothing is sent; other tests may take minutes in between.
+_IDLE_SECONDS = 20
 # Open mode takes any credentials, but a request without a signature is refused.
 AUTHORIZATION = (
     "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/dynamodb/aws4_request, "
@@ -57,6 +60,7 @@ class WireClient:
         self.host = parts.hostname
         self.port = parts.port or 80
         self._connection = http.client.HTTPConnection(self.host, self.port, timeout=60)
+        self._used_at_seconds = time.monotonic()
 
     def close(self) -> None:
         """Close the connection."""
@@ -85,6 +89,10 @@ class WireClient:
     ) -> Answer:
         """One bare HTTP request."""
         data = body.encode() if isinstance(body, str) else body
+        if time.monotonic() - self._used_at_seconds > _IDLE_SECONDS:
+            # The next request opens it again.
+            self._connection.close()
+        self._used_at_seconds = time.monotonic()
         self._connection.request(method, path, data, headers)
         with closing(self._connection.getresponse()) as response:
             return Answer(response.status, response.headers, response.read())
