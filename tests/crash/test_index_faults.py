@@ -19,6 +19,7 @@ from tests.support.in_process import Trouble
 from tests.support.indexed_database import GlobalIndex
 
 ANSWERS = 800
+MOST_RUNS = 4
 PATIENCE_SECONDS = 0.5
 
 
@@ -102,18 +103,23 @@ def loses_the_first_record_of_a_shard(patch: pytest.MonkeyPatch) -> None:
 async def test_a_broken_server_is_found(
     monkeypatch: pytest.MonkeyPatch, fault: Callable[[pytest.MonkeyPatch], None], shown: str
 ) -> None:
-    draw = Random(3)
     fills_slowly = fault is follows_while_it_fills
+    draw = Random(3)
     trouble = Trouble(GlobalIndexActors.ask, draw, 0.3 if fills_slowly else 0.01)
 
-    async def ask(actors, place, message):
-        await trouble.ask(actors, place, message)
+    def ask(actors, place, message):
+        return trouble.ask(actors, place, message)
 
     monkeypatch.setattr(GlobalIndexActors, "ask", ask)
     fault(monkeypatch)
+    found: list[str] = []
 
-    with structlog.testing.capture_logs():
-        found, _ = await disturbed(draw, ANSWERS, PATIENCE_SECONDS, keeping=fills_slowly)
+    # Whether a crowd meets a fault is a matter of luck, though seldom of bad luck.
+    for _ in range(MOST_RUNS):
+        with structlog.testing.capture_logs():
+            found, _ = await disturbed(draw, ANSWERS, PATIENCE_SECONDS, keeping=fills_slowly)
+        if any(shown in each for each in found):
+            break
 
     assert any(shown in each for each in found), found
 

@@ -20,6 +20,7 @@ from tests.support.databases import running_database
 
 _Message: TypeAlias = ApplyChanges | Backfill
 Ask: TypeAlias = Callable[[GlobalIndexActors, int, _Message], Awaitable[None]]
+Asking: TypeAlias = asyncio.Task[None]
 
 _MOST_SECONDS = 0.01
 
@@ -58,8 +59,11 @@ class Trouble:
         # A supervisor gives up who dies more often; those of each follower, and of backfills.
         self._crashes_of: dict[tuple[GlobalIndexActors, int], int] = {}
 
-    async def ask(self, actors: GlobalIndexActors, place: int, message: _Message) -> None:
+    def ask(self, actors: GlobalIndexActors, place: int, message: _Message) -> Asking:
         """In the place of ``GlobalIndexActors.ask``."""
+        return asyncio.get_running_loop().create_task(self._disturb(actors, place, message))
+
+    async def _disturb(self, actors: GlobalIndexActors, place: int, message: _Message) -> None:
         is_change = isinstance(message, ApplyChanges)
         longest = _MOST_SECONDS if is_change else self._backfill_seconds
         await asyncio.sleep(self._draw.uniform(0, longest))
