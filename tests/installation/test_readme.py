@@ -11,20 +11,28 @@ from pathlib import Path
 
 from api.config import ServeOptions
 from tests.support.clients import boto3_client
-from tests.support.server import PROJECT, running_server
+from tests.support.server import PROJECT, Server, running_server
 
 README = (PROJECT / "README.md").read_text()
 ENDPOINT = "http://127.0.0.1:8000"
 
 
+BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+
+
+def printed(block: str, server: Server) -> list[str]:
+    """The lines that a piece of Python prints when it is pasted."""
+    assert ENDPOINT in block
+    command = [sys.executable, "-c", block.replace(ENDPOINT, server.endpoint)]
+    told = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert told.returncode == 0, told.stderr
+    return told.stdout.splitlines()
+
+
 def test_the_tour_works_when_pasted_and_its_table_outlives_the_server(tmp_path: Path):
-    (tour,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    assert ENDPOINT in tour
+    tour, _, added_index = BLOCKS
     with running_server(data_dir=tmp_path / "data") as server:
-        command = [sys.executable, "-c", tour.replace(ENDPOINT, server.endpoint)]
-        told = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert told.returncode == 0, told.stderr
-        *threads, capacity = told.stdout.splitlines()
+        *threads, capacity = printed(tour, server)
         assert threads
         assert all(re.match(r"2026-01-2\d thread \d{3} \d+ \{'old'\}", line) for line in threads)
         assert "LocalSecondaryIndexes" in capacity
@@ -34,6 +42,16 @@ def test_the_tour_works_when_pasted_and_its_table_outlives_the_server(tmp_path: 
         closing(boto3_client(server.endpoint)) as client,
     ):
         assert client.describe_table(TableName="Thread")["Table"]["ItemCount"] == 100
+        *states, one, two, three = printed(added_index, server)
+    assert states[-1] == "ACTIVE Backfilling: None"
+    assert sorted((one, two, three)) == [f"EC2 thread 0{n} {n}" for n in (19, 47, 75)]
+
+
+def test_the_changes_of_a_stream_are_printed_when_pasted(tmp_path: Path):
+    _, stream, _ = BLOCKS
+    with running_server(data_dir=tmp_path / "data") as server:
+        lines = printed(stream, server)
+    assert [line.split()[0] for line in lines] == ["INSERT", "MODIFY", "REMOVE"]
 
 
 def test_every_option_stands_in_the_readme():
