@@ -18,7 +18,9 @@ from tests.rules.game_scores import (
     settled_entries,
     texts,
 )
+from tests.rules.online_index import adding
 from tests.rules.thread import item_bytes
+from tests.support.tables import table, wait_until_indexes_active
 
 OVERHEAD = 100
 KEYS = ("UserId:S", "GameTitle:S", "Mark:S")
@@ -61,6 +63,20 @@ def test_s113_an_entry_takes_keys_projected_attributes_and_100_bytes(client, wir
         settled_storage(client, name, 1, item_bytes(held) + len("Winsww") + OVERHEAD)
         client.update_item(TableName=name, Key=key(second), UpdateExpression="REMOVE Wins, Mark")
         settled_storage(client, name, 0, 0)
+
+
+@pytest.mark.differs_from_dynamodb_local("it counts the item in the place of its entry")
+def test_s113_an_added_index_takes_the_same(client, wire):
+    items = [score(f"{n}", "Comet Quest", Mark=f"{n}", Losses="l" * 500) for n in range(5)]
+    entry_bytes = item_bytes(score("0", "Comet Quest", Mark="0")) + OVERHEAD
+    with table(wire, *KEYS[:2]) as name:
+        put_all(client, name, items)
+        put_all(client, name, [score("5", "Comet Quest")])
+        wire("UpdateTable", adding(name, "Mark:S", BY_MARK))
+        wait_until_indexes_active(wire, name)
+        settled_storage(client, name, 5, 5 * entry_bytes)
+        client.delete_item(TableName=name, Key=key(items[0]))
+        settled_storage(client, name, 4, 4 * entry_bytes)
 
 
 @pytest.mark.differs_from_dynamodb_local("it counts the item in the place of its entry")
