@@ -13,6 +13,7 @@ from tests.rules.game_scores import (
     GAME_TITLE,
     Item,
     entries,
+    eventually,
     game_title_index,
     global_index,
     provisioned,
@@ -216,8 +217,7 @@ def test_s107_a_page_ends_with_the_entry_that_reaches_1_mb(client, wire, pk):
         put_all(client, name, items)
         where = {"group": pk}
         last = {"group": pk, "mark": f"{full + 1:05}"}
-        while not query(client, name, "ByMark", where=last)["Items"]:
-            continue
+        eventually(lambda: query(client, name, "ByMark", where=last)["Items"], bool)
 
         first = query(client, name, "ByMark", where=where)
         rest = query(
