@@ -18,7 +18,7 @@ from api.page_requests import (
 from model import key_range
 from model.errors import ValidationException
 from model.expressions.condition import Condition
-from model.expressions.key_condition import KeyCondition
+from model.expressions.key_condition import KeyCondition, KeyTerms
 from model.expressions.key_paths import check_scalar_keys
 from model.key import KeySchema
 from model.key_range import KeyRange
@@ -64,6 +64,9 @@ async def handle(call: Call[QueryInput]) -> bytes:
     projector = projector_of(request, placeholders)
     terms = key_terms_of(request.KeyConditionExpression, request.KeyConditions, placeholders)
     placeholders.check_all_used()
+    if isinstance(terms, KeyTerms):
+        # Its faults that need no table are told before the table is looked for.
+        terms.by_name()
     check_select(request)
     table = call.database.table(name)
     definition = table.definition

@@ -50,6 +50,14 @@ class KeyTerms(Struct, frozen=True):
         Raises:
             ValidationException: the condition is not one that a Query on this key can take.
         """
+        return key_condition(self.by_name(), schema)
+
+    def by_name(self) -> dict[str, SortCondition]:
+        """The terms by the names of their attributes.
+
+        Raises:
+            ValidationException: the condition is not one that a Query on any key can take.
+        """
         terms: dict[str, SortCondition] = {}
         for node in _conjuncts(self.root):
             term = _term(node)
@@ -58,7 +66,7 @@ class KeyTerms(Struct, frozen=True):
                     "KeyConditionExpressions must only contain one condition per key"
                 )
             terms[term.name] = term
-        return key_condition(terms, schema)
+        return terms
 
 
 def bind_key_condition(text: str, placeholders: Placeholders) -> KeyTerms:

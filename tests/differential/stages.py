@@ -112,6 +112,8 @@ _TEXTS: dict[Stage, tuple[str, ...]] = {
         r"ExpressionAttribute(Names|Values) (contains|must)",
         r"Invalid (Update|Condition|Filter|KeyCondition|Projection)Expression: ",
         r"Value provided in ExpressionAttribute(Names|Values) unused ",
+        r"Invalid (operator used|condition) in KeyConditionExpression",
+        r"KeyConditionExpressions (must|cannot) ",
         r"Cannot specify the ",
         r"Must specify the AttributesToGet ",
         r"ALL_PROJECTED_ATTRIBUTES can be used ",
