@@ -42,7 +42,7 @@ class Plan(Struct, frozen=True):
     puts_per_second: float
     gets_per_second: float = 0
     keys: int = 20_000
-    connections: int = 64
+    connections: int = 256
     index: str = ""
     puts_to_a_sample: int = 20
 

@@ -95,9 +95,7 @@ class Connection(asyncio.Protocol):
         finally:
             self._answer = None
 
-    async def call(
-        self, operation: str, body: dict[str, Any], service: str = "DynamoDB"
-    ) -> Answer:
+    async def call(self, operation: str, body: dict[str, Any], service: str = "DynamoDB") -> Answer:
         """Send an operation, wait for its decoded answer.
 
         Raises:
