@@ -27,6 +27,7 @@ from tests.support.server import PROJECT
 from tests.support.wire import Connection
 
 _TURN_SECONDS = 0.0005
+_POLL_SECONDS = 0.001
 _STRIDE = 7_919
 
 
@@ -44,7 +45,7 @@ class Plan(Struct, frozen=True):
     keys: int = 20_000
     connections: int = 256
     index: str = ""
-    puts_to_a_sample: int = 20
+    puts_to_a_sample: int = 40
 
 
 class Report(Struct):
@@ -157,6 +158,7 @@ class _Run:
         }
         while not (await self._call("Query", query))["Count"]:
             self._polls += 1
+            await asyncio.sleep(_POLL_SECONDS)
         self._lags[bucket(perf_counter() - answered_at)] += 1
 
 
