@@ -22,12 +22,14 @@ from model.table import TABLE_INDEX_ID
 from storage import codec, keys_layout
 from storage.store import Group, Row, Store
 
-_PAGE_ROWS: Final = 256
+# Few enough that requests in between wait some milliseconds at most.
+# Few: a request waits for as many as are in work.
+_PAGE_ROWS: Final = 128
 _PAGE_BYTES: Final = 256 * 1024
 # While one page becomes durable, the next one is read.
 _PAGES_AHEAD: Final = 2
 # How many pages a crash may make it read again.
-_CURSOR_PAGES: Final = 32
+_CURSOR_PAGES: Final = 64
 _HASH_BYTES: Final = 8
 _HASH_SPACE: Final = 1 << 64
 
