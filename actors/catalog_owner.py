@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Final
 
 import anyio
-from msgspec import structs
 
 from storage import catalog, keys_layout
 from storage.catalog import Catalog, CatalogHead, TableRecord
@@ -101,8 +100,3 @@ class CatalogOwner:
         await durable
         # Not before: a store that opens again after a full disk has no commit that failed.
         self.head, self._head_bytes = head, head_bytes
-
-
-def with_definition(record: TableRecord, **changes: object) -> TableRecord:
-    """A record whose definition has these changes."""
-    return structs.replace(record, definition=structs.replace(record.definition, **changes))

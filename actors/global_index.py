@@ -112,11 +112,6 @@ class GlobalIndexActors:
         self._supervisor.start(self._backfill)
 
     @property
-    def fraction_filled(self) -> float:
-        """How far the backfill is, from 0 to 1; 1 where there is none."""
-        return 1.0 if self._backfill is None else self._backfill.fraction_done
-
-    @property
     def filling(self) -> IndexBackfill | None:
         """The backfill that is at work, or was since the server started."""
         return self._backfill

@@ -68,12 +68,6 @@ class MissingAuthenticationTokenException(DynamoDBError):
     namespace = _CORAL_SERVICE
 
 
-class IncompleteSignatureException(DynamoDBError):
-    """The Authorization header can't be read."""
-
-    namespace = _CORAL_SERVICE
-
-
 class AccessDeniedException(DynamoDBError):
     """The request may not be made from there, or not in that way."""
 
@@ -144,10 +138,6 @@ class ThrottlingException(DynamoDBError):
 
 class RequestLimitExceeded(DynamoDBError):
     """The account's request rate is above its quota."""
-
-
-class TransactionConflictException(DynamoDBError):
-    """An item is held by a transaction in progress."""
 
 
 class InternalServerError(DynamoDBError):

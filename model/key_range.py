@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from model import key as keys
-from model.attribute_value import AttributeValue
 from model.expressions.key_condition import KeyCondition, SortCondition
 
 _HASH_BITS: Final = 64
@@ -88,9 +87,3 @@ def _boundary(segment: int, total_segments: int) -> bytes:
 def contains(key_range: KeyRange, position: bytes) -> bool:
     """Whether a position lies in a range."""
     return key_range.start <= position and (key_range.end is None or position < key_range.end)
-
-
-def same_partition_key(position: bytes, values: tuple[AttributeValue, ...]) -> bool:
-    """Whether a position has this partition key."""
-    prefix = keys.partition_hash(values) + b"".join(map(keys.encode_value, values))
-    return position.startswith(prefix)

@@ -22,9 +22,7 @@ from struct import Struct
 from typing import Final
 
 from model import key as keys
-from model.index import IndexDefinition
 from model.item import Item
-from model.key import KeySchema
 from model.table import TABLE_INDEX_ID, TableDefinition
 
 CATALOG_HEAD: Final = b"\x00"
@@ -136,18 +134,6 @@ STREAMS: Final = (_STREAM, bytes([_STREAM[0] + 1]))
 def item_row(table: TableDefinition, item: Item) -> bytes:
     """The key of an item's row, from the item or its key."""
     return row_prefix(table.table_id) + keys.encode(table.key_schema, item)
-
-
-def index_row(table: TableDefinition, index: IndexDefinition, item: Item) -> bytes:
-    """The key of an entry's row in a local index, from the item, entry or start key."""
-    return row_prefix(table.table_id, index.index_id) + index_position(
-        table.key_schema, index, item
-    )
-
-
-def index_position(table_key: KeySchema, index: IndexDefinition, item: Item) -> bytes:
-    """The part of an index row's key behind its prefix."""
-    return keys.encode(index.key_schema, item) + keys.encode_sort(table_key, item)
 
 
 def collection_row(table_id: int, partition_key: bytes) -> bytes:
