@@ -16,7 +16,7 @@ import structlog
 from actors.change_feed import ChangeFeed
 from actors.runtime.mailbox import Envelope, Mailbox
 from storage import keys_layout
-from storage.store import Conflict, Full, Group, Retry
+from storage.store import Closed, Conflict, Full, Group, Retry
 from streams.change_record import ChangeRecord
 
 _RUN_RECORDS: Final = 512
@@ -111,7 +111,7 @@ class Subscriber(ABC):
             # The store was opened again, without the last checkpoint: what it covers is done anew.
             (self._stored,) = await self._store.latest.load([self._key])
             return
-        except (Full, Retry) as error:
+        except (Full, Retry, Closed) as error:
             _log.info("checkpoint_not_stored", subscriber=self.name, error=str(error))
             return
         self._stored = stored
