@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import anyio
 import structlog
@@ -64,6 +64,18 @@ class ReadRange(Struct, frozen=True):
     by_partition: bool = False
 
 
+class Following(Protocol):
+    """What follows a table's changes as a whole: time to live, a Kafka destination."""
+
+    def floor(self, partition_number: int) -> int:
+        """The counter up to which a log's records are not needed any more."""
+        ...
+
+    async def close(self) -> None:
+        """Stop its actors after their present run."""
+        ...
+
+
 class Surroundings(NamedTuple):
     """What the actors of every table live with."""
 
@@ -93,6 +105,7 @@ class Table:
             for partition in record.partitions
         ]
         self._indexes: dict[int, GlobalIndexActors] = {}
+        self._followings: dict[bytes, Following] = {}
         self._partitions: list[Partition | None] = [None] * len(record.partitions)
         self._row_prefix = keys_layout.row_prefix(record.definition.table_id)
         self._closed = False
@@ -298,9 +311,25 @@ class Table:
         if actors is not None:
             await actors.close()
 
+    def attach(self, subscriber_id: bytes, following: Following) -> None:
+        """Keep the changes that it still needs, and stop it when the table is closed."""
+        assert subscriber_id not in self._followings
+        self._followings[subscriber_id] = following
+
+    def following(self, subscriber_id: bytes) -> Following | None:
+        """Who follows the table under this id, if anybody does."""
+        return self._followings.get(subscriber_id)
+
+    async def detach(self, subscriber_id: bytes) -> None:
+        """Stop whoever follows the table under this id."""
+        following = self._followings.pop(subscriber_id, None)
+        if following is not None:
+            await following.close()
+
     def floor(self, partition_number: int, tail: int) -> int:
         """The counter up to which no follower needs a log's records any more."""
         floors = [tail]
+        floors += [following.floor(partition_number) for following in self._followings.values()]
         for index in self.definition.global_indexes:
             actors = self._indexes.get(index.definition.index_id)
             if actors is not None:
@@ -317,8 +346,10 @@ class Table:
     async def close(self) -> None:
         """Take no more writes, and wait until those taken are answered."""
         self._closed = True
-        await asyncio.gather(*(actors.close() for actors in self._indexes.values()))
+        followings = [*self._indexes.values(), *self._followings.values()]
+        await asyncio.gather(*(following.close() for following in followings))
         self._indexes.clear()
+        self._followings.clear()
         await asyncio.gather(
             *(self._supervisor.stop(partition) for partition in self._partitions if partition)
         )

@@ -11,6 +11,8 @@
 | ``05`` subscriber, partition number | the subscriber's checkpoint in that partition's log |
 | ``07`` table id, partition number | up to which counter that log was trimmed |
 | ``06`` table id, stream label | a DynamoDB stream and its shards |
+| ``08`` table id, slice of the hash, time, position | nothing: when an item expires |
+| ``09`` | the virtual clock |
 
 Numbers are big-endian, 8 bytes, the index id 4. Index id 0 is the table itself. The row of a
 local index's entry ends with the table's own sort key, so that equal index keys stand apart.
@@ -33,7 +35,12 @@ _CHANGE: Final = b"\x04"
 _CHECKPOINT: Final = b"\x05"
 _STREAM: Final = b"\x06"
 _TRIM: Final = b"\x07"
+_EXPIRY: Final = b"\x08"
+VIRTUAL_CLOCK: Final = b"\x09"
 _COLLECTIONS: Final = 0xFFFF_FFFF
+# In a subscriber's name, where an index has its id.
+_EXPIRER: Final = 0xFFFF_FFFF
+_DESTINATIONS: Final = 0xC000_0000
 
 _NUMBER: Final = Struct(">Q")
 _INDEX_ID: Final = Struct(">I")
@@ -94,6 +101,21 @@ def checkpoint_range(table_id: int) -> tuple[bytes, bytes]:
 def index_subscriber(table_id: int, index_id: int) -> bytes:
     """What names an index's followers in their checkpoints; ids are never used again."""
     return _NUMBER.pack(table_id) + _INDEX_ID.pack(index_id)
+
+
+def expiry_subscriber(table_id: int) -> bytes:
+    """What names the followers that keep a table's expiry times, in their checkpoints."""
+    return index_subscriber(table_id, _EXPIRER)
+
+
+def destination_subscriber(table_id: int, destination_id: int) -> bytes:
+    """What names the followers that publish to a destination, in their checkpoints."""
+    return index_subscriber(table_id, _DESTINATIONS + destination_id)
+
+
+def expiry_range(table_id: int) -> tuple[bytes, bytes]:
+    """All expiry times of a table; the end is excluded."""
+    return _EXPIRY + _NUMBER.pack(table_id), _EXPIRY + _NUMBER.pack(table_id + 1)
 
 
 def backfill_cursor(table_id: int, index_id: int) -> bytes:
