@@ -31,6 +31,10 @@ class DynamoDBEnvelope:
             b'"Keys":%%b%%b,"SizeBytes":%%d},"eventSource":"aws:dynamodb"%%b}'
         ) % (_literal(region), _literal(table_name), precision.encode())
 
+    def key(self, keys: bytes) -> bytes:
+        """The key of a record: DynamoDB JSON as it is."""
+        return keys
+
     def value(self, event: KafkaEvent) -> bytes:
         """A change, an item of a snapshot, or a gap."""
         members = b""

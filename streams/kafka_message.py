@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -17,6 +17,7 @@ from model.stored_item import StoredItem
 from model.table import CreationTimePrecision
 from streams import kafka_event
 from streams.change_record import ChangeRecord
+from streams.kafka_debezium import DebeziumEnvelope
 from streams.kafka_dynamodb import DynamoDBEnvelope
 from streams.kafka_event import KafkaEvent
 
@@ -25,6 +26,12 @@ KafkaKey: TypeAlias = Literal["item", "collection"]
 Headers: TypeAlias = tuple[tuple[str, bytes], ...]
 
 _CONTENT_TYPE: Final = ("content-type", b"application/json")
+_CLOUD_EVENT_TYPES: Final = {
+    "INSERT": "item.insert",
+    "MODIFY": "item.modify",
+    "REMOVE": "item.remove",
+    "GAP": "table.gap",
+}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECONDS_PER_MILLISECOND: Final = 1_000
 
@@ -78,7 +85,8 @@ class KafkaSource(Struct, frozen=True, cache_hash=True):
 class KafkaMessage(NamedTuple):
     """A record of Kafka; a value of None is a tombstone.
 
-    ``timestamp_ms`` is the time of the change, in domain time.
+    ``timestamp_ms`` is when the change was made, a snapshot begun or a gap told, by the clock
+    that gave that time: under a virtual one it is no time for Kafka's retention to count from.
     """
 
     key: bytes
@@ -131,6 +139,16 @@ def without_images(message: KafkaMessage, source: KafkaSource, form: KafkaForm) 
     return message._replace(value=value, headers=headers)
 
 
+class _Envelope(Protocol):
+    """What a format is: functions of what is told."""
+
+    def key(self, keys: bytes) -> bytes: ...
+
+    def value(self, event: KafkaEvent) -> bytes: ...
+
+    def without_images(self, value: bytes) -> bytes: ...
+
+
 class _Writer:
     """All that can be made ready for one source and form."""
 
@@ -138,7 +156,10 @@ class _Writer:
         self._source = source
         self._form = form
         self._table = ("table", source.table_name.encode())
-        self._envelope = DynamoDBEnvelope(source.region, source.table_name, source.precision)
+        self._arn = (
+            f"arn:aws:dynamodb:{source.region}:{source.account_id}:table/{source.table_name}"
+        ).encode()
+        self._envelope = _envelope(source, form)
 
     def message(self, event: KafkaEvent) -> KafkaMessage:
         return KafkaMessage(
@@ -156,12 +177,12 @@ class _Writer:
         return self._envelope.without_images(value)
 
     def _key(self, event: KafkaEvent) -> bytes:
-        if self._form.key == "item" or event.name == "GAP":
-            return event.keys
-        key = items.decode(event.keys)
-        return items.encode(
-            {part.name: key[part.name] for part in self._source.key_schema.partition}
-        )
+        keys = event.keys
+        if self._form.key == "collection" and event.name != "GAP":
+            key = items.decode(keys)
+            schema = self._source.key_schema
+            keys = items.encode({part.name: key[part.name] for part in schema.partition})
+        return self._envelope.key(keys)
 
     def _headers(self, event: KafkaEvent) -> Headers:
         headers: Headers = (
@@ -170,8 +191,9 @@ class _Writer:
             ("event-id", event.event_id.encode()),
             ("origin", event.origin.encode()),
             self._table,
-            ("sequence-number", event.sequence_number.encode()),
         )
+        if event.sequence_number:
+            headers += (("sequence-number", event.sequence_number.encode()),)
         if event.transaction is not None:
             transaction_id = event.transaction.transaction_id.hex().encode()
             headers += (("transaction-id", transaction_id),)
@@ -180,18 +202,30 @@ class _Writer:
         return headers
 
     def _cloud_event(self, event: KafkaEvent) -> Headers:
-        source = self._source
-        arn = f"arn:aws:dynamodb:{source.region}:{source.account_id}:table/{source.table_name}"
-        kind = "snapshot" if event.origin == "snapshot" else event.name.lower()
+        kind = "item.snapshot" if event.origin == "snapshot" else _CLOUD_EVENT_TYPES[event.name]
         time = _EPOCH + timedelta(microseconds=event.time_us)
         return (
             ("ce_specversion", b"1.0"),
             ("ce_id", event.event_id.encode()),
-            ("ce_source", arn.encode()),
-            ("ce_type", f"dynactor.item.{kind}".encode()),
+            ("ce_source", self._arn),
+            ("ce_type", f"dynactor.{kind}".encode()),
             ("ce_subject", event.keys),
             ("ce_time", time.isoformat(timespec="microseconds").replace("+00:00", "Z").encode()),
         )
+
+
+def _envelope(source: KafkaSource, form: KafkaForm) -> _Envelope:
+    if form.format == "dynamodb":
+        return DynamoDBEnvelope(source.region, source.table_name, source.precision)
+    return DebeziumEnvelope(
+        source.prefix,
+        source.version,
+        source.region,
+        source.table_name,
+        source.key_schema,
+        plain_images=form.plain_images,
+        schema=form.schema,
+    )
 
 
 @lru_cache(maxsize=1024)
