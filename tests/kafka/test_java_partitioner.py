@@ -24,7 +24,7 @@ KEYS = [
 ]
 
 
-@pytest.mark.parametrize("partition_count", [1, 6, 2**31 - 1])
+@pytest.mark.parametrize("partition_count", [6, 2**31 - 1])
 def test_each_key_has_the_partition_of_javas_partitioner(partition_count: int):
     ours = [partition_of(key, partition_count) for key in KEYS]
     assert ours == java_partitions(KEYS, partition_count)
