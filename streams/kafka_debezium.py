@@ -1,14 +1,15 @@
 """Debezium's form of a change: the images before and after it, its source, its operation.
 
-With a schema around it Kafka Connect's JsonConverter reads it as Debezium's own connectors'
-records, and ExtractNewRecordState takes the row out. Images are then text of the semantic type
-``io.debezium.data.Json``, as those of the MongoDB connector; plain images are structs of the
-attributes that the item has. Source: Debezium's documentation, "Data change events" and "New
-Record State Extraction". ``source.origin`` is an addition; a gap is a truncation.
+With a schema around it Kafka Connect's JsonConverter reads it as the records of Debezium's own
+connectors, and ExtractNewRecordState takes the row out: that one wants images to be structs. An
+item has no schema of its own, so that a record's is that of the attributes which its item has.
+Source: Debezium's documentation, "Data change events" and "New Record State Extraction".
+``source.origin`` is an addition; a gap is a truncation.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import json
@@ -16,6 +17,7 @@ from msgspec import json
 from model import attribute_value
 from model import item as items
 from model.attribute_value import AttributeValue
+from model.item import Item
 from model.key import KeySchema
 from model.stored_item import StoredItem
 from streams import plain_json
@@ -24,6 +26,8 @@ from streams.kafka_event import KafkaEvent
 
 DebeziumOperation: TypeAlias = Literal["c", "u", "d", "r", "t"]
 _ConnectSchema: TypeAlias = dict[str, Any]
+# The names and kinds of an item's attributes; a kind is a key of ``_KINDS``.
+_Shape: TypeAlias = tuple[tuple[str, str], ...]
 
 _OPERATIONS: Final[dict[str, DebeziumOperation]] = {
     "INSERT": "c",
@@ -33,28 +37,33 @@ _OPERATIONS: Final[dict[str, DebeziumOperation]] = {
 }
 _READ: Final[DebeziumOperation] = "r"
 _MICROSECONDS_PER_MILLISECOND: Final = 1_000
-_ENVELOPE_VERSION: Final = 2
+# A schema may be as large as an item.
+_SCHEMAS_KEPT: Final = 64
 
-_TEXT: Final[_ConnectSchema] = {"type": "string", "optional": False}
-_OPTIONAL_TEXT: Final[_ConnectSchema] = {"type": "string", "optional": True}
-_LONG: Final[_ConnectSchema] = {"type": "int64", "optional": False}
-_OPTIONAL_LONG: Final[_ConnectSchema] = {"type": "int64", "optional": True}
-_JSON: Final[_ConnectSchema] = {
-    "type": "string",
-    "optional": True,
-    "name": "io.debezium.data.Json",
-    "version": 1,
+_STRING: Final[_ConnectSchema] = {"type": "string", "optional": False}
+_INT64: Final[_ConnectSchema] = {"type": "int64", "optional": False}
+_OPTIONAL: Final[_ConnectSchema] = {"optional": True}
+_KINDS: Final[dict[str, _ConnectSchema]] = {
+    "string": {"type": "string"},
+    "double": {"type": "double"},
+    "bytes": {"type": "bytes"},
+    "boolean": {"type": "boolean"},
+    "json": {"type": "string", "name": "io.debezium.data.Json", "version": 1},
+    "strings": {"type": "array", "items": _STRING},
+    "doubles": {"type": "array", "items": {"type": "double", "optional": False}},
+    "binaries": {"type": "array", "items": {"type": "bytes", "optional": False}},
 }
-_SNAPSHOT: Final[_ConnectSchema] = {
-    "type": "string",
-    "optional": True,
-    "name": "io.debezium.data.Enum",
-    "version": 1,
-    "parameters": {"allowed": "true,last,false,incremental"},
-    "default": "false",
+# Documents hold values of many types, which no array of Connect's does: they stay JSON.
+_PLAIN_KINDS: Final = {
+    "S": "string",
+    "B": "bytes",
+    "BOOL": "boolean",
+    "NULL": "string",
+    "SS": "strings",
+    "BS": "binaries",
+    "L": "json",
+    "M": "json",
 }
-_CONNECT_TYPES: Final = {"S": "string", "B": "bytes", "BOOL": "boolean", "NULL": "string"}
-_MEMBER_TYPES: Final = {"SS": "string", "BS": "bytes"}
 
 
 class DebeziumEnvelope:
@@ -75,7 +84,6 @@ class DebeziumEnvelope:
         self._schema = schema
         self._key_names = frozenset(attribute.name for attribute in key_schema.attributes)
         self._schema_name = f"{server_name}.{table_name}"
-        self._text_images_schema = json.encode(self._value_schema(_JSON, _JSON))
         self._template = (
             b'{"before":%%b,"after":%%b,"source":{"version":%b,"connector":"dynactor","name":%b,'
             b'"ts_ms":%%d,"snapshot":"%%b","db":%b,"table":%b,"sequence":%%b,"origin":"%%b"},'
@@ -84,6 +92,9 @@ class DebeziumEnvelope:
             json.encode(text).replace(b"%", b"%%")
             for text in (version, server_name, region, table_name)
         )
+        self._image_schema = lru_cache(_SCHEMAS_KEPT)(self._make_image_schema)
+        self._key_schema = lru_cache(_SCHEMAS_KEPT)(self._make_key_schema)
+        self._envelope_name = json.encode(f"{self._schema_name}.Envelope")
 
     def key(self, keys: bytes) -> bytes:
         """The key of a record, from the primary key as DynamoDB JSON, or a part of it."""
@@ -92,18 +103,51 @@ class DebeziumEnvelope:
         key = items.decode(keys)
         if not self._schema:
             return json.encode(plain_json.plain_item(key))
-        fields = [_field(name, _key_schema(value, self._plain)) for name, value in key.items()]
-        schema = _struct(fields, f"{self._schema_name}.Key", optional=False)
-        payload = plain_json.plain_item(key) if self._plain else key
-        return json.encode({"schema": schema, "payload": payload})
+        shape, payload = self._row(key)
+        return b'{"schema":%b,"payload":%b}' % (self._key_schema(shape), json.encode(payload))
 
     def value(self, event: KafkaEvent) -> bytes:
         """A change, an item of a snapshot, or a gap."""
+        if not self._schema:
+            return self._payload(event, self._image(event.old), self._image(event.new))
+        before_shape, before = self._struct(event.old)
+        after_shape, after = self._struct(event.new)
+        # Where there is no image the schema is that of the other, as in Debezium's records.
+        return (
+            b'{"schema":{"type":"struct","fields":[%b,%b,%b],"optional":false,"name":%b,'
+            b'"version":2},"payload":%b}'
+        ) % (
+            self._image_schema("before", before_shape or after_shape),
+            self._image_schema("after", after_shape or before_shape),
+            _COMMON_FIELDS,
+            self._envelope_name,
+            self._payload(event, before, after),
+        )
+
+    def without_images(self, value: bytes) -> bytes:
+        """The same value with the key's attributes alone in its images."""
+        told = json.decode(value)
+        payload = told["payload"] if self._schema else told
+        for name in ("before", "after"):
+            if payload[name] is not None:
+                payload[name] = {
+                    name: content
+                    for name, content in payload[name].items()
+                    if name in self._key_names
+                }
+        if self._schema:
+            for image in told["schema"]["fields"][:2]:
+                image["fields"] = [
+                    field for field in image["fields"] if field["field"] in self._key_names
+                ]
+        return json.encode(told)
+
+    def _payload(self, event: KafkaEvent, before: bytes, after: bytes) -> bytes:
         is_snapshot = event.origin == "snapshot"
         time_ms = event.time_us // _MICROSECONDS_PER_MILLISECOND
-        payload = self._template % (
-            self._image(event.old),
-            self._image(event.new),
+        return self._template % (
+            before,
+            after,
             time_ms,
             b"true" if is_snapshot else b"false",
             b'"%b"' % event.sequence_number.encode() if event.sequence_number else b"null",
@@ -112,57 +156,36 @@ class DebeziumEnvelope:
             time_ms,
             _transaction(event.transaction),
         )
-        if not self._schema:
-            return payload
-        schema = self._structs_schema(event) if self._plain else self._text_images_schema
-        return b'{"schema":%b,"payload":%b}' % (schema, payload)
-
-    def without_images(self, value: bytes) -> bytes:
-        """The same value with the key's attributes alone in its images."""
-        told = json.decode(value)
-        payload = told["payload"] if self._schema else told
-        for name in ("before", "after"):
-            image = payload[name]
-            if isinstance(image, str):
-                payload[name] = json.encode(self._cut(json.decode(image))).decode()
-            elif image is not None:
-                payload[name] = self._cut(image)
-        if self._schema and self._plain:
-            for image_schema in told["schema"]["fields"][:2]:
-                image_schema["fields"] = [
-                    field for field in image_schema["fields"] if field["field"] in self._key_names
-                ]
-        return json.encode(told)
-
-    def _cut(self, image: dict[str, Any]) -> dict[str, Any]:
-        return {name: value for name, value in image.items() if name in self._key_names}
 
     def _image(self, stored: StoredItem | None) -> bytes:
         if stored is None:
             return b"null"
-        if not self._schema:
-            return json.encode(plain_json.plain_item(stored.item)) if self._plain else stored.data
-        if not self._plain:
-            return json.encode(stored.data.decode())
-        return json.encode({name: _connect(value)[1] for name, value in stored.item.items()})
+        return json.encode(plain_json.plain_item(stored.item)) if self._plain else stored.data
 
-    def _structs_schema(self, event: KafkaEvent) -> bytes:
-        # Where there is no image the schema is that of the other one, as in Debezium's records.
-        old, new = event.old or event.new, event.new or event.old
-        return json.encode(self._value_schema(self._struct_schema(old), self._struct_schema(new)))
+    def _struct(self, stored: StoredItem | None) -> tuple[_Shape, bytes]:
+        if stored is None:
+            return (), b"null"
+        shape, payload = self._row(stored.item)
+        return shape, json.encode(payload)
 
-    def _struct_schema(self, stored: StoredItem | None) -> _ConnectSchema:
-        item = stored.item if stored else {}
+    def _row(self, item: Item) -> tuple[_Shape, dict[str, Any]]:
+        shape, payload = [], {}
+        for name, value in item.items():
+            kind, payload[name] = _plain_field(value) if self._plain else ("json", _text(value))
+            shape.append((name, kind))
+        return tuple(shape), payload
+
+    def _make_image_schema(self, field: str, shape: _Shape) -> bytes:
         fields = [
-            _field(name, {**_connect(value)[0], "optional": name not in self._key_names})
-            for name, value in item.items()
+            {**_KINDS[kind], "optional": name not in self._key_names, "field": name}
+            for name, kind in shape
         ]
-        return _struct(fields, f"{self._schema_name}.Value", optional=True)
+        schema = _struct(fields, f"{self._schema_name}.Value")
+        return json.encode({**schema, **_OPTIONAL, "field": field})
 
-    def _value_schema(self, before: _ConnectSchema, after: _ConnectSchema) -> _ConnectSchema:
-        fields = [_field("before", before), _field("after", after), _SOURCE_FIELD, *_LAST_FIELDS]
-        name = f"{self._schema_name}.Envelope"
-        return _struct(fields, name, optional=False, version=_ENVELOPE_VERSION)
+    def _make_key_schema(self, shape: _Shape) -> bytes:
+        fields = [{**_KINDS[kind], "optional": False, "field": name} for name, kind in shape]
+        return json.encode(_struct(fields, f"{self._schema_name}.Key"))
 
 
 def _transaction(place: TransactionPlace | None) -> bytes:
@@ -177,82 +200,63 @@ def _transaction(place: TransactionPlace | None) -> bytes:
     )
 
 
-def _connect(value: AttributeValue) -> tuple[_ConnectSchema, Any]:
-    """A value's schema and payload; documents have members of many types and stay JSON."""
+def _plain_field(value: AttributeValue) -> tuple[str, Any]:
+    """The kind of a plain value and its payload."""
     type_name = attribute_value.type_of(value)
     payload = plain_json.plain(value)
-    if type_name in ("L", "M"):
-        return _JSON, json.encode(payload).decode()
     if type_name == "N":
-        return {"type": _number_type(payload)}, payload
+        return ("string" if isinstance(payload, str) else "double"), payload
     if type_name == "NS":
-        return _array(_number_type(payload[0])), payload
-    if type_name in _MEMBER_TYPES:
-        return _array(_MEMBER_TYPES[type_name]), payload
-    return {"type": _CONNECT_TYPES[type_name]}, payload
+        return ("strings" if isinstance(payload[0], str) else "doubles"), payload
+    kind = _PLAIN_KINDS[type_name]
+    return kind, _text(payload) if kind == "json" else payload
 
 
-def _number_type(payload: Any) -> str:
-    return "string" if isinstance(payload, str) else "double"
+def _text(content: Any) -> str:
+    return json.encode(content).decode()
 
 
-def _array(member_type: str) -> _ConnectSchema:
-    return {"type": "array", "items": {"type": member_type, "optional": False}}
+def _struct(fields: list[_ConnectSchema], name: str) -> _ConnectSchema:
+    return {"type": "struct", "fields": fields, "optional": False, "name": name}
 
 
-def _key_schema(value: AttributeValue, plain: bool) -> _ConnectSchema:
-    if plain:
-        return {**_connect(value)[0], "optional": False}
-    return _struct([_field(attribute_value.type_of(value), _TEXT)], None, optional=False)
-
-
-def _struct(
-    fields: list[_ConnectSchema], name: str | None, *, optional: bool, version: int | None = None
-) -> _ConnectSchema:
-    schema: _ConnectSchema = {"type": "struct", "fields": fields, "optional": optional}
-    if name is not None:
-        schema["name"] = name
-    if version is not None:
-        schema["version"] = version
-    return schema
-
-
-def _field(name: str, schema: _ConnectSchema) -> _ConnectSchema:
-    return {**schema, "field": name}
-
-
-_SOURCE_FIELD: Final = _field(
-    "source",
-    _struct(
-        [
-            _field("version", _TEXT),
-            _field("connector", _TEXT),
-            _field("name", _TEXT),
-            _field("ts_ms", _LONG),
-            _field("snapshot", _SNAPSHOT),
-            _field("db", _TEXT),
-            _field("table", _TEXT),
-            _field("sequence", _OPTIONAL_TEXT),
-            _field("origin", _TEXT),
-        ],
-        "io.debezium.connector.dynactor.Source",
-        optional=False,
-    ),
+_SOURCE: Final = _struct(
+    [
+        {**_STRING, "field": "version"},
+        {**_STRING, "field": "connector"},
+        {**_STRING, "field": "name"},
+        {**_INT64, "field": "ts_ms"},
+        {
+            **_STRING,
+            **_OPTIONAL,
+            "name": "io.debezium.data.Enum",
+            "version": 1,
+            "parameters": {"allowed": "true,last,false,incremental"},
+            "default": "false",
+            "field": "snapshot",
+        },
+        {**_STRING, "field": "db"},
+        {**_STRING, "field": "table"},
+        {**_STRING, **_OPTIONAL, "field": "sequence"},
+        {**_STRING, "field": "origin"},
+    ],
+    "io.debezium.connector.dynactor.Source",
 )
-_LAST_FIELDS: Final = (
-    _field("op", _TEXT),
-    _field("ts_ms", _OPTIONAL_LONG),
-    _field(
-        "transaction",
-        _struct(
-            [
-                _field("id", _TEXT),
-                _field("total_order", _LONG),
-                _field("data_collection_order", _LONG),
-            ],
-            "event.block",
-            optional=True,
-            version=1,
-        ),
-    ),
+_TRANSACTION: Final = _struct(
+    [
+        {**_STRING, "field": "id"},
+        {**_INT64, "field": "total_order"},
+        {**_INT64, "field": "data_collection_order"},
+    ],
+    "event.block",
+)
+# The fields behind the images, without brackets around them.
+_COMMON_FIELDS: Final = b",".join(
+    json.encode(field)
+    for field in (
+        {**_SOURCE, "field": "source"},
+        {**_STRING, "field": "op"},
+        {**_INT64, **_OPTIONAL, "field": "ts_ms"},
+        {**_TRANSACTION, **_OPTIONAL, "version": 1, "field": "transaction"},
+    )
 )
