@@ -20,7 +20,7 @@ from msgspec import Struct
 from actors.database import DatabaseSettings, open_database
 from actors.runtime.clock import SystemClock
 from actors.stream_keeper import StreamSettings
-from api.admin import ADMIN_HOST, METRICS_PATH, serving_admin
+from api.admin import METRICS_PATH, serving_admin
 from api.config import ConfigurationError, ServeOptions
 from api.http_settings import HttpSettings
 from api.logs import configure_logs
@@ -126,7 +126,7 @@ def _admin_listener(options: ServeOptions) -> Iterator[socket.socket | None]:
     if options.admin_port is None:
         yield None
         return
-    with listen(ADMIN_HOST, options.admin_port, port_option="--admin-port") as listener:
+    with listen(options.admin_host, options.admin_port, option_prefix="--admin-") as listener:
         yield listener
 
 

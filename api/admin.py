@@ -1,6 +1,7 @@
 """The admin listener: what concerns the server itself, apart from DynamoDB's API.
 
-It listens on loopback alone. ``GET /metrics`` is for Prometheus and whoever reads its format.
+It listens on loopback unless it is told otherwise. ``GET /metrics`` is for Prometheus and whoever
+reads its format.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from api import metrics
 from api.access import Access
 from api.http_settings import SERVER_NAME
 from api.protocol import Protocol
+from api.server import url
 from storage.store import StoreError
 
-ADMIN_HOST: Final = "127.0.0.1"
 METRICS_PATH: Final = "/metrics"
 
 _SHUTDOWN_SECONDS: Final = 1.0
@@ -39,8 +40,7 @@ async def serving_admin(
     await runner.setup()
     try:
         await web.SockSite(runner, listener).start()
-        host, port = listener.getsockname()[:2]
-        yield f"http://{host}:{port}"
+        yield url(listener)
     finally:
         await runner.cleanup()
 

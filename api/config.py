@@ -58,7 +58,10 @@ class ServeOptions:
     """Keep data in memory: it is gone when the server stops."""
 
     admin_port: UInt16 | None = None
-    """Port of 127.0.0.1 for metrics, at /metrics; 0 takes a free one. Without it there are none."""
+    """Port for metrics, at /metrics; 0 takes a free one. Without it there are none."""
+
+    admin_host: str = "127.0.0.1"
+    """Address of the port for metrics."""
 
     region: str = "us-east-1"
     """The region shown in ARNs. Requests for any region are served."""
@@ -107,11 +110,12 @@ class ServeOptions:
     def __post_init__(self) -> None:
         if self.in_memory and self.data_dir is not None:
             raise ConfigurationError("--in-memory keeps nothing in --data-dir: give one of them")
-        if not self.allow_open and not self._is_on_loopback:
-            raise ConfigurationError(
-                f"Anybody who can reach {self.host} could read and change everything: "
-                "there are no credentials yet. Add --allow-open if that is meant"
-            )
+        for host in (self.host, self.admin_host):
+            if not self.allow_open and not _is_loopback(host):
+                raise ConfigurationError(
+                    f"Anybody who can reach {host} is let in: there are no credentials yet. "
+                    "Add --allow-open if that is meant"
+                )
         if self.partitions_per_table is not None and self.partitions_per_table < 1:
             raise ConfigurationError("--partitions-per-table must be at least 1")
 
@@ -140,30 +144,33 @@ class ServeOptions:
 
     @property
     def access(self) -> Access:
-        """What browsers may do.
-
-        Whoever opens the server to a network reaches it under names of that network: there,
-        names are checked only if some are given.
-        """
-        names = frozenset(name.lower() for name in _split(self.allowed_hosts))
-        return Access(
-            host_names=names if names or self._is_on_loopback else None,
-            origins=frozenset(_split(self.cors_origins)),
-        )
+        """What browsers may do."""
+        return self._access(self.host)
 
     @property
     def admin_access(self) -> Access:
-        """What browsers may do on the admin port: always on loopback, it always checks names."""
-        return Access(host_names=self.access.host_names or frozenset())
+        """What browsers may do on the admin port: no other page than its own reads anything."""
+        return Access(host_names=self._access(self.admin_host).host_names)
 
-    @property
-    def _is_on_loopback(self) -> bool:
-        if self.host == "localhost":
-            return True
-        try:
-            return ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+    def _access(self, host: str) -> Access:
+        """Whoever opens a listener to a network reaches it under names of that network.
+
+        There, names are checked only if some are given.
+        """
+        names = frozenset(name.lower() for name in _split(self.allowed_hosts))
+        return Access(
+            host_names=names if names or _is_loopback(host) else None,
+            origins=frozenset(_split(self.cors_origins)),
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _split(texts: tuple[str, ...]) -> list[str]:

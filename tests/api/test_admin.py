@@ -14,16 +14,22 @@ from tests.support.clients import Answer
 from tests.support.server import Server, running_server
 
 
-def admin_port(server: Server) -> int:
+def admin_port(server: Server, host: str = "127.0.0.1") -> int:
     found = re.search(
-        r"^Metrics on http://127\.0\.0\.1:(\d+)/metrics$", server.announcement, re.MULTILINE
+        rf"^Metrics on http://{re.escape(host)}:(\d+)/metrics$", server.announcement, re.MULTILINE
     )
     assert found, server.announcement
     return int(found[1])
 
 
-def ask(port: int, path: str = "/metrics", method: str = "GET", host: str = "localhost") -> Answer:
-    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=10)) as connection:
+def ask(
+    port: int,
+    path: str = "/metrics",
+    method: str = "GET",
+    host: str = "localhost",
+    address: str = "127.0.0.1",
+) -> Answer:
+    with closing(http.client.HTTPConnection(address, port, timeout=10)) as connection:
         connection.request(method, path, headers={"Host": host})
         with closing(connection.getresponse()) as response:
             return Answer(response.status, response.headers, response.read())
@@ -73,6 +79,34 @@ def test_an_open_server_does_not_open_it():
         # An address of the same machine, to which an open listener would answer.
         with pytest.raises(OSError, match=r"refused|assign|unreachable|timed out"):
             socket.create_connection(("127.0.0.2", port), timeout=5).close()
+
+
+def test_it_opens_by_an_address_of_its_own():
+    everywhere = ("--admin-host", "0.0.0.0", "--allow-open")  # noqa: S104 - the test is of this
+    with running_server("--admin-port", "0", *everywhere) as server:
+        assert server.endpoint.startswith("http://127.0.0.1:")
+        port = admin_port(server, "0.0.0.0")  # noqa: S104
+        assert ask(port, host="dynactor:8001").status == 200
+        assert ask(port, address="127.0.0.2").status == 200
+
+
+def test_an_open_one_answers_to_the_names_that_are_given():
+    everywhere = ("--admin-host", "0.0.0.0", "--allow-open")  # noqa: S104 - the test is of this
+    with running_server("--admin-port", "0", *everywhere, "--allowed-hosts", "db.test") as server:
+        port = admin_port(server, "0.0.0.0")  # noqa: S104
+        assert ask(port, host="db.test").status == 200
+        assert ask(port, host="db.example").status == 403
+
+
+def test_it_listens_on_ipv6_too():
+    with running_server("--admin-port", "0", "--admin-host", "::1") as server:
+        assert ask(admin_port(server, "[::1]"), address="::1").status == 200
+
+
+def test_an_address_that_is_not_ours_is_named():
+    arguments = ("--admin-port", "0", "--admin-host", "192.0.2.1", "--allow-open")
+    done = run("serve", "--in-memory", "--port", "0", *arguments)
+    assert_gives_up(done, "192.0.2.1", "--admin-host")
 
 
 def test_a_port_in_use_is_named():
