@@ -1,4 +1,4 @@
-"""The package as it is installed, once for all tests of this folder."""
+"""The package as it is installed, once for all tests of this folder; what they need beside it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,29 @@ from pathlib import Path
 import pytest
 
 from tests.support.server import PROJECT
+
+
+def has_compose_client() -> bool:
+    try:
+        done = subprocess.run(["docker", "compose", "version"], capture_output=True, check=False)
+    except FileNotFoundError:
+        return False
+    return done.returncode == 0
+
+
+_COMPOSE_IS_MISSING = not has_compose_client()
+
+collect_ignore = ["test_compose_client.py"] if _COMPOSE_IS_MISSING else []
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what could not be run here, where a reader of the result sees it."""
+    if _COMPOSE_IS_MISSING:
+        terminalreporter.section("not run")
+        terminalreporter.write_line(
+            "tests/installation/test_compose_client.py: needs docker compose (the client, and no "
+            "engine), which is not on this machine"
+        )
 
 
 def run(*command: str | Path, cwd: Path) -> None:
