@@ -12,7 +12,7 @@ from collections import deque
 from typing import Final
 
 from storage.store import Store
-from streams import change_log
+from streams import change_log, change_record
 from streams.change_record import ChangeRecord
 
 # Of all feeds together.
@@ -48,6 +48,8 @@ class ChangeFeed:
     def __init__(self, partition_number: int, store: Store, recent: RecentChanges) -> None:
         self.partition_number = partition_number
         self.tail = 0
+        # How many bytes of records the log was ever given, up to the tail.
+        self.logged_bytes = 0
         # How often records were added: tells whether any came while one was looking elsewhere.
         self.additions = 0
         self._has_begun = False
@@ -57,11 +59,12 @@ class ChangeFeed:
         self._recent_after = 0
         self._waiting: list[asyncio.Future[None]] = []
 
-    def begin(self, tail: int) -> None:
+    def begin(self, tail: int, logged_bytes: int = 0) -> None:
         """Start with what was durable when the store was opened; later calls change nothing."""
         if not self._has_begun:
             self._has_begun = True
             self.tail = self._recent_after = tail
+            self.logged_bytes = logged_bytes
 
     def advance(self, tail: int, records: list[ChangeRecord]) -> None:
         """The partition's counter is durable up to ``tail``, with these records among it."""
@@ -70,6 +73,7 @@ class ChangeFeed:
         for record in records:
             self._recent.append(record)
             self._memory.added(self, _size_bytes(record))
+            self.logged_bytes += change_record.stored_bytes(record)
         if records:
             self.additions += 1
             waiting, self._waiting = self._waiting, []

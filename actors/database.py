@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Final
+from typing import Any, Final
 from uuid import uuid4
 
 import anyio
@@ -15,14 +15,24 @@ from msgspec import Struct, structs
 from actors import partition_map
 from actors.catalog_owner import CatalogOwner
 from actors.change_feed import RecentChanges
+from actors.destination_keeper import (
+    AdvanceDestination,
+    DestinationKeeper,
+    DisableDestination,
+    EnableDestination,
+    Origins,
+    UpdateDestination,
+)
 from actors.index_keeper import IndexKeeper
 from actors.partition import PartitionSettings
 from actors.runtime.clock import Clock
-from actors.runtime.mailbox import Envelope, Mailbox, MailboxFull, Message
+from actors.runtime.mailbox import Envelope, Mailbox, MailboxFull, Message, ReplyT
 from actors.runtime.supervisor import Supervisor
 from actors.stream_keeper import StreamKeeper, StreamSettings, stream_row
 from actors.subscribers.lag import NO_LAG, IndexLag
+from actors.subscribers.relay_settings import RelaySettings
 from actors.table import Surroundings, Table
+from model import destination_rules
 from model.errors import (
     DynamoDBError,
     InternalServerError,
@@ -32,11 +42,18 @@ from model.errors import (
 )
 from model.limits import ITEM_COLLECTION_BYTES, MIB
 from model.partitions import partition_count
-from model.table import TABLE_INDEX_ID, GlobalIndex, TableDefinition, TableStatus
+from model.table import (
+    TABLE_INDEX_ID,
+    GlobalIndex,
+    StreamingDestination,
+    TableDefinition,
+    TableStatus,
+)
 from model.table_rules import TableEdit, apply_edit, check_deletable
 from storage import catalog, keys_layout
 from storage.catalog import Catalog, CatalogHead, TableRecord
 from storage.store import Store, StoreError
+from streams.broker import Broker
 from streams.shard import Stream
 
 _MAILBOX_MESSAGES: Final = 1_000
@@ -67,6 +84,7 @@ class DatabaseSettings(Struct, frozen=True):
     streams: StreamSettings = StreamSettings()
     # How often shards are rolled and logs trimmed.
     keep_streams_seconds: float = 30.0
+    relays: RelaySettings = RelaySettings()
 
 
 class IndexCounters(Struct, frozen=True):
@@ -123,6 +141,9 @@ class KeepStreams(Message[None], frozen=True):
     """It is time to roll shards and to trim logs."""
 
 
+_SENT_BY_NOBODY_ELSE: Final = (EndTransition, AdvanceIndex, KeepStreams, AdvanceDestination)
+
+
 class Database:
     """The tables. Requests find theirs here; changes of tables go through the mailbox.
 
@@ -133,7 +154,12 @@ class Database:
     name = "database"
 
     def __init__(
-        self, store: Store, settings: DatabaseSettings, clock: Clock, supervisor: Supervisor
+        self,
+        store: Store,
+        settings: DatabaseSettings,
+        clock: Clock,
+        supervisor: Supervisor,
+        broker: Broker | None,
     ) -> None:
         self.settings = settings
         self.clock = clock
@@ -154,6 +180,15 @@ class Database:
         self._owner = CatalogOwner(store)
         self._indexes = IndexKeeper(self._owner, supervisor, self._tell_advance)
         self.streams = StreamKeeper(self._owner, store, settings.streams)
+        self.destinations = DestinationKeeper(
+            self._owner,
+            store,
+            supervisor,
+            settings=settings.relays,
+            origins=Origins(settings.region, settings.account_id),
+            broker=broker,
+            tell=self._tell,
+        )
         # Whether the actor ran before and did not end: what it holds may be half changed.
         self._crashed = False
 
@@ -214,7 +249,19 @@ class Database:
         """
         return await self._ask(DeleteTable(name))
 
-    async def _ask(self, message: Message[TableState]) -> TableState:
+    async def change_destination(
+        self, message: EnableDestination | DisableDestination | UpdateDestination
+    ) -> StreamingDestination:
+        """Switch the publishing of a table's changes on or off, or change it.
+
+        Raises:
+            ResourceNotFoundException, ResourceInUseException: no such table, or it is being
+                made or deleted.
+            ValidationException: as ``destination_rules``.
+        """
+        return await self._ask(message)
+
+    async def _ask(self, message: Message[ReplyT]) -> ReplyT:
         try:
             return await self.mailbox.put_nowait(message)
         except MailboxFull:
@@ -238,7 +285,7 @@ class Database:
                     envelope.refuse(error)
                 except StoreError as error:
                     envelope.refuse(InternalServerError(f"Nothing was changed: {error}"))
-                    if isinstance(envelope.message, EndTransition | AdvanceIndex | KeepStreams):
+                    if isinstance(envelope.message, _SENT_BY_NOBODY_ELSE):
                         # Nobody else sends it again.
                         _log.warning("tried_again_later", error=str(error))
                         self._tell_later(_AGAIN_SECONDS, envelope.message)
@@ -260,10 +307,14 @@ class Database:
             table = self._tables[record.definition.name] = self._table(record)
             await self._put_to_work(table)
             self._transition(record.definition)
+            topic = self.destinations.wanted(record.definition)
+            if topic is not None:
+                self._tell(EnableDestination(record.definition.name, topic))
         self._tell_later(self.settings.keep_streams_seconds, KeepStreams())
 
     async def _put_to_work(self, table: Table) -> None:
         """Start who follows a table's changes, and have its indexes go on in their phases."""
+        await self.destinations.resume(table)
         if not table.definition.records_changes:
             return
         self.streams.attach(await table.feeds())
@@ -290,6 +341,17 @@ class Database:
             case KeepStreams():
                 await self._keep_streams()
                 return None
+            case EnableDestination():
+                return await self._enable_destination(message)
+            case DisableDestination():
+                return await self.destinations.disable(self._settled(message.name), message)
+            case UpdateDestination():
+                return await self.destinations.update(self._settled(message.name), message)
+            case AdvanceDestination():
+                table = self._same(message.name, message.table_id)
+                if table is not None:
+                    await self.destinations.advance(table, message)
+                return None
         raise AssertionError(message)
 
     async def _create(self, wanted: TableDefinition) -> TableState:
@@ -310,6 +372,9 @@ class Database:
             definition = structs.replace(
                 definition, stream=structs.replace(definition.stream, label=label)
             )
+        topic = self.destinations.wanted(definition)
+        if topic is not None:
+            definition = destination_rules.enabled(definition, topic, "MILLISECOND")
         number = self._owner.head.next_partition_number
         ranges = []
         for throughput in (
@@ -346,9 +411,7 @@ class Database:
 
     async def _update(self, message: UpdateTable) -> TableState:
         table = self._named(message.name)
-        old = table.definition
-        if old.status in ("CREATING", "DELETING"):
-            raise _in_use(old)
+        old = self._settled(message.name).definition
         now = self.clock.now_epoch_seconds()
         new = apply_edit(old, message.edit, now)
         answered = await _state(table)
@@ -420,6 +483,12 @@ class Database:
             return self.streams.enabled(new, positions, now)
         return self.streams.disabled(old, positions, now)
 
+    async def _enable_destination(self, message: EnableDestination) -> StreamingDestination:
+        table = self._settled(message.name)
+        destination = await self.destinations.enable(table, message)
+        self.streams.attach(await table.feeds())
+        return destination
+
     async def _delete(self, name: str) -> TableState:
         table = self._named(name)
         definition = table.definition
@@ -453,6 +522,7 @@ class Database:
         table.record = structs.replace(
             record, definition=structs.replace(table.definition, status="DELETING")
         )
+        await self.destinations.drain(table)
         await table.close()
         feeds = await table.feeds()
         tails = {feed.partition_number: feed.tail for feed in feeds}
@@ -515,6 +585,13 @@ class Database:
             )
         return table
 
+    def _settled(self, name: str) -> Table:
+        """The table of that name, which is neither being made nor being deleted."""
+        table = self._named(name)
+        if table.definition.status in ("CREATING", "DELETING"):
+            raise _in_use(table.definition)
+        return table
+
     def _same(self, name: str, table_id: int) -> Table | None:
         """The table of that name, unless another has been made under it since."""
         table = self._tables.get(name)
@@ -551,18 +628,18 @@ class Database:
     def _tell_later(self, seconds: float, message: Message[None]) -> None:
         asyncio.get_running_loop().call_later(seconds, self._tell, message)
 
-    def _tell(self, message: Message[None]) -> None:
+    def _tell(self, message: Message[Any]) -> None:
         if not self.mailbox.closed:
             # Its reply is for nobody; an error in it is dealt with where it happens.
             self.mailbox.put_nowait(message, always=True).add_done_callback(_retrieve)
 
     async def close(self) -> None:
         """Stop all partitions; every write taken is answered first."""
-        for table in self._tables.values():
-            await table.close()
+        await asyncio.gather(*(table.close() for table in self._tables.values()))
+        await self.destinations.close()
 
 
-def _retrieve(reply: asyncio.Future[None]) -> None:
+def _retrieve(reply: asyncio.Future[Any]) -> None:
     if not reply.cancelled():
         reply.exception()
 
@@ -602,9 +679,11 @@ async def _state(table: Table) -> TableState:
 
 @asynccontextmanager
 async def open_database(
-    store: Store, settings: DatabaseSettings, clock: Clock
+    store: Store, settings: DatabaseSettings, clock: Clock, broker: Broker | None = None
 ) -> AsyncIterator[Database]:
     """A running database over an open store, which stays open when this ends.
+
+    With a broker, changes of tables can be published.
 
     Raises:
         StoreError: the catalog can't be read.
@@ -613,7 +692,7 @@ async def open_database(
     loaded = await catalog.load(store.latest)
     async with anyio.create_task_group() as task_group:
         supervisor = Supervisor(task_group)
-        database = Database(store, settings, clock, supervisor)
+        database = Database(store, settings, clock, supervisor, broker)
         await database.adopt(loaded)
         supervisor.start(database)
         try:

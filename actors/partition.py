@@ -120,7 +120,7 @@ class Partition(RowOwner[_WriteBatch]):
 
     def started(self) -> None:
         """The log begins where the stored counter stands."""
-        self._feed.begin(self.head.counter)
+        self._feed.begin(self.head.counter, self.head.logged_bytes)
 
     async def load(self, envelopes: list[Envelope]) -> _WriteBatch:
         """Load the items and collection sizes that the messages will change."""
@@ -223,6 +223,7 @@ class Partition(RowOwner[_WriteBatch]):
         batch.records.append(record)
         row_key, row = change_log.row(record)
         batch.rows[row_key] = row
+        batch.logged_bytes += len(row)
 
 
 def _grown_bytes(change: Change) -> int:

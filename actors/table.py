@@ -260,7 +260,8 @@ class Table:
         (value,) = await self._store.durable().load(
             [keys_layout.partition_head(feed.partition_number)]
         )
-        feed.begin(catalog.decode_partition_head(value).counter)
+        head = catalog.decode_partition_head(value)
+        feed.begin(head.counter, head.logged_bytes)
         return feed
 
     async def feeds(self) -> list[ChangeFeed]:

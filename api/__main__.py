@@ -23,6 +23,7 @@ from actors.stream_keeper import StreamSettings
 from api.admin import METRICS_PATH, serving_admin
 from api.config import ConfigurationError, ServeOptions
 from api.http_settings import HttpSettings
+from api.kafka_options import KafkaOptionsError
 from api.logs import configure_logs
 from api.protocol import Protocol
 from api.registry import NOT_IMPLEMENTED, OPERATIONS
@@ -30,6 +31,7 @@ from api.server import CannotListen, listen, serving
 from api.violations import ViolationsOptions, find_violations
 from storage.rocks import open_rocks, open_rocks_in_memory
 from storage.store import CannotOpen, Damaged, Full, Store
+from streams.broker import Broker, Refused
 
 _log = structlog.get_logger(__name__)
 
@@ -57,7 +59,7 @@ def serve(options: ServeOptions | None = None) -> None:
     backend_options = {"use_uvloop": find_spec("uvloop") is not None}
     try:
         anyio.run(_serve, options, backend_options=backend_options)
-    except (CannotListen, CannotOpen, Damaged, Full) as error:
+    except (CannotListen, CannotOpen, Damaged, Full, KafkaOptionsError, Refused) as error:
         _give_up(str(error))
 
 
@@ -103,6 +105,7 @@ async def _running(options: ServeOptions) -> AsyncIterator[_Running]:
             retention_seconds=options.stream_retention_seconds,
         ),
         keep_streams_seconds=options.keep_streams_seconds,
+        relays=options.kafka.relay_settings(_version()),
         copy_messages=options.copy_messages,
     )
     # Taken first: whether the ports are free is known before the data is touched.
@@ -110,7 +113,8 @@ async def _running(options: ServeOptions) -> AsyncIterator[_Running]:
         async with AsyncExitStack() as stack:
             enter = stack.enter_async_context
             store = await enter(_store(options))
-            database = await enter(open_database(store, database_settings, SystemClock()))
+            broker = _broker(options)
+            database = await enter(open_database(store, database_settings, SystemClock(), broker))
             protocol = Protocol(database, OPERATIONS.values(), NOT_IMPLEMENTED)
             admin_endpoint = None
             if admin is not None:
@@ -119,6 +123,16 @@ async def _running(options: ServeOptions) -> AsyncIterator[_Running]:
                 )
             endpoint = await enter(serving(protocol, http_settings, listener))
             yield _Running(endpoint, admin_endpoint)
+
+
+def _broker(options: ServeOptions) -> Broker | None:
+    settings = options.kafka.broker_settings
+    if settings is None:
+        return None
+    # Whoever publishes nothing pays nothing for the client library.
+    from streams.kafka import Kafka  # noqa: PLC0415
+
+    return Kafka(settings)
 
 
 @contextmanager
@@ -164,7 +178,7 @@ def main() -> None:
     """The console script."""
     try:
         app()
-    except ConfigurationError as error:
+    except (ConfigurationError, KafkaOptionsError) as error:
         _give_up(str(error))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Final
@@ -14,11 +14,12 @@ from cyclopts.types import UInt16
 
 from actors.subscribers.lag import NO_LAG, IndexLag
 from api.access import Access
+from api.kafka_options import KafkaOptions
 from api.logs import LogLevel
 from model.limits import ITEM_COLLECTION_BYTES
 
 _FOR_TESTERS: Final = Group(
-    "For testers", help="What AWS fixes or hides, to be reached by a test.", sort_key=1
+    "For testers", help="What AWS fixes or hides, to be reached by a test.", sort_key=3
 )
 
 
@@ -77,6 +78,8 @@ class ServeOptions:
 
     cors_origins: Annotated[tuple[str, ...], Parameter(negative=())] = ()
     """Origins of web pages that may use the server from a browser; * for all."""
+
+    kafka: KafkaOptions = field(default_factory=KafkaOptions)
 
     item_collection_limit_bytes: Annotated[int, Parameter(group=_FOR_TESTERS)] = (
         ITEM_COLLECTION_BYTES

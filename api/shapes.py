@@ -96,6 +96,7 @@ ScanSegment: TypeAlias = Annotated[int, Meta(ge=0, le=SCAN_TOTAL_SEGMENTS - 1)]
 
 AttributeAction: TypeAlias = Literal["ADD", "PUT", "DELETE"]
 BillingMode: TypeAlias = Literal["PROVISIONED", "PAY_PER_REQUEST"]
+ApproximateCreationDateTimePrecision: TypeAlias = Literal["MILLISECOND", "MICROSECOND"]
 ComparisonOperator: TypeAlias = Literal[
     "IN",
     "NULL",

@@ -296,3 +296,15 @@ class ShardFilterShape(Shape, frozen=True):
 
     Type: shapes.ShardFilterType | None = None
     ShardId: shapes.ShardId | None = None
+
+
+class EnableKinesisStreamingConfigurationShape(Shape, frozen=True):
+    """How times are written for a destination."""
+
+    ApproximateCreationDateTimePrecision: shapes.ApproximateCreationDateTimePrecision | None = None
+
+
+class UpdateKinesisStreamingConfigurationShape(Shape, frozen=True):
+    """How times are to be written for a destination from now on."""
+
+    ApproximateCreationDateTimePrecision: shapes.ApproximateCreationDateTimePrecision | None = None

@@ -93,6 +93,10 @@ class StreamingDestination(Struct, frozen=True):
     status: DestinationStatus
     status_description: str | None = None
     precision: CreationTimePrecision = "MILLISECOND"
+    # Of the topic when it was first reached: keys keep their Kafka partitions. None before that.
+    partition_count: int | None = None
+    # It was cut off: it is to be told of the gap and given every item before what comes next.
+    needs_snapshot: bool = False
 
     @property
     def publishes(self) -> bool:

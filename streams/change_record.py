@@ -87,6 +87,17 @@ def encode(record: ChangeRecord) -> bytes:
     return b"".join((header, record.keys, old_data, new_data, transaction_id))
 
 
+def stored_bytes(record: ChangeRecord) -> int:
+    """How long the value of a record's row is."""
+    return (
+        _LAYOUT.size
+        + len(record.keys)
+        + (len(record.old.data) if record.old else 0)
+        + (len(record.new.data) if record.new else 0)
+        + (len(record.transaction.transaction_id) if record.transaction else 0)
+    )
+
+
 def decode(sequence_number: SequenceNumber, value: bytes) -> ChangeRecord:
     """The record in a row's value.
 

@@ -89,7 +89,7 @@ class Subscriber(ABC):
                 if self._unstored_records >= _CHECKPOINT_RECORDS:
                     await self._store_checkpoint()
                 if len(records) < _TICK_RECORDS:
-                    await _wait_tick()
+                    await wait_tick()
             elif self.feed.additions == additions:
                 await asyncio.wait(
                     [self.feed.wait_addition(), closed], return_when=asyncio.FIRST_COMPLETED
@@ -118,6 +118,6 @@ class Subscriber(ABC):
         self._unstored_records = 0
 
 
-async def _wait_tick() -> None:
+async def wait_tick() -> None:
     """Wait until the next tick of the loop's clock, the same for all followers."""
     await asyncio.sleep(_TICK_SECONDS - asyncio.get_running_loop().time() % _TICK_SECONDS)
