@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
-from dataclasses import fields
+import subprocess
+import sys
 
 import msgspec
 import pytest
 
-from api.config import ServeOptions
 from tests.support.compose_file import COMPOSE_FILE, read_compose_file
 from tests.support.dockerfile import stages
+from tests.support.server import PROJECT
 
 COMPOSE = read_compose_file()
 DYNACTOR, KAFKA, PROMETHEUS = (
@@ -63,10 +65,25 @@ def test_every_service_tells_its_health():
 
 
 def test_the_servers_variables_are_options_of_it():
-    options = {f"DYNACTOR_{field.name.upper()}" for field in fields(ServeOptions)}
+    told = subprocess.run(
+        [sys.executable, "-m", "api", "serve", "--help"],
+        cwd=PROJECT,
+        env={**os.environ, "COLUMNS": "500"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    options = set(re.findall(r"DYNACTOR_\w+", told.stdout))
     image = stages(FOLDER / "Dockerfile")[-1].environment
     given = {name for name in {**image, **DYNACTOR.environment} if name.startswith("DYNACTOR_")}
     assert given <= options
+
+
+def test_the_server_asks_for_kafka_where_containers_find_it():
+    bootstrap_servers = DYNACTOR.environment["DYNACTOR_KAFKA_BOOTSTRAP_SERVERS"]
+    advertised = KAFKA.environment["KAFKA_ADVERTISED_LISTENERS"].split(",")
+    assert f"CONTAINERS://{bootstrap_servers}" in advertised
+    assert bootstrap_servers.split(":")[0] in COMPOSE.services
 
 
 def test_prometheus_asks_the_admin_port_by_a_name_that_the_server_answers_to():

@@ -6,36 +6,10 @@ import asyncio
 from contextlib import closing
 
 import pytest
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaConnectionError
 
 from tests.support.kafka_broker import LARGEST_MESSAGE_BYTES, BrokerAddress, KafkaBroker
-from tests.support.kafka_topics import created_topic
-
-
-async def produced(broker: BrokerAddress, topic: str, value: bytes) -> int:
-    """Write one record; the offset it got."""
-    producer = AIOKafkaProducer(
-        bootstrap_servers=broker.bootstrap_servers,
-        enable_idempotence=True,
-        max_request_size=LARGEST_MESSAGE_BYTES,
-    )
-    try:
-        await producer.start()
-        return (await producer.send_and_wait(topic, value, partition=0)).offset
-    finally:
-        await producer.stop()
-
-
-async def first_value(broker: BrokerAddress, topic: str) -> bytes:
-    consumer = AIOKafkaConsumer(bootstrap_servers=broker.bootstrap_servers)
-    try:
-        await consumer.start()
-        consumer.assign([TopicPartition(topic, 0)])
-        await consumer.seek_to_beginning()
-        return (await consumer.getone()).value
-    finally:
-        await consumer.stop()
+from tests.support.kafka_topics import created_topic, first_value, produced
 
 
 async def test_a_record_of_the_largest_size_comes_back(kafka_broker: BrokerAddress):

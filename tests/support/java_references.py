@@ -85,7 +85,7 @@ def _answers(pom: Path, program: str, arguments: list[str], lines: Iterable[str]
     source = _SOURCES / f"{program}.java"
     asked = list(lines)
     done = subprocess.run(
-        ["java", "-cp", class_path(jars(pom)), str(source), *arguments],
+        ["java", "-XX:TieredStopAtLevel=1", "-cp", class_path(jars(pom)), str(source), *arguments],
         input="".join(f"{line}\n" for line in asked),
         capture_output=True,
         text=True,

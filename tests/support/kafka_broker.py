@@ -60,22 +60,16 @@ class KafkaBroker:
     cut might).
     """
 
-    def __init__(self, directory: Path, **settings: str) -> None:
-        """A broker that does not run yet.
+    def __init__(self, directory: Path, properties: Path, bootstrap_servers: str) -> None:
+        """A broker that does not run yet; its data directory is formatted.
 
-        ``settings`` are added to its server.properties, ``_`` standing for a dot.
+        Its log goes to ``directory``.
         """
+        self.bootstrap_servers = bootstrap_servers
         self._directory = directory
-        self._jars = class_path(jars(POM))
-        port, controller_port = unused_ports(2)
-        self.bootstrap_servers = f"127.0.0.1:{port}"
-        self._properties = directory / "server.properties"
+        self._properties = properties
         self._log_path = directory / "broker.log"
         self._process: subprocess.Popen[bytes] | None = None
-        added = {name.replace("_", "."): value for name, value in settings.items()}
-        lines = _properties(directory / "data", port, controller_port) | added
-        self._properties.write_text("".join(f"{name}={lines[name]}\n" for name in lines))
-        self._run_tool("format", "-t", _random_cluster_id(), "-c", str(self._properties))
 
     @property
     def log(self) -> str:
@@ -103,7 +97,7 @@ class KafkaBroker:
         with self._log_path.open("ab") as log:
             before = log.tell()
             self._process = subprocess.Popen(
-                ["java", "-Xmx512m", "-cp", self._jars, "kafka.Kafka", str(self._properties)],
+                kafka_command("kafka.Kafka", str(self._properties)),
                 cwd=self._directory,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -177,29 +171,63 @@ class KafkaBroker:
             log.seek(since_byte)
             return words in log.read()
 
-    def _run_tool(self, *arguments: str) -> None:
-        tool = ["java", "-cp", self._jars, "kafka.tools.StorageTool", *arguments]
-        done = subprocess.run(
-            tool, cwd=self._directory, capture_output=True, text=True, check=False
-        )
-        if done.returncode:
-            raise BrokerDidNotStart(done.stdout + done.stderr)
-
 
 @contextmanager
 def running_broker(directory: Path, **settings: str) -> Iterator[KafkaBroker]:
     """A broker of the test's own, with its data in ``directory``; killed at the end.
 
+    ``settings`` are added to its server.properties, ``_`` standing for a dot.
+
     Raises:
         NotFetched: Its jars are not here and could not be had.
         BrokerDidNotStart: It ended, or took too long.
     """
-    broker = KafkaBroker(directory, **settings)
+    port, controller_port = unused_ports(2)
+    added = {name.replace("_", "."): value for name, value in settings.items()}
+    lines = _properties(directory / "data", port, controller_port) | added
+    properties = directory / "server.properties"
+    properties.write_text("".join(f"{name}={lines[name]}\n" for name in lines))
+    cluster_id = urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
+    format_data = ("format", "--cluster-id", cluster_id, "--config", str(properties))
+    run_kafka_tool("kafka.tools.StorageTool", *format_data)
+    with started(KafkaBroker(directory, properties, f"127.0.0.1:{port}")) as broker:
+        yield broker
+
+
+@contextmanager
+def started(broker: KafkaBroker) -> Iterator[KafkaBroker]:
+    """Running within the context, unless the test ends it itself; killed at the end."""
     try:
         broker.start()
         yield broker
     finally:
         broker.kill()
+
+
+def kafka_command(main_class: str, *arguments: str) -> list[str]:
+    """What runs a program of Kafka's.
+
+    Raises:
+        NotFetched: its jars are not here and could not be had.
+    """
+    return ["java", "-Xmx512m", "-cp", class_path(jars(POM)), main_class, *arguments]
+
+
+def run_kafka_tool(main_class: str, *arguments: str, **environment: str) -> None:
+    """Run a program of Kafka's to its end; ``environment`` is added to the test's own.
+
+    Raises:
+        BrokerDidNotStart: it failed; what it said is in the message.
+    """
+    done = subprocess.run(
+        kafka_command(main_class, *arguments),
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise BrokerDidNotStart(done.stdout + done.stderr)
 
 
 def given_broker() -> GivenBroker | None:
@@ -222,10 +250,6 @@ def unused_ports(count: int) -> list[int]:
         if len(found) == count:
             break
     return found
-
-
-def _random_cluster_id() -> str:
-    return urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
 
 
 def _properties(data: Path, port: int, controller_port: int) -> dict[str, str]:

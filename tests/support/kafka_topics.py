@@ -1,13 +1,14 @@
-"""Topics of a broker, for tests."""
+"""Topics of a broker and single records in them, for tests."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
-from tests.support.kafka_broker import BrokerAddress
+from tests.support.kafka_broker import LARGEST_MESSAGE_BYTES, BrokerAddress
 from tests.support.tables import unique_name
 
 
@@ -30,6 +31,34 @@ async def created_topic(
     for _, code, message in answer.topic_errors:
         assert code == 0, message
     return name
+
+
+async def produced(broker: BrokerAddress, topic: str, value: bytes) -> int:
+    """Write one record to partition 0; the offset it got."""
+    producer = AIOKafkaProducer(
+        bootstrap_servers=broker.bootstrap_servers,
+        enable_idempotence=True,
+        max_request_size=LARGEST_MESSAGE_BYTES,
+    )
+    try:
+        await producer.start()
+        offset: int = (await producer.send_and_wait(topic, value, partition=0)).offset
+    finally:
+        await producer.stop()
+    return offset
+
+
+async def first_value(broker: BrokerAddress, topic: str) -> bytes:
+    """The value of the first record of partition 0."""
+    consumer = AIOKafkaConsumer(bootstrap_servers=broker.bootstrap_servers)
+    try:
+        await consumer.start()
+        consumer.assign([TopicPartition(topic, 0)])
+        await consumer.seek_to_beginning()
+        value: bytes = (await consumer.getone()).value
+    finally:
+        await consumer.stop()
+    return value
 
 
 @asynccontextmanager
