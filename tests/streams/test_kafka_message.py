@@ -143,6 +143,10 @@ def test_a_gap_has_a_key_of_no_item():
     assert "sequence-number" not in headers
 
 
+def test_a_gap_has_that_key_under_keys_of_collections_too():
+    assert gap_message(SOURCE, KafkaForm(key="collection"), time_us=TAKEN_US).key == b"{}"
+
+
 def test_headers_tell_what_filters_ask_for():
     assert only(EXPIRED).headers == (
         ("content-type", b"application/json"),
