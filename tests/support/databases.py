@@ -17,18 +17,22 @@ from model.key import KeyAttribute, KeySchema
 from model.table import TableDefinition
 from model.write import Put
 from storage.store import Group, Store, View
+from streams.broker import Broker
 from tests.support.store import memory_store
 
 
 @asynccontextmanager
 async def running_database(
-    store: Store | None = None, clock: Clock | None = None, **settings: Any
+    store: Store | None = None,
+    clock: Clock | None = None,
+    broker: Broker | None = None,
+    **settings: Any,
 ) -> AsyncIterator[Database]:
     """A database with these settings; messages go through their bytes."""
     chosen = DatabaseSettings(**{"copy_messages": True, **settings})
     clock = clock or SystemClock()
     if store is not None:
-        async with open_database(store, chosen, clock) as database:
+        async with open_database(store, chosen, clock, broker) as database:
             try:
                 yield database
             finally:
@@ -36,7 +40,7 @@ async def running_database(
                 if isinstance(store, HeldStore):
                     await store.release()
         return
-    async with memory_store() as own, open_database(own, chosen, clock) as database:
+    async with memory_store() as own, open_database(own, chosen, clock, broker) as database:
         yield database
 
 
