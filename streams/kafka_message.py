@@ -26,6 +26,7 @@ KafkaKey: TypeAlias = Literal["item", "collection"]
 Headers: TypeAlias = tuple[tuple[str, bytes], ...]
 
 _CONTENT_TYPE: Final = ("content-type", b"application/json")
+_IMAGES_OMITTED: Final = ("images-omitted", b"true")
 _CLOUD_EVENT_TYPES: Final = {
     "INSERT": "item.insert",
     "MODIFY": "item.modify",
@@ -130,13 +131,13 @@ def without_images(message: KafkaMessage, source: KafkaSource, form: KafkaForm) 
     """The same record without what makes it large, for a broker that finds it too large.
 
     The key is there, and so is all that is known of the change but its images; the header
-    ``images-omitted`` says that they were left out. A tombstone has none.
+    ``images-omitted`` says that they were left out. What has none comes back as it is: a
+    tombstone, or a record that was cut before.
     """
-    if message.value is None:
+    if message.value is None or _IMAGES_OMITTED in message.headers:
         return message
     value = _writer(source, form).without_images(message.value)
-    headers = (*message.headers, ("images-omitted", b"true"))
-    return message._replace(value=value, headers=headers)
+    return message._replace(value=value, headers=(*message.headers, _IMAGES_OMITTED))
 
 
 class _Envelope(Protocol):
