@@ -33,6 +33,14 @@ async def created_topic(
     return name
 
 
+async def partition_count(broker: BrokerAddress, topic: str) -> int:
+    """How many partitions a topic has."""
+    async with admin(broker) as client:
+        (found,) = await client.describe_topics([topic])
+    assert found["error_code"] == 0, found
+    return len(found["partitions"])
+
+
 async def produced(broker: BrokerAddress, topic: str, value: bytes) -> int:
     """Write one record to partition 0; the offset it got."""
     producer = AIOKafkaProducer(
