@@ -91,7 +91,6 @@ def test_every_example_of_the_page_is_generated():
 class Consumed(NamedTuple):
     """A record as aiokafka gives it to a consumer, as far as it matters."""
 
-    topic: str
     partition: int
     value: bytes | None
 
@@ -104,11 +103,11 @@ class Copy:
         exec(SHOWN["rebuild"], self._page)  # noqa: S102 - our own page
 
     def apply(self, message: KafkaMessage) -> None:
-        self._page["apply"](Consumed("dynactor.Music", 0, message.value))
+        self._page["apply"](Consumed(0, message.value))
 
     @property
     def entries(self) -> dict[str, tuple[int, Item | None]]:
-        return dict(self._page["copies"].get(("dynactor.Music", 0), {}))
+        return dict(self._page["copies"].get(("Music", 0), {}))
 
 
 @st.composite
