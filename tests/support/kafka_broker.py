@@ -20,12 +20,13 @@ from typing import Final, Protocol
 from uuid import uuid4
 
 from tests.support.maven_jars import class_path, jars
+from tests.support.network import Network
 
 POM: Final = Path(__file__).parent / "kafka" / "broker.xml"
 GIVEN_BROKER: Final = "DYNACTOR_TEST_KAFKA"
 LARGEST_MESSAGE_BYTES: Final = 8 * 1024 * 1024
 
-_START_SECONDS: Final = 60
+_START_SECONDS: Final = 120
 _STOP_SECONDS: Final = 60
 _STARTED: Final = b"Kafka Server started"
 # Below the ports that the kernel gives to outgoing connections: a client that keeps on trying to
@@ -60,12 +61,20 @@ class KafkaBroker:
     cut might).
     """
 
-    def __init__(self, directory: Path, properties: Path, bootstrap_servers: str) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        properties: Path,
+        bootstrap_servers: str,
+        network_ports: tuple[int, int] | None = None,
+    ) -> None:
         """A broker that does not run yet; its data directory is formatted.
 
-        Its log goes to ``directory``.
+        Its log goes to ``directory``. ``network_ports`` are those of a listener of its own for
+        clients behind a network: the network's port, by which it calls itself, and its own.
         """
         self.bootstrap_servers = bootstrap_servers
+        self._network_ports = network_ports
         self._directory = directory
         self._properties = properties
         self._log_path = directory / "broker.log"
@@ -153,6 +162,16 @@ class KafkaBroker:
         finally:
             self.resume()
 
+    @contextmanager
+    def network(self) -> Iterator[tuple[Network, GivenBroker]]:
+        """A network to this broker that a test can break, and the broker as seen through it.
+
+        Who comes by ``bootstrap_servers`` does not use it.
+        """
+        assert self._network_ports is not None
+        with Network(*self._network_ports).running() as network:
+            yield network, GivenBroker(f"127.0.0.1:{network.port}")
+
     def _end(self, signal_number: signal.Signals) -> None:
         if self._process is None or self._process.poll() is not None:
             return
@@ -182,15 +201,21 @@ def running_broker(directory: Path, **settings: str) -> Iterator[KafkaBroker]:
         NotFetched: Its jars are not here and could not be had.
         BrokerDidNotStart: It ended, or took too long.
     """
-    port, controller_port = unused_ports(2)
+    port, controller_port, network_port, behind_port = unused_ports(4)
     added = {name.replace("_", "."): value for name, value in settings.items()}
-    lines = _properties(directory / "data", port, controller_port) | added
+    lines = _properties(directory / "data", controller_port) | added
+    lines |= {
+        "listeners": f"PLAINTEXT://127.0.0.1:{port},BEHIND://127.0.0.1:{behind_port},"
+        f"CONTROLLER://127.0.0.1:{controller_port}",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port},BEHIND://127.0.0.1:{network_port}",
+    }
     properties = directory / "server.properties"
     properties.write_text("".join(f"{name}={lines[name]}\n" for name in lines))
     cluster_id = urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
     format_data = ("format", "--cluster-id", cluster_id, "--config", str(properties))
     run_kafka_tool("kafka.tools.StorageTool", *format_data)
-    with started(KafkaBroker(directory, properties, f"127.0.0.1:{port}")) as broker:
+    broker = KafkaBroker(directory, properties, f"127.0.0.1:{port}", (network_port, behind_port))
+    with started(broker):
         yield broker
 
 
@@ -252,17 +277,16 @@ def unused_ports(count: int) -> list[int]:
     return found
 
 
-def _properties(data: Path, port: int, controller_port: int) -> dict[str, str]:
+def _properties(data: Path, controller_port: int) -> dict[str, str]:
     largest = str(LARGEST_MESSAGE_BYTES)
     return {
         "process.roles": "broker,controller",
         "node.id": "1",
         "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
-        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
-        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
         "controller.listener.names": "CONTROLLER",
         "inter.broker.listener.name": "PLAINTEXT",
-        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,BEHIND:PLAINTEXT,"
+        "CONTROLLER:PLAINTEXT",
         "log.dirs": str(data),
         # A topic that nobody created is a mistake of ours: it would get a default partition count.
         "auto.create.topics.enable": "false",
