@@ -15,10 +15,12 @@ from msgspec import Struct, structs
 from actors import partition_map
 from actors.catalog_owner import CatalogOwner
 from actors.change_feed import RecentChanges
+from actors.clock_keeper import ClockKeeper, open_clock
 from actors.index_keeper import IndexKeeper
 from actors.partition import PartitionSettings
+from actors.reminder import remind
 from actors.runtime.clock import Clock
-from actors.runtime.mailbox import Envelope, Mailbox, MailboxFull, Message
+from actors.runtime.mailbox import Envelope, Mailbox, MailboxClosed, MailboxFull, Message
 from actors.runtime.supervisor import Supervisor
 from actors.stream_keeper import StreamKeeper, StreamSettings, stream_row
 from actors.subscribers.lag import NO_LAG, IndexLag
@@ -65,7 +67,7 @@ class DatabaseSettings(Struct, frozen=True):
     index_allocation_seconds: float = 0.05
     index_lag: IndexLag = NO_LAG
     streams: StreamSettings = StreamSettings()
-    # How often shards are rolled and logs trimmed.
+    # How often shards are rolled and logs trimmed, in domain time and in real time.
     keep_streams_seconds: float = 30.0
 
 
@@ -133,10 +135,17 @@ class Database:
     name = "database"
 
     def __init__(
-        self, store: Store, settings: DatabaseSettings, clock: Clock, supervisor: Supervisor
+        self,
+        store: Store,
+        settings: DatabaseSettings,
+        clock: Clock,
+        supervisor: Supervisor,
+        clock_keeper: ClockKeeper | None = None,
     ) -> None:
         self.settings = settings
         self.clock = clock
+        # Who moves the clock, if it is virtual.
+        self.clock_keeper = clock_keeper
         self.mailbox = Mailbox(_MAILBOX_MESSAGES, copy_messages=settings.copy_messages)
         self.in_hand: list[Envelope] = []
         self._store = store
@@ -238,7 +247,7 @@ class Database:
                     envelope.refuse(error)
                 except StoreError as error:
                     envelope.refuse(InternalServerError(f"Nothing was changed: {error}"))
-                    if isinstance(envelope.message, EndTransition | AdvanceIndex | KeepStreams):
+                    if isinstance(envelope.message, EndTransition | AdvanceIndex):
                         # Nobody else sends it again.
                         _log.warning("tried_again_later", error=str(error))
                         self._tell_later(_AGAIN_SECONDS, envelope.message)
@@ -260,7 +269,17 @@ class Database:
             table = self._tables[record.definition.name] = self._table(record)
             await self._put_to_work(table)
             self._transition(record.definition)
-        self._tell_later(self.settings.keep_streams_seconds, KeepStreams())
+
+    async def keep_streams(self) -> float:
+        """Have shards rolled and logs trimmed; returns after how many seconds to do it again."""
+        try:
+            await self.mailbox.put_nowait(KeepStreams(), always=True)
+        except MailboxClosed:
+            pass
+        except InternalServerError as error:
+            _log.warning("tried_again_later", error=str(error))
+            return min(_AGAIN_SECONDS, self.settings.keep_streams_seconds)
+        return self.settings.keep_streams_seconds
 
     async def _put_to_work(self, table: Table) -> None:
         """Start who follows a table's changes, and have its indexes go on in their phases."""
@@ -500,7 +519,6 @@ class Database:
             # What was recorded before the last follower went is gone with this.
             if not table.definition.records_changes and not self.streams.shows(numbers):
                 self.streams.detach(numbers)
-        self._tell_later(self.settings.keep_streams_seconds, KeepStreams())
 
     # -- parts ------------------------------------------------------------------------------
 
@@ -608,17 +626,30 @@ async def open_database(
 
     Raises:
         StoreError: the catalog can't be read.
+        ClockBehindData: the data is of a virtual time that is still to come.
     """
     # Outside the group, which would hide what is wrong with the catalog in an ExceptionGroup.
     loaded = await catalog.load(store.latest)
+    clock_keeper = await open_clock(
+        store,
+        clock,
+        has_data=loaded.head_bytes is not None,
+        copy_messages=settings.copy_messages,
+    )
     async with anyio.create_task_group() as task_group:
         supervisor = Supervisor(task_group)
-        database = Database(store, settings, clock, supervisor)
+        database = Database(store, settings, clock, supervisor, clock_keeper)
+        if clock_keeper is not None:
+            supervisor.start(clock_keeper)
         await database.adopt(loaded)
         supervisor.start(database)
+        supervisor.run_aside(remind, clock, database.keep_streams)
         try:
             yield database
         finally:
             await supervisor.stop(database)
             await database.close()
+            if clock_keeper is not None:
+                await supervisor.stop(clock_keeper)
+                await clock_keeper.close()
             supervisor.cancel_asides()
