@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Final
+from typing import Final, TypeVar
 from uuid import uuid4
 
 import anyio
@@ -25,6 +25,8 @@ from actors.runtime.supervisor import Supervisor
 from actors.stream_keeper import StreamKeeper, StreamSettings, stream_row
 from actors.subscribers.lag import NO_LAG, IndexLag
 from actors.table import Surroundings, Table
+from actors.time_to_live import TimeToLiveSettings
+from actors.time_to_live_keeper import TimeToLiveKeeper
 from model.errors import (
     DynamoDBError,
     InternalServerError,
@@ -36,6 +38,7 @@ from model.limits import ITEM_COLLECTION_BYTES, MIB
 from model.partitions import partition_count
 from model.table import TABLE_INDEX_ID, GlobalIndex, TableDefinition, TableStatus
 from model.table_rules import TableEdit, apply_edit, check_deletable
+from model.time_to_live import TimeToLiveChange
 from storage import catalog, keys_layout
 from storage.catalog import Catalog, CatalogHead, TableRecord
 from storage.store import Store, StoreError
@@ -45,6 +48,8 @@ _MAILBOX_MESSAGES: Final = 1_000
 _AGAIN_SECONDS: Final = 1.0
 # Deleted rows are compacted away at once where a table's deletion frees as much as this.
 _RECLAIM_BYTES: Final = 16 * MIB
+
+ReplyT = TypeVar("ReplyT")
 
 _log = structlog.get_logger("actors")
 
@@ -67,6 +72,7 @@ class DatabaseSettings(Struct, frozen=True):
     index_allocation_seconds: float = 0.05
     index_lag: IndexLag = NO_LAG
     streams: StreamSettings = StreamSettings()
+    time_to_live: TimeToLiveSettings = TimeToLiveSettings()
     # How often shards are rolled and logs trimmed, in domain time and in real time.
     keep_streams_seconds: float = 30.0
 
@@ -121,15 +127,33 @@ class AdvanceIndex(Message[None], frozen=True):
     index_id: int
 
 
+class UpdateTimeToLive(Message[None], frozen=True):
+    """Switch a table's time to live on or off."""
+
+    name: str
+    change: TimeToLiveChange
+
+
+class AdvanceTimeToLive(Message[None], frozen=True):
+    """The present state of a table's time to live is over."""
+
+    table_id: int
+    name: str
+
+
 class KeepStreams(Message[None], frozen=True):
     """It is time to roll shards and to trim logs."""
+
+
+# What the actor tells itself, and nobody else sends again.
+_OWN_MESSAGES: Final = (EndTransition, AdvanceIndex, AdvanceTimeToLive)
 
 
 class Database:
     """The tables. Requests find theirs here; changes of tables go through the mailbox.
 
-    What has phases of its own is kept by the index keeper and the stream keeper, which only this
-    actor calls.
+    What has phases of its own is kept by the keepers of indexes, of time to live and of streams,
+    which only this actor calls.
     """
 
     name = "database"
@@ -162,6 +186,9 @@ class Database:
         )
         self._owner = CatalogOwner(store)
         self._indexes = IndexKeeper(self._owner, supervisor, self._tell_advance)
+        self._time_to_live = TimeToLiveKeeper(
+            self._owner, self._surroundings, settings.time_to_live, self._tell_time_to_live
+        )
         self.streams = StreamKeeper(self._owner, store, settings.streams)
         # Whether the actor ran before and did not end: what it holds may be half changed.
         self._crashed = False
@@ -223,7 +250,17 @@ class Database:
         """
         return await self._ask(DeleteTable(name))
 
-    async def _ask(self, message: Message[TableState]) -> TableState:
+    async def update_time_to_live(self, name: str, change: TimeToLiveChange) -> None:
+        """Switch a table's time to live on or off.
+
+        Raises:
+            ResourceNotFoundException, ResourceInUseException: no such table, or it is being made
+                or deleted.
+            ValidationException: as ``model.time_to_live.changed``.
+        """
+        await self._ask(UpdateTimeToLive(name, change))
+
+    async def _ask(self, message: Message[ReplyT]) -> ReplyT:
         try:
             return await self.mailbox.put_nowait(message)
         except MailboxFull:
@@ -247,8 +284,7 @@ class Database:
                     envelope.refuse(error)
                 except StoreError as error:
                     envelope.refuse(InternalServerError(f"Nothing was changed: {error}"))
-                    if isinstance(envelope.message, EndTransition | AdvanceIndex):
-                        # Nobody else sends it again.
+                    if isinstance(envelope.message, _OWN_MESSAGES):
                         _log.warning("tried_again_later", error=str(error))
                         self._tell_later(_AGAIN_SECONDS, envelope.message)
             self.in_hand = []
@@ -283,9 +319,9 @@ class Database:
 
     async def _put_to_work(self, table: Table) -> None:
         """Start who follows a table's changes, and have its indexes go on in their phases."""
-        if not table.definition.records_changes:
-            return
-        self.streams.attach(await table.feeds())
+        if table.definition.records_changes:
+            self.streams.attach(await table.feeds())
+        await self._time_to_live.resume(table)
         await self._indexes.resume(table)
         for index in table.definition.global_indexes:
             self._schedule(table, index)
@@ -305,6 +341,14 @@ class Database:
                 table = self._same(message.name, message.table_id)
                 if table is not None:
                     await self._advance(table, message.index_id)
+                return None
+            case UpdateTimeToLive():
+                await self._update_time_to_live(message)
+                return None
+            case AdvanceTimeToLive():
+                table = self._same(message.name, message.table_id)
+                if table is not None:
+                    await self._time_to_live.advance(table)
                 return None
             case KeepStreams():
                 await self._keep_streams()
@@ -396,6 +440,15 @@ class Database:
         await self._put_to_work(table)
         self._transition(settled)
         return structs.replace(answered, definition=new)
+
+    async def _update_time_to_live(self, message: UpdateTimeToLive) -> None:
+        table = self._named(message.name)
+        if table.definition.status in ("CREATING", "DELETING"):
+            raise ResourceInUseException(
+                "Time to live cannot be configured when table is in CREATING or DELETING state"
+            )
+        await self._time_to_live.change(table, message.change)
+        await self._put_to_work(table)
 
     def _is_settled_at_once(self, definition: TableDefinition) -> bool:
         """Whether UPDATING is over with the answer: not while an index gets its resources."""
@@ -565,6 +618,9 @@ class Database:
                 table.definition.table_id, table.definition.name, index.definition.index_id
             )
         )
+
+    def _tell_time_to_live(self, table: Table) -> None:
+        self._tell(AdvanceTimeToLive(table.definition.table_id, table.definition.name))
 
     def _tell_later(self, seconds: float, message: Message[None]) -> None:
         asyncio.get_running_loop().call_later(seconds, self._tell, message)

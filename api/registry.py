@@ -30,6 +30,7 @@ from api.operations import (
     untag_resource,
     update_item,
     update_table,
+    update_time_to_live,
 )
 
 _BUILT: Final[tuple[Operation, ...]] = (
@@ -57,6 +58,7 @@ _BUILT: Final[tuple[Operation, ...]] = (
     untag_resource.OPERATION,
     update_item.OPERATION,
     update_table.OPERATION,
+    update_time_to_live.OPERATION,
 )
 
 OPERATIONS: Final = {operation.name: operation for operation in _BUILT}
@@ -101,6 +103,5 @@ NOT_IMPLEMENTED: Final = frozenset(
         "UpdateGlobalTableSettings",
         "UpdateKinesisStreamingDestination",
         "UpdateTableReplicaAutoScaling",
-        "UpdateTimeToLive",
     )
 )
