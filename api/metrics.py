@@ -14,6 +14,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from actors.clock_keeper import ClockState
 from actors.database import Database
 from actors.global_index import GlobalIndexActors
 from actors.table import Table
@@ -52,6 +53,8 @@ async def exposition(
     expiry = list(map(_expiry_state, database.tables))
     registry = CollectorRegistry()
     registry.register(_Collector(indexes, throttled_writes, throttled_requests, expiry))
+    if database.clock_keeper is not None:
+        registry.register(_VirtualClock(database.clock_keeper.state))
     encode, content_type = choose_encoder(accept)
     return encode(registry), content_type
 
@@ -166,6 +169,26 @@ def _expiry_state(table: Table) -> _ExpiryState:
         table.expired_items,
         following.lag_seconds if isinstance(following, TimeToLiveActors) else None,
     )
+
+
+class _VirtualClock(Collector):
+    """Gives a virtual clock to the registry."""
+
+    def __init__(self, state: ClockState) -> None:
+        self._state = state
+
+    def collect(self) -> Iterator[Metric]:
+        """The time and its speed."""
+        yield GaugeMetricFamily(
+            "dynactor_virtual_clock_epoch_seconds",
+            "The time of the virtual clock.",
+            value=self._state.now_epoch_seconds,
+        )
+        yield GaugeMetricFamily(
+            "dynactor_virtual_clock_speed",
+            "Seconds of the virtual clock in a real second; 0 while it stands still.",
+            value=self._state.speed,
+        )
 
 
 async def _index_states(database: Database, table: Table) -> list[_IndexState]:
