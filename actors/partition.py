@@ -24,7 +24,7 @@ from model.item import Item
 from model.limits import INDEX_ENTRY_OVERHEAD_BYTES
 from model.stored_item import StoredItem
 from model.table import TABLE_INDEX_ID, TableDefinition
-from model.time_to_live import expire
+from model.time_to_live import ExpiryReader, expire
 from model.write import Delete, Write, decide
 from storage import codec, keys_layout
 from storage.catalog import PartitionHead
@@ -123,6 +123,7 @@ class Partition(RowOwner[_WriteBatch]):
         self._table = table
         self._clock = clock
         self._item_collection_limit_bytes = settings.item_collection_limit_bytes
+        self._reader: ExpiryReader | None = None
         self._row_prefix = keys_layout.row_prefix(table.table_id)
         self._index_prefixes = {
             index.index_id: keys_layout.row_prefix(table.table_id, index.index_id)
@@ -193,18 +194,28 @@ class Partition(RowOwner[_WriteBatch]):
 
     def _expire(self, batch: _WriteBatch, message: ExpireItems) -> Expired:
         """Decide on what each item says now: a write that came before is honoured (S127)."""
+        reader = self._expiry_reader()
+        if reader is None or reader.attribute_name != message.attribute_name:
+            return Expired(0, batch.counter)
         schema = self._table.key_schema
         now = self._clock.now_epoch_seconds()
         deleted_items = 0
         for position in message.positions:
-            old = batch.items[position]
-            change = expire(self._table, message.attribute_name, old, now)
-            if change is not None and change.old is not None:
-                delete = Delete(schema.key_of(change.old.item))
-                write = WriteItem(*keys.split(schema, position), delete)
-                self._apply(batch, write, change, Origin.TTL)
+            expiry = expire(self._table, reader, batch.items[position], now)
+            if expiry is not None:
+                write = WriteItem(*keys.split(schema, position), Delete(expiry.key))
+                self._apply(batch, write, expiry.change, Origin.TTL)
                 deleted_items += 1
         return Expired(deleted_items, batch.counter)
+
+    def _expiry_reader(self) -> ExpiryReader | None:
+        """What reads the times of items; None where time to live is off."""
+        settings = self._table.time_to_live
+        if settings is None or not settings.deletes:
+            return None
+        if self._reader is None or self._reader.attribute_name != settings.attribute_name:
+            self._reader = ExpiryReader(self._table.key_schema, settings.attribute_name)
+        return self._reader
 
     def _has_effect(self, change: Change) -> bool:
         """Whether a change must be written: where changes are recorded, equal is no change."""

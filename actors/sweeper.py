@@ -30,7 +30,7 @@ from storage import keys_layout
 from storage.store import Row, Store
 
 # Even and small: a request waits for as many as are in work.
-_BATCH_ITEMS: Final = 64
+_BATCH_ITEMS: Final = 128
 _BATCH_BYTES: Final = 64 * 1024
 # What comes due within this goes in one sweep.
 _PAUSE_SECONDS: Final = 0.1

@@ -6,14 +6,19 @@ are those of DynamoDB Local and of what users of AWS report.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Sequence
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final, NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, defstruct, json
+from msgspec.structs import astuple
 
+from model.attribute_value import AttributeValue
 from model.change import Change, removal
 from model.errors import ValidationException
 from model.item import Item
+from model.key import KeySchema
 from model.limits import TIME_TO_LIVE_PAST_SECONDS
 from model.stored_item import StoredItem
 from model.table import TableDefinition, TimeToLive
@@ -22,6 +27,9 @@ _MICROSECONDS: Final = 1_000_000
 _MICROSECOND_DIGITS: Final = 6
 # A time of more digits lies behind the year 33,658, or as far in the past.
 _MOST_DIGITS: Final = 12
+
+# What may be the name of a decoder's member.
+_PLAIN_NAME: Final = re.compile(r'[^"\\\x00-\x1f]*\Z')
 
 PAST_US: Final = TIME_TO_LIVE_PAST_SECONDS * _MICROSECONDS
 
@@ -33,53 +41,94 @@ class TimeToLiveChange(Struct, frozen=True):
     attribute_name: str
 
 
-def is_expired(item: Item, attribute_name: str, now_epoch_seconds: float) -> bool:
+class ExpiryReader:
+    """Reads of stored items what time to live asks for: their keys and their times.
+
+    The rest of an item is passed over: a sweep looks at thousands of items a second.
+    """
+
+    def __init__(self, key_schema: KeySchema, attribute_name: str) -> None:
+        self.attribute_name = attribute_name
+        self._key_names = [attribute.name for attribute in key_schema.attributes]
+        self._timed = _members_reader([attribute_name])
+        # The attribute may be one of the key: it has a reader for each part that it plays.
+        self._keyed = _members_reader(self._key_names)
+
+    def time(self, stored: StoredItem) -> str | None:
+        """The time of an item: the text of a number, or None."""
+        (value,) = self._timed(stored)
+        return None if value is None else value.get("N")
+
+    def key(self, stored: StoredItem) -> Item:
+        """The key of an item."""
+        return dict(zip(self._key_names, self._keyed(stored), strict=True))
+
+
+def _members_reader(names: Sequence[str]) -> Callable[[StoredItem], tuple[Any, ...]]:
+    """Reads the attributes of that name of an item, None for those that it lacks."""
+    if not all(map(_PLAIN_NAME.match, names)):
+        return lambda stored: tuple(map(stored.item.get, names))
+    members = [f"member_{at}" for at in range(len(names))]
+    decoder = json.Decoder(
+        defstruct(
+            "Members",
+            [(member, AttributeValue | None, None) for member in members],
+            rename=dict(zip(members, names, strict=True)),
+            gc=False,
+        )
+    )
+    return lambda stored: astuple(decoder.decode(stored.data))
+
+
+def is_expired(time: str | None, now_epoch_seconds: float) -> bool:
     """Whether an item has expired: its time is past, but by less than five years (S118, S119).
 
     Numbers are compared exactly, fractions too.
     """
-    text = item.get(attribute_name, {}).get("N")
-    if text is None:
+    if time is None:
         return False
     oldest_epoch_seconds = now_epoch_seconds - TIME_TO_LIVE_PAST_SECONDS
-    return oldest_epoch_seconds < Decimal(text) < now_epoch_seconds
+    return oldest_epoch_seconds < Decimal(time) < now_epoch_seconds
 
 
-def expires_at_us(item: Item, attribute_name: str) -> int | None:
-    """The time of an item in microseconds since 1970, rounded up; negative before it.
+def expires_at_us(time: str | None) -> int | None:
+    """An item's time in microseconds since 1970, rounded up; negative before it.
 
     None for an item that will never expire: it has no time, or one in milliseconds, which is
     thousands of years ahead.
     """
-    text: str | None = item.get(attribute_name, {}).get("N")
-    if text is None:
+    if time is None:
         return None
-    whole, _, fraction = text.removeprefix("-").partition(".")
+    whole, _, fraction = time.removeprefix("-").partition(".")
     if len(whole) > _MOST_DIGITS:
         return None
     at_us = int(whole) * _MICROSECONDS
     if fraction:
         at_us += int(fraction[:_MICROSECOND_DIGITS].ljust(_MICROSECOND_DIGITS, "0"))
-    if text[0] == "-":
+    if time[0] == "-":
         return -at_us
     return at_us + 1 if fraction[_MICROSECOND_DIGITS:] else at_us
 
 
-def expire(
-    table: TableDefinition, attribute_name: str, old: StoredItem | None, now_epoch_seconds: float
-) -> Change | None:
-    """The deletion of an item that has expired; None if it is to stay as it is (S127).
+class Expiry(NamedTuple):
+    """The deletion of an expired item."""
 
-    It is to stay where time to live goes by that attribute no more, whatever the item says.
-    """
-    settings = table.time_to_live
-    if old is None or settings is None or not settings.deletes:
+    key: Item
+    change: Change
+
+
+def expire(
+    table: TableDefinition,
+    reader: ExpiryReader,
+    old: StoredItem | None,
+    now_epoch_seconds: float,
+) -> Expiry | None:
+    """The deletion of an item that has expired; None if it is to stay as it is (S127)."""
+    if old is None:
         return None
-    if settings.attribute_name != attribute_name:
+    if not is_expired(reader.time(old), now_epoch_seconds):
         return None
-    if not is_expired(old.item, attribute_name, now_epoch_seconds):
-        return None
-    return removal(table, old)
+    return Expiry(reader.key(old), removal(table, old))
 
 
 def changed(

@@ -19,7 +19,7 @@ from model import key as keys
 from model.item import Item
 from model.key import KeySchema
 from model.stored_item import StoredItem
-from model.time_to_live import expires_at_us
+from model.time_to_live import ExpiryReader, expires_at_us
 from storage import keys_layout
 from storage.store import Conflict, Group
 from streams.change_record import ChangeRecord
@@ -32,12 +32,12 @@ class ExpiryRows:
 
     def __init__(self, table_id: int, key_schema: KeySchema, attribute_name: str) -> None:
         self.table_id = table_id
-        self.attribute_name = attribute_name
         self._key_schema = key_schema
+        self._reader = ExpiryReader(key_schema, attribute_name)
 
     def at_us(self, stored: StoredItem | None) -> int | None:
         """When an item expires, in microseconds; None for never."""
-        return None if stored is None else expires_at_us(stored.item, self.attribute_name)
+        return None if stored is None else expires_at_us(self._reader.time(stored))
 
     def position(self, key: Item) -> bytes:
         """The position of an item, by its key."""
