@@ -15,6 +15,7 @@ from msgspec import Struct, structs
 from actors import partition_map
 from actors.catalog_owner import CatalogOwner
 from actors.change_feed import RecentChanges
+from actors.clock_keeper import ClockKeeper, open_clock
 from actors.destination_keeper import (
     AdvanceDestination,
     DestinationKeeper,
@@ -25,13 +26,23 @@ from actors.destination_keeper import (
 )
 from actors.index_keeper import IndexKeeper
 from actors.partition import PartitionSettings
+from actors.reminder import remind
 from actors.runtime.clock import Clock
-from actors.runtime.mailbox import Envelope, Mailbox, MailboxFull, Message, ReplyT
+from actors.runtime.mailbox import (
+    Envelope,
+    Mailbox,
+    MailboxClosed,
+    MailboxFull,
+    Message,
+    ReplyT,
+)
 from actors.runtime.supervisor import Supervisor
 from actors.stream_keeper import StreamKeeper, StreamSettings, stream_row
 from actors.subscribers.lag import NO_LAG, IndexLag
 from actors.subscribers.relay_settings import RelaySettings
 from actors.table import Surroundings, Table
+from actors.time_to_live import TimeToLiveSettings
+from actors.time_to_live_keeper import TimeToLiveKeeper
 from model import destination_rules
 from model.errors import (
     DynamoDBError,
@@ -50,6 +61,7 @@ from model.table import (
     TableStatus,
 )
 from model.table_rules import TableEdit, apply_edit, check_deletable
+from model.time_to_live import TimeToLiveChange
 from storage import catalog, keys_layout
 from storage.catalog import Catalog, CatalogHead, TableRecord
 from storage.store import Store, StoreError
@@ -60,6 +72,7 @@ _MAILBOX_MESSAGES: Final = 1_000
 _AGAIN_SECONDS: Final = 1.0
 # Deleted rows are compacted away at once where a table's deletion frees as much as this.
 _RECLAIM_BYTES: Final = 16 * MIB
+
 
 _log = structlog.get_logger("actors")
 
@@ -82,7 +95,8 @@ class DatabaseSettings(Struct, frozen=True):
     index_allocation_seconds: float = 0.05
     index_lag: IndexLag = NO_LAG
     streams: StreamSettings = StreamSettings()
-    # How often shards are rolled and logs trimmed.
+    time_to_live: TimeToLiveSettings = TimeToLiveSettings()
+    # How often shards are rolled and logs trimmed, in domain time and in real time.
     keep_streams_seconds: float = 30.0
     relays: RelaySettings = RelaySettings()
 
@@ -137,18 +151,33 @@ class AdvanceIndex(Message[None], frozen=True):
     index_id: int
 
 
+class UpdateTimeToLive(Message[None], frozen=True):
+    """Switch a table's time to live on or off."""
+
+    name: str
+    change: TimeToLiveChange
+
+
+class AdvanceTimeToLive(Message[None], frozen=True):
+    """The present state of a table's time to live is over."""
+
+    table_id: int
+    name: str
+
+
 class KeepStreams(Message[None], frozen=True):
     """It is time to roll shards and to trim logs."""
 
 
-_SENT_BY_NOBODY_ELSE: Final = (EndTransition, AdvanceIndex, KeepStreams, AdvanceDestination)
+# What the actor tells itself, and nobody else sends again.
+_OWN_MESSAGES: Final = (EndTransition, AdvanceIndex, AdvanceDestination, AdvanceTimeToLive)
 
 
 class Database:
     """The tables. Requests find theirs here; changes of tables go through the mailbox.
 
-    What has phases of its own is kept by the index keeper and the stream keeper, which only this
-    actor calls.
+    What has phases of its own is kept by the keepers of indexes, of time to live and of streams,
+    which only this actor calls.
     """
 
     name = "database"
@@ -159,10 +188,14 @@ class Database:
         settings: DatabaseSettings,
         clock: Clock,
         supervisor: Supervisor,
+        *,
         broker: Broker | None,
+        clock_keeper: ClockKeeper | None = None,
     ) -> None:
         self.settings = settings
         self.clock = clock
+        # Who moves the clock, if it is virtual.
+        self.clock_keeper = clock_keeper
         self.mailbox = Mailbox(_MAILBOX_MESSAGES, copy_messages=settings.copy_messages)
         self.in_hand: list[Envelope] = []
         self._store = store
@@ -179,6 +212,9 @@ class Database:
         )
         self._owner = CatalogOwner(store)
         self._indexes = IndexKeeper(self._owner, supervisor, self._tell_advance)
+        self._time_to_live = TimeToLiveKeeper(
+            self._owner, self._surroundings, settings.time_to_live, self._tell_time_to_live
+        )
         self.streams = StreamKeeper(self._owner, store, settings.streams)
         self.destinations = DestinationKeeper(
             self._owner,
@@ -261,6 +297,16 @@ class Database:
         """
         return await self._ask(message)
 
+    async def update_time_to_live(self, name: str, change: TimeToLiveChange) -> None:
+        """Switch a table's time to live on or off.
+
+        Raises:
+            ResourceNotFoundException, ResourceInUseException: no such table, or it is being made
+                or deleted.
+            ValidationException: as ``model.time_to_live.changed``.
+        """
+        await self._ask(UpdateTimeToLive(name, change))
+
     async def _ask(self, message: Message[ReplyT]) -> ReplyT:
         try:
             return await self.mailbox.put_nowait(message)
@@ -285,8 +331,7 @@ class Database:
                     envelope.refuse(error)
                 except StoreError as error:
                     envelope.refuse(InternalServerError(f"Nothing was changed: {error}"))
-                    if isinstance(envelope.message, _SENT_BY_NOBODY_ELSE):
-                        # Nobody else sends it again.
+                    if isinstance(envelope.message, _OWN_MESSAGES):
                         _log.warning("tried_again_later", error=str(error))
                         self._tell_later(_AGAIN_SECONDS, envelope.message)
             self.in_hand = []
@@ -310,14 +355,24 @@ class Database:
             topic = self.destinations.wanted(record.definition)
             if topic is not None:
                 self._tell(EnableDestination(record.definition.name, topic))
-        self._tell_later(self.settings.keep_streams_seconds, KeepStreams())
+
+    async def keep_streams(self) -> float:
+        """Have shards rolled and logs trimmed; returns after how many seconds to do it again."""
+        try:
+            await self.mailbox.put_nowait(KeepStreams(), always=True)
+        except MailboxClosed:
+            pass
+        except InternalServerError as error:
+            _log.warning("tried_again_later", error=str(error))
+            return min(_AGAIN_SECONDS, self.settings.keep_streams_seconds)
+        return self.settings.keep_streams_seconds
 
     async def _put_to_work(self, table: Table) -> None:
         """Start who follows a table's changes, and have its indexes go on in their phases."""
         await self.destinations.resume(table)
-        if not table.definition.records_changes:
-            return
-        self.streams.attach(await table.feeds())
+        if table.definition.records_changes:
+            self.streams.attach(await table.feeds())
+        await self._time_to_live.resume(table)
         await self._indexes.resume(table)
         for index in table.definition.global_indexes:
             self._schedule(table, index)
@@ -337,6 +392,14 @@ class Database:
                 table = self._same(message.name, message.table_id)
                 if table is not None:
                     await self._advance(table, message.index_id)
+                return None
+            case UpdateTimeToLive():
+                await self._update_time_to_live(message)
+                return None
+            case AdvanceTimeToLive():
+                table = self._same(message.name, message.table_id)
+                if table is not None:
+                    await self._time_to_live.advance(table)
                 return None
             case KeepStreams():
                 await self._keep_streams()
@@ -440,6 +503,15 @@ class Database:
         await self._put_to_work(table)
         self._transition(settled)
         return structs.replace(answered, definition=new)
+
+    async def _update_time_to_live(self, message: UpdateTimeToLive) -> None:
+        table = self._named(message.name)
+        if table.definition.status in ("CREATING", "DELETING"):
+            raise ResourceInUseException(
+                "Time to live cannot be configured when table is in CREATING or DELETING state"
+            )
+        await self._time_to_live.change(table, message.change)
+        await self._put_to_work(table)
 
     def _is_settled_at_once(self, definition: TableDefinition) -> bool:
         """Whether UPDATING is over with the answer: not while an index gets its resources."""
@@ -570,7 +642,6 @@ class Database:
             # What was recorded before the last follower went is gone with this.
             if not table.definition.records_changes and not self.streams.shows(numbers):
                 self.streams.detach(numbers)
-        self._tell_later(self.settings.keep_streams_seconds, KeepStreams())
 
     # -- parts ------------------------------------------------------------------------------
 
@@ -624,6 +695,9 @@ class Database:
                 table.definition.table_id, table.definition.name, index.definition.index_id
             )
         )
+
+    def _tell_time_to_live(self, table: Table) -> None:
+        self._tell(AdvanceTimeToLive(table.definition.table_id, table.definition.name))
 
     def _tell_later(self, seconds: float, message: Message[None]) -> None:
         asyncio.get_running_loop().call_later(seconds, self._tell, message)
@@ -687,17 +761,32 @@ async def open_database(
 
     Raises:
         StoreError: the catalog can't be read.
+        ClockBehindData: the data is of a virtual time that is still to come.
     """
     # Outside the group, which would hide what is wrong with the catalog in an ExceptionGroup.
     loaded = await catalog.load(store.latest)
+    clock_keeper = await open_clock(
+        store,
+        clock,
+        has_data=loaded.head_bytes is not None,
+        copy_messages=settings.copy_messages,
+    )
     async with anyio.create_task_group() as task_group:
         supervisor = Supervisor(task_group)
-        database = Database(store, settings, clock, supervisor, broker)
+        database = Database(
+            store, settings, clock, supervisor, broker=broker, clock_keeper=clock_keeper
+        )
+        if clock_keeper is not None:
+            supervisor.start(clock_keeper)
         await database.adopt(loaded)
         supervisor.start(database)
+        supervisor.run_aside(remind, clock, database.keep_streams)
         try:
             yield database
         finally:
             await supervisor.stop(database)
             await database.close()
+            if clock_keeper is not None:
+                await supervisor.stop(clock_keeper)
+                await clock_keeper.close()
             supervisor.cancel_asides()

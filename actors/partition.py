@@ -24,7 +24,8 @@ from model.item import Item
 from model.limits import INDEX_ENTRY_OVERHEAD_BYTES
 from model.stored_item import StoredItem
 from model.table import TABLE_INDEX_ID, TableDefinition
-from model.write import Write, decide
+from model.time_to_live import ExpiryReader, expire
+from model.write import Delete, Write, decide
 from storage import codec, keys_layout
 from storage.catalog import PartitionHead
 from storage.store import Store
@@ -62,6 +63,20 @@ class WriteItem(Message[Written], frozen=True):
     partition_key: bytes
     sort_key: bytes
     write: Write
+
+
+class Expired(Struct, frozen=True):
+    """How many items were deleted, and the counter of the last change they saw or made."""
+
+    deleted_items: int
+    counter: int
+
+
+class ExpireItems(Message[Expired], frozen=True):
+    """Delete those of the items at these positions that have expired by this attribute (S120)."""
+
+    attribute_name: str
+    positions: tuple[bytes, ...]
 
 
 class Redefine(Message[int], frozen=True):
@@ -108,6 +123,7 @@ class Partition(RowOwner[_WriteBatch]):
         self._table = table
         self._clock = clock
         self._item_collection_limit_bytes = settings.item_collection_limit_bytes
+        self._reader: ExpiryReader | None = None
         self._row_prefix = keys_layout.row_prefix(table.table_id)
         self._index_prefixes = {
             index.index_id: keys_layout.row_prefix(table.table_id, index.index_id)
@@ -131,6 +147,12 @@ class Partition(RowOwner[_WriteBatch]):
             if isinstance(message, WriteItem):
                 positions.append(message.partition_key + message.sort_key)
                 batch.collections[message.partition_key] = 0
+            elif isinstance(message, ExpireItems):
+                positions += message.positions
+                if self._table.local_indexes:
+                    schema = self._table.key_schema
+                    for position in message.positions:
+                        batch.collections[keys.split(schema, position)[0]] = 0
         row_keys = [self._row_prefix + position for position in positions]
         collections = list(batch.collections) if self._table.local_indexes else []
         row_keys += [
@@ -144,12 +166,16 @@ class Partition(RowOwner[_WriteBatch]):
             batch.collections[partition_key] = int.from_bytes(value or b"", "big")
         return batch
 
-    def decide(self, batch: _WriteBatch, envelope: Envelope) -> Written | int | DynamoDBError:
+    def decide(
+        self, batch: _WriteBatch, envelope: Envelope
+    ) -> Written | Expired | int | DynamoDBError:
         """What one message does to the batch; its reply, or the error it is refused with."""
         message = envelope.message
         if isinstance(message, Redefine):
             self._table = message.definition
             return batch.counter
+        if isinstance(message, ExpireItems):
+            return self._expire(batch, message)
         assert isinstance(message, WriteItem)
         position = message.partition_key + message.sort_key
         version = SequenceNumber(self.partition_number, batch.counter + 1).packed()
@@ -165,6 +191,31 @@ class Partition(RowOwner[_WriteBatch]):
             change.receipt,
             batch.collections[message.partition_key] if self._table.local_indexes else None,
         )
+
+    def _expire(self, batch: _WriteBatch, message: ExpireItems) -> Expired:
+        """Decide on what each item says now: a write that came before is honoured (S127)."""
+        reader = self._expiry_reader()
+        if reader is None or reader.attribute_name != message.attribute_name:
+            return Expired(0, batch.counter)
+        schema = self._table.key_schema
+        now = self._clock.now_epoch_seconds()
+        deleted_items = 0
+        for position in message.positions:
+            expiry = expire(self._table, reader, batch.items[position], now)
+            if expiry is not None:
+                write = WriteItem(*keys.split(schema, position), Delete(expiry.key))
+                self._apply(batch, write, expiry.change, Origin.TTL)
+                deleted_items += 1
+        return Expired(deleted_items, batch.counter)
+
+    def _expiry_reader(self) -> ExpiryReader | None:
+        """What reads the times of items; None where time to live is off."""
+        settings = self._table.time_to_live
+        if settings is None or not settings.deletes:
+            return None
+        if self._reader is None or self._reader.attribute_name != settings.attribute_name:
+            self._reader = ExpiryReader(self._table.key_schema, settings.attribute_name)
+        return self._reader
 
     def _has_effect(self, change: Change) -> bool:
         """Whether a change must be written: where changes are recorded, equal is no change."""
@@ -185,11 +236,17 @@ class Partition(RowOwner[_WriteBatch]):
                 f"limit of {self._item_collection_limit_bytes} bytes"
             )
 
-    def _apply(self, batch: _WriteBatch, message: WriteItem, change: Change) -> None:
+    def _apply(
+        self,
+        batch: _WriteBatch,
+        message: WriteItem,
+        change: Change,
+        origin: Origin = Origin.USER,
+    ) -> None:
         position = message.partition_key + message.sort_key
         batch.counter += 1
         if self._table.records_changes:
-            self._record(batch, message, change)
+            self._record(batch, message, change, origin)
         batch.items[position] = change.new
         batch.rows[self._row_prefix + position] = (
             None if change.new is None else codec.encode(change.new)
@@ -210,12 +267,14 @@ class Partition(RowOwner[_WriteBatch]):
             row = keys_layout.collection_row(self._table.table_id, message.partition_key)
             batch.rows[row] = size_bytes.to_bytes(_SIZE_BYTES, "big") if size_bytes else None
 
-    def _record(self, batch: _WriteBatch, message: WriteItem, change: Change) -> None:
+    def _record(
+        self, batch: _WriteBatch, message: WriteItem, change: Change, origin: Origin
+    ) -> None:
         key = self._table.key_schema.key_of(message.write.identity)
         record = ChangeRecord(
             SequenceNumber(self.partition_number, batch.counter),
             int(self._clock.now_epoch_seconds() * _MICROSECONDS),
-            Origin.USER,
+            origin,
             items.encode(key),
             change.old,
             change.new,

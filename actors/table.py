@@ -17,7 +17,15 @@ from msgspec import Struct
 
 from actors.change_feed import ChangeFeed, RecentChanges
 from actors.global_index import GlobalIndexActors, IndexPlace
-from actors.partition import Partition, PartitionSettings, Redefine, WriteItem, Written
+from actors.partition import (
+    Expired,
+    ExpireItems,
+    Partition,
+    PartitionSettings,
+    Redefine,
+    WriteItem,
+    Written,
+)
 from actors.partition_map import PartitionMap
 from actors.runtime.clock import Clock
 from actors.runtime.mailbox import MailboxClosed, MailboxFull
@@ -111,6 +119,8 @@ class Table:
         self._closed = False
         # How many writes were refused since the server started, as their mailbox was full.
         self.write_throttle_events = 0
+        # How many items time to live has deleted since the server started.
+        self.expired_items = 0
 
     @property
     def definition(self) -> TableDefinition:
@@ -153,6 +163,27 @@ class Table:
             if self._closed:
                 raise _not_found() from None
             raise InternalServerError("A partition of this table has failed") from None
+
+    async def expire(
+        self, place: int, attribute_name: str, positions: tuple[bytes, ...]
+    ) -> Expired:
+        """Have a partition delete the items at these positions that have expired by then.
+
+        Raises:
+            ThrottlingException: the partition's mailbox is full.
+            InternalServerError: the store takes no writes, or the partition was given up.
+            ResourceNotFoundException: the table is being deleted.
+        """
+        partition = self._partition(place)
+        try:
+            reply = partition.mailbox.put_nowait(ExpireItems(attribute_name, positions))
+        except MailboxFull:
+            raise ThrottlingException("Too many requests are waiting for this partition") from None
+        except MailboxClosed:
+            raise InternalServerError("A partition of this table has failed") from None
+        expired = await reply
+        self.expired_items += expired.deleted_items
+        return expired
 
     async def get(self, keys_wanted: Sequence[Item]) -> list[StoredItem | None]:
         """The items with these keys, all from one durable view."""

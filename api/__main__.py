@@ -17,10 +17,12 @@ from cyclopts import App
 from cyclopts.config import Env
 from msgspec import Struct
 
+from actors.clock_keeper import ClockBehindData, ClockState
 from actors.database import DatabaseSettings, open_database
-from actors.runtime.clock import SystemClock
 from actors.stream_keeper import StreamSettings
+from actors.time_to_live import TimeToLiveSettings
 from api.admin import METRICS_PATH, serving_admin
+from api.clock import clock
 from api.config import ConfigurationError, ServeOptions
 from api.http_settings import HttpSettings
 from api.kafka_options import KafkaOptionsError
@@ -28,6 +30,7 @@ from api.logs import configure_logs
 from api.protocol import Protocol
 from api.registry import NOT_IMPLEMENTED, OPERATIONS
 from api.server import CannotListen, listen, serving
+from api.times import iso_time, pace
 from api.violations import ViolationsOptions, find_violations
 from storage.rocks import open_rocks, open_rocks_in_memory
 from storage.store import CannotOpen, Damaged, Full, Store
@@ -61,6 +64,15 @@ def serve(options: ServeOptions | None = None) -> None:
         anyio.run(_serve, options, backend_options=backend_options)
     except (CannotListen, CannotOpen, Damaged, Full, KafkaOptionsError, Refused) as error:
         _give_up(str(error))
+    except ClockBehindData as error:
+        _give_up(
+            f"The virtual clock of {options.data_directory} stands at "
+            f"{iso_time(error.stored_epoch_seconds)}, and time never goes back to the real one: "
+            "add --virtual-clock now to go on from there, or take another --data-dir"
+        )
+
+
+app.command(clock)
 
 
 @app.command
@@ -87,6 +99,8 @@ class _Running(Struct, frozen=True):
 
     endpoint: str
     admin_endpoint: str | None
+    # None: time is real.
+    clock: ClockState | None
 
 
 @asynccontextmanager
@@ -106,6 +120,12 @@ async def _running(options: ServeOptions) -> AsyncIterator[_Running]:
         ),
         keep_streams_seconds=options.keep_streams_seconds,
         relays=options.kafka.relay_settings(_version()),
+        time_to_live=TimeToLiveSettings(
+            delay_seconds=options.ttl_delay_seconds,
+            deletes_per_second=options.ttl_deletes_per_second,
+            change_interval_seconds=options.ttl_change_interval_seconds,
+            transition_seconds=options.ttl_transition_seconds,
+        ),
         copy_messages=options.copy_messages,
     )
     # Taken first: whether the ports are free is known before the data is touched.
@@ -114,7 +134,9 @@ async def _running(options: ServeOptions) -> AsyncIterator[_Running]:
             enter = stack.enter_async_context
             store = await enter(_store(options))
             broker = _broker(options)
-            database = await enter(open_database(store, database_settings, SystemClock(), broker))
+            database = await enter(
+                open_database(store, database_settings, options.new_clock(), broker)
+            )
             protocol = Protocol(database, OPERATIONS.values(), NOT_IMPLEMENTED)
             admin_endpoint = None
             if admin is not None:
@@ -122,7 +144,8 @@ async def _running(options: ServeOptions) -> AsyncIterator[_Running]:
                     serving_admin(database, protocol, options.admin_access, admin)
                 )
             endpoint = await enter(serving(protocol, http_settings, listener))
-            yield _Running(endpoint, admin_endpoint)
+            keeper = database.clock_keeper
+            yield _Running(endpoint, admin_endpoint, None if keeper is None else keeper.state)
 
 
 def _broker(options: ServeOptions) -> Broker | None:
@@ -161,12 +184,17 @@ def _announce(running: _Running, options: ServeOptions) -> None:
     sys.stdout.write(
         f"Listening on {endpoint}\n"
         + (f"Metrics on {admin}{METRICS_PATH}\n" if admin else "")
+        + (_of_clock(running.clock) if running.clock else "")
         + f"Data in {place}\n"
         "Try it from Python:\n"
         f'  import boto3; dynamodb = boto3.resource("dynamodb", endpoint_url="{endpoint}", '
         f'region_name="{options.region}", aws_access_key_id="any", aws_secret_access_key="any")\n'
     )
     sys.stdout.flush()
+
+
+def _of_clock(state: ClockState) -> str:
+    return f"Virtual clock at {iso_time(state.now_epoch_seconds)}, {pace(state.speed)}\n"
 
 
 def _give_up(message: str) -> NoReturn:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
@@ -12,11 +13,13 @@ from typing import Annotated, Final
 from cyclopts import Group, Parameter
 from cyclopts.types import UInt16
 
+from actors.runtime.clock import Clock, SystemClock, VirtualClock
 from actors.subscribers.lag import NO_LAG, IndexLag
 from api.access import Access
 from api.kafka_options import KafkaOptions
 from api.logs import LogLevel
-from model.limits import ITEM_COLLECTION_BYTES
+from api.times import parse_time
+from model.limits import ITEM_COLLECTION_BYTES, TIME_TO_LIVE_CHANGE_SECONDS
 
 _FOR_TESTERS: Final = Group(
     "For testers", help="What AWS fixes or hides, to be reached by a test.", sort_key=3
@@ -59,10 +62,10 @@ class ServeOptions:
     """Keep data in memory: it is gone when the server stops."""
 
     admin_port: UInt16 | None = None
-    """Port for metrics, at /metrics; 0 takes a free one. Without it there are none."""
+    """Port for metrics, at /metrics, and the virtual clock; 0 takes a free one."""
 
     admin_host: str = "127.0.0.1"
-    """Address of the port for metrics."""
+    """Address of that port."""
 
     region: str = "us-east-1"
     """The region shown in ARNs. Requests for any region are served."""
@@ -79,6 +82,11 @@ class ServeOptions:
     cors_origins: Annotated[tuple[str, ...], Parameter(negative=())] = ()
     """Origins of web pages that may use the server from a browser; * for all."""
 
+    ttl_delay_seconds: float = 1.0
+    """How long an item that has expired stays in its table at least."""
+
+    ttl_deletes_per_second: float = 4_000.0
+    """How many expired items are deleted in a second at most, of all tables together."""
     kafka: KafkaOptions = field(default_factory=KafkaOptions)
 
     item_collection_limit_bytes: Annotated[int, Parameter(group=_FOR_TESTERS)] = (
@@ -107,6 +115,17 @@ class ServeOptions:
     keep_streams_seconds: Annotated[float, Parameter(group=_FOR_TESTERS)] = 30
     """How often shards are rolled and old records deleted."""
 
+    virtual_clock: Annotated[str | None, Parameter(group=_FOR_TESTERS)] = None
+    """A clock of its own: begins at this ISO 8601 time, these epoch seconds, or now."""
+
+    ttl_change_interval_seconds: Annotated[float, Parameter(group=_FOR_TESTERS)] = (
+        TIME_TO_LIVE_CHANGE_SECONDS
+    )
+    """How long a table's time to live can't be changed again."""
+
+    ttl_transition_seconds: Annotated[float, Parameter(group=_FOR_TESTERS)] = 0
+    """How long time to live stays ENABLING or DISABLING at least."""
+
     copy_messages: Annotated[bool, Parameter(group=_FOR_TESTERS, negative=())] = False
     """Send every message between actors through its bytes, as if it crossed a process boundary."""
 
@@ -121,6 +140,29 @@ class ServeOptions:
                 )
         if self.partitions_per_table is not None and self.partitions_per_table < 1:
             raise ConfigurationError("--partitions-per-table must be at least 1")
+        if self.ttl_deletes_per_second <= 0:
+            raise ConfigurationError("--ttl-deletes-per-second must be more than 0")
+        if self.virtual_clock is not None:
+            if self.admin_port is None:
+                raise ConfigurationError(
+                    "--virtual-clock needs --admin-port: nobody could move the clock without it"
+                )
+            self.new_clock()
+
+    def new_clock(self) -> Clock:
+        """Domain time: the machine's, or a virtual clock that stands still.
+
+        Raises:
+            ConfigurationError: the virtual clock can't begin then.
+        """
+        if self.virtual_clock is None:
+            return SystemClock()
+        try:
+            return VirtualClock(
+                time.time() if self.virtual_clock == "now" else parse_time(self.virtual_clock)
+            )
+        except ValueError as error:
+            raise ConfigurationError(f"--virtual-clock: {error}") from None
 
     @property
     def index_lag(self) -> IndexLag:

@@ -14,9 +14,11 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from actors.clock_keeper import ClockState
 from actors.database import Database
 from actors.global_index import GlobalIndexActors
 from actors.table import Table
+from actors.time_to_live import TimeToLiveActors, subscriber_id
 
 _INDEX = ("table", "index")
 
@@ -32,6 +34,14 @@ class _IndexState(Struct, frozen=True):
     lag_seconds: float | None = None
 
 
+class _ExpiryState(Struct, frozen=True):
+    """Time to live of one table; the lag is None where it is off."""
+
+    name: str
+    deleted_items: int
+    lag_seconds: float | None
+
+
 async def exposition(
     database: Database, throttled_requests: Mapping[tuple[str, str], int], accept: str
 ) -> tuple[bytes, str]:
@@ -40,8 +50,11 @@ async def exposition(
     throttled_writes = {
         table.definition.name: table.write_throttle_events for table in database.tables
     }
+    expiry = list(map(_expiry_state, database.tables))
     registry = CollectorRegistry()
-    registry.register(_Collector(indexes, throttled_writes, throttled_requests))
+    registry.register(_Collector(indexes, throttled_writes, throttled_requests, expiry))
+    if database.clock_keeper is not None:
+        registry.register(_VirtualClock(database.clock_keeper.state))
     encode, content_type = choose_encoder(accept)
     return encode(registry), content_type
 
@@ -54,16 +67,19 @@ class _Collector(Collector):
         indexes: list[_IndexState],
         throttled_writes: Mapping[str, int],
         throttled_requests: Mapping[tuple[str, str], int],
+        expiry: list[_ExpiryState],
     ) -> None:
         self._indexes = indexes
         self._throttled_writes = throttled_writes
         self._throttled_requests = throttled_requests
+        self._expiry = expiry
 
     def collect(self) -> Iterator[Metric]:
         """Each metric, those of CloudWatch with its name there."""
         yield from self._throttling()
         yield from self._building()
         yield from self._lag()
+        yield from self._time_to_live()
 
     def _throttling(self) -> Iterator[Metric]:
         requests = CounterMetricFamily(
@@ -126,6 +142,53 @@ class _Collector(Collector):
                 records.add_metric(index.labels, index.lag_records)
                 seconds.add_metric(index.labels, index.lag_seconds)
         yield from (records, seconds)
+
+    def _time_to_live(self) -> Iterator[Metric]:
+        deleted = CounterMetricFamily(
+            "dynactor_time_to_live_deleted_item_count",
+            "TimeToLiveDeletedItemCount: items that time to live deleted.",
+            labels=("table",),
+        )
+        lag = GaugeMetricFamily(
+            "dynactor_time_to_live_lag_seconds",
+            "For how long the items have been expired that are deleted next.",
+            labels=("table",),
+        )
+        for table in self._expiry:
+            if table.lag_seconds is not None or table.deleted_items:
+                deleted.add_metric((table.name,), table.deleted_items)
+            if table.lag_seconds is not None:
+                lag.add_metric((table.name,), table.lag_seconds)
+        yield from (deleted, lag)
+
+
+def _expiry_state(table: Table) -> _ExpiryState:
+    following = table.following(subscriber_id(table))
+    return _ExpiryState(
+        table.definition.name,
+        table.expired_items,
+        following.lag_seconds if isinstance(following, TimeToLiveActors) else None,
+    )
+
+
+class _VirtualClock(Collector):
+    """Gives a virtual clock to the registry."""
+
+    def __init__(self, state: ClockState) -> None:
+        self._state = state
+
+    def collect(self) -> Iterator[Metric]:
+        """The time and its speed."""
+        yield GaugeMetricFamily(
+            "dynactor_virtual_clock_epoch_seconds",
+            "The time of the virtual clock.",
+            value=self._state.now_epoch_seconds,
+        )
+        yield GaugeMetricFamily(
+            "dynactor_virtual_clock_speed",
+            "Seconds of the virtual clock in a real second; 0 while it stands still.",
+            value=self._state.speed,
+        )
 
 
 async def _index_states(database: Database, table: Table) -> list[_IndexState]:

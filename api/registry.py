@@ -34,6 +34,7 @@ from api.operations import (
     update_item,
     update_kinesis_streaming_destination,
     update_table,
+    update_time_to_live,
 )
 
 _BUILT: Final[tuple[Operation, ...]] = (
@@ -65,6 +66,7 @@ _BUILT: Final[tuple[Operation, ...]] = (
     update_item.OPERATION,
     update_kinesis_streaming_destination.OPERATION,
     update_table.OPERATION,
+    update_time_to_live.OPERATION,
 )
 
 OPERATIONS: Final = {operation.name: operation for operation in _BUILT}
@@ -105,6 +107,5 @@ NOT_IMPLEMENTED: Final = frozenset(
         "UpdateGlobalTable",
         "UpdateGlobalTableSettings",
         "UpdateTableReplicaAutoScaling",
-        "UpdateTimeToLive",
     )
 )

@@ -25,6 +25,7 @@ from model.limits import (
     TABLE_NAME_CHARACTERS,
     TAG_KEY_CHARACTERS,
     TAG_VALUE_CHARACTERS,
+    TIME_TO_LIVE_ATTRIBUTE_CHARACTERS,
 )
 
 NAME_CHARACTER: Final = "[a-zA-Z0-9_.-]"
@@ -72,6 +73,9 @@ IndexName: TypeAlias = PlainTableName
 AttributeName: TypeAlias = str
 KeySchemaAttributeName: TypeAlias = Annotated[
     str, Meta(min_length=1, max_length=KEY_ATTRIBUTE_NAME_BYTES)
+]
+TimeToLiveAttributeName: TypeAlias = Annotated[
+    str, Meta(min_length=1, max_length=TIME_TO_LIVE_ATTRIBUTE_CHARACTERS)
 ]
 NonKeyAttributeName: TypeAlias = Annotated[
     str, Meta(min_length=1, max_length=KEY_ATTRIBUTE_NAME_BYTES)

@@ -177,6 +177,13 @@ class StreamSpecificationShape(Shape, frozen=True):
     StreamViewType: shapes.StreamViewType | None = None
 
 
+class TimeToLiveSpecificationShape(Shape, frozen=True):
+    """Whether items expire, and by which attribute."""
+
+    AttributeName: shapes.TimeToLiveAttributeName
+    Enabled: bool
+
+
 class SSESpecificationShape(Shape, frozen=True):
     """Server-side encryption."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from model import capacity
 from model.capacity import IndexKind, IndexUnits, Receipt
@@ -12,6 +12,8 @@ from model.item import Item
 from model.key import KeySchema
 from model.stored_item import StoredItem
 from model.table import TableDefinition
+
+_FREE: Final = Receipt()
 
 _EntryOf: TypeAlias = Callable[[IndexDefinition, KeySchema, Item], Item | None]
 
@@ -68,6 +70,16 @@ def _stored(stored: StoredItem | None, projected: Item | None) -> StoredItem | N
     if projected is stored.item:
         return stored
     return StoredItem.of(projected, stored.version)
+
+
+def removal(table: TableDefinition, old: StoredItem) -> Change:
+    """The deletion of an item by the system: nobody is told of it, and nobody pays (S121)."""
+    local_changes = tuple(
+        IndexChange("LocalSecondaryIndexes", index, _stored(old, projected), None)
+        for index in table.local_indexes
+        if (projected := entry(index, table.key_schema, old.item)) is not None
+    )
+    return Change(old, None, local_changes, None, _FREE)
 
 
 def write_receipt(

@@ -74,6 +74,18 @@ def encode_partition(schema: KeySchema, item: Item) -> bytes:
     return partition_hash(values) + b"".join(map(encode_value, values))
 
 
+def split(schema: KeySchema, position: bytes) -> tuple[bytes, bytes]:
+    """The encoded partition key and sort key of a table's position: ``encode`` undone."""
+    assert len(schema.partition) == 1, "a table's key has one partition attribute"
+    if schema.partition[0].type == "N":
+        # The first byte of a number may be zero.
+        end = position.index(_NUMBER_END, _HASH_BYTES + 1) + len(_NUMBER_END)
+    else:
+        # A zero byte within is followed by another one than zero.
+        end = position.index(_END, _HASH_BYTES) + len(_END)
+    return position[:end], position[end:]
+
+
 def encode_sort(schema: KeySchema, item: Item) -> bytes:
     """The sort key of an item or key; empty where the schema has none."""
     return b"".join([encode_value(item[attribute.name]) for attribute in schema.sort])

@@ -11,7 +11,7 @@
 | ``05`` subscriber, partition number | the subscriber's checkpoint in that partition's log |
 | ``07`` table id, partition number | up to which counter that log was trimmed |
 | ``06`` table id, stream label | a DynamoDB stream and its shards |
-| ``08`` table id, slice of the hash, time, position | nothing: when an item expires |
+| ``08`` table id, slice of the hash, time in µs, position | nothing: when an item expires |
 | ``09`` | the virtual clock |
 
 Numbers are big-endian, 8 bytes, the index id 4. Index id 0 is the table itself. The row of a
@@ -46,6 +46,12 @@ _NUMBER: Final = Struct(">Q")
 _INDEX_ID: Final = Struct(">I")
 _PAIR: Final = Struct(">QQ")
 _ROW_PREFIX: Final = Struct(">cQI")
+_EXPIRY_PREFIX: Final = Struct(">cQB")
+# Times before 1970 sort before those after it.
+_EXPIRY_BIAS: Final = 1 << 63
+# Sixteen slices: few are read for one partition, and none is another's, up to that many.
+EXPIRY_SLICES: Final = 16
+_SLICE_SHIFT: Final = 4
 ROW_PREFIX_BYTES: Final = _ROW_PREFIX.size
 
 TABLE_RECORDS: Final = (_TABLE_RECORD, _PARTITION_HEAD)
@@ -116,6 +122,48 @@ def destination_subscriber(table_id: int, destination_id: int) -> bytes:
 def expiry_range(table_id: int) -> tuple[bytes, bytes]:
     """All expiry times of a table; the end is excluded."""
     return _EXPIRY + _NUMBER.pack(table_id), _EXPIRY + _NUMBER.pack(table_id + 1)
+
+
+def expiry_row(table_id: int, expires_at_us: int, position: bytes) -> bytes:
+    """The key of the row that says when the item at a position expires, in microseconds."""
+    time_us = _EXPIRY_BIAS + expires_at_us
+    return _expiry_prefix(table_id, slice_of(position)) + _NUMBER.pack(time_us) + position
+
+
+def expiry_span(
+    table_id: int, slice_number: int, from_us: int, before_us: int | None = None
+) -> tuple[bytes, bytes]:
+    """What expires in a slice from one time on, before another; the end is excluded."""
+    prefix = _expiry_prefix(table_id, slice_number)
+    return (
+        prefix + _NUMBER.pack(_EXPIRY_BIAS + from_us),
+        end_of(prefix) if before_us is None else prefix + _NUMBER.pack(_EXPIRY_BIAS + before_us),
+    )
+
+
+def expiry_of(row_key: bytes) -> tuple[int, bytes]:
+    """The time, in microseconds, and the position in the key of an expiry row."""
+    (time_us,) = _NUMBER.unpack_from(row_key, _EXPIRY_PREFIX.size)
+    return time_us - _EXPIRY_BIAS, row_key[_EXPIRY_PREFIX.size + _NUMBER.size :]
+
+
+def slice_of(position: bytes) -> int:
+    """The slice of the hash space in which a position lies."""
+    return position[0] >> _SLICE_SHIFT
+
+
+def _expiry_prefix(table_id: int, slice_number: int) -> bytes:
+    return _EXPIRY_PREFIX.pack(_EXPIRY, table_id, slice_number)
+
+
+def expiry_cursor(table_id: int) -> bytes:
+    """The key of how far the first reading of a table's expiry times got."""
+    return backfill_cursor(table_id, _EXPIRER)
+
+
+def expiry_checkpoint_range(table_id: int) -> tuple[bytes, bytes]:
+    """All checkpoints of those who keep a table's expiry times, and that cursor."""
+    return index_checkpoint_range(table_id, _EXPIRER)
 
 
 def backfill_cursor(table_id: int, index_id: int) -> bytes:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from actors.database import Database, DatabaseSettings, open_database
-from actors.runtime.clock import Clock, SystemClock
+from actors.runtime.clock import Clock, SystemClock, VirtualClock
 from model import item as items
 from model.index import IndexDefinition, Projection
 from model.item import Item
@@ -78,17 +78,11 @@ def put(item: Item) -> Put:
     return Put(item, items.size_bytes(item))
 
 
-class SetClock:
+class SetClock(VirtualClock):
     """Domain time that passes when the test says so."""
 
     def __init__(self, epoch_seconds: float = 1_795_175_136.489) -> None:
-        self._epoch_seconds = epoch_seconds
-
-    def now_epoch_seconds(self) -> float:
-        return self._epoch_seconds
-
-    def advance(self, seconds: float) -> None:
-        self._epoch_seconds += seconds
+        super().__init__(epoch_seconds)
 
 
 class HeldStore:
