@@ -172,7 +172,7 @@ class ClockKeeper:
             trial.set(target)
             trial.set_speed(speed)
             await self._move(target, speed)
-        except (ClockRefusal, StoreError):
+        except BaseException:
             self._clock.set_speed(before.speed)
             raise
         finally:

@@ -104,6 +104,19 @@ async def test_a_clock_that_could_not_be_stored_goes_on_as_it_did(store: HeldSto
         assert (await keeper.move(MoveClock(by_seconds=3_600))).speed == 1
 
 
+async def test_after_a_crash_of_its_keeper_it_goes_on_as_it_did(store: HeldStore):
+    async with running_keeper(store) as keeper:
+        await keeper.move(MoveClock(speed=1))
+        store.refusal = RuntimeError("a bug")
+        with pytest.raises(InternalServerError, match="internal error"):
+            await keeper.move(MoveClock(by_seconds=3_600, speed=0))
+        assert keeper.state.speed == 1
+        store.refusal = None
+        moved = await keeper.move(MoveClock(by_seconds=3_600, speed=0))
+        assert moved == ClockState(pytest.approx(START + 3_600, abs=DEADLINE_SECONDS), 0)
+        assert (await stored(store.durable())).epoch_seconds == moved.now_epoch_seconds
+
+
 async def test_a_clock_that_runs_never_passes_what_is_durable(
     store: HeldStore, monkeypatch: pytest.MonkeyPatch
 ):
