@@ -31,6 +31,7 @@ from storage.catalog import PartitionHead
 from storage.store import Store
 from streams import change_log
 from streams.change_record import ChangeRecord, Origin
+from streams.entry_change import EntryChange, ItemRow, entry_changes
 from streams.sequence_number import SequenceNumber
 
 _SIZE_BYTES: Final = 8
@@ -121,6 +122,7 @@ class Partition(RowOwner[_WriteBatch]):
         )
         self._feed = feed
         self._table = table
+        self._held_indexes = _held_indexes(table)
         self._clock = clock
         self._item_collection_limit_bytes = settings.item_collection_limit_bytes
         self._reader: ExpiryReader | None = None
@@ -173,6 +175,7 @@ class Partition(RowOwner[_WriteBatch]):
         message = envelope.message
         if isinstance(message, Redefine):
             self._table = message.definition
+            self._held_indexes = _held_indexes(message.definition)
             return batch.counter
         if isinstance(message, ExpireItems):
             return self._expire(batch, message)
@@ -245,12 +248,12 @@ class Partition(RowOwner[_WriteBatch]):
     ) -> None:
         position = message.partition_key + message.sort_key
         batch.counter += 1
-        if self._table.records_changes:
-            self._record(batch, message, change, origin)
         batch.items[position] = change.new
         batch.rows[self._row_prefix + position] = (
             None if change.new is None else codec.encode(change.new)
         )
+        if self._table.records_changes:
+            self._record(batch, message, change, origin)
         grown_bytes = batch.count(TABLE_INDEX_ID, change.old, change.new)
         for _, index, old, new in change.local_changes:
             prefix = self._index_prefixes[index.index_id] + message.partition_key
@@ -276,13 +279,34 @@ class Partition(RowOwner[_WriteBatch]):
             int(self._clock.now_epoch_seconds() * _MICROSECONDS),
             origin,
             items.encode(key),
-            change.old,
-            change.new,
+            None if change.old is None else change.old.undecoded(),
+            None if change.new is None else change.new.undecoded(),
+            entry_changes=self._entry_changes(batch, message, change),
         )
         batch.records.append(record)
         row_key, row = change_log.row(record)
         batch.rows[row_key] = row
         batch.logged_bytes += len(row)
+
+    def _entry_changes(
+        self, batch: _WriteBatch, message: WriteItem, change: Change
+    ) -> dict[int, tuple[EntryChange, ...]]:
+        """What followers need not work out again; nothing if it was not worked out."""
+        if change.global_changes is None:
+            return {}
+        position = message.partition_key + message.sort_key
+        row = batch.rows[self._row_prefix + position]
+        item_row = ItemRow(change.new, row) if change.new and row else None
+        table_key = keys.without_hash(position)
+        found: dict[int, tuple[EntryChange, ...]] = dict.fromkeys(self._held_indexes, ())
+        for one in change.global_changes:
+            found[one.definition.index_id] = entry_changes(one, batch.counter, table_key, item_row)
+        return found
+
+
+def _held_indexes(table: TableDefinition) -> list[int]:
+    """The ids of the global indexes into which changes are carried."""
+    return [index.definition.index_id for index in table.global_indexes if index.holds_entries]
 
 
 def _grown_bytes(change: Change) -> int:

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from model import attribute_value
+from model import key as keys
 from model.attribute_value import AttributeValue
 from model.item import TOO_LARGE_TO_PUT, Item, check_size, size_bytes
 from model.key import KeyAttribute, KeySchema
@@ -68,6 +69,14 @@ def global_entry(index: IndexDefinition, table_key: KeySchema, item: Item) -> It
         return item
     held = projected_names(index, table_key)
     return {name: value for name, value in item.items() if name in held}
+
+
+def entry_position(index: IndexDefinition, entry: Item, table_key: bytes) -> bytes:
+    """Where an entry of a global index stands: behind the index's key the table's.
+
+    ``table_key`` is encoded, without its hash.
+    """
+    return keys.encode(index.key_schema, entry) + table_key
 
 
 def key_violation(

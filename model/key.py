@@ -96,6 +96,11 @@ def encode(schema: KeySchema, item: Item) -> bytes:
     return encode_partition(schema, item) + encode_sort(schema, item)
 
 
+def without_hash(position: bytes) -> bytes:
+    """The values alone of an encoded key."""
+    return position[_HASH_BYTES:]
+
+
 def partition_hash(values: Sequence[AttributeValue]) -> bytes:
     """The hash that places a partition key: 8 bytes of MD5 of ``Outliers`` and the key's bytes.
 

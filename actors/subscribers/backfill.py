@@ -14,9 +14,11 @@ from typing import Final, NamedTuple
 
 from actors.index_partition import Backfill
 from actors.runtime.mailbox import Envelope, Mailbox
-from actors.subscribers.index_maintainer import IndexWriter, entry_of, entry_position
+from actors.subscribers.index_maintainer import IndexWriter
+from model import key as keys
 from model.capacity import write_units
-from model.index import IndexDefinition
+from model.change import stored_global_entry
+from model.index import IndexDefinition, entry_position
 from model.key import KeySchema
 from model.table import TABLE_INDEX_ID
 from storage import codec, keys_layout
@@ -121,9 +123,10 @@ class IndexBackfill:
         units = 0
         for row in rows:
             stored = codec.decode(row.value)
-            entry = entry_of(self._index, self._table_key, stored)
+            entry = stored_global_entry(self._index, self._table_key, stored)
             if entry is not None:
-                position = entry_position(self._index, self._table_key, entry)
+                table_key = keys.without_hash(row.key[len(self._prefix) :])
+                position = entry_position(self._index, entry.item, table_key)
                 value = row.value if entry is stored else codec.encode(entry)
                 entries[self._writer.owner_of(position)].append((position, value))
                 units += write_units(entry.size_bytes)
