@@ -27,6 +27,7 @@ from actors.destination_keeper import (
 from actors.index_keeper import IndexKeeper
 from actors.partition import PartitionSettings
 from actors.reminder import remind
+from actors.replay_keeper import CancelReplay, EndReplay, ReplayKeeper, StartReplay
 from actors.runtime.clock import Clock
 from actors.runtime.mailbox import (
     Envelope,
@@ -40,6 +41,7 @@ from actors.runtime.supervisor import Supervisor
 from actors.stream_keeper import StreamKeeper, StreamSettings, stream_row
 from actors.subscribers.lag import NO_LAG, IndexLag
 from actors.subscribers.relay_settings import RelaySettings
+from actors.subscribers.replay_progress import ReplayProgress
 from actors.table import Surroundings, Table
 from actors.time_to_live import TimeToLiveSettings
 from actors.time_to_live_keeper import TimeToLiveKeeper
@@ -50,6 +52,7 @@ from model.errors import (
     LimitExceededException,
     ResourceInUseException,
     ResourceNotFoundException,
+    ValidationException,
 )
 from model.limits import ITEM_COLLECTION_BYTES, MIB
 from model.partitions import partition_count
@@ -170,7 +173,13 @@ class KeepStreams(Message[None], frozen=True):
 
 
 # What the actor tells itself, and nobody else sends again.
-_OWN_MESSAGES: Final = (EndTransition, AdvanceIndex, AdvanceDestination, AdvanceTimeToLive)
+_OWN_MESSAGES: Final = (
+    EndTransition,
+    AdvanceIndex,
+    AdvanceDestination,
+    AdvanceTimeToLive,
+    EndReplay,
+)
 
 
 class Database:
@@ -216,12 +225,21 @@ class Database:
             self._owner, self._surroundings, settings.time_to_live, self._tell_time_to_live
         )
         self.streams = StreamKeeper(self._owner, store, settings.streams)
+        origins = Origins(settings.region, settings.account_id)
         self.destinations = DestinationKeeper(
             self._owner,
             store,
             supervisor,
             settings=settings.relays,
-            origins=Origins(settings.region, settings.account_id),
+            origins=origins,
+            broker=broker,
+            tell=self._tell,
+        )
+        self.replays = ReplayKeeper(
+            self._owner,
+            self._surroundings,
+            settings=settings.relays,
+            origins=origins,
             broker=broker,
             tell=self._tell,
         )
@@ -297,6 +315,24 @@ class Database:
         """
         return await self._ask(message)
 
+    async def start_replay(self, message: StartReplay) -> ReplayProgress:
+        """Publish a table's changes to a topic once more.
+
+        Raises:
+            ResourceNotFoundException, ResourceInUseException: no such table, or it is being
+                made or deleted.
+            ValidationException: as ``ReplayKeeper.start``.
+        """
+        return await self._ask(message)
+
+    async def cancel_replay(self, replay_id: str) -> ReplayProgress:
+        """End a replay where it is.
+
+        Raises:
+            ResourceNotFoundException: there is none.
+        """
+        return await self._ask(CancelReplay(replay_id))
+
     async def update_time_to_live(self, name: str, change: TimeToLiveChange) -> None:
         """Switch a table's time to live on or off.
 
@@ -350,6 +386,7 @@ class Database:
                 # It may have been left half deleted, or another one's place taken.
                 await table.close()
             table = self._tables[record.definition.name] = self._table(record)
+            await self.replays.forget(table)
             await self._put_to_work(table)
             self._transition(record.definition)
             topic = self.destinations.wanted(record.definition)
@@ -403,6 +440,15 @@ class Database:
                 return None
             case KeepStreams():
                 await self._keep_streams()
+                return None
+            case StartReplay():
+                return await self._start_replay(message)
+            case CancelReplay():
+                return await self.replays.cancel(message)
+            case EndReplay():
+                table = self._same(message.name, message.table_id)
+                if table is not None:
+                    await self.replays.end(table, message)
                 return None
             case EnableDestination():
                 return await self._enable_destination(message)
@@ -555,8 +601,16 @@ class Database:
             return self.streams.enabled(new, positions, now)
         return self.streams.disabled(old, positions, now)
 
+    async def _start_replay(self, message: StartReplay) -> ReplayProgress:
+        table = self._settled(message.name)
+        progress = await self.replays.start(table, message, self._tables.values())
+        self.streams.attach(await table.feeds())
+        return progress
+
     async def _enable_destination(self, message: EnableDestination) -> StreamingDestination:
         table = self._settled(message.name)
+        if self.replays.writes_to(message.topic):
+            raise ValidationException(f"A replay is writing to topic {message.topic}")
         destination = await self.destinations.enable(table, message)
         self.streams.attach(await table.feeds())
         return destination

@@ -142,6 +142,8 @@ class TableDefinition(Struct, frozen=True):
     time_to_live: TimeToLive | None = None
     destinations: tuple[StreamingDestination, ...] = ()
     next_destination_id: int = 1
+    # A job publishes its changes once more, and needs what comes meanwhile.
+    is_replayed: bool = False
 
     @property
     def indexes(self) -> list[IndexDefinition]:
@@ -156,6 +158,7 @@ class TableDefinition(Struct, frozen=True):
             or (self.stream is not None and self.stream.enabled)
             or (self.time_to_live is not None and self.time_to_live.deletes)
             or any(destination.publishes for destination in self.destinations)
+            or self.is_replayed
         )
 
     def global_index(self, name: str) -> GlobalIndex | None:

@@ -9,7 +9,7 @@
 | ``03`` table id, ``ffffffff``, hash, partition key | the size of an item collection |
 | ``04`` partition number, counter | a change record |
 | ``05`` subscriber, partition number | the subscriber's checkpoint in that partition's log |
-| ``07`` table id, partition number | up to which counter that log was trimmed |
+| ``07`` table id, partition number | up to which counter that log was trimmed, and its time |
 | ``06`` table id, stream label | a DynamoDB stream and its shards |
 | ``08`` table id, slice of the hash, time in µs, position | nothing: when an item expires |
 | ``09`` | the virtual clock |

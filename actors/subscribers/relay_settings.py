@@ -11,6 +11,8 @@ from streams.broker import Topic
 from streams.kafka_message import KafkaForm
 
 Delivery: TypeAlias = Literal["at-least-once", "exactly-once"]
+# What a new destination begins with: nothing, or every item that its table has.
+SnapshotMode: TypeAlias = Literal["never", "initial"]
 
 _GIB: Final = 1024 * MIB
 # Two images of 400 KB can take 4.8 MB as JSON, and the broker's own limit is 1 MB.
@@ -34,6 +36,7 @@ class RelaySettings(Struct, frozen=True):
     all_tables: bool = False
     retention_bytes: int = 10 * _GIB
     retention_seconds: float | None = None
+    snapshot: SnapshotMode = "never"
     version: str = "unknown"
     # How long a broker may be silent before it is reached anew, and between two attempts.
     patience_seconds: float = 30.0
@@ -42,6 +45,8 @@ class RelaySettings(Struct, frozen=True):
     # What stopping, switching off and deleting wait for records on their way.
     closing_seconds: float = 2.0
     draining_seconds: float = 5.0
+    # How long a snapshot may stand still before it is given up: it holds back disk space.
+    snapshot_patience_seconds: float = 60.0
     # How often it is looked whether a destination is to be cut off.
     check_seconds: float = 1.0
 
