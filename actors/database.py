@@ -17,6 +17,7 @@ from actors.catalog_owner import CatalogOwner
 from actors.change_feed import RecentChanges
 from actors.destination_keeper import (
     AdvanceDestination,
+    CheckDestinations,
     DestinationKeeper,
     DisableDestination,
     EnableDestination,
@@ -141,7 +142,13 @@ class KeepStreams(Message[None], frozen=True):
     """It is time to roll shards and to trim logs."""
 
 
-_SENT_BY_NOBODY_ELSE: Final = (EndTransition, AdvanceIndex, KeepStreams, AdvanceDestination)
+_SENT_BY_NOBODY_ELSE: Final = (
+    EndTransition,
+    AdvanceIndex,
+    KeepStreams,
+    AdvanceDestination,
+    CheckDestinations,
+)
 
 
 class Database:
@@ -311,6 +318,7 @@ class Database:
             if topic is not None:
                 self._tell(EnableDestination(record.definition.name, topic))
         self._tell_later(self.settings.keep_streams_seconds, KeepStreams())
+        self._tell_later(self.settings.relays.check_seconds, CheckDestinations())
 
     async def _put_to_work(self, table: Table) -> None:
         """Start who follows a table's changes, and have its indexes go on in their phases."""
@@ -351,6 +359,11 @@ class Database:
                 table = self._same(message.name, message.table_id)
                 if table is not None:
                     await self.destinations.advance(table, message)
+                    if table.definition.records_changes:
+                        self.streams.attach(await table.feeds())
+                return None
+            case CheckDestinations():
+                await self._check_destinations()
                 return None
         raise AssertionError(message)
 
@@ -564,13 +577,27 @@ class Database:
             numbers = [partition.number for partition in table.record.partitions]
             if not self.streams.attached(numbers):
                 continue
-            for feed in await table.feeds():
-                floor = table.floor(feed.partition_number, feed.tail)
-                await self.streams.trim(feed, table.definition.table_id, floor, now)
+            await self._trim(table, now)
             # What was recorded before the last follower went is gone with this.
             if not table.definition.records_changes and not self.streams.shows(numbers):
                 self.streams.detach(numbers)
         self._tell_later(self.settings.keep_streams_seconds, KeepStreams())
+
+    async def _trim(self, table: Table, now_epoch_seconds: float) -> None:
+        for feed in await table.feeds():
+            floor = table.floor(feed.partition_number, feed.tail)
+            await self.streams.trim(feed, table.definition.table_id, floor, now_epoch_seconds)
+
+    async def _check_destinations(self) -> None:
+        """Cut off who takes no changes; the room that they took on the disk is given back."""
+        now = self.clock.now_epoch_seconds()
+        for table in list(self._tables.values()):
+            if await self.destinations.check(table, now):
+                await self._trim(table, now)
+                for partition in table.record.partitions:
+                    start, end = keys_layout.change_range(partition.number)
+                    self._supervisor.run_aside(self._store.reclaim, start, end)
+        self._tell_later(self.settings.relays.check_seconds, CheckDestinations())
 
     # -- parts ------------------------------------------------------------------------------
 

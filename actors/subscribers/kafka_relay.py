@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from random import random
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -26,8 +26,11 @@ from msgspec import Struct
 
 from actors.change_feed import ChangeFeed
 from actors.runtime.mailbox import Envelope, Mailbox
+from actors.subscribers import checkpoint
+from actors.subscribers.checkpoint import Checkpoint
 from actors.subscribers.relay_settings import RelaySettings
 from actors.subscribers.shared_publisher import SharedPublisher
+from actors.subscribers.snapshot import TableSnapshot
 from actors.subscribers.subscriber import wait_tick
 from model.limits import KIB, MIB
 from storage import keys_layout
@@ -48,11 +51,15 @@ from streams.kafka_message import (
     KafkaMessage,
     KafkaSource,
     change_messages,
+    gap_message,
+    snapshot_message,
     without_images,
 )
 from streams.kafka_partitioner import partition_of
 
-RelayState: TypeAlias = Literal["IDLE", "CONNECTING", "PUBLISHING", "WAITING", "FAILING"]
+RelayState: TypeAlias = Literal[
+    "IDLE", "CONNECTING", "PUBLISHING", "SNAPSHOT", "WAITING", "FAILING"
+]
 
 # Of all relays together; each gets its share for the round that it has in hand.
 _IN_HAND_BYTES: Final = 16 * MIB
@@ -65,34 +72,12 @@ _TICK_RECORDS: Final = 64
 _BATCH_BYTES: Final = 512 * KIB
 _BATCH_DIVISOR: Final = 16
 _CHECKPOINT_RECORDS: Final = 4_096
-_COUNTER_BYTES: Final = 8
 _MILLISECONDS: Final = 1_000
+_MICROSECONDS: Final = 1_000_000
 # After this much silence it is said that the broker is away; it is not given up so soon.
 _SILENT_SECONDS: Final = 3.0
 
 _log = structlog.get_logger("kafka")
-
-
-class Checkpoint(Struct, frozen=True):
-    """How far a log was published: its last counter, and its bytes of records up to there."""
-
-    counter: int
-    logged_bytes: int
-
-    def encode(self) -> bytes:
-        """The value of a checkpoint's row."""
-        return b"".join(
-            part.to_bytes(_COUNTER_BYTES, "big") for part in (self.counter, self.logged_bytes)
-        )
-
-
-def decode_checkpoint(value: bytes | None) -> Checkpoint:
-    """The checkpoint in a row's value; without one nothing was published."""
-    value = value or b""
-    return Checkpoint(
-        int.from_bytes(value[:_COUNTER_BYTES], "big"),
-        int.from_bytes(value[_COUNTER_BYTES:], "big"),
-    )
 
 
 class RelayPlace(Struct, frozen=True):
@@ -100,13 +85,17 @@ class RelayPlace(Struct, frozen=True):
 
     ``subscriber`` names its checkpoints, ``publisher_id`` its transactions and positions.
     ``partition_count`` is that of the topic when it was first reached; None before that.
+    ``needs_snapshot``: the topic is to be told of a gap, and given every item of the table,
+    before the changes that come then.
     """
 
+    table_id: int
     subscriber: bytes
     publisher_id: str
     topic: str
     source: KafkaSource
     partition_count: int | None = None
+    needs_snapshot: bool = False
 
 
 class RelaySurroundings(NamedTuple):
@@ -131,7 +120,7 @@ class _Log:
 
     @property
     def stored_counter(self) -> int:
-        return decode_checkpoint(self.stored).counter
+        return checkpoint.decode(self.stored).counter
 
     def wait_addition(self) -> asyncio.Future[None]:
         if self.addition is None or self.addition.done():
@@ -153,8 +142,8 @@ class KafkaRelay:
     """The actor.
 
     Invariants: every record up to a log's position was acknowledged (with exactly-once delivery:
-    committed); a log's stored checkpoint is at or below its position. ``settled`` is called
-    whenever the topic is found to be there, with its count of partitions.
+    committed); a log's stored checkpoint is at or below its position. ``settled`` is called with
+    the topic's count of partitions whenever it was reached, and has its snapshot if it needs one.
     """
 
     def __init__(
@@ -193,6 +182,9 @@ class KafkaRelay:
         self._form = surroundings.settings.form if surroundings else KafkaForm()
         self._unstored_records = 0
         self._partition_count = place.partition_count or 0
+        self._needs_snapshot = place.needs_snapshot
+        # The rounds of the snapshot, once it was begun; they go on where the broker comes back.
+        self._snapshot: AsyncGenerator[_Round, None] | None = None
         self._has_published = asyncio.Event()
 
     # -- for others -------------------------------------------------------------------------
@@ -230,7 +222,7 @@ class KafkaRelay:
         for log, value in zip(logs, values, strict=True):
             log.stored = value
             if log.position.counter == 0:
-                log.position = decode_checkpoint(value)
+                log.position = checkpoint.decode(value)
 
     async def drain(self) -> None:
         """Wait until all is published that is durable now, as long as the broker takes it."""
@@ -238,7 +230,7 @@ class KafkaRelay:
         for number, end in ends.items():
             # A counter that no record has is passed by nobody.
             while self._logs[number].position.counter < end and await self._has_more(number):
-                if self.state not in ("CONNECTING", "PUBLISHING"):
+                if self.state not in ("CONNECTING", "PUBLISHING", "SNAPSHOT"):
                     return
                 self._has_published.clear()
                 await self._has_published.wait()
@@ -248,6 +240,8 @@ class KafkaRelay:
     async def run(self) -> None:
         """Publish until the mailbox is closed; then store the checkpoints."""
         await self.load()
+        # Of a life before this one, which ended by an error in the middle of it.
+        self._round = None
         closed = self.mailbox.when_closed()
         if self._surroundings is None:
             await closed
@@ -264,13 +258,16 @@ class KafkaRelay:
             self._has_published.set()
             with anyio.CancelScope(shield=True):
                 await session.close()
+                if self._snapshot is not None:
+                    await self._snapshot.aclose()
+                    self._snapshot = None
         await self._store_checkpoints()
 
     async def _end_when(self, closed: asyncio.Future[None], scope: anyio.CancelScope) -> None:
         """Let the round in hand come to its end when the actor is closed, but not for long."""
         assert self._surroundings is not None
         await closed
-        if self.state == "PUBLISHING":
+        if self.state in ("PUBLISHING", "SNAPSHOT"):
             await anyio.sleep(self._surroundings.settings.closing_seconds)
         scope.cancel()
 
@@ -308,8 +305,9 @@ class KafkaRelay:
         self._partition_count = self._partition_count or found
         if session.is_transactional:
             await self._go_on_behind(await session.read_positions(self._logs))
-        self._settled(self._partition_count)
-        self._turn("PUBLISHING", None)
+        if not self._needs_snapshot:
+            self._settled(self._partition_count)
+        self._turn(self._at_work, None)
 
     async def _go_on_behind(self, counters: Mapping[int, int]) -> None:
         """Pass over what was committed without our knowing: a commit that got no answer."""
@@ -330,6 +328,8 @@ class KafkaRelay:
     async def _publish_round(self, session: _Session, closed: asyncio.Future[None]) -> None:
         """Publish what there is, or wait until there is something."""
         additions = [log.feed.additions for log in self._logs.values()]
+        if self._round is None and self._needs_snapshot:
+            self._round = await self._next_of_snapshot()
         if self._round is None:
             self._round = await self._next_round(session.round_bytes)
         current = self._round
@@ -365,6 +365,42 @@ class KafkaRelay:
                 break
         return current if current.records else None
 
+    async def _next_of_snapshot(self) -> _Round | None:
+        """The next round of the snapshot; None behind its end, where the logs go on."""
+        if self._snapshot is None:
+            self._snapshot = self._snapshot_rounds()
+        current = await anext(self._snapshot, None)
+        if current is None:
+            self._snapshot = None
+            self._needs_snapshot = False
+            await self._store_checkpoints()
+            self._settled(self._partition_count)
+        return current
+
+    async def _snapshot_rounds(self) -> AsyncGenerator[_Round, None]:
+        """Word of the gap for each Kafka partition, then every item, page by page."""
+        taken = await TableSnapshot.take(self._store, self._place.table_id, self._logs)
+        source, form = self._place.source, self._form
+        now_us = int(time.time() * _MICROSECONDS)
+        gap = _Round()
+        for number in range(self._partition_count):
+            gap.messages[number].append(gap_message(source, form, time_us=now_us))
+        yield gap
+        async for page in taken.pages():
+            current = _Round()
+            for at, item in enumerate(page):
+                if at % _PIECE_RECORDS == _PIECE_RECORDS - 1:
+                    await asyncio.sleep(0)
+                message = snapshot_message(item, source, form, taken_us=now_us)
+                number = partition_of(message.key, self._partition_count)
+                current.messages[number].append(message)
+                current.size_bytes += len(item.data)
+            current.records = len(page)
+            yield current
+        for number, position in taken.positions.items():
+            self._logs[number].position = position
+        self._unstored_records += 1
+
     async def _add(self, current: _Round, records: list[ChangeRecord]) -> None:
         place, form = self._place, self._form
         for at, record in enumerate(records):
@@ -393,7 +429,7 @@ class KafkaRelay:
             raise DeliveryFailed("the broker did not answer in time") from error
         finally:
             telling.cancel()
-        self._turn("PUBLISHING", None)
+        self._turn(self._at_work, None)
 
     async def _send(self, session: _Session, current: _Round) -> None:
         publisher, topic = session.publisher, self._place.topic
@@ -446,6 +482,10 @@ class KafkaRelay:
         self.published_bytes += current.size_bytes
         self._unstored_records += current.records
         self._has_published.set()
+
+    @property
+    def _at_work(self) -> RelayState:
+        return "SNAPSHOT" if self._needs_snapshot else "PUBLISHING"
 
     # -- parts ------------------------------------------------------------------------------
 

@@ -134,9 +134,11 @@ class Writer(Thread):
                 continue
 
     def _write(self, call: WireClient) -> None:
-        key = {"pk": {"S": f"item {self._draw.randrange(_ITEMS)}"}}
+        key: dict[str, Any] = {"pk": {"S": f"item {self._draw.randrange(_ITEMS)}"}}
         number = {"N": str(self._draw.randrange(1_000_000))}
         kind = self._draw.random()
+        operation: str
+        members: dict[str, Any]
         began = time.monotonic()
         if kind < 0.5:
             operation, members = "PutItem", {"Item": {**key, "n": number}}
