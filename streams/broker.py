@@ -134,7 +134,10 @@ class Broker(Protocol):
 
 
 class BrokerSettings(Struct, frozen=True):
-    """How a broker is reached. ``bootstrap_servers`` are ``host:port``; files are paths."""
+    """How a broker is reached. ``bootstrap_servers`` are ``host:port``; files are paths.
+
+    Invariant: its password is in no text that is made of it.
+    """
 
     bootstrap_servers: tuple[str, ...]
     security_protocol: SecurityProtocol = "PLAINTEXT"
@@ -146,3 +149,7 @@ class BrokerSettings(Struct, frozen=True):
     ssl_key_file: str | None = None
     # How long the broker may take for one answer.
     request_timeout_seconds: float = 15.0
+
+    def __repr__(self) -> str:
+        names = (name for name in self.__struct_fields__ if name != "sasl_password")
+        return f"BrokerSettings({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
