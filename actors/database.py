@@ -194,6 +194,7 @@ class Database:
             settings=settings.relays,
             origins=Origins(settings.region, settings.account_id),
             broker=broker,
+            clock=clock,
             tell=self._tell,
         )
         # Whether the actor ran before and did not end: what it holds may be half changed.

@@ -23,6 +23,7 @@ import structlog
 from msgspec import Struct, structs
 
 from actors.catalog_owner import CatalogOwner
+from actors.runtime.clock import Clock
 from actors.runtime.mailbox import Message
 from actors.runtime.supervisor import Supervisor
 from actors.subscribers.broken_destination import BrokenDestination
@@ -119,6 +120,7 @@ class DestinationKeeper:
         settings: RelaySettings,
         origins: Origins,
         broker: Broker | None,
+        clock: Clock,
         tell: Callable[[Message[None]], None],
     ) -> None:
         self._owner = owner
@@ -130,7 +132,7 @@ class DestinationKeeper:
         self._surroundings = (
             None
             if broker is None
-            else RelaySurroundings(broker, SharedPublisher(broker), settings, set())
+            else RelaySurroundings(broker, SharedPublisher(broker), settings, clock, set())
         )
 
     def relay(self, table: Table, destination: StreamingDestination) -> KafkaRelay | None:

@@ -49,10 +49,10 @@ class BrokenDestination:
     async def _try(self, closed: asyncio.Future[None]) -> None:
         while not closed.done():
             try:
-                count = await self._broker.ensure_topic(self._settings.topic(self._topic))
+                found = await self._broker.ensure_topic(self._settings.topic(self._topic))
             except BrokerError:
                 # It was told when it was cut off, and will be told when it goes on.
                 await asyncio.wait([closed], timeout=self._settings.longest_pause_seconds)
             else:
-                self._reached(count)
+                self._reached(found.partition_count)
                 return
