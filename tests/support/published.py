@@ -24,8 +24,6 @@ def relay_settings(**settings: Any) -> RelaySettings:
     """Settings in which nobody waits for long."""
     quick = {
         "partition_count": 3,
-        "silent_seconds": 0.01,
-        "probe_seconds": 0.01,
         "first_pause_seconds": 0.001,
         "longest_pause_seconds": 0.01,
         "closing_seconds": 0.05,
