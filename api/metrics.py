@@ -169,7 +169,7 @@ class _Collector(Collector):
             yield gauge
         counts: dict[str, str] = {
             "published_records": "Changes that a topic has got since the server started.",
-            "published_bytes": "Bytes of change records that a topic has got.",
+            "published_bytes": "Bytes of keys and values that a topic has got.",
             "errors": "How often publishing failed and was begun anew.",
             "omitted_images": "Records that were too large for the topic with their images.",
         }
