@@ -18,6 +18,7 @@ from actors.change_feed import RecentChanges
 from actors.clock_keeper import ClockKeeper, open_clock
 from actors.destination_keeper import (
     AdvanceDestination,
+    CheckDestinations,
     DestinationKeeper,
     DisableDestination,
     EnableDestination,
@@ -179,6 +180,7 @@ _OWN_MESSAGES: Final = (
     AdvanceDestination,
     AdvanceTimeToLive,
     EndReplay,
+    CheckDestinations,
 )
 
 
@@ -233,6 +235,7 @@ class Database:
             settings=settings.relays,
             origins=origins,
             broker=broker,
+            clock=clock,
             tell=self._tell,
         )
         self.replays = ReplayKeeper(
@@ -392,6 +395,7 @@ class Database:
             topic = self.destinations.wanted(record.definition)
             if topic is not None:
                 self._tell(EnableDestination(record.definition.name, topic))
+        self._tell_later(self.settings.relays.check_seconds, CheckDestinations())
 
     async def keep_streams(self) -> float:
         """Have shards rolled and logs trimmed; returns after how many seconds to do it again."""
@@ -460,6 +464,11 @@ class Database:
                 table = self._same(message.name, message.table_id)
                 if table is not None:
                     await self.destinations.advance(table, message)
+                    if table.definition.records_changes:
+                        self.streams.attach(await table.feeds())
+                return None
+            case CheckDestinations():
+                await self._check_destinations()
                 return None
         raise AssertionError(message)
 
@@ -690,12 +699,26 @@ class Database:
             numbers = [partition.number for partition in table.record.partitions]
             if not self.streams.attached(numbers):
                 continue
-            for feed in await table.feeds():
-                floor = table.floor(feed.partition_number, feed.tail)
-                await self.streams.trim(feed, table.definition.table_id, floor, now)
+            await self._trim(table, now)
             # What was recorded before the last follower went is gone with this.
             if not table.definition.records_changes and not self.streams.shows(numbers):
                 self.streams.detach(numbers)
+
+    async def _trim(self, table: Table, now_epoch_seconds: float) -> None:
+        for feed in await table.feeds():
+            floor = table.floor(feed.partition_number, feed.tail)
+            await self.streams.trim(feed, table.definition.table_id, floor, now_epoch_seconds)
+
+    async def _check_destinations(self) -> None:
+        """Cut off who takes no changes; the room that they took on the disk is given back."""
+        now = self.clock.now_epoch_seconds()
+        for table in list(self._tables.values()):
+            if await self.destinations.check(table, now):
+                await self._trim(table, now)
+                for partition in table.record.partitions:
+                    start, end = keys_layout.change_range(partition.number)
+                    self._supervisor.run_aside(self._store.reclaim, start, end)
+        self._tell_later(self.settings.relays.check_seconds, CheckDestinations())
 
     # -- parts ------------------------------------------------------------------------------
 

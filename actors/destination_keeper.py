@@ -5,21 +5,30 @@ changes are recorded are its relay's first checkpoints, in the batch that begins
 publishes from them whenever the broker is there, or is there again. One that is switched off is
 DISABLING while it is given what was recorded until then, within a deadline, and then DISABLED.
 
+One that leaves more untaken than a configured bound is cut off, or its logs would fill the disk:
+it is BROKEN, and nothing is recorded for it. When its broker is there again it is ENABLING once
+more: its topic is told of the gap and given every item, and then what was changed since.
+
 It belongs to the database's actor, which alone calls what changes something.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Final
 
 import anyio
+import structlog
 from msgspec import Struct, structs
 
 from actors.catalog_owner import CatalogOwner
+from actors.runtime.clock import Clock
 from actors.runtime.mailbox import Message
 from actors.runtime.supervisor import Supervisor
-from actors.subscribers.kafka_relay import Checkpoint, KafkaRelay, RelayPlace, RelaySurroundings
+from actors.subscribers.broken_destination import BrokenDestination
+from actors.subscribers.checkpoint import Checkpoint
+from actors.subscribers.kafka_relay import KafkaRelay, RelayPlace, RelaySurroundings
 from actors.subscribers.relay_settings import RelaySettings
 from actors.subscribers.shared_publisher import SharedPublisher
 from actors.table import Table
@@ -30,6 +39,10 @@ from storage import keys_layout
 from storage.store import Store, StoreError
 from streams.broker import Broker
 from streams.kafka_message import KafkaSource
+
+_MICROSECONDS: Final = 1_000_000
+
+_log = structlog.get_logger("kafka")
 
 
 class EnableDestination(Message[StreamingDestination], frozen=True):
@@ -64,6 +77,10 @@ class AdvanceDestination(Message[None], frozen=True):
     partition_count: int | None = None
 
 
+class CheckDestinations(Message[None], frozen=True):
+    """It is time to see whether a destination is to be cut off."""
+
+
 class Origins(Struct, frozen=True):
     """Where the server says that its changes come from."""
 
@@ -72,19 +89,19 @@ class Origins(Struct, frozen=True):
 
 
 class Relaying:
-    """A relay at work for its table."""
+    """What follows a table for a destination: its relay, or who waits for its broker."""
 
-    def __init__(self, relay: KafkaRelay, supervisor: Supervisor) -> None:
-        self.relay = relay
+    def __init__(self, actor: KafkaRelay | BrokenDestination, supervisor: Supervisor) -> None:
+        self.actor = actor
         self._supervisor = supervisor
 
     def floor(self, partition_number: int) -> int:
         """The counter up to which it needs no records of a log any more."""
-        return self.relay.floor(partition_number)
+        return self.actor.floor(partition_number)
 
     async def close(self) -> None:
-        """Stop the relay after its present round, or within its deadline."""
-        await self._supervisor.stop(self.relay)
+        """Stop the actor; a relay after its present round, or within its deadline."""
+        await self._supervisor.stop(self.actor)
 
 
 class DestinationKeeper:
@@ -103,6 +120,7 @@ class DestinationKeeper:
         settings: RelaySettings,
         origins: Origins,
         broker: Broker | None,
+        clock: Clock,
         tell: Callable[[Message[None]], None],
     ) -> None:
         self._owner = owner
@@ -114,13 +132,15 @@ class DestinationKeeper:
         self._surroundings = (
             None
             if broker is None
-            else RelaySurroundings(broker, SharedPublisher(broker), settings, set())
+            else RelaySurroundings(broker, SharedPublisher(broker), settings, clock, set())
         )
 
     def relay(self, table: Table, destination: StreamingDestination) -> KafkaRelay | None:
         """The relay at work for a destination."""
         following = table.following(_subscriber(table.definition, destination))
-        return following.relay if isinstance(following, Relaying) else None
+        if isinstance(following, Relaying) and isinstance(following.actor, KafkaRelay):
+            return following.actor
+        return None
 
     def wanted(self, definition: TableDefinition) -> str | None:
         """The topic that a table is to get of its own: where all are published and it has none."""
@@ -131,10 +151,12 @@ class DestinationKeeper:
     async def resume(self, table: Table) -> None:
         """Put the destinations of a table to work, at start and after it was changed."""
         for destination in table.definition.destinations:
-            is_at_work = self.relay(table, destination) is not None
-            if is_at_work or not (destination.publishes or destination.status == "DISABLING"):
+            if table.following(_subscriber(table.definition, destination)) is not None:
                 continue
-            await self._start(table, destination)
+            if destination.status == "BROKEN":
+                self._wait_for_broker(table, destination)
+            elif destination.status != "DISABLED":
+                await self._start(table, destination)
             if destination.status == "DISABLING":
                 self._drain_aside(table, destination)
 
@@ -194,9 +216,90 @@ class DestinationKeeper:
             await self._end(table, destination)
         elif destination.status == "ENABLING":
             active = structs.replace(
-                destination, status="ACTIVE", partition_count=message.partition_count
+                destination,
+                status="ACTIVE",
+                status_description=None,
+                partition_count=message.partition_count,
+                needs_snapshot=False,
             )
             await self._put(table, rules.with_destination(table.definition, active))
+        elif destination.status == "BROKEN":
+            await self._mend(table, destination)
+
+    async def check(self, table: Table, now_epoch_seconds: float) -> bool:
+        """Cut off the destination of a table if it has not taken too much; whether it was."""
+        for destination in table.definition.destinations:
+            relay = self.relay(table, destination)
+            if relay is not None and destination.publishes:
+                reason = await self._over_bounds(relay, now_epoch_seconds)
+                if reason is not None:
+                    await self._cut_off(table, destination, reason)
+                    return True
+        return False
+
+    async def _over_bounds(self, relay: KafkaRelay, now_epoch_seconds: float) -> str | None:
+        settings = self._settings
+        if relay.lag_bytes > settings.retention_bytes:
+            return f"more than {settings.retention_bytes} bytes of changes were not taken"
+        if settings.retention_seconds is None or not relay.lag_records:
+            return None
+        oldest_us = await relay.oldest_unpublished_us()
+        if oldest_us is None:
+            return None
+        age_seconds = now_epoch_seconds - oldest_us / _MICROSECONDS
+        if age_seconds <= settings.retention_seconds:
+            return None
+        return f"changes were not taken for more than {settings.retention_seconds} seconds"
+
+    async def _cut_off(self, table: Table, destination: StreamingDestination, reason: str) -> None:
+        """Record nothing more for a destination, and hold nothing for it."""
+        broken = structs.replace(
+            destination,
+            status="BROKEN",
+            status_description=f"BROKEN: {reason}. When the broker takes them again, the topic is "
+            "told of the gap and given every item",
+            needs_snapshot=True,
+        )
+        _log.error(
+            "destination_cut_off",
+            table=table.definition.name,
+            topic=destination.topic,
+            reason=reason,
+        )
+        subscriber = _subscriber(table.definition, destination)
+        await self._put(
+            table,
+            rules.with_destination(table.definition, broken),
+            deletes=_checkpoint_keys(table, subscriber),
+        )
+        await table.detach(subscriber)
+        self._wait_for_broker(table, broken)
+
+    def _wait_for_broker(self, table: Table, destination: StreamingDestination) -> None:
+        if self._surroundings is None:
+            return
+        waiting = BrokenDestination(
+            destination.topic,
+            self._surroundings.broker,
+            self._settings,
+            lambda count: self._tell(_advance(table.definition, destination, count)),
+        )
+        subscriber = _subscriber(table.definition, destination)
+        table.attach(subscriber, Relaying(waiting, self._supervisor))
+        self._supervisor.start(waiting)
+
+    async def _mend(self, table: Table, destination: StreamingDestination) -> None:
+        """Record again for a destination that was cut off, and give it everything."""
+        mended = structs.replace(
+            destination,
+            status="ENABLING",
+            status_description="BROKEN before: the topic is being told of the gap and given "
+            "every item",
+        )
+        definition = rules.with_destination(table.definition, mended)
+        await self._record_for(table, definition, mended)
+        await table.detach(_subscriber(definition, mended))
+        await self._start(table, mended)
 
     async def drain(self, table: Table) -> None:
         """Publish what a table has recorded, as far as the broker takes it within a deadline."""
@@ -248,12 +351,14 @@ class DestinationKeeper:
             destination.precision,
         )
         place = RelayPlace(
+            definition.table_id,
             _subscriber(definition, destination),
             f"{self._settings.topic_prefix}.{definition.name}.{definition.uuid}."
             f"{destination.destination_id}",
             destination.topic,
             source,
             destination.partition_count,
+            destination.needs_snapshot,
         )
         relay = KafkaRelay(
             place,
@@ -269,7 +374,7 @@ class DestinationKeeper:
     def _tell_settled(
         self, definition: TableDefinition, destination: StreamingDestination, partition_count: int
     ) -> None:
-        if destination.partition_count is None:
+        if destination.status == "ENABLING":
             self._tell(_advance(definition, destination, partition_count))
 
     def _drain_aside(self, table: Table, destination: StreamingDestination) -> None:
@@ -283,25 +388,20 @@ class DestinationKeeper:
         subscriber = _subscriber(table.definition, destination)
         await table.detach(subscriber)
         disabled = structs.replace(destination, status="DISABLED", needs_snapshot=False)
-        record = structs.replace(
-            table.record, definition=rules.with_destination(table.definition, disabled)
+        await self._put(
+            table,
+            rules.with_destination(table.definition, disabled),
+            deletes=_checkpoint_keys(table, subscriber),
         )
-        await table.redefine(record.definition)
-        await self._owner.put(
-            record,
-            deletes=[
-                keys_layout.checkpoint(subscriber, partition.number)
-                for partition in record.partitions
-            ],
-        )
-        table.record = record
 
-    async def _put(self, table: Table, definition: TableDefinition) -> None:
+    async def _put(
+        self, table: Table, definition: TableDefinition, deletes: Sequence[bytes] = ()
+    ) -> None:
         old = table.definition
         record = structs.replace(table.record, definition=definition)
         try:
             await table.redefine(definition)
-            await self._owner.put(record)
+            await self._owner.put(record, deletes=deletes)
         except StoreError:
             await table.redefine(old)
             raise
@@ -325,3 +425,10 @@ def _destination(definition: TableDefinition, destination_id: int) -> StreamingD
 
 def _subscriber(definition: TableDefinition, destination: StreamingDestination) -> bytes:
     return keys_layout.destination_subscriber(definition.table_id, destination.destination_id)
+
+
+def _checkpoint_keys(table: Table, subscriber: bytes) -> list[bytes]:
+    return [
+        keys_layout.checkpoint(subscriber, partition.number)
+        for partition in table.record.partitions
+    ]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Final, Literal, TypeAlias
 
@@ -20,6 +21,7 @@ _SeveralServers: TypeAlias = Annotated[tuple[str, ...], Parameter(negative=())]
 _ImageForm: TypeAlias = Literal["dynamodb", "plain"]
 
 _MOST_PORTS: Final = 1 << 16
+_TOPIC_PREFIX: Final = re.compile(r"[a-zA-Z0-9-][a-zA-Z0-9._-]{0,99}\Z")
 
 
 class KafkaOptionsError(Exception):
@@ -82,7 +84,7 @@ class KafkaOptions:
     kafka_sasl_username: str | None = None
     """Its name."""
 
-    kafka_sasl_password: str | None = None
+    kafka_sasl_password: str | None = field(default=None, repr=False)
     """Its password, which other users of the machine can see: better give a file."""
 
     kafka_sasl_password_file: Path | None = None
@@ -108,6 +110,15 @@ class KafkaOptions:
             raise KafkaOptionsError("--kafka-all-tables needs --kafka-bootstrap-servers")
         if self.kafka_partitions < 1 or self.kafka_replication < 1:
             raise KafkaOptionsError("--kafka-partitions and --kafka-replication are at least 1")
+        if _TOPIC_PREFIX.match(self.kafka_topic_prefix) is None:
+            raise KafkaOptionsError(
+                f"--kafka-topic-prefix {self.kafka_topic_prefix} has other characters than "
+                "letters, digits, '.', '_' and '-', or more than 100"
+            )
+        if self.kafka_retention_bytes < 1:
+            raise KafkaOptionsError("--kafka-retention-bytes must be at least 1")
+        if self.kafka_retention_seconds is not None and self.kafka_retention_seconds <= 0:
+            raise KafkaOptionsError("--kafka-retention-seconds must be more than 0")
         if self.kafka_tombstones and self.kafka_key == "collection":
             raise KafkaOptionsError(
                 "--kafka-tombstones with --kafka-key collection would make compacted topics "

@@ -19,8 +19,9 @@ from model.table import CreationTimePrecision, StreamingDestination, TableDefini
 _TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}\Z")
 _TOPIC_CHARACTERS: Final = 249
 _DIGEST_BYTES: Final = 8
-# Kafka's own topics, and ours.
-_INTERNAL: Final = "__"
+_OF_KAFKA: Final = "__"
+# How far each log was published, for exactly-once delivery; behind a prefix.
+POSITIONS: Final = ".__positions"
 _SHOWN_AFTERWARDS: Final = 9
 
 _NOT_TO_ENABLE: Final = (
@@ -37,7 +38,7 @@ _NOT_TO_DISABLE: Final = (
 def default_topic(prefix: str, table_name: str) -> str:
     """The topic of a table for which none was named: one that fits, whatever the names."""
     topic = f"{prefix}.{table_name}"
-    if len(topic) <= _TOPIC_CHARACTERS:
+    if len(topic) <= _TOPIC_CHARACTERS and not topic.endswith(POSITIONS):
         return topic
     digest = blake2b(topic.encode(), digest_size=_DIGEST_BYTES).hexdigest()
     return f"{topic[: _TOPIC_CHARACTERS - len(digest) - 1]}.{digest}"
@@ -49,8 +50,8 @@ def check_topic(name: str) -> None:
     Raises:
         ValidationException: Kafka takes no such name, or keeps it for other things.
     """
-    is_internal = name.startswith(_INTERNAL) or f".{_INTERNAL}" in name
-    if _TOPIC.match(name) is None or name in (".", "..") or is_internal:
+    is_taken = name.startswith(_OF_KAFKA) or name.endswith(POSITIONS)
+    if _TOPIC.match(name) is None or name in (".", "..") or is_taken:
         raise ValidationException(f"Invalid StreamArn: {name} can't be the name of a Kafka topic")
 
 

@@ -8,7 +8,7 @@ Nobody else knows which client library talks to the broker.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -66,6 +66,13 @@ class Topic(Struct, frozen=True):
     settings: Mapping[str, str] = {}
 
 
+class FoundTopic(NamedTuple):
+    """A topic that is there; ``is_new`` if it was not there a moment ago."""
+
+    partition_count: int
+    is_new: bool
+
+
 class Publisher(Protocol):
     """A producer of records. Whoever opened it closes it, after every error of delivery too."""
 
@@ -74,8 +81,8 @@ class Publisher(Protocol):
     ) -> None:
         """Append records to a partition in order; return when all of them are acknowledged.
 
-        They go in batches of about ``max_batch_bytes``, at least one record in each. While the
-        broker is away this waits: a bounded time is the caller's to give.
+        They go in batches of about ``max_batch_bytes``, large records alone; each gets the time at
+        which it is sent. While the broker is away this waits: a bound is the caller's to set.
 
         Raises:
             DeliveryFailed: as it says, with its sub-classes.
@@ -106,8 +113,8 @@ class Publisher(Protocol):
 class Broker(Protocol):
     """A message broker."""
 
-    async def ensure_topic(self, topic: Topic) -> int:
-        """Create a topic unless it is there; returns how many partitions it has.
+    async def ensure_topic(self, topic: Topic) -> FoundTopic:
+        """Create a topic unless it is there.
 
         Raises:
             Unreachable, Refused: the topic may not be there.
@@ -134,7 +141,10 @@ class Broker(Protocol):
 
 
 class BrokerSettings(Struct, frozen=True):
-    """How a broker is reached. ``bootstrap_servers`` are ``host:port``; files are paths."""
+    """How a broker is reached. ``bootstrap_servers`` are ``host:port``; files are paths.
+
+    Invariant: its password is in no text that is made of it.
+    """
 
     bootstrap_servers: tuple[str, ...]
     security_protocol: SecurityProtocol = "PLAINTEXT"
@@ -146,3 +156,7 @@ class BrokerSettings(Struct, frozen=True):
     ssl_key_file: str | None = None
     # How long the broker may take for one answer.
     request_timeout_seconds: float = 15.0
+
+    def __repr__(self) -> str:
+        names = (name for name in self.__struct_fields__ if name != "sasl_password")
+        return f"BrokerSettings({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"

@@ -50,6 +50,7 @@ from streams.broker import (
     BrokerSettings,
     DeliveryFailed,
     Fenced,
+    FoundTopic,
     Refused,
     TooLarge,
     Topic,
@@ -58,6 +59,8 @@ from streams.broker import (
 from streams.kafka_message import KafkaMessage
 
 _MAX_REQUEST_BYTES: Final = 8 * MIB
+# From this part of a batch's size on a record goes alone.
+_LARGE_SHARE: Final = 8
 _CLOSE_SECONDS: Final = 2.0
 _RETRY_SECONDS: Final = 0.1
 _READ_SECONDS: Final = 1.0
@@ -99,7 +102,7 @@ class Kafka:
         self._settings = settings
         self._client_options = _client_options(settings)
 
-    async def ensure_topic(self, topic: Topic) -> int:
+    async def ensure_topic(self, topic: Topic) -> FoundTopic:
         """See ``Broker``."""
         async with self._errors(), self._admin() as admin:
             answer = await admin.create_topics(
@@ -112,14 +115,14 @@ class Kafka:
                     )
                 ]
             )
-            for _, code, *message in answer.topic_errors:
-                error = for_code(code)
-                if code and error is not TopicAlreadyExistsError:
-                    raise error(*message)
+            ((_, code, *message),) = answer.topic_errors
+            is_new = not code
+            if code and for_code(code) is not TopicAlreadyExistsError:
+                raise for_code(code)(*message)
             while True:
                 (found,) = await admin.describe_topics([topic.name])
                 if not found["error_code"] and found["partitions"]:
-                    return len(found["partitions"])
+                    return FoundTopic(len(found["partitions"]), is_new)
                 await asyncio.sleep(_RETRY_SECONDS)
 
     async def open_publisher(self, transactional_id: str | None = None) -> KafkaPublisher:
@@ -243,16 +246,7 @@ class KafkaPublisher:
         """See ``Publisher``."""
         delivered = 0
         while delivered < len(messages):
-            batch = self._producer.create_batch()
-            for message in islice(messages, delivered, None):
-                added = batch.append(
-                    timestamp=message.timestamp_ms,
-                    key=message.key,
-                    value=message.value,
-                    headers=list(message.headers),
-                )
-                if added is None or batch.size() >= max_batch_bytes:
-                    break
+            batch = self._batch(islice(messages, delivered, None), max_batch_bytes)
             count = batch.record_count()
             try:
                 await self._deliver(topic, partition, batch)
@@ -265,6 +259,29 @@ class KafkaPublisher:
             except DeliveryFailed as error:
                 raise DeliveryFailed(str(error), delivered) from error
             delivered += count
+
+    def _batch(self, messages: Iterable[KafkaMessage], max_batch_bytes: int) -> Any:
+        """A batch of the first of these records.
+
+        A large one goes alone: should it be refused, then for its own size.
+        """
+        batch = self._producer.create_batch()
+        large_bytes = max_batch_bytes // _LARGE_SHARE
+        for message in messages:
+            is_large = len(message.key) + len(message.value or b"") >= large_bytes
+            if is_large and batch.record_count():
+                break
+            added = batch.append(
+                # I/O time. Of domain time, which may be virtual, the value tells; Kafka refuses
+                # what is ahead of its own clock, and soon deletes what is far behind it.
+                timestamp=None,
+                key=message.key,
+                value=message.value,
+                headers=list(message.headers),
+            )
+            if is_large or added is None or batch.size() >= max_batch_bytes:
+                break
+        return batch
 
     async def _deliver(self, topic: str, partition: int, batch: Any) -> None:
         batch.close()

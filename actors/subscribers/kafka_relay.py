@@ -14,9 +14,8 @@ whole, or the order of an item's changes would break.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from random import random
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -25,9 +24,13 @@ import structlog
 from msgspec import Struct
 
 from actors.change_feed import ChangeFeed
+from actors.runtime.clock import Clock
 from actors.runtime.mailbox import Envelope, Mailbox
+from actors.subscribers import checkpoint
+from actors.subscribers.checkpoint import Checkpoint
 from actors.subscribers.relay_settings import RelaySettings
 from actors.subscribers.shared_publisher import SharedPublisher
+from actors.subscribers.snapshot import TableSnapshot
 from actors.subscribers.subscriber import wait_tick
 from model.limits import KIB, MIB
 from storage import keys_layout
@@ -37,6 +40,7 @@ from streams.broker import (
     Broker,
     BrokerError,
     DeliveryFailed,
+    FoundTopic,
     Publisher,
     Refused,
     TooLarge,
@@ -48,51 +52,33 @@ from streams.kafka_message import (
     KafkaMessage,
     KafkaSource,
     change_messages,
+    gap_message,
+    snapshot_message,
     without_images,
 )
 from streams.kafka_partitioner import partition_of
 
-RelayState: TypeAlias = Literal["IDLE", "CONNECTING", "PUBLISHING", "WAITING", "FAILING"]
+RelayState: TypeAlias = Literal[
+    "IDLE", "CONNECTING", "PUBLISHING", "SNAPSHOT", "WAITING", "FAILING"
+]
 
 # Of all relays together; each gets its share for the round that it has in hand.
 _IN_HAND_BYTES: Final = 16 * MIB
 _LEAST_ROUND_BYTES: Final = 64 * KIB
-_MOST_ROUND_BYTES: Final = 1 * MIB
+_MOST_ROUND_BYTES: Final = 2 * MIB
 _ROUND_RECORDS: Final = 1_024
 # Few: between two pieces requests get their turn.
 _PIECE_RECORDS: Final = 64
 _TICK_RECORDS: Final = 64
 _BATCH_BYTES: Final = 512 * KIB
-_BATCH_DIVISOR: Final = 16
+_BATCH_DIVISOR: Final = 4
+_IMAGES_OMITTED: Final = "images-omitted"
 _CHECKPOINT_RECORDS: Final = 4_096
-_COUNTER_BYTES: Final = 8
-_MILLISECONDS: Final = 1_000
-# After this much silence it is said that the broker is away; it is not given up so soon.
-_SILENT_SECONDS: Final = 3.0
+_MICROSECONDS: Final = 1_000_000
+# How often in a row a broker answers others before a publisher that waits for it is given up.
+_ANSWERS_BESIDE: Final = 6
 
 _log = structlog.get_logger("kafka")
-
-
-class Checkpoint(Struct, frozen=True):
-    """How far a log was published: its last counter, and its bytes of records up to there."""
-
-    counter: int
-    logged_bytes: int
-
-    def encode(self) -> bytes:
-        """The value of a checkpoint's row."""
-        return b"".join(
-            part.to_bytes(_COUNTER_BYTES, "big") for part in (self.counter, self.logged_bytes)
-        )
-
-
-def decode_checkpoint(value: bytes | None) -> Checkpoint:
-    """The checkpoint in a row's value; without one nothing was published."""
-    value = value or b""
-    return Checkpoint(
-        int.from_bytes(value[:_COUNTER_BYTES], "big"),
-        int.from_bytes(value[_COUNTER_BYTES:], "big"),
-    )
 
 
 class RelayPlace(Struct, frozen=True):
@@ -100,21 +86,26 @@ class RelayPlace(Struct, frozen=True):
 
     ``subscriber`` names its checkpoints, ``publisher_id`` its transactions and positions.
     ``partition_count`` is that of the topic when it was first reached; None before that.
+    ``needs_snapshot``: the topic is to be told of a gap, and given every item of the table,
+    before the changes that come then.
     """
 
+    table_id: int
     subscriber: bytes
     publisher_id: str
     topic: str
     source: KafkaSource
     partition_count: int | None = None
+    needs_snapshot: bool = False
 
 
 class RelaySurroundings(NamedTuple):
-    """What all relays share: the broker, the publisher, and the count of those at work."""
+    """What all relays share: the broker, the publisher, the clock, and those at work."""
 
     broker: Broker
     shared: SharedPublisher
     settings: RelaySettings
+    clock: Clock
     at_work: set[bytes]
 
 
@@ -131,7 +122,7 @@ class _Log:
 
     @property
     def stored_counter(self) -> int:
-        return decode_checkpoint(self.stored).counter
+        return checkpoint.decode(self.stored).counter
 
     def wait_addition(self) -> asyncio.Future[None]:
         if self.addition is None or self.addition.done():
@@ -153,8 +144,8 @@ class KafkaRelay:
     """The actor.
 
     Invariants: every record up to a log's position was acknowledged (with exactly-once delivery:
-    committed); a log's stored checkpoint is at or below its position. ``settled`` is called
-    whenever the topic is found to be there, with its count of partitions.
+    committed); a log's stored checkpoint is at or below its position. ``settled`` is called with
+    the topic's count of partitions whenever it was reached, and has its snapshot if it needs one.
     """
 
     def __init__(
@@ -190,9 +181,13 @@ class KafkaRelay:
         self._first = 0
         self._round: _Round | None = None
         self._batch_bytes = _BATCH_BYTES
+        self._is_stuck = False
         self._form = surroundings.settings.form if surroundings else KafkaForm()
         self._unstored_records = 0
         self._partition_count = place.partition_count or 0
+        self._needs_snapshot = place.needs_snapshot
+        # The rounds of the snapshot, once it was begun; they go on where the broker comes back.
+        self._snapshot: AsyncGenerator[_Round, None] | None = None
         self._has_published = asyncio.Event()
 
     # -- for others -------------------------------------------------------------------------
@@ -230,7 +225,7 @@ class KafkaRelay:
         for log, value in zip(logs, values, strict=True):
             log.stored = value
             if log.position.counter == 0:
-                log.position = decode_checkpoint(value)
+                log.position = checkpoint.decode(value)
 
     async def drain(self) -> None:
         """Wait until all is published that is durable now, as long as the broker takes it."""
@@ -238,7 +233,7 @@ class KafkaRelay:
         for number, end in ends.items():
             # A counter that no record has is passed by nobody.
             while self._logs[number].position.counter < end and await self._has_more(number):
-                if self.state not in ("CONNECTING", "PUBLISHING"):
+                if self.state not in ("CONNECTING", "PUBLISHING", "SNAPSHOT"):
                     return
                 self._has_published.clear()
                 await self._has_published.wait()
@@ -248,6 +243,8 @@ class KafkaRelay:
     async def run(self) -> None:
         """Publish until the mailbox is closed; then store the checkpoints."""
         await self.load()
+        # Of a life before this one, which ended by an error in the middle of it.
+        self._round = None
         closed = self.mailbox.when_closed()
         if self._surroundings is None:
             await closed
@@ -264,13 +261,16 @@ class KafkaRelay:
             self._has_published.set()
             with anyio.CancelScope(shield=True):
                 await session.close()
+                if self._snapshot is not None:
+                    await self._snapshot.aclose()
+                    self._snapshot = None
         await self._store_checkpoints()
 
     async def _end_when(self, closed: asyncio.Future[None], scope: anyio.CancelScope) -> None:
         """Let the round in hand come to its end when the actor is closed, but not for long."""
         assert self._surroundings is not None
         await closed
-        if self.state == "PUBLISHING":
+        if self.state in ("PUBLISHING", "SNAPSHOT"):
             await anyio.sleep(self._surroundings.settings.closing_seconds)
         scope.cancel()
 
@@ -300,21 +300,31 @@ class KafkaRelay:
         """Reach the broker, see to the topic, and learn from where to go on."""
         self.state = "CONNECTING"
         found = await session.open()
-        if self._partition_count > found:
+        if self._partition_count > found.partition_count:
             raise Refused(
-                f"topic {self._place.topic} had {self._partition_count} partitions and has {found}"
+                f"topic {self._place.topic} had {self._partition_count} partitions "
+                f"and has {found.partition_count}"
             )
+        if self._partition_count == 0:
+            # Of a table that was made again, the topic may tell of the one before.
+            is_from_birth = all(log.position.counter == 0 for log in self._logs.values())
+            self._needs_snapshot |= is_from_birth and not found.is_new
         # Partitions that somebody adds stay empty: keys would move to other ones.
-        self._partition_count = self._partition_count or found
+        self._partition_count = self._partition_count or found.partition_count
         if session.is_transactional:
             await self._go_on_behind(await session.read_positions(self._logs))
-        self._settled(self._partition_count)
-        self._turn("PUBLISHING", None)
+        if not self._needs_snapshot:
+            self._settled(self._partition_count)
+        self._turn(self._at_work, None)
 
     async def _go_on_behind(self, counters: Mapping[int, int]) -> None:
         """Pass over what was committed without our knowing: a commit that got no answer."""
         for number, counter in counters.items():
             log = self._logs[number]
+            if counter > max(log.feed.tail, log.position.counter):
+                # The data are from a backup: what was published since then did not happen.
+                _log.error("published_more_than_stored", relay=self.name, log=number)
+                self._needs_snapshot = True
             while log.position.counter < counter:
                 records = await log.feed.read(
                     log.position.counter, max_records=_ROUND_RECORDS, max_bytes=_MOST_ROUND_BYTES
@@ -330,6 +340,8 @@ class KafkaRelay:
     async def _publish_round(self, session: _Session, closed: asyncio.Future[None]) -> None:
         """Publish what there is, or wait until there is something."""
         additions = [log.feed.additions for log in self._logs.values()]
+        if self._round is None and self._needs_snapshot:
+            self._round = await self._next_of_snapshot()
         if self._round is None:
             self._round = await self._next_round(session.round_bytes)
         current = self._round
@@ -358,14 +370,54 @@ class KafkaRelay:
                 max_bytes=limit_bytes - current.size_bytes,
             )
             if records:
-                current.positions[log.feed.partition_number] = _behind(log.position, records)
-                await self._add(current, records)
+                taken = await self._add(current, records, limit_bytes)
+                position = _behind(log.position, records[:taken])
+                current.positions[log.feed.partition_number] = position
             self._first = (self._first + 1) % len(logs)
             if current.records >= _ROUND_RECORDS or current.size_bytes >= limit_bytes:
                 break
         return current if current.records else None
 
-    async def _add(self, current: _Round, records: list[ChangeRecord]) -> None:
+    async def _next_of_snapshot(self) -> _Round | None:
+        """The next round of the snapshot; None behind its end, where the logs go on."""
+        if self._snapshot is None:
+            self._snapshot = self._snapshot_rounds()
+        current = await anext(self._snapshot, None)
+        if current is None:
+            self._snapshot = None
+            self._needs_snapshot = False
+            self._unstored_records += 1
+            await self._store_checkpoints()
+            self._settled(self._partition_count)
+        return current
+
+    async def _snapshot_rounds(self) -> AsyncGenerator[_Round, None]:
+        """Word of the gap for each Kafka partition, then every item, page by page."""
+        taken = await TableSnapshot.take(self._store, self._place.table_id, self._logs)
+        source, form = self._place.source, self._form
+        assert self._surroundings is not None
+        now_us = int(self._surroundings.clock.now_epoch_seconds() * _MICROSECONDS)
+        gap = _Round()
+        for number in range(self._partition_count):
+            gap.messages[number].append(gap_message(source, form, time_us=now_us))
+        yield gap
+        async for page in taken.pages():
+            current = _Round()
+            for at, item in enumerate(page):
+                if at % _PIECE_RECORDS == _PIECE_RECORDS - 1:
+                    await asyncio.sleep(0)
+                message = snapshot_message(item, source, form, taken_us=now_us)
+                number = partition_of(message.key, self._partition_count)
+                current.messages[number].append(message)
+                current.size_bytes += _size_bytes(message)
+            current.records = len(page)
+            yield current
+        end = _Round()
+        end.positions |= taken.positions
+        yield end
+
+    async def _add(self, current: _Round, records: list[ChangeRecord], limit_bytes: int) -> int:
+        """Put the first of these records into a round, as many as it holds; returns how many."""
         place, form = self._place, self._form
         for at, record in enumerate(records):
             if at % _PIECE_RECORDS == _PIECE_RECORDS - 1:
@@ -373,27 +425,55 @@ class KafkaRelay:
             messages = change_messages(record, place.source, form)
             partition = partition_of(messages[0].key, self._partition_count)
             current.messages[partition] += messages
-            current.size_bytes += change_record.stored_bytes(record)
-        current.records += len(records)
+            current.size_bytes += sum(map(_size_bytes, messages))
+            current.records += 1
+            if current.size_bytes >= limit_bytes:
+                return at + 1
+        return len(records)
 
     async def _patiently(self, session: _Session, current: _Round) -> None:
-        """Send a round; tell of a broker that is silent, and give it up after a while.
+        """Send a round, however long the broker takes; tell if that is long.
+
+        A publisher that waits is kept: what it has sent may still arrive, and from another one
+        it would come again, behind what is sent then.
 
         Raises:
             DeliveryFailed: as it says; the round holds what is left to be sent.
         """
-        loop = asyncio.get_running_loop()
-        telling = loop.call_later(
-            _SILENT_SECONDS, self._turn, "WAITING", Unreachable("the broker does not answer")
-        )
-        try:
-            async with asyncio.timeout(session.settings.patience_seconds):
+        failure: BrokerError | None = None
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._look_after, session, group.cancel_scope)
+            try:
                 await self._send(session, current)
-        except TimeoutError as error:
-            raise DeliveryFailed("the broker did not answer in time") from error
-        finally:
-            telling.cancel()
-        self._turn("PUBLISHING", None)
+            except BrokerError as error:
+                # Not out of the group, which would put it into another one.
+                failure = error
+            group.cancel_scope.cancel()
+        if failure is None and self._is_stuck:
+            failure = DeliveryFailed("the broker is there, and does not acknowledge")
+        self._is_stuck = False
+        if failure is not None:
+            raise failure
+        self._turn(self._at_work, None)
+
+    async def _look_after(self, session: _Session, sending: anyio.CancelScope) -> None:
+        """Tell of a broker that is silent; give up a publisher that it answers beside."""
+        settings = session.settings
+        await anyio.sleep(settings.silent_seconds)
+        self._turn("WAITING", Unreachable("the broker does not answer"))
+        answers = 0
+        while answers < _ANSWERS_BESIDE:
+            await anyio.sleep(settings.probe_seconds)
+            try:
+                # A topic that was deleted is there again, and the publisher goes on.
+                await session.ensure_topic()
+            except BrokerError as error:
+                answers = 0
+                self._turn("WAITING", error)
+            else:
+                answers += 1
+        self._is_stuck = True
+        sending.cancel()
 
     async def _send(self, session: _Session, current: _Round) -> None:
         publisher, topic = session.publisher, self._place.topic
@@ -429,11 +509,13 @@ class KafkaRelay:
     def _make_smaller(self, messages: list[KafkaMessage], refusal: TooLarge) -> None:
         """What to do about a batch that the broker finds too large: smaller ones, or no images."""
         if refusal.count > 1:
+            # Large records went alone: this is a bound of the topic, and it stays.
             self._batch_bytes = max(1, self._batch_bytes // _BATCH_DIVISOR)
             return
         whole = messages[refusal.delivered]
-        keys_alone = without_images(whole, self._place.source, self._form)
-        messages[refusal.delivered] = keys_alone
+        if whole.value is None or _IMAGES_OMITTED in dict(whole.headers):
+            raise Refused(f"topic {self._place.topic} takes not even a record without images")
+        messages[refusal.delivered] = without_images(whole, self._place.source, self._form)
         self.omitted_images += 1
         if self.omitted_images == 1:
             _log.warning("images_omitted", relay=self.name, reason=str(refusal))
@@ -446,6 +528,10 @@ class KafkaRelay:
         self.published_bytes += current.size_bytes
         self._unstored_records += current.records
         self._has_published.set()
+
+    @property
+    def _at_work(self) -> RelayState:
+        return "SNAPSHOT" if self._needs_snapshot else "PUBLISHING"
 
     # -- parts ------------------------------------------------------------------------------
 
@@ -522,20 +608,28 @@ class _Session:
         share = _IN_HAND_BYTES // max(1, len(self._surroundings.at_work))
         return min(_MOST_ROUND_BYTES, max(_LEAST_ROUND_BYTES, share))
 
-    async def open(self) -> int:
-        """See to the topics and get a publisher; returns the topic's count of partitions.
+    async def ensure_topic(self) -> FoundTopic:
+        """See to the topic of the destination.
+
+        Raises:
+            Unreachable, Refused: it may not be there.
+        """
+        return await self._surroundings.broker.ensure_topic(self.settings.topic(self._place.topic))
+
+    async def open(self) -> FoundTopic:
+        """See to the topics and get a publisher.
 
         Raises:
             Unreachable, Refused: nothing can be published now.
         """
         broker, settings = self._surroundings.broker, self.settings
-        count = await broker.ensure_topic(settings.topic(self._place.topic))
+        found = await self.ensure_topic()
         if self.is_transactional:
             await broker.ensure_topic(settings.positions_topic)
             self._publisher = await broker.open_publisher(self._place.publisher_id)
         else:
             self._publisher = await self._surroundings.shared.take()
-        return count
+        return found
 
     async def read_positions(self, partition_numbers: Iterable[int]) -> dict[int, int]:
         """The counters that committed transactions reached, by log."""
@@ -546,9 +640,8 @@ class _Session:
 
     async def publish_positions(self, positions: Mapping[int, Checkpoint]) -> None:
         """Put the positions that the logs reach into the transaction."""
-        now_ms = int(time.time() * _MILLISECONDS)
         messages = [
-            KafkaMessage(self._position_key(number), b"%d" % position.counter, (), now_ms)
+            KafkaMessage(self._position_key(number), b"%d" % position.counter, (), 0)
             for number, position in positions.items()
         ]
         await self.publisher.publish(self.settings.positions_topic.name, 0, messages, _BATCH_BYTES)
@@ -570,6 +663,10 @@ class _Session:
 
     def _position_key(self, partition_number: int) -> bytes:
         return f"{self._place.publisher_id}/{partition_number}".encode()
+
+
+def _size_bytes(message: KafkaMessage) -> int:
+    return len(message.key) + len(message.value or b"")
 
 
 def _behind(position: Checkpoint, records: Sequence[ChangeRecord]) -> Checkpoint:

@@ -6,6 +6,7 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
+from model.destination_rules import POSITIONS
 from model.limits import MIB
 from streams.broker import Topic
 from streams.kafka_message import KafkaForm
@@ -17,7 +18,6 @@ SnapshotMode: TypeAlias = Literal["never", "initial"]
 _GIB: Final = 1024 * MIB
 # Two images of 400 KB can take 4.8 MB as JSON, and the broker's own limit is 1 MB.
 _MAX_MESSAGE_BYTES: Final = 8 * MIB
-_POSITIONS: Final = "__positions"
 _POSITIONS_SEGMENT_BYTES: Final = 16 * MIB
 
 
@@ -38,8 +38,10 @@ class RelaySettings(Struct, frozen=True):
     retention_seconds: float | None = None
     snapshot: SnapshotMode = "never"
     version: str = "unknown"
-    # How long a broker may be silent before it is reached anew, and between two attempts.
-    patience_seconds: float = 30.0
+    # How long a broker may be silent before that is told, and how often it is then looked after.
+    silent_seconds: float = 3.0
+    probe_seconds: float = 10.0
+    # Between two attempts to reach it.
     first_pause_seconds: float = 0.2
     longest_pause_seconds: float = 10.0
     # What stopping, switching off and deleting wait for records on their way.
@@ -66,4 +68,4 @@ class RelaySettings(Struct, frozen=True):
             "segment.bytes": str(_POSITIONS_SEGMENT_BYTES),
             "min.cleanable.dirty.ratio": "0.1",
         }
-        return Topic(f"{self.topic_prefix}.{_POSITIONS}", 1, self.replication_factor, settings)
+        return Topic(self.topic_prefix + POSITIONS, 1, self.replication_factor, settings)

@@ -67,7 +67,8 @@ class TopicWriter:
         pause_seconds = self._settings.first_pause_seconds
         while self._publisher is None:
             try:
-                found = await self._broker.ensure_topic(self._settings.topic(self._topic))
+                topic = self._settings.topic(self._topic)
+                found = (await self._broker.ensure_topic(topic)).partition_count
                 self._publisher = await self._broker.open_publisher()
             except Unreachable as error:
                 self._told(error)

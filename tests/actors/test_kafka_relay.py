@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from msgspec import structs
 
 from actors.destination_keeper import DisableDestination, EnableDestination
 from actors.runtime.mailbox import Message
@@ -12,6 +13,7 @@ from model.errors import ValidationException
 from storage import keys_layout
 from storage.store import Group
 from streams.broker import Refused
+from streams.kafka_message import KafkaMessage
 from streams.kafka_partitioner import partition_of
 from tests.support.databases import put, running_database, table_definition, thread
 from tests.support.fake_broker import FakeBroker
@@ -72,18 +74,114 @@ async def test_what_is_written_while_the_broker_is_away_is_published_later(relay
         assert sorted(numbers_by_item(messages).values()) == in_order(100)
 
 
-async def test_a_silent_broker_is_given_up_and_reached_anew(relays):
+async def test_a_silent_broker_is_told_of_and_waited_for(relays):
+    broker = FakeBroker()
+    relays = structs.replace(relays, silent_seconds=0.01)
+    async with running_database(broker=broker, relays=relays) as database:
+        table = await published_table(database)
+        await write_threads(table, range(10))
+        await broker.wait_messages(TOPIC, 10)
+        relay = relay_of(database, table)
+        with broker.silent():
+            await write_threads(table, range(10, 50))
+            while relay.state != "WAITING":
+                await asyncio.sleep(0)
+            assert relay.problem == "the broker does not answer"
+        messages = await broker.wait_messages(TOPIC, 50)
+        assert sorted(numbers_by_item(messages).values()) == in_order(50)
+        # What the first one has sent could come late: another one would overtake it.
+        assert broker.opened == 1
+        while relay.lag_records:
+            await asyncio.sleep(0)
+        assert (relay.state, relay.problem) == ("PUBLISHING", None)
+
+
+async def test_a_publisher_that_is_stuck_beside_a_broker_that_answers_is_given_up(relays):
+    broker = FakeBroker()
+    relays = structs.replace(relays, silent_seconds=0.01, probe_seconds=0.001)
+    async with running_database(broker=broker, relays=relays) as database:
+        table = await published_table(database)
+        await write_threads(table, range(10))
+        await broker.wait_messages(TOPIC, 10)
+        broker.stuck |= broker.open_publishers
+        await write_threads(table, range(10, 50))
+        messages = without_duplicates(await broker.wait_messages(TOPIC, 50))
+        assert sorted(numbers_by_item(messages).values()) == in_order(50)
+        assert broker.opened > 1
+
+
+async def test_a_record_that_is_too_large_without_its_images_is_told_of_and_waits(relays):
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relays) as database:
         table = await published_table(database)
         await write_threads(table, range(10))
         await broker.wait_messages(TOPIC, 10)
-        with broker.silent():
-            await write_threads(table, range(10, 50))
-            while relay_of(database, table).errors == 0:
+        broker.max_batch_bytes = 10
+        await write_threads(table, range(10, 12))
+        relay = relay_of(database, table)
+        while relay.problem is None:
+            await asyncio.sleep(0)
+        assert "not even a record without images" in relay.problem
+        broker.max_batch_bytes = 1_000_000
+        await broker.wait_messages(TOPIC, 12)
+
+
+async def test_a_table_that_is_made_again_has_its_topic_forget_the_one_before(relays):
+    broker = FakeBroker()
+    async with running_database(broker=broker, relays=relays) as database:
+        await write_threads(await published_table(database), range(10))
+        await database.delete_table("Thread")
+        before = len(await broker.wait_messages(TOPIC, 10))
+        table = await published_table(database)
+        await write_threads(table, range(5))
+        while relay_of(database, table).lag_records:
+            await asyncio.sleep(0)
+        names = [dict(message.headers)["event-name"] for message in broker.messages(TOPIC)]
+        assert before == 10
+        assert names.count(b"GAP") == 3
+        for number in range(3):
+            names = [
+                dict(message.headers)["event-name"] for message in broker.partition(TOPIC, number)
+            ]
+            behind = names[names.index(b"GAP") + 1 :]
+            assert b"GAP" not in behind
+        while table.definition.destinations[0].status != "ACTIVE":
+            await asyncio.sleep(0)
+
+
+async def test_exactly_once_data_from_a_backup_are_told_as_a_gap():
+    broker = FakeBroker()
+    async with memory_store() as backup:
+        async with running_database(backup, broker=broker, relays=EXACTLY_ONCE) as database:
+            await write_threads(await published_table(database), range(20))
+            await broker.wait_messages(TOPIC, 20)
+        for key in {message.key for message in broker.messages("dynactor.__positions")}:
+            await _publish_position(broker, key, b"1000")
+        async with running_database(backup, broker=broker, relays=EXACTLY_ONCE) as database:
+            table = database.table("Thread")
+            await write_threads(table, range(20, 40))
+            while relay_of(database, table).lag_records or relay_of(database, table).state != (
+                "PUBLISHING"
+            ):
                 await asyncio.sleep(0)
-        messages = await broker.wait_messages(TOPIC, 50)
-        assert sorted(numbers_by_item(messages).values()) == in_order(50)
+        async with running_database(backup, broker=broker, relays=EXACTLY_ONCE) as database:
+            table = database.table("Thread")
+            await write_threads(table, range(40, 45))
+            while relay_of(database, table).lag_records or relay_of(database, table).state != (
+                "PUBLISHING"
+            ):
+                await asyncio.sleep(0)
+        names = [dict(message.headers)["event-name"] for message in broker.messages(TOPIC)]
+        assert names.count(b"GAP") == 3
+
+
+async def _publish_position(broker: FakeBroker, key: bytes, value: bytes) -> None:
+    publisher = await broker.open_publisher("somebody")
+    await publisher.begin()
+    message = KafkaMessage(key, value, (), 0)
+    await publisher.publish("dynactor.__positions", 0, [message], 1_000)
+    await publisher.commit()
+    await publisher.close()
 
 
 async def test_after_a_failed_delivery_another_publisher_goes_on_without_a_hole(relays):
@@ -346,6 +444,19 @@ async def test_all_tables_are_published_where_that_is_asked_for():
                 await asyncio.sleep(0)
         async with running_database(store, broker=broker, relays=all_tables) as database:
             assert database.table("Old").definition.destinations[0].status == "DISABLED"
+
+
+@pytest.mark.parametrize("name", ["__x", "a.__positions", "__positions", "x" * 255])
+async def test_every_table_gets_a_topic_whatever_its_name(name: str):
+    broker = FakeBroker()
+    all_tables = relay_settings(all_tables=True)
+    async with running_database(broker=broker, relays=all_tables) as database:
+        await database.create_table(table_definition(name))
+        await write_threads(database.table(name), range(3))
+        topic = database.table(name).definition.destinations[0].topic
+        await broker.wait_messages(topic, 3)
+        assert not topic.endswith(".__positions")
+        assert len(topic) <= 249
 
 
 async def _change(database, message: Message):

@@ -17,6 +17,7 @@ from streams.broker import (
     BrokerError,
     DeliveryFailed,
     Fenced,
+    FoundTopic,
     TooLarge,
     Topic,
     Unreachable,
@@ -41,6 +42,8 @@ class FakeBroker:
         # Nothing is answered, as long as this is not set.
         self.answers = asyncio.Event()
         self.answers.set()
+        # These publishers get none either.
+        self.stuck: set[FakePublisher] = set()
         # How many of the next publications are taken but not acknowledged.
         self.lost_acknowledgements = 0
         # How many of the next publications fail, with nothing taken.
@@ -105,9 +108,10 @@ class FakeBroker:
 
     # -- the port ---------------------------------------------------------------------------
 
-    async def ensure_topic(self, topic: Topic) -> int:
+    async def ensure_topic(self, topic: Topic) -> FoundTopic:
         await self._let_in()
-        return self.topics.setdefault(topic.name, topic).partition_count
+        is_new = topic.name not in self.topics
+        return FoundTopic(self.topics.setdefault(topic.name, topic).partition_count, is_new)
 
     async def open_publisher(self, transactional_id: str | None = None) -> FakePublisher:
         await self._let_in()
@@ -213,10 +217,10 @@ class FakePublisher:
     async def _answered(self, delivered: int) -> None:
         """Wait for the broker; what a failed publisher sends is refused or, worse, taken."""
         await asyncio.sleep(0)
-        waiting = [
-            asyncio.ensure_future(self._broker.answers.wait()),
-            asyncio.ensure_future(self._closed.wait()),
-        ]
+        closed = asyncio.ensure_future(self._closed.wait())
+        waiting = [closed]
+        if self not in self._broker.stuck:
+            waiting.append(asyncio.ensure_future(self._broker.answers.wait()))
         try:
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         finally:

@@ -25,6 +25,8 @@ from tests.support.network import Network
 POM: Final = Path(__file__).parent / "kafka" / "broker.xml"
 GIVEN_BROKER: Final = "DYNACTOR_TEST_KAFKA"
 LARGEST_MESSAGE_BYTES: Final = 8 * 1024 * 1024
+# Compiles little and starts in half of the time; a benchmark runs it without that.
+QUICK_START: Final = ("-XX:TieredStopAtLevel=1",)
 
 _START_SECONDS: Final = 120
 _STOP_SECONDS: Final = 60
@@ -67,12 +69,14 @@ class KafkaBroker:
         properties: Path,
         bootstrap_servers: str,
         network_ports: tuple[int, int] | None = None,
+        java_options: tuple[str, ...] = QUICK_START,
     ) -> None:
         """A broker that does not run yet; its data directory is formatted.
 
         Its log goes to ``directory``. ``network_ports`` are those of a listener of its own for
         clients behind a network: the network's port, by which it calls itself, and its own.
         """
+        self._java_options = java_options
         self.bootstrap_servers = bootstrap_servers
         self._network_ports = network_ports
         self._directory = directory
@@ -106,7 +110,7 @@ class KafkaBroker:
         with self._log_path.open("ab") as log:
             before = log.tell()
             self._process = subprocess.Popen(
-                kafka_command("kafka.Kafka", str(self._properties)),
+                kafka_command("kafka.Kafka", str(self._properties), options=self._java_options),
                 cwd=self._directory,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -192,7 +196,9 @@ class KafkaBroker:
 
 
 @contextmanager
-def running_broker(directory: Path, **settings: str) -> Iterator[KafkaBroker]:
+def running_broker(
+    directory: Path, *, java_options: tuple[str, ...] = QUICK_START, **settings: str
+) -> Iterator[KafkaBroker]:
     """A broker of the test's own, with its data in ``directory``; killed at the end.
 
     ``settings`` are added to its server.properties, ``_`` standing for a dot.
@@ -214,7 +220,13 @@ def running_broker(directory: Path, **settings: str) -> Iterator[KafkaBroker]:
     cluster_id = urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
     format_data = ("format", "--cluster-id", cluster_id, "--config", str(properties))
     run_kafka_tool("kafka.tools.StorageTool", *format_data)
-    broker = KafkaBroker(directory, properties, f"127.0.0.1:{port}", (network_port, behind_port))
+    broker = KafkaBroker(
+        directory,
+        properties,
+        f"127.0.0.1:{port}",
+        (network_port, behind_port),
+        java_options,
+    )
     with started(broker):
         yield broker
 
@@ -229,13 +241,15 @@ def started(broker: KafkaBroker) -> Iterator[KafkaBroker]:
         broker.kill()
 
 
-def kafka_command(main_class: str, *arguments: str) -> list[str]:
+def kafka_command(
+    main_class: str, *arguments: str, options: tuple[str, ...] = QUICK_START
+) -> list[str]:
     """What runs a program of Kafka's.
 
     Raises:
         NotFetched: its jars are not here and could not be had.
     """
-    return ["java", "-Xmx512m", "-cp", class_path(jars(POM)), main_class, *arguments]
+    return ["java", "-Xmx512m", *options, "-cp", class_path(jars(POM)), main_class, *arguments]
 
 
 def run_kafka_tool(main_class: str, *arguments: str, **environment: str) -> None:

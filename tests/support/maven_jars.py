@@ -33,6 +33,7 @@ def jars(pom: Path) -> Path:
     Raises:
         NotFetched: Java or Maven is not on this machine, or Maven could not fetch something.
     """
+    _require("java")
     digest = sha256(pom.read_bytes()).hexdigest()[:12]
     kept = user_cache() / f"jars-{pom.stem}-{digest}"
     if not kept.is_dir():
@@ -51,9 +52,7 @@ def class_path(*directories: Path) -> str:
 
 
 def _fetch(pom: Path, into: Path) -> Path:
-    for program in ("java", "mvn"):
-        if shutil.which(program) is None:
-            raise NotFetched(f"needs Java 17 and Maven: there is no {program} on this machine")
+    _require("mvn")
     maven = [
         *("mvn", "--batch-mode", "--quiet", "--file", str(pom)),
         *(f"{PLUGIN}:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={into}"),
@@ -68,3 +67,8 @@ def _fetch(pom: Path, into: Path) -> Path:
     if done.returncode:
         raise NotFetched(f"Maven could not fetch {pom.name}:\n{done.stdout}{done.stderr}")
     return into
+
+
+def _require(program: str) -> None:
+    if shutil.which(program) is None:
+        raise NotFetched(f"needs Java 17 and Maven: there is no {program} on this machine")

@@ -24,7 +24,6 @@ def relay_settings(**settings: Any) -> RelaySettings:
     """Settings in which nobody waits for long."""
     quick = {
         "partition_count": 3,
-        "patience_seconds": 0.2,
         "first_pause_seconds": 0.001,
         "longest_pause_seconds": 0.01,
         "closing_seconds": 0.05,
