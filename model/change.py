@@ -80,13 +80,6 @@ def global_change(
     return _index_change("GlobalSecondaryIndexes", global_entry, index, table_key, old, new)
 
 
-def stored_global_entry(
-    index: IndexDefinition, table_key: KeySchema, stored: StoredItem
-) -> StoredItem | None:
-    """What a global index stores of an item; None for nothing."""
-    return _stored(stored, global_entry(index, table_key, stored.item))
-
-
 def _index_change(  # noqa: PLR0917
     kind: IndexKind,
     entry_of: _EntryOf,
