@@ -255,7 +255,8 @@ class Partition(RowOwner[_WriteBatch]):
         if self._table.records_changes:
             self._record(batch, message, change, origin)
         grown_bytes = batch.count(TABLE_INDEX_ID, change.old, change.new)
-        for _, index, old, new in change.local_changes:
+        for of_index in change.local_changes:
+            index, old, new = of_index.definition, of_index.old, of_index.new
             prefix = self._index_prefixes[index.index_id] + message.partition_key
             if old is not None:
                 sort = keys.encode_sort(index.key_schema, old.item)
@@ -318,7 +319,7 @@ def _grown_bytes(change: Change) -> int:
         size_bytes(change.new)
         - size_bytes(change.old)
         + sum(
-            size_bytes(new, overhead_bytes) - size_bytes(old, overhead_bytes)
-            for _, _, old, new in change.local_changes
+            size_bytes(of_index.new, overhead_bytes) - size_bytes(of_index.old, overhead_bytes)
+            for of_index in change.local_changes
         )
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import socket
 import sys
@@ -88,6 +89,9 @@ async def _serve(options: ServeOptions) -> None:
     # Signals are received from the start: whoever has read the announcement may send one.
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async with _running(options) as running:
+            # What is there by now stays: no full garbage collection need look at it, and stop
+            # the server meanwhile.
+            gc.freeze()
             _announce(running, options)
             async for received in signals:
                 _log.info("stopping", signal=received.name)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple, TypeAlias
 
+from msgspec import Struct
+
 from model import capacity
 from model.capacity import IndexKind, IndexUnits, Receipt
 from model.index import IndexDefinition, entry, global_entry
@@ -18,24 +20,17 @@ _FREE: Final = Receipt()
 _EntryOf: TypeAlias = Callable[[IndexDefinition, KeySchema, Item], Item | None]
 
 
-class IndexChange(NamedTuple):
-    """The entry of an item in one index before and after; None where there is none."""
+class IndexChange(Struct, frozen=True, gc=False):
+    """The entry of an item in one index before and after; None where there is none.
+
+    ``moves`` says of an entry that was there and stays that its key is another one.
+    """
 
     kind: IndexKind
     definition: IndexDefinition
     old: StoredItem | None
     new: StoredItem | None
-
-    @property
-    def moves(self) -> bool:
-        """Whether the entry gets another key: a row goes and a row comes."""
-        old, new = self.old, self.new
-        if old is None or new is None:
-            return False
-        return any(
-            old.item[attribute.name] != new.item[attribute.name]
-            for attribute in self.definition.key_schema.attributes
-        )
+    moves: bool = False
 
 
 class Change(NamedTuple):
@@ -87,13 +82,6 @@ def global_change(
     return _index_change("GlobalSecondaryIndexes", global_entry, index, table_key, old, new)
 
 
-def stored_global_entry(
-    index: IndexDefinition, table_key: KeySchema, stored: StoredItem
-) -> StoredItem | None:
-    """What a global index stores of an item; None for nothing."""
-    return _stored(stored, global_entry(index, table_key, stored.item))
-
-
 def _index_change(  # noqa: PLR0917
     kind: IndexKind,
     entry_of: _EntryOf,
@@ -106,7 +94,16 @@ def _index_change(  # noqa: PLR0917
     new_entry = None if new is None else entry_of(index, table_key, new.item)
     if old_entry == new_entry:
         return None
-    return IndexChange(kind, index, _stored(old, old_entry), _stored(new, new_entry))
+    moves = (
+        old_entry is not None
+        and new_entry is not None
+        and not _is_same_key(index.key_schema, old_entry, new_entry)
+    )
+    return IndexChange(kind, index, _stored(old, old_entry), _stored(new, new_entry), moves)
+
+
+def _is_same_key(schema: KeySchema, one: Item, other: Item) -> bool:
+    return all(one[attribute.name] == other[attribute.name] for attribute in schema.attributes)
 
 
 def _stored(stored: StoredItem | None, projected: Item | None) -> StoredItem | None:

@@ -36,7 +36,7 @@ def entry_changes(
 
     ``table_key`` is the item's encoded key without its hash.
     """
-    _, index, old, new = change
+    index, old, new = change.definition, change.old, change.new
     if new is None:
         assert old is not None
         return (EntryChange(counter, entry_position(index, old.item, table_key), None),)

@@ -25,7 +25,7 @@ _RUN_BYTES: Final = 2 * 1024 * 1024
 _CHECKPOINT_RECORDS: Final = 4_096
 # Followers that keep up take their runs at the same moments, this far apart: what came meanwhile
 # goes in one run, and what all of them send to one partition in one of its batches.
-_TICK_SECONDS: Final = 0.004
+_TICK_SECONDS: Final = 0.008
 _TICK_RECORDS: Final = 64
 _COUNTER_BYTES: Final = 8
 
