@@ -135,7 +135,7 @@ class Sweeper:
 
     async def _sweep(self) -> None:
         """Have everything deleted that is due now; return when the expirer has seen that."""
-        now_us = math.floor(self._clock.now_epoch_seconds() * _MICROSECONDS)
+        now_us = _epoch_us(self._clock.now_epoch_seconds())
         before_us = now_us - self._delay_us + 1
         # What is gone leaves marks that are dear to pass by: they are not looked at again.
         self._swept_before_us = min(self._swept_before_us, self._earliest_us)
@@ -158,7 +158,8 @@ class Sweeper:
         if refusal is not None:
             raise refusal
         self._swept_before_us = before_us
-        self._earliest_us = min(self._earliest_us, await self._earliest_from(before_us))
+        listed_us = await self._earliest_from(before_us)
+        self._earliest_us = min(self._earliest_us, listed_us)
 
     async def _due(self, from_us: int, before_us: int) -> AsyncIterator[tuple[bytes, ...]]:
         """The positions of the items that are due, some at a time."""
@@ -225,7 +226,7 @@ class Sweeper:
             if self._earliest_us is _NEVER:
                 await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
                 continue
-            due = self._clock.wait_until(_due_epoch_seconds(self._earliest_us + self._delay_us))
+            due = self._clock.wait_until(_epoch_seconds(self._earliest_us + self._delay_us))
             await asyncio.wait([*waiting, due], return_when=asyncio.FIRST_COMPLETED)
             if due.done():
                 return
@@ -236,6 +237,13 @@ class Sweeper:
             await asyncio.wait([self._closed], timeout=seconds)
 
 
-def _due_epoch_seconds(due_us: float) -> float:
-    """A time that is not before that microsecond, whatever its rounding does."""
-    return math.nextafter(due_us / _MICROSECONDS, math.inf)
+def _epoch_us(epoch_seconds: float) -> int:
+    return math.floor(epoch_seconds * _MICROSECONDS)
+
+
+def _epoch_seconds(epoch_us: float) -> float:
+    """The first time of a clock that is not before that microsecond, whatever rounding does."""
+    epoch_seconds = epoch_us / _MICROSECONDS
+    while _epoch_us(epoch_seconds) < epoch_us:
+        epoch_seconds = math.nextafter(epoch_seconds, math.inf)
+    return epoch_seconds

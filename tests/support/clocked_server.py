@@ -1,38 +1,37 @@
-"""A server on a virtual clock that a test sets, and whose metrics it reads."""
+"""A server on a virtual clock that a test sets, and its metrics."""
 
 from __future__ import annotations
 
-import http.client
 import re
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-import msgspec
-
-from tests.support.server import Server, running_server
-
-_METRICS = re.compile(r"Metrics on http://[^:]+:([0-9]+)/metrics")
+from tests.support.admin import ServerClock, admin_port, ask, server_with_clock
+from tests.support.server import Server
 
 
 class Clocked:
     """What is asked of such a server beside DynamoDB's API."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, clock: ServerClock) -> None:
         self.server = server
         self.endpoint = server.endpoint
-        found = _METRICS.search(server.announcement)
-        assert found is not None, server.announcement
-        self._port = int(found[1])
+        self._clock = clock
+        self._port = admin_port(server)
+
+    @property
+    def now(self) -> int:
+        """The time at which the clock stands, in whole seconds."""
+        return int(self._clock.now())
 
     def set(self, epoch_seconds: float) -> None:
         """Set the clock on to a time."""
-        self._ask("PUT", "/clock", {"now": epoch_seconds})
+        self._clock.set(now=epoch_seconds)
 
     def metric(self, name: str, table: str) -> float:
         """A metric of a table; 0 if it is not there."""
-        text = self._ask("GET", "/metrics").decode()
+        text = ask(self._port, "/metrics").body.decode()
         found = re.search(rf'^{name}{{table="{re.escape(table)}"}} (\S+)$', text, re.MULTILINE)
         return 0.0 if found is None else float(found[1])
 
@@ -40,21 +39,11 @@ class Clocked:
         """How many items of a table time to live has deleted."""
         return int(self.metric("dynactor_time_to_live_deleted_item_count_total", table))
 
-    def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> bytes:
-        with closing(http.client.HTTPConnection("127.0.0.1", self._port, timeout=30)) as connection:
-            headers = {"Content-Type": "application/json"}
-            connection.request(method, path, msgspec.json.encode(body) if body else None, headers)
-            with closing(connection.getresponse()) as response:
-                answer = response.read()
-                assert response.status == 200, answer
-                return answer
-
 
 @contextmanager
 def clocked_server(
     epoch_seconds: float | str, *arguments: str, data_dir: Path | None = None
 ) -> Iterator[Clocked]:
-    """A server whose clock stands at that time, or goes on from ``now``."""
-    options = ("--virtual-clock", str(epoch_seconds), "--admin-port", "0")
-    with running_server(*options, *arguments, data_dir=data_dir) as server:
-        yield Clocked(server)
+    """A server whose clock stands at that time."""
+    with server_with_clock(epoch_seconds, *arguments, data_dir=data_dir) as served:
+        yield Clocked(*served)

@@ -13,6 +13,7 @@ from model.time_to_live import ExpiryReader, TimeToLiveChange, expires_at_us
 from storage import codec, keys_layout
 from storage.store import Row, Store
 
+DEADLINE_SECONDS = 30.0
 _PAGE_ROWS = 1_000
 _PAGE_BYTES = 1024 * 1024
 
@@ -51,18 +52,23 @@ async def switch(database: Database, name: str, attribute_name: str, *, enabled:
 
 async def until_status(table: Table, status: TimeToLiveStatus) -> None:
     """Wait until a table's time to live has that status."""
-    while table.definition.time_to_live is None or table.definition.time_to_live.status != status:
-        await asyncio.sleep(0.001)
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        while (
+            table.definition.time_to_live is None or table.definition.time_to_live.status != status
+        ):
+            await asyncio.sleep(0.001)
 
 
 async def until_listed(table: Table) -> None:
     """Wait until the expirers have seen every change."""
     actors = table.following(subscriber_id(table))
     assert isinstance(actors, TimeToLiveActors)
-    assert await actors.wait_caught_up()
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        assert await actors.wait_caught_up()
 
 
 async def until_items(database: Database, name: str, count: int) -> None:
     """Wait until so many items are left."""
-    while (await database.describe(name)).item_count != count:
-        await asyncio.sleep(0.001)
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        while (await database.describe(name)).item_count != count:
+            await asyncio.sleep(0.001)
