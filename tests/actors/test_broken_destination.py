@@ -176,9 +176,9 @@ async def test_it_is_cut_off_by_age_too():
             await asyncio.sleep(0)
         with broker.away():
             await write_threads(table, range(3))
-            clock.advance(3_000)
+            clock.step(3_000)
             await write_threads(table, range(3))
-            clock.advance(601)
+            clock.step(601)
             while destination_of(table).status != "BROKEN":
                 await asyncio.sleep(0)
         description = destination_of(table).status_description

@@ -62,7 +62,7 @@ async def test_a_destination_whose_broker_is_away():
         with broker.away():
             table = await published_table(database)
             await write_threads(table, range(4))
-            clock.advance(90)
+            clock.step(90)
             await write_threads(table, range(4, 6))
             while relay_of(database, table).state != "FAILING":
                 await asyncio.sleep(0)
