@@ -5,7 +5,8 @@
 #   make test                       everything that a change must pass
 #   make test-kafka                 the tests that need a Kafka broker: Java 17 and Maven too
 #
-# The long runs are not part of `make test`: make crash, make differential, make bench.
+# The long runs are not part of `make test`: make crash, make crash-kafka,
+# make differential, make bench.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -21,7 +22,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 ARGS ?=
 
-.PHONY: serve test test-kafka check unit crash differential bench image install clean help
+.PHONY: serve test test-kafka check unit crash crash-kafka differential bench image install clean help
 
 serve: $(VENV)/.runs
 	@exec $(BIN)/dynactor serve $(ARGS)
@@ -44,6 +45,12 @@ test-kafka: $(VENV)/.develops
 crash: $(VENV)/.develops
 	$(BIN)/python -m pytest tests/crash --rounds $(or $(ROUNDS),100) \
 		-o faulthandler_timeout=3600 $(ARGS)
+
+# 50,000 writes through five kills and a minute without the broker, and long outages, as often as
+# ROUNDS says; about ten minutes for each.
+crash-kafka: $(VENV)/.develops
+	$(BIN)/python -m pytest tests/kafka/test_history_in_kafka.py tests/kafka/test_outages.py \
+		--rounds $(or $(ROUNDS),1) -o faulthandler_timeout=3600 $(ARGS)
 
 # Thousands of requests to this server and to DynamoDB Local, which npm fetches; needs Java 17.
 differential: $(VENV)/.develops

@@ -40,6 +40,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="--copy-messages",
         help="options for the server that is started, such as '--partitions-per-table 1'",
     )
+    parser.addoption(
+        "--rounds",
+        type=int,
+        help="of kill -9, of power loss and of brokers that are away, such as 100, each at its "
+        "full size; a few short ones by default",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -77,6 +83,13 @@ def pytest_terminal_summary(
             "tests/kafka: needs a Kafka broker; run it by make test-kafka, which starts one "
             "with Java 17 and Maven, or uses that of DYNACTOR_TEST_KAFKA=host:port"
         )
+
+
+@pytest.fixture
+def rounds(pytestconfig: pytest.Config) -> int | None:
+    """How many rounds were asked for; None: a few."""
+    given: int | None = pytestconfig.getoption("--rounds")
+    return given
 
 
 @pytest.fixture(scope="session")

@@ -24,6 +24,7 @@ Isolation = Literal["read_committed", "read_uncommitted"]
 Known = Item | Literal["omitted"]
 
 _SERVICE: Final = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
+_EVENT_NAMES: Final = {"c": "INSERT", "r": "INSERT", "u": "MODIFY", "d": "REMOVE", "t": "GAP"}
 _PATIENCE_SECONDS: Final = 60
 
 
@@ -210,6 +211,40 @@ class Replica:
         assert record.value is not None
         self._last[name] = number
         self._seen[name, number] = record.value
+
+
+def as_dynamodb(record: Consumed) -> Consumed:
+    """A record of the form ``debezium``, with the key of an item, in the form ``dynamodb``.
+
+    What it does not carry is taken from its headers; what is wrong in it shows there.
+    """
+    if record.value is None:
+        return record
+    told = msgspec.json.decode(record.value)
+    source, op = told["source"], told["op"]
+    assert (told["before"] is None, told["after"] is None) == {
+        "c": (True, False),
+        "r": (True, False),
+        "u": (False, False),
+        "d": (False, True),
+        "t": (True, True),
+    }[op], record
+    assert (source["origin"] == record.headers["origin"]) or op in "rt", record
+    images = {"OldImage": told["before"], "NewImage": told["after"]}
+    value = {
+        "eventName": _EVENT_NAMES[op],
+        "eventID": record.headers["event-id"],
+        "tableName": source["table"],
+        "userIdentity": _SERVICE if source["origin"] == "ttl" else None,
+        "snapshot": op == "r",
+        "dynamodb": {
+            "ApproximateCreationDateTime": source["ts_ms"],
+            "Keys": {} if op == "t" else msgspec.json.decode(record.key),
+            **{name: image for name, image in images.items() if image is not None},
+            **({} if op == "t" else {"SequenceNumber": source["sequence"]}),
+        },
+    }
+    return record._replace(value=msgspec.json.encode(value))
 
 
 def canonical(keys: Item) -> str:
