@@ -84,6 +84,12 @@ _REFUSALS: Final = (
     UnsupportedSaslMechanismError,
     ssl.SSLError,
 )
+# Who may not create topics may be given one that an operator has made.
+_PERHAPS_THERE: Final = (
+    TopicAlreadyExistsError,
+    TopicAuthorizationFailedError,
+    ClusterAuthorizationFailedError,
+)
 
 _log = structlog.get_logger("kafka")
 
@@ -117,12 +123,15 @@ class Kafka:
             )
             ((_, code, *message),) = answer.topic_errors
             is_new = not code
-            if code and for_code(code) is not TopicAlreadyExistsError:
-                raise for_code(code)(*message)
+            refusal = for_code(code)
+            if code and refusal not in _PERHAPS_THERE:
+                raise refusal(*message)
             while True:
                 (found,) = await admin.describe_topics([topic.name])
                 if not found["error_code"] and found["partitions"]:
                     return FoundTopic(len(found["partitions"]), is_new)
+                if code and refusal is not TopicAlreadyExistsError:
+                    raise refusal(*message)
                 await asyncio.sleep(_RETRY_SECONDS)
 
     async def open_publisher(self, transactional_id: str | None = None) -> KafkaPublisher:

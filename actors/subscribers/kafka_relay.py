@@ -67,8 +67,9 @@ _IN_HAND_BYTES: Final = 16 * MIB
 _LEAST_ROUND_BYTES: Final = 64 * KIB
 _MOST_ROUND_BYTES: Final = 2 * MIB
 _ROUND_RECORDS: Final = 1_024
-# Few: between two pieces requests get their turn.
+# Few: between two pieces requests get their turn, and reading decodes a page in one piece.
 _PIECE_RECORDS: Final = 64
+_READ_RECORDS: Final = 256
 _TICK_RECORDS: Final = 64
 _BATCH_BYTES: Final = 512 * KIB
 _BATCH_DIVISOR: Final = 4
@@ -362,18 +363,23 @@ class KafkaRelay:
         """Take records of all logs in turn, as many as may be in hand."""
         logs = list(self._logs.values())
         current = _Round()
-        for _ in logs:
+        empty = 0
+        while empty < len(logs):
             log = logs[self._first]
+            self._first = (self._first + 1) % len(logs)
+            number = log.feed.partition_number
+            position = current.positions.get(number, log.position)
             records = await log.feed.read(
-                log.position.counter,
-                max_records=_ROUND_RECORDS - current.records,
+                position.counter,
+                max_records=min(_READ_RECORDS, _ROUND_RECORDS - current.records),
                 max_bytes=limit_bytes - current.size_bytes,
             )
-            if records:
-                taken = await self._add(current, records, limit_bytes)
-                position = _behind(log.position, records[:taken])
-                current.positions[log.feed.partition_number] = position
-            self._first = (self._first + 1) % len(logs)
+            if not records:
+                empty += 1
+                continue
+            empty = 0
+            taken = await self._add(current, records, limit_bytes)
+            current.positions[number] = _behind(position, records[:taken])
             if current.records >= _ROUND_RECORDS or current.size_bytes >= limit_bytes:
                 break
         return current if current.records else None
@@ -580,6 +586,7 @@ class KafkaRelay:
         if kind is self._trouble:
             return
         self._trouble = kind
+        self._has_published.set()
         if trouble is None:
             _log.info("publishing", relay=self.name, lag_records=self.lag_records)
         else:
