@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final
 
 import anyio
@@ -345,6 +345,10 @@ class KafkaPublisher:
         if sending is not None and not sending.done():
             sending.cancel()
             await asyncio.wait([sending], timeout=_CLOSE_SECONDS)
+        for future in _futures_within(self._producer):
+            if future.done() and not future.cancelled():
+                # Seen: asyncio reports what nobody looks at, with a traceback each.
+                future.exception()
 
     async def _unless_closing(self, answered: asyncio.Future[Any]) -> None:
         """Wait for an answer, unless the publisher is thrown away meanwhile."""
@@ -356,6 +360,18 @@ class KafkaPublisher:
         finally:
             # Otherwise an error that comes later is reported as one that nobody has seen.
             answered.cancel()
+
+
+def _futures_within(producer: AIOKafkaProducer) -> Iterator[asyncio.Future[Any]]:
+    """The futures that aiokafka has for itself, and fails with the producer."""
+    waiting = producer._txn_manager._transaction_waiter  # noqa: SLF001 - nobody else has it
+    if waiting is not None:
+        yield waiting
+    accumulator = producer._message_accumulator  # noqa: SLF001 - as above
+    queued = chain.from_iterable(accumulator._batches.values())  # noqa: SLF001 - as above
+    for batch in (*queued, *accumulator._pending_batches):  # noqa: SLF001 - as above
+        yield batch.future
+        yield batch._drain_waiter  # noqa: SLF001 - as above
 
 
 async def _within(seconds: float, work: Any) -> None:
