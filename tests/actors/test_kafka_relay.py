@@ -308,6 +308,8 @@ async def test_a_server_stops_in_time_though_the_broker_is_silent(relays):
             await broker.wait_messages(TOPIC, 10)
             broker.answers.clear()
             await write_threads(table, range(10, 20))
+            while not broker.waiting:
+                await asyncio.sleep(0)
     assert broker.open_publishers == set()
 
 

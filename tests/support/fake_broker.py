@@ -51,7 +51,8 @@ class FakeBroker:
         # How many of the next commits are carried out but not acknowledged.
         self.lost_commits = 0
         self.max_batch_bytes = 1 << 62
-        # What happened.
+        # What happened, and how many of its publishers wait for an answer.
+        self.waiting = 0
         self.opened = 0
         self.open_publishers: set[FakePublisher] = set()
         self.largest_batches: defaultdict[str, int] = defaultdict(int)
@@ -221,9 +222,11 @@ class FakePublisher:
         waiting = [closed]
         if self not in self._broker.stuck:
             waiting.append(asyncio.ensure_future(self._broker.answers.wait()))
+        self._broker.waiting += 1
         try:
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            self._broker.waiting -= 1
             for future in waiting:
                 future.cancel()
         if self._closed.is_set():
