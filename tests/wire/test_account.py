@@ -68,7 +68,8 @@ IMPLEMENTED = frozenset({
     "BatchGetItem", "BatchWriteItem", "CreateTable", "DeleteItem", "DeleteTable",
     "DescribeContinuousBackups", "DescribeEndpoints", "DescribeKinesisStreamingDestination",
     "DescribeLimits", "DescribeTable", "DescribeTimeToLive",
-    "DisableKinesisStreamingDestination", "EnableKinesisStreamingDestination", "GetItem", "ListTables", "ListTagsOfResource", "PutItem", "Query",
+    "DisableKinesisStreamingDestination", "EnableKinesisStreamingDestination", "GetItem",
+    "ListTables", "ListTagsOfResource", "PutItem", "Query",
     "Scan", "TagResource", "UntagResource", "UpdateItem",
     "UpdateKinesisStreamingDestination", "UpdateTable",
 })  # fmt: skip
