@@ -259,6 +259,7 @@ class KafkaRelay:
                 group.cancel_scope.cancel()
         finally:
             self._surroundings.at_work.discard(self._place.subscriber)
+            self.state = "IDLE"
             self._has_published.set()
             with anyio.CancelScope(shield=True):
                 await session.close()
@@ -309,7 +310,7 @@ class KafkaRelay:
         if self._partition_count == 0:
             # Of a table that was made again, the topic may tell of the one before.
             is_from_birth = all(log.position.counter == 0 for log in self._logs.values())
-            self._needs_snapshot |= is_from_birth and not found.is_new
+            self._needs_snapshot |= is_from_birth and not session.made_topic
         # Partitions that somebody adds stay empty: keys would move to other ones.
         self._partition_count = self._partition_count or found.partition_count
         if session.is_transactional:
@@ -602,6 +603,8 @@ class _Session:
         self._surroundings = surroundings
         self._place = place
         self._publisher: Publisher | None = None
+        # Whether the destination's topic was not there before.
+        self.made_topic = False
 
     @property
     def publisher(self) -> Publisher:
@@ -631,6 +634,8 @@ class _Session:
         """
         broker, settings = self._surroundings.broker, self.settings
         found = await self.ensure_topic()
+        # A second attempt finds what the first one has made.
+        self.made_topic |= found.is_new
         if self.is_transactional:
             await broker.ensure_topic(settings.positions_topic)
             self._publisher = await broker.open_publisher(self._place.publisher_id)

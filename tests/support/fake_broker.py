@@ -44,6 +44,8 @@ class FakeBroker:
         self.answers.set()
         # These publishers get none either.
         self.stuck: set[FakePublisher] = set()
+        # How many of the next publishers can not be opened.
+        self.failing_opens = 0
         # How many of the next publications are taken but not acknowledged.
         self.lost_acknowledgements = 0
         # How many of the next publications fail, with nothing taken.
@@ -116,6 +118,9 @@ class FakeBroker:
 
     async def open_publisher(self, transactional_id: str | None = None) -> FakePublisher:
         await self._let_in()
+        if self.failing_opens:
+            self.failing_opens -= 1
+            raise Unreachable("no coordinator")
         self.opened += 1
         epoch = 0
         if transactional_id is not None:
