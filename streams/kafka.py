@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final
 
 import anyio
@@ -84,6 +84,12 @@ _REFUSALS: Final = (
     UnsupportedSaslMechanismError,
     ssl.SSLError,
 )
+# Who may not create topics may be given one that an operator has made.
+_PERHAPS_THERE: Final = (
+    TopicAlreadyExistsError,
+    TopicAuthorizationFailedError,
+    ClusterAuthorizationFailedError,
+)
 
 _log = structlog.get_logger("kafka")
 
@@ -117,12 +123,15 @@ class Kafka:
             )
             ((_, code, *message),) = answer.topic_errors
             is_new = not code
-            if code and for_code(code) is not TopicAlreadyExistsError:
-                raise for_code(code)(*message)
+            refusal = for_code(code)
+            if code and refusal not in _PERHAPS_THERE:
+                raise refusal(*message)
             while True:
                 (found,) = await admin.describe_topics([topic.name])
                 if not found["error_code"] and found["partitions"]:
                     return FoundTopic(len(found["partitions"]), is_new)
+                if code and refusal is not TopicAlreadyExistsError:
+                    raise refusal(*message)
                 await asyncio.sleep(_RETRY_SECONDS)
 
     async def open_publisher(self, transactional_id: str | None = None) -> KafkaPublisher:
@@ -336,6 +345,10 @@ class KafkaPublisher:
         if sending is not None and not sending.done():
             sending.cancel()
             await asyncio.wait([sending], timeout=_CLOSE_SECONDS)
+        for future in _futures_within(self._producer):
+            if future.done() and not future.cancelled():
+                # Seen: asyncio reports what nobody looks at, with a traceback each.
+                future.exception()
 
     async def _unless_closing(self, answered: asyncio.Future[Any]) -> None:
         """Wait for an answer, unless the publisher is thrown away meanwhile."""
@@ -347,6 +360,18 @@ class KafkaPublisher:
         finally:
             # Otherwise an error that comes later is reported as one that nobody has seen.
             answered.cancel()
+
+
+def _futures_within(producer: AIOKafkaProducer) -> Iterator[asyncio.Future[Any]]:
+    """The futures that aiokafka has for itself, and fails with the producer."""
+    waiting = producer._txn_manager._transaction_waiter  # noqa: SLF001 - nobody else has it
+    if waiting is not None:
+        yield waiting
+    accumulator = producer._message_accumulator  # noqa: SLF001 - as above
+    queued = chain.from_iterable(accumulator._batches.values())  # noqa: SLF001 - as above
+    for batch in (*queued, *accumulator._pending_batches):  # noqa: SLF001 - as above
+        yield batch.future
+        yield batch._drain_waiter  # noqa: SLF001 - as above
 
 
 async def _within(seconds: float, work: Any) -> None:

@@ -67,8 +67,9 @@ _IN_HAND_BYTES: Final = 16 * MIB
 _LEAST_ROUND_BYTES: Final = 64 * KIB
 _MOST_ROUND_BYTES: Final = 2 * MIB
 _ROUND_RECORDS: Final = 1_024
-# Few: between two pieces requests get their turn.
+# Few: between two pieces requests get their turn, and reading decodes a page in one piece.
 _PIECE_RECORDS: Final = 64
+_READ_RECORDS: Final = 256
 _TICK_RECORDS: Final = 64
 _BATCH_BYTES: Final = 512 * KIB
 _BATCH_DIVISOR: Final = 4
@@ -258,6 +259,7 @@ class KafkaRelay:
                 group.cancel_scope.cancel()
         finally:
             self._surroundings.at_work.discard(self._place.subscriber)
+            self.state = "IDLE"
             self._has_published.set()
             with anyio.CancelScope(shield=True):
                 await session.close()
@@ -308,7 +310,7 @@ class KafkaRelay:
         if self._partition_count == 0:
             # Of a table that was made again, the topic may tell of the one before.
             is_from_birth = all(log.position.counter == 0 for log in self._logs.values())
-            self._needs_snapshot |= is_from_birth and not found.is_new
+            self._needs_snapshot |= is_from_birth and not session.made_topic
         # Partitions that somebody adds stay empty: keys would move to other ones.
         self._partition_count = self._partition_count or found.partition_count
         if session.is_transactional:
@@ -362,18 +364,23 @@ class KafkaRelay:
         """Take records of all logs in turn, as many as may be in hand."""
         logs = list(self._logs.values())
         current = _Round()
-        for _ in logs:
+        empty = 0
+        while empty < len(logs):
             log = logs[self._first]
+            self._first = (self._first + 1) % len(logs)
+            number = log.feed.partition_number
+            position = current.positions.get(number, log.position)
             records = await log.feed.read(
-                log.position.counter,
-                max_records=_ROUND_RECORDS - current.records,
+                position.counter,
+                max_records=min(_READ_RECORDS, _ROUND_RECORDS - current.records),
                 max_bytes=limit_bytes - current.size_bytes,
             )
-            if records:
-                taken = await self._add(current, records, limit_bytes)
-                position = _behind(log.position, records[:taken])
-                current.positions[log.feed.partition_number] = position
-            self._first = (self._first + 1) % len(logs)
+            if not records:
+                empty += 1
+                continue
+            empty = 0
+            taken = await self._add(current, records, limit_bytes)
+            current.positions[number] = _behind(position, records[:taken])
             if current.records >= _ROUND_RECORDS or current.size_bytes >= limit_bytes:
                 break
         return current if current.records else None
@@ -580,6 +587,7 @@ class KafkaRelay:
         if kind is self._trouble:
             return
         self._trouble = kind
+        self._has_published.set()
         if trouble is None:
             _log.info("publishing", relay=self.name, lag_records=self.lag_records)
         else:
@@ -595,6 +603,8 @@ class _Session:
         self._surroundings = surroundings
         self._place = place
         self._publisher: Publisher | None = None
+        # Whether the destination's topic was not there before.
+        self.made_topic = False
 
     @property
     def publisher(self) -> Publisher:
@@ -624,6 +634,8 @@ class _Session:
         """
         broker, settings = self._surroundings.broker, self.settings
         found = await self.ensure_topic()
+        # A second attempt finds what the first one has made.
+        self.made_topic |= found.is_new
         if self.is_transactional:
             await broker.ensure_topic(settings.positions_topic)
             self._publisher = await broker.open_publisher(self._place.publisher_id)

@@ -119,11 +119,14 @@ async def test_its_consumer_is_told_of_the_gap_and_ends_with_the_table(relays):
                 item = item_of(number, 100)
                 key = {name: item[name] for name in ("forum", "subject")}
                 await table.write(Delete(key))
+        number = 10_000
         while destination_of(table).status != "ACTIVE":
-            await write_threads(table, range(60, 70), of_items=100)
-        await write_threads(table, range(200, 220), of_items=100)
+            # Before, during and after the snapshot is taken.
+            await write_threads(table, [number], of_items=100)
+            number += 1
         while relay_of(database, table).lag_records:
             await asyncio.sleep(0)
+        assert number > 10_000
         assert gaps(broker) == [1, 1, 1]
         assert rebuilt_table(broker) == sorted(await all_items(table), key=repr)
         assert destination_of(table).status_description is None

@@ -149,6 +149,16 @@ async def test_a_table_that_is_made_again_has_its_topic_forget_the_one_before(re
             await asyncio.sleep(0)
 
 
+async def test_a_topic_that_is_new_has_nothing_to_forget(relays):
+    broker = FakeBroker()
+    # The second attempt finds the topic that the first one made.
+    broker.failing_opens = 1
+    async with running_database(broker=broker, relays=relays) as database:
+        await write_threads(await published_table(database), range(5))
+        messages = await broker.wait_messages(TOPIC, 5)
+        assert {dict(message.headers)["event-name"] for message in messages} == {b"INSERT"}
+
+
 async def test_exactly_once_data_from_a_backup_are_told_as_a_gap():
     broker = FakeBroker()
     async with memory_store() as backup:
@@ -308,6 +318,8 @@ async def test_a_server_stops_in_time_though_the_broker_is_silent(relays):
             await broker.wait_messages(TOPIC, 10)
             broker.answers.clear()
             await write_threads(table, range(10, 20))
+            while not broker.waiting:
+                await asyncio.sleep(0)
     assert broker.open_publishers == set()
 
 

@@ -44,6 +44,8 @@ class FakeBroker:
         self.answers.set()
         # These publishers get none either.
         self.stuck: set[FakePublisher] = set()
+        # How many of the next publishers can not be opened.
+        self.failing_opens = 0
         # How many of the next publications are taken but not acknowledged.
         self.lost_acknowledgements = 0
         # How many of the next publications fail, with nothing taken.
@@ -51,7 +53,8 @@ class FakeBroker:
         # How many of the next commits are carried out but not acknowledged.
         self.lost_commits = 0
         self.max_batch_bytes = 1 << 62
-        # What happened.
+        # What happened, and how many of its publishers wait for an answer.
+        self.waiting = 0
         self.opened = 0
         self.open_publishers: set[FakePublisher] = set()
         self.largest_batches: defaultdict[str, int] = defaultdict(int)
@@ -115,6 +118,9 @@ class FakeBroker:
 
     async def open_publisher(self, transactional_id: str | None = None) -> FakePublisher:
         await self._let_in()
+        if self.failing_opens:
+            self.failing_opens -= 1
+            raise Unreachable("no coordinator")
         self.opened += 1
         epoch = 0
         if transactional_id is not None:
@@ -221,9 +227,11 @@ class FakePublisher:
         waiting = [closed]
         if self not in self._broker.stuck:
             waiting.append(asyncio.ensure_future(self._broker.answers.wait()))
+        self._broker.waiting += 1
         try:
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            self._broker.waiting -= 1
             for future in waiting:
                 future.cancel()
         if self._closed.is_set():
