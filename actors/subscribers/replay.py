@@ -32,7 +32,8 @@ from actors.subscribers.snapshot import TableSnapshot
 from actors.subscribers.subscriber import wait_tick
 from actors.subscribers.topic_writer import TopicWriter
 from model.limits import KIB
-from storage.store import Store
+from model.stored_item import StoredItem
+from storage.store import Closed, Store
 from streams import change_record
 from streams.broker import Broker, BrokerError, Refused
 from streams.change_record import ChangeRecord
@@ -226,19 +227,28 @@ class Replay:
         messages.update((number, [gap]) for number in range(self._writer.partition_count))
         if not await self._written_in_time(messages):
             return
-        async for page in snapshot.pages():
-            messages = defaultdict(list)
-            for at, item in enumerate(page, 1):
-                message = snapshot_message(item, place.source, form, taken_us=taken_us)
-                messages[self._partition_of(message)].append(message)
-                if at % _PIECE_RECORDS == 0:
-                    await asyncio.sleep(0)
-            if not await self._written_in_time(messages):
-                return
-            self._items += len(page)
+        try:
+            async for page in snapshot.pages():
+                if not await self._written_in_time(await self._rows(page, taken_us)):
+                    return
+                self._items += len(page)
+        except Closed:
+            # The store was opened again after a full disk, and its old state went.
+            _log.warning("snapshot_given_up", replay=self.name, items=self._items)
+            return
         self._needs_snapshot = False
         self._items_total = self._items
         self._set_ends()
+
+    async def _rows(self, page: list[StoredItem], taken_us: int) -> _Messages:
+        messages: _Messages = defaultdict(list)
+        source, form = self._place.source, self._settings.form
+        for at, item in enumerate(page, 1):
+            message = snapshot_message(item, source, form, taken_us=taken_us)
+            messages[self._partition_of(message)].append(message)
+            if at % _PIECE_RECORDS == 0:
+                await asyncio.sleep(0)
+        return messages
 
     async def _written_in_time(self, messages: _Messages) -> bool:
         """Write some of a snapshot; False if the store should hold its state no longer."""
