@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, closing
+from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 from typing import Any, NamedTuple
 
 import pytest
@@ -70,15 +71,16 @@ class Admin(NamedTuple):
             if answer["state"] == state:
                 return answer
 
-    async def command(self, *arguments: str) -> Process:
+    async def command(self, *arguments: str, stderr: int = PIPE) -> Process:
         """``dynactor replay`` with these arguments."""
         return await asyncio.create_subprocess_exec(
             sys.executable,
             *("-m", "api", "replay", "--table", "Thread", "--to-topic", COPY),
             *("--admin-endpoint", self.endpoint, *arguments),
             cwd=PROJECT,
+            env={**os.environ, "TERM": "xterm"},
             stdout=PIPE,
-            stderr=PIPE,
+            stderr=stderr,
         )
 
     async def run(self, *arguments: str) -> tuple[int | None, str, str]:
@@ -244,6 +246,35 @@ async def test_the_command_counts_the_items_of_a_snapshot():
         code, stdout, stderr = await admin.run("--from", "snapshot")
         assert stdout == f"7 items and 0 changes of table Thread were published to topic {COPY}\n"
         assert (code, stderr) == (0, "")
+
+
+async def test_bars_are_on_a_terminal_and_tell_of_a_broker_that_is_away():
+    async with running_admin() as admin:
+        ours, its = os.openpty()
+        with admin.broker.away(Unreachable("nobody is there")):
+            process = await admin.command("--from", "snapshot", stderr=its)
+            os.close(its)
+            shown = b""
+            while b"waiting: nobody is there" not in shown:
+                shown += await asyncio.to_thread(os.read, ours, 65_536)
+        # The rest of it, until the terminal's other end is gone.
+        with suppress(OSError):
+            while more := await asyncio.to_thread(os.read, ours, 65_536):
+                shown += more
+        os.close(ours)
+        assert await process.wait() == 0
+        assert b"items" in shown
+        assert b"7/7" in shown
+        assert b"changes" in shown
+
+
+async def test_a_server_that_goes_away_ends_the_command():
+    async with running_admin() as admin:
+        process = await admin.command("--from", "snapshot", "--follow")
+        await admin.broker.wait_messages(COPY, 10)
+    code, stdout, stderr = await ended(process)
+    assert (code, stdout) == (1, "")
+    assert stderr.startswith(("dynactor: Cannot reach", "dynactor: No answer from"))
 
 
 async def test_scripts_read_lines_of_json():
