@@ -173,8 +173,8 @@ class DestinationKeeper:
                 "--kafka-bootstrap-servers"
             )
         definition = rules.enabled(table.definition, message.topic, message.precision)
-        destination = definition.destinations[-1]
-        await self._record_for(table, definition, destination)
+        await self._record_for(table, definition, definition.destinations[-1])
+        destination = table.definition.destinations[-1]
         await self._start(table, destination)
         return destination
 
@@ -321,6 +321,9 @@ class DestinationKeeper:
         old = table.definition
         try:
             counters = await table.redefine(definition)
+            if self._settings.snapshot == "initial" and any(counters.values()):
+                destination = structs.replace(destination, needs_snapshot=True)
+                definition = rules.with_destination(definition, destination)
             subscriber = _subscriber(definition, destination)
             record = structs.replace(table.record, definition=definition)
             await self._owner.put(

@@ -176,6 +176,8 @@ class ReplayKeeper:
         """
         replay = self._named(message.replay_id)
         await self._surroundings.supervisor.stop(replay)
+        if not replay.is_over:
+            replay.bury()
         return replay.progress
 
     async def end(self, table: Table, message: EndReplay) -> None:

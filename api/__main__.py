@@ -30,6 +30,7 @@ from api.kafka_options import KafkaOptionsError
 from api.logs import configure_logs
 from api.protocol import Protocol
 from api.registry import NOT_IMPLEMENTED, OPERATIONS
+from api.replay import ReplayOptions, carry_out
 from api.server import CannotListen, listen, serving
 from api.times import iso_time, pace
 from api.violations import ViolationsOptions, find_violations
@@ -83,6 +84,16 @@ def violations(options: ViolationsOptions) -> int:
     The exit code is 0 if no violation is left, 1 if some are, 2 if something went wrong.
     """
     return find_violations(options)
+
+
+@app.command
+def replay(options: ReplayOptions) -> int:
+    """Publish a table's recorded changes, or its items and changes, to a topic once more.
+
+    The server must have been started with --admin-port and --kafka-bootstrap-servers. The exit
+    code is 0 if all was published, or if --follow was stopped, and 1 if not.
+    """
+    return carry_out(options)
 
 
 async def _serve(options: ServeOptions) -> None:

@@ -62,7 +62,7 @@ class ServeOptions:
     """Keep data in memory: it is gone when the server stops."""
 
     admin_port: UInt16 | None = None
-    """Port for metrics, at /metrics, and the virtual clock; 0 takes a free one."""
+    """Port for metrics, at /metrics, the virtual clock and replays; 0 takes a free one."""
 
     admin_host: str = "127.0.0.1"
     """Address of that port."""

@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 from cyclopts import Group, Parameter
 
-from actors.subscribers.relay_settings import Delivery, RelaySettings
+from actors.subscribers.relay_settings import Delivery, RelaySettings, SnapshotMode
 from streams.broker import BrokerSettings, SaslMechanism, SecurityProtocol
 from streams.kafka_message import KafkaForm, KafkaFormat, KafkaKey
 
@@ -68,6 +68,9 @@ class KafkaOptions:
 
     kafka_delivery: Delivery = "at-least-once"
     """Whether records may come twice after a failure, or go in Kafka's transactions."""
+
+    kafka_snapshot: SnapshotMode = "never"
+    """Whether a topic of a table that has data begins with every item, or with what comes then."""
 
     kafka_retention_bytes: int = 10 * 1024 * 1024 * 1024
     """How much is kept for a topic that does not take it, before it is cut off."""
@@ -150,6 +153,7 @@ class KafkaOptions:
             ),
             delivery=self.kafka_delivery,
             all_tables=self.kafka_all_tables,
+            snapshot=self.kafka_snapshot,
             retention_bytes=self.kafka_retention_bytes,
             retention_seconds=self.kafka_retention_seconds,
             version=version,

@@ -38,18 +38,20 @@ async def open_rocks(directory: Path, options: RocksOptions | None = None) -> St
 
     Raises ``CannotOpen``, ``Damaged`` or ``Full``, with messages that say what to do.
     """
+    options = options or RocksOptions()
     data_directory = open_data_directory(directory)
     try:
-        engine = await asyncio.to_thread(DiskEngine, data_directory, options or RocksOptions())
+        engine = await asyncio.to_thread(DiskEngine, data_directory, options)
     except BaseException:
         data_directory.close()
         raise
-    return _RocksStore(engine)
+    return _RocksStore(engine, options)
 
 
 async def open_rocks_in_memory(options: RocksOptions | None = None) -> Store:
     """Open an empty store that keeps nothing when it is closed."""
-    return _RocksStore(MemoryEngine(options or RocksOptions()))
+    options = options or RocksOptions()
+    return _RocksStore(MemoryEngine(options), options)
 
 
 class _Mark(NamedTuple):
@@ -66,8 +68,9 @@ class _RocksStore:
     written; after a full disk it is lifted again by reopening the engine.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, options: RocksOptions) -> None:
         self._engine = engine
+        self._longest_read_seconds = options.longest_read_seconds
         self._refusal: StoreError | None = None
         self._is_closed = False
         self._aside = ThreadPoolExecutor(max_workers=1, thread_name_prefix="storage-aside")
@@ -183,6 +186,7 @@ class _RocksStore:
         self._engine.sync(mark.sequence)
 
     def _publish(self, mark: _Mark) -> None:
+        self._durable.replaced_at = self._loop_seconds()
         self._durable = mark.view
 
     def _end_writing(self, failure: Exception) -> StoreError:
@@ -200,15 +204,16 @@ class _RocksStore:
     def _reopen_after_full(self) -> None:
         """Lift the refusal of a full disk, if there is space again and nobody reads just now."""
         views = (self._latest, self._durable)
+        others = [view for view in self._snapshots if view is not self._durable]
         is_quiet = (
             self._synchroniser.is_idle
-            and len(self._snapshots) == 1
-            and not any(view.is_paging for view in views)
+            and not any(view.is_paging for view in (*views, *others))
+            and all(map(self._is_held, others))
             and self._aside_count == 0
         )
         if not isinstance(self._refusal, Full) or not is_quiet or not self._engine.can_reopen():
             return
-        for view in views:
+        for view in (*views, *others):
             view.close()
         try:
             self._engine.reopen()
@@ -224,6 +229,15 @@ class _RocksStore:
         self._synchroniser = self._new_synchroniser()
         self._refusal = None
         _log.info("disk_has_space_again")
+
+    def _is_held(self, view: RocksView) -> bool:
+        """Whether a view is older than any read: its holder is told, and takes another one."""
+        age_seconds = self._loop_seconds() - (view.replaced_at or 0.0)
+        return view.replaced_at is not None and age_seconds >= self._longest_read_seconds
+
+    @staticmethod
+    def _loop_seconds() -> float:
+        return asyncio.get_running_loop().time()
 
 
 def _frees_space(groups: Sequence[Group]) -> bool:

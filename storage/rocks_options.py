@@ -31,6 +31,9 @@ class RocksOptions(Struct, frozen=True):
     # counted, so that what was accepted can be flushed. None: a twentieth of the disk, at most
     # 512 MiB.
     reserve_bytes: int | None = None
+    # Who reads one view for longer than this does not keep a disk that has space again from
+    # being written to.
+    longest_read_seconds: float = 10.0
 
     def for_disk(self, disk_bytes: int) -> RocksOptions:
         """These options with memtables that a small disk can hold twice, as flushing needs."""

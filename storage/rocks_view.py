@@ -48,6 +48,8 @@ class RocksView:
     def __init__(self, source: Source) -> None:
         self._source: Source | None = source
         self._pages = 0
+        # When a later state became the durable one, in the loop's time.
+        self.replaced_at: float | None = None
 
     @property
     def is_paging(self) -> bool:

@@ -103,7 +103,8 @@ class Store(Protocol):
     def durable(self) -> View:
         """One consistent state in which everything is durable. Never waits, costs nothing.
 
-        A view may be kept for the length of a request; kept longer, it holds back disk space.
+        A view may be kept for the length of a request. Kept longer, it holds back disk space,
+        and raises ``Closed`` once the store takes writes again after a full disk.
         """
         ...
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 COUNTER_BITS: Final = 38
 _COUNTER_MASK: Final = (1 << COUNTER_BITS) - 1
 # The model asks for 21 to 40 digits; a 64-bit number has at most 20.
-_WIRE_DIGITS: Final = 21
+WIRE_DIGITS: Final = 21
 
 
 class SequenceNumber(Struct, frozen=True, order=True, gc=False):
@@ -29,7 +29,7 @@ class SequenceNumber(Struct, frozen=True, order=True, gc=False):
 
     def wire(self) -> str:
         """As clients see it: decimal, 21 digits."""
-        return f"{self.packed():0{_WIRE_DIGITS}d}"
+        return f"{self.packed():0{WIRE_DIGITS}d}"
 
 
 def unpack(packed: int) -> SequenceNumber:

@@ -32,7 +32,8 @@ from actors.subscribers.snapshot import TableSnapshot
 from actors.subscribers.subscriber import wait_tick
 from actors.subscribers.topic_writer import TopicWriter
 from model.limits import KIB
-from storage.store import Store
+from model.stored_item import StoredItem
+from storage.store import Closed, Store
 from streams import change_record
 from streams.broker import Broker, BrokerError, Refused
 from streams.change_record import ChangeRecord
@@ -53,6 +54,7 @@ _TICK_RECORDS: Final = 64
 _MICROSECONDS: Final = 1_000_000
 # More than any log has.
 _NOTHING_NEEDED: Final = 1 << 62
+_CRASHED: Final = "the job failed again and again: the server's log says why"
 
 _log = structlog.get_logger("kafka")
 
@@ -130,7 +132,7 @@ class Replay:
         """How far it has come."""
         place, state, problem = self._place, self._state, self._problem
         if self.mailbox.closed and not self._runs and not self.is_over:
-            state, problem = "FAILED", "the job failed again and again: the server's log says why"
+            state, problem = "FAILED", _CRASHED
         return ReplayProgress(
             place.replay_id,
             place.source.table_name,
@@ -153,6 +155,11 @@ class Replay:
     def is_over(self) -> bool:
         """Whether it has nothing more to do."""
         return self._state in ENDED
+
+    def bury(self) -> None:
+        """It crashed too often and does not run any more: it is over."""
+        assert self.mailbox.closed
+        self._end("FAILED", _CRASHED)
 
     def floor(self, partition_number: int) -> int:
         """The counter up to which it needs no records of a log any more."""
@@ -224,32 +231,50 @@ class Replay:
         gap = gap_message(place.source, form, time_us=taken_us)
         messages: _Messages = defaultdict(list)
         messages.update((number, [gap]) for number in range(self._writer.partition_count))
-        if not await self._written_in_time(messages):
+        if not await self._written(messages, snapshot):
             return
-        async for page in snapshot.pages():
-            messages = defaultdict(list)
-            for at, item in enumerate(page, 1):
-                message = snapshot_message(item, place.source, form, taken_us=taken_us)
-                messages[self._partition_of(message)].append(message)
-                if at % _PIECE_RECORDS == 0:
-                    await asyncio.sleep(0)
-            if not await self._written_in_time(messages):
-                return
-            self._items += len(page)
+        try:
+            async for page in snapshot.pages():
+                if not await self._written(await self._rows(page, taken_us), snapshot):
+                    return
+                self._items += len(page)
+        except Closed:
+            # The store was opened again after a full disk, and its old state went.
+            self._let_go(snapshot)
+            return
         self._needs_snapshot = False
         self._items_total = self._items
         self._set_ends()
 
-    async def _written_in_time(self, messages: _Messages) -> bool:
-        """Write some of a snapshot; False if the store should hold its state no longer."""
+    async def _rows(self, page: list[StoredItem], taken_us: int) -> _Messages:
+        messages: _Messages = defaultdict(list)
+        source, form = self._place.source, self._settings.form
+        for at, item in enumerate(page, 1):
+            message = snapshot_message(item, source, form, taken_us=taken_us)
+            messages[self._partition_of(message)].append(message)
+            if at % _PIECE_RECORDS == 0:
+                await asyncio.sleep(0)
+        return messages
+
+    async def _written(self, messages: _Messages, snapshot: TableSnapshot) -> bool:
+        """Write some of a snapshot; False if that took so long that it was let go of meanwhile.
+
+        What is on its way is waited for even then: it could come late, behind the next snapshot.
+        """
+        letting_go = asyncio.get_running_loop().call_later(
+            self._settings.snapshot_patience_seconds, self._let_go, snapshot
+        )
         try:
-            async with asyncio.timeout(self._settings.snapshot_patience_seconds):
-                await self._writer.write(messages)
-        except TimeoutError:
-            await self._writer.close()
-            _log.warning("snapshot_given_up", replay=self.name, items=self._items)
-            return False
-        return True
+            await self._writer.write(messages)
+        finally:
+            letting_go.cancel()
+        return snapshot.is_held
+
+    def _let_go(self, snapshot: TableSnapshot) -> None:
+        """Give a snapshot up: the store should not hold its state any longer."""
+        snapshot.release()
+        self._state = "STARTING"
+        _log.warning("snapshot_given_up", replay=self.name, items=self._items)
 
     async def _publish_changes(self) -> None:
         """Publish the logs from the positions on, to their ends or for ever."""

@@ -25,7 +25,8 @@ class TableSnapshot:
 
     def __init__(self, view: View, table_id: int, positions: dict[int, Checkpoint]) -> None:
         self.positions = positions
-        self._view = view
+        # None once it was let go of.
+        self._view: View | None = view
         self._prefix = keys_layout.row_prefix(table_id)
 
     @classmethod
@@ -43,9 +44,22 @@ class TableSnapshot:
         }
         return cls(view, table_id, positions)
 
+    @property
+    def is_held(self) -> bool:
+        """Whether its pages can still be read."""
+        return self._view is not None
+
+    def release(self) -> None:
+        """Let the store forget what it shows: nobody reads another page."""
+        self._view = None
+
     async def pages(self) -> AsyncIterator[list[StoredItem]]:
         """The items, some at a time, in the order of their hashes."""
         start, end = self._prefix, keys_layout.end_of(self._prefix)
-        while rows := await self._view.page(start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES):
+        while True:
+            assert self._view is not None, "a page is read after the snapshot was let go of"
+            rows = await self._view.page(start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES)
+            if not rows:
+                return
             yield [codec.decode(row.value) for row in rows]
             start = rows[-1].key + b"\x00"

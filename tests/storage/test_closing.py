@@ -31,7 +31,7 @@ class SlowEngine(MemoryEngine):
 
 async def test_closing_ends_a_reclaim_whose_caller_has_left() -> None:
     engine = SlowEngine()
-    store = _RocksStore(engine)
+    store = _RocksStore(engine, RocksOptions())
     reclaims = [asyncio.ensure_future(store.reclaim(b"t", b"u")) for _ in range(3)]
     await asyncio.to_thread(engine.begun.wait, 20)
     for reclaim in reclaims:

@@ -125,6 +125,22 @@ def test_writing_comes_back_when_the_engine_itself_found_the_disk_full(
         assert process.ask("count", "filler") == str(rows)
 
 
+def test_who_holds_a_view_for_long_does_not_keep_writing_from_coming_back(
+    power: PowerLoss, data: Path
+) -> None:
+    with StoreProcess(data, power) as process:
+        put(process, "key", "old")
+        process.ask("hold")
+        put(process, "key", "newer")
+        power.fill_disk()
+        assert put(process, "key", "newest").startswith("Full: The disk is full")
+        assert process.ask("held", "key") == "old"
+        power.free_disk()
+        wait_until(process, "durable")
+        assert process.ask("held", "key") == "Closed: the store is closed"
+        assert process.ask("durable", "key") == "newer"
+
+
 def test_a_commit_whose_sync_meets_a_full_disk_is_unknown_and_never_seen(
     power: PowerLoss, data: Path
 ) -> None:

@@ -9,6 +9,8 @@ The process reads one command a line and answers each with one line:
     drop KEY            delete the rows KEY/0, KEY/1, … and wait
     durable KEY         the value under KEY in the durable view, or "-"
     latest KEY          as the owner sees it
+    hold                keep the durable view
+    held KEY            the value under KEY in the view that is kept, or "-"
     count KEY           how many rows the durable view has under KEY/
     close
 """
@@ -99,6 +101,7 @@ class _Commands:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._commits: dict[str, Future[None]] = {}
+        self._held = store.durable()
 
     async def write(self, key: str, value: str) -> str:
         self._commits[key] = await self._commit(key, [(key.encode(), value.encode())])
@@ -129,6 +132,13 @@ class _Commands:
     async def latest(self, key: str) -> str:
         return await _load(self._store.latest, key)
 
+    async def hold(self) -> str:
+        self._held = self._store.durable()
+        return "held"
+
+    async def held(self, key: str) -> str:
+        return await _load(self._held, key)
+
     async def count(self, key: str) -> str:
         start, end = f"{key}/".encode(), f"{key}0".encode()
         page = self._store.durable().page(start, end, max_rows=_PAGE_BYTES, max_bytes=_PAGE_BYTES)
@@ -157,7 +167,12 @@ async def _load(view: View, key: str) -> str:
 
 
 async def _serve(directory: Path, memtable_bytes: int) -> None:
-    options = RocksOptions(reserve_bytes=1 << 20, memtable_bytes=memtable_bytes, memtables=2)
+    options = RocksOptions(
+        reserve_bytes=1 << 20,
+        memtable_bytes=memtable_bytes,
+        memtables=2,
+        longest_read_seconds=0.0,
+    )
     try:
         store = await open_rocks(directory, options)
     except StoreError as error:
