@@ -11,8 +11,11 @@ from collections.abc import Sequence
 import pytest
 from msgspec import structs
 
+from actors.change_feed import ChangeFeed, RecentChanges
+from actors.partition import Expired
+from actors.subscribers.expirer import Expirer, ExpiryRows, Listed
 from actors.sweep_rate import SweepRate
-from actors.sweeper import SweptRange
+from actors.sweeper import Sweeper, SweepMeans, SweptRange
 from actors.table import Table
 from actors.time_to_live import TimeToLiveSettings
 from model.errors import ConditionalCheckFailedException
@@ -20,6 +23,7 @@ from model.expressions.condition import parse_condition
 from model.expressions.placeholders import Placeholders
 from model.expressions.update import parse_update
 from model.item import Item
+from model.key import KeyAttribute, KeySchema
 from model.write import Delete, Update
 from storage import codec, keys_layout
 from storage.store import Full, Group, Store
@@ -31,12 +35,14 @@ from tests.support.expiry import (
     switch,
     until_items,
     until_listed,
+    until_nothing_is_listed,
     until_status,
 )
 from tests.support.faulty_store import FaultyStore
 from tests.support.store import memory_store
 
 NOW = 1_571_827_560
+FIVE_YEARS = 5 * 365 * 24 * 60 * 60
 SETTINGS = TimeToLiveSettings(delay_seconds=0.0, change_interval_seconds=0.0)
 
 
@@ -102,8 +108,7 @@ async def test_items_are_deleted_behind_their_time_and_no_others():
             await until_items(database, "Thread", len(stay))
             assert await items_of(store, table) == stay
             before = stay
-        await until_listed(table)
-        assert await listed(store, table.definition.table_id) == set()
+        await until_nothing_is_listed(store, table.definition.table_id)
         assert table.expired_items > 100
 
 
@@ -286,6 +291,38 @@ async def test_a_deleted_table_leaves_nothing_of_it():
         assert await listed(store, table_id)
         await database.delete_table("Thread")
         assert await nothing_left(store, table_id)
+
+
+async def test_times_that_are_never_due_wake_nobody():
+    async def expire(_: tuple[bytes, ...]) -> Expired:
+        raise AssertionError
+
+    async with memory_store() as store:
+        rows = ExpiryRows(1, KeySchema((KeyAttribute("pk", "S"),)), "at")
+        feed = ChangeFeed(1, store, RecentChanges())
+        means = SweepMeans(store, SetClock(NOW), SweepRate(1.0), 0.0)
+        sweeper = Sweeper(SweptRange(1, b"", None), Expirer(rows, feed, print), expire, means)
+        never = (0, 1, -5, NOW - FIVE_YEARS)
+        sweeper.notice([Listed(at * 1_000_000, b"position") for at in never])
+        assert not sweeper._noticed.done()
+        assert sweeper.lag_seconds == 0
+        # Beside one that comes due, they hide nothing.
+        sweeper.notice([Listed(0, b"never"), Listed((NOW + 1) * 1_000_000, b"soon")])
+        assert sweeper._noticed.done()
+        assert sweeper._earliest_us == (NOW + 1) * 1_000_000
+
+
+async def test_more_late_items_than_are_remembered_all_go(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("actors.sweeper._MOST_LATE", 3)
+    async with running_database(clock=SetClock(NOW), time_to_live=SETTINGS) as database:
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        await switch(database, "Thread", "at", enabled=True)
+        await until_status(table, "ENABLED")
+        for first in range(3):
+            late = [put(thread(f"f{n}", "s", at=NOW - 1 - n - first)) for n in range(100)]
+            await asyncio.gather(*map(table.submit, late))
+            await until_items(database, "Thread", 0)
 
 
 class RefusingStore(FaultyStore):
