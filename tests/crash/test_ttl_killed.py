@@ -10,7 +10,7 @@ from random import Random
 
 from tests.support.expiring_database import ExpiringDatabase
 
-STATES = {"ENABLING", "ENABLED", "DISABLING", "DISABLED"}
+STATES = {"ENABLING", "ENABLED", "DISABLING"}
 FEW_ROUNDS = 3
 FEW_ANSWERS = 1_500
 MANY_ANSWERS = 6_000
