@@ -21,11 +21,7 @@ from actors.runtime.clock import Clock
 from actors.runtime.mailbox import Envelope, Mailbox
 from actors.subscribers.expirer import Expirer, Listed
 from actors.sweep_rate import SweepRate
-from model.errors import (
-    InternalServerError,
-    ResourceNotFoundException,
-    ThrottlingException,
-)
+from model.errors import InternalServerError, ResourceNotFoundException
 from model.time_to_live import PAST_US
 from storage import keys_layout
 from storage.store import Row, Store
@@ -217,14 +213,7 @@ class Sweeper:
 
     async def _ask(self, positions: tuple[bytes, ...]) -> int:
         """Have the partition delete what is expired of these; its counter after that."""
-        while True:
-            try:
-                return (await self._expire(positions)).counter
-            except ThrottlingException:
-                # Clients go first where a partition has more to do than it can.
-                await self._pause(_STEP_SECONDS)
-                if self._closed.done():
-                    return 0
+        return (await self._expire(positions)).counter
 
     async def _ask_past_damage(self, positions: tuple[bytes, ...]) -> int:
         """As ``_ask``, past items that are damaged: they are tried again a minute later.

@@ -18,12 +18,13 @@ from actors.sweep_rate import SweepRate
 from actors.sweeper import Sweeper, SweepMeans, SweptRange
 from actors.table import Table
 from actors.time_to_live import TimeToLiveSettings
-from model.errors import ConditionalCheckFailedException
+from model.errors import ConditionalCheckFailedException, ThrottlingException
 from model.expressions.condition import parse_condition
 from model.expressions.placeholders import Placeholders
 from model.expressions.update import parse_update
 from model.item import Item
 from model.key import KeyAttribute, KeySchema
+from model.table_rules import TableEdit
 from model.write import Delete, Update
 from storage import codec, keys_layout
 from storage.store import Full, Group, Store
@@ -362,7 +363,10 @@ async def test_a_store_that_takes_no_commits_for_a_while_loses_no_time():
             assert rows == await rebuilt(store, table.definition, "at")
 
 
-async def test_an_item_that_cannot_be_read_does_not_keep_the_others():
+async def test_an_item_that_cannot_be_read_does_not_keep_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr("actors.sweeper._AGAIN_SECONDS", 0.05)
     clock = SetClock(NOW)
     async with (
         memory_store() as store,
@@ -376,11 +380,63 @@ async def test_an_item_that_cannot_be_read_does_not_keep_the_others():
             await table.write(put(thread("f", f"s{number:02}", at=NOW + 1)))
         await until_listed(table)
         row = keys_layout.item_row(table.definition, thread("f", "s30"))
-        await (await store.commit([Group(b"\xff", None, b"", puts=[(row, b"damaged")])]))
+        (whole,) = await store.latest.load([row])
+        assert whole is not None
+        await (await store.commit([Group(b"\xff", None, b"1", puts=[(row, b"damaged")])]))
         clock.set(NOW + 2)
         while table.expired_items < 59:
             await asyncio.sleep(0.001)
         assert (await database.describe("Thread")).item_count == 1
+        # Mended, it goes when it is tried again.
+        await (await store.commit([Group(b"\xff", b"1", b"2", puts=[(row, whole)])]))
+        await until_items(database, "Thread", 0)
+
+
+async def test_a_partition_with_too_much_to_do_deletes_too(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("actors.row_owner.MAILBOX_MESSAGES", 2)
+    clock = SetClock(NOW)
+    async with running_database(clock=clock, time_to_live=SETTINGS) as database:
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        await switch(database, "Thread", "at", enabled=True)
+        await until_status(table, "ENABLED")
+        for number in range(20):
+            await table.write(put(thread(f"f{number}", "s", at=NOW + 1)))
+        await until_listed(table)
+        busy = put(thread("busy", "s"))
+        clock.set(NOW + 2)
+        throttled = 0
+        while table.expired_items < 20:
+            try:
+                while True:
+                    table.submit(busy)
+            except ThrottlingException:
+                throttled += 1
+            await asyncio.sleep(0)
+        assert throttled
+
+
+async def test_other_changes_of_its_table_do_not_disturb_its_states():
+    """Each has all that follows the table put to work again."""
+    settings = structs.replace(SETTINGS, transition_seconds=0.05)
+    async with (
+        memory_store() as store,
+        running_database(store, SetClock(NOW), time_to_live=settings) as database,
+    ):
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        source = random.Random(8)
+        for enabled in (True, False, True):
+            for _ in range(200):
+                await write_something(table, source)
+            await switch(database, "Thread", "at", enabled=enabled)
+            for protected in (True, False):
+                await database.update_table("Thread", TableEdit(deletion_protection=protected))
+            await until_status(table, "ENABLED" if enabled else "DISABLED")
+        await until_listed(table)
+        rows = await listed(store, table.definition.table_id)
+        assert rows == await rebuilt(store, table.definition, "at")
+        assert len(rows) > 100
 
 
 async def test_a_log_is_kept_until_its_expiry_times_are_listed():
