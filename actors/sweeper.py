@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from itertools import islice
 from typing import Final, NamedTuple
 
 import structlog
@@ -18,13 +19,9 @@ from msgspec import Struct
 from actors.partition import Expired
 from actors.runtime.clock import Clock
 from actors.runtime.mailbox import Envelope, Mailbox
-from actors.subscribers.expirer import Expirer
+from actors.subscribers.expirer import Expirer, Listed
 from actors.sweep_rate import SweepRate
-from model.errors import (
-    InternalServerError,
-    ResourceNotFoundException,
-    ThrottlingException,
-)
+from model.errors import InternalServerError, ResourceNotFoundException
 from model.time_to_live import PAST_US
 from storage import keys_layout
 from storage.store import Row, Store
@@ -36,6 +33,9 @@ _BATCH_BYTES: Final = 64 * 1024
 _PAUSE_SECONDS: Final = 0.1
 _STEP_SECONDS: Final = 0.01
 _REFUSED_SECONDS: Final = 1.0
+_AGAIN_SECONDS: Final = 60.0
+# How many positions are remembered that were listed when their time was swept already.
+_MOST_LATE: Final = 10_000
 _MICROSECONDS: Final = 1_000_000
 _NEVER: Final = math.inf
 
@@ -96,8 +96,12 @@ class Sweeper:
         self._store, self._clock, self._rate, delay_seconds = means
         # An item expires behind its time, not at it.
         self._delay_us = max(1, round(delay_seconds * _MICROSECONDS))
-        # All that is listed before this was swept, but for what was noticed since.
+        # All that is listed before this was swept, but for what was noticed since: the positions
+        # in ``_late``, in their order.
         self._swept_before_us: float = -_NEVER
+        self._late: dict[bytes, None] = {}
+        # The positions that the partition refused to look at.
+        self._refused: list[bytes] = []
         # The earliest time that is listed, of those that were not due at the last sweep.
         self._earliest_us: float = _NEVER
         # The time of what is being deleted now.
@@ -105,12 +109,23 @@ class Sweeper:
         self._closed = asyncio.get_running_loop().create_future()
         self._noticed = asyncio.get_running_loop().create_future()
 
-    def notice(self, at_us: int) -> None:
-        """The expirer has listed a time."""
-        if at_us < self._earliest_us:
-            self._earliest_us = at_us
-            if not self._noticed.done():
-                self._noticed.set_result(None)
+    def notice(self, listed: Sequence[Listed]) -> None:
+        """The expirer has listed these times."""
+        never_us = _epoch_us(self._clock.now_epoch_seconds()) - PAST_US
+        earliest_us = self._earliest_us
+        for at_us, position in listed:
+            if at_us <= never_us:
+                continue
+            if at_us < self._swept_before_us:
+                if len(self._late) < _MOST_LATE:
+                    self._late[position] = None
+                    continue
+                # Too many to remember: they are looked for again.
+                self._swept_before_us = at_us
+            earliest_us = min(earliest_us, at_us)
+        if (self._late or earliest_us < self._earliest_us) and not self._noticed.done():
+            self._noticed.set_result(None)
+        self._earliest_us = earliest_us
 
     @property
     def lag_seconds(self) -> float:
@@ -121,44 +136,48 @@ class Sweeper:
     async def run(self) -> None:
         """Sweep whenever something is due, until the mailbox is closed."""
         self._closed = self.mailbox.when_closed()
+        # What was known before a crash is found again.
         self._swept_before_us = -_NEVER
+        self._late.clear()
         while not self._closed.done():
+            from_us = self._swept_before_us
             try:
-                await self._sweep()
+                await self._sweep(from_us)
             except (InternalServerError, ResourceNotFoundException) as error:
                 _log.info("sweep_refused", sweeper=self.name, error=str(error))
+                self._swept_before_us = min(self._swept_before_us, from_us)
                 await self._pause(_REFUSED_SECONDS)
             else:
                 self._sweeping_us = None
                 await self._pause(_PAUSE_SECONDS)
                 await self._sleep()
 
-    async def _sweep(self) -> None:
-        """Have everything deleted that is due now; return when the expirer has seen that."""
+    async def _sweep(self, from_us: float) -> None:
+        """Have everything deleted that is due now; return when the expirer has seen that.
+
+        What is gone leaves marks in the store that are dear to pass by: only what is listed
+        from ``from_us`` on is looked for, beside what was noticed late.
+        """
         now_us = _epoch_us(self._clock.now_epoch_seconds())
         before_us = now_us - self._delay_us + 1
-        # What is gone leaves marks that are dear to pass by: they are not looked at again.
-        self._swept_before_us = min(self._swept_before_us, self._earliest_us)
-        from_us = max(self._swept_before_us, now_us - PAST_US + 1)
+        first_us = int(max(from_us, now_us - PAST_US + 1))
         # Before rows are read: what is noticed from now on may not be among them.
+        self._swept_before_us = max(from_us, before_us)
         self._earliest_us = _NEVER
         counter = 0
-        refusal: InternalServerError | None = None
-        async for positions in self._due(int(from_us), before_us):
+        async for positions in self._due(first_us, before_us):
             await self._pause(self._rate.take(len(positions)))
             if self._closed.done():
                 return
             try:
-                counter = max(counter, await self._ask(positions))
-            except InternalServerError as error:
-                counter, refusal = max(counter, await self._ask_singly(positions)), error
+                counter = max(counter, await self._ask_past_damage(positions))
+            except (InternalServerError, ResourceNotFoundException):
+                self._late.update(dict.fromkeys(positions))
+                raise
         # The rows of what is deleted are there until the expirer has passed it.
         while self._expirer.position < counter and not self._closed.done():
             await self._pause(_STEP_SECONDS)
-        if refusal is not None:
-            raise refusal
-        self._swept_before_us = before_us
-        listed_us = await self._earliest_from(before_us)
+        listed_us = await self._earliest_from(max(first_us, before_us))
         self._earliest_us = min(self._earliest_us, listed_us)
 
     async def _due(self, from_us: int, before_us: int) -> AsyncIterator[tuple[bytes, ...]]:
@@ -168,6 +187,8 @@ class Sweeper:
                 self._swept.table_id, slice_number, from_us, before_us
             )
             while start < end and (rows := await self._page(start, end, _BATCH_ITEMS)):
+                if self._late:
+                    yield self._take_late()
                 times_and_positions = [keys_layout.expiry_of(row.key) for row in rows]
                 positions = tuple(
                     position for _, position in times_and_positions if position in self._swept
@@ -176,6 +197,14 @@ class Sweeper:
                     self._sweeping_us = times_and_positions[0][0]
                     yield positions
                 start = rows[-1].key + b"\x00"
+        while self._late:
+            yield self._take_late()
+
+    def _take_late(self) -> tuple[bytes, ...]:
+        late = tuple(islice(self._late, _BATCH_ITEMS))
+        for position in late:
+            del self._late[position]
+        return late
 
     async def _page(self, start: bytes, end: bytes, max_rows: int) -> list[Row]:
         return await self._store.durable().page(
@@ -184,30 +213,42 @@ class Sweeper:
 
     async def _ask(self, positions: tuple[bytes, ...]) -> int:
         """Have the partition delete what is expired of these; its counter after that."""
-        while True:
-            try:
-                return (await self._expire(positions)).counter
-            except ThrottlingException:
-                # Clients go first where a partition has more to do than it can.
-                await self._pause(_STEP_SECONDS)
-                if self._closed.done():
-                    return 0
+        return (await self._expire(positions)).counter
 
-    async def _ask_singly(self, positions: tuple[bytes, ...]) -> int:
-        """As ``_ask``, past items that are damaged.
+    async def _ask_past_damage(self, positions: tuple[bytes, ...]) -> int:
+        """As ``_ask``, past items that are damaged: they are tried again a minute later.
 
         Raises:
-            InternalServerError: all were refused.
+            InternalServerError: all were refused, and there were several.
         """
-        counters = []
+        try:
+            return await self._ask(positions)
+        except InternalServerError as error:
+            if len(positions) == 1:
+                self._refuse(positions[0], error)
+                return 0
+        counter, refused = 0, 0
         for position in positions:
             try:
-                counters.append(await self._ask((position,)))
+                counter = max(counter, await self._ask((position,)))
             except InternalServerError as error:
-                refusal = error
-        if not counters:
-            raise refusal
-        return max(counters)
+                refused += 1
+                if refused == len(positions):
+                    raise
+                self._refuse(position, error)
+        return counter
+
+    def _refuse(self, position: bytes, error: InternalServerError) -> None:
+        _log.warning("not_swept", sweeper=self.name, error=str(error))
+        if not self._refused:
+            asyncio.get_running_loop().call_later(_AGAIN_SECONDS, self._try_again)
+        self._refused.append(position)
+
+    def _try_again(self) -> None:
+        self._late.update(dict.fromkeys(self._refused))
+        self._refused.clear()
+        if not self._noticed.done():
+            self._noticed.set_result(None)
 
     async def _earliest_from(self, from_us: int) -> float:
         """The earliest listed time from this one on, in microseconds; infinite for none."""
@@ -221,6 +262,8 @@ class Sweeper:
     async def _sleep(self) -> None:
         """Wait until the earliest time is due, or one before it is listed."""
         while not self._closed.done():
+            if self._late:
+                return
             self._noticed = asyncio.get_running_loop().create_future()
             waiting = [self._closed, self._noticed]
             if self._earliest_us is _NEVER:

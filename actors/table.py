@@ -170,15 +170,15 @@ class Table:
         """Have a partition delete the items at these positions that have expired by then.
 
         Raises:
-            ThrottlingException: the partition's mailbox is full.
             InternalServerError: the store takes no writes, or the partition was given up.
             ResourceNotFoundException: the table is being deleted.
         """
         partition = self._partition(place)
         try:
-            reply = partition.mailbox.put_nowait(ExpireItems(attribute_name, positions))
-        except MailboxFull:
-            raise ThrottlingException("Too many requests are waiting for this partition") from None
+            # Even if it is full: at most one such message waits in a mailbox.
+            reply = partition.mailbox.put_nowait(
+                ExpireItems(attribute_name, positions), always=True
+            )
         except MailboxClosed:
             raise InternalServerError("A partition of this table has failed") from None
         expired = await reply

@@ -12,7 +12,7 @@ import anyio
 from msgspec import Struct
 
 from actors.change_feed import ChangeFeed
-from actors.subscribers.expirer import Expirer, ExpiryRows
+from actors.subscribers.expirer import Expirer, ExpiryRows, Listed
 from actors.subscribers.expiry_backfill import ExpiryBackfill
 from actors.sweep_rate import SweepRate
 from actors.sweeper import Sweeper, SweepMeans, SweptRange
@@ -60,6 +60,9 @@ class TimeToLiveActors:
         self._expirers: dict[int, Expirer] = {}
         self._sweepers: dict[int, Sweeper] = {}
         self._is_closing = False
+        # Whether what was in the table at first is listed, and what changed meanwhile.
+        self.is_read = False
+        self.is_caught_up = False
 
     @property
     def is_followed(self) -> bool:
@@ -73,7 +76,12 @@ class TimeToLiveActors:
 
     def backfill(self, ended: Callable[[], None]) -> None:
         """Begin to list what is in the table, or go on with it."""
-        self._backfill = ExpiryBackfill(self._rows, self._store, ended=ended)
+
+        def read() -> None:
+            self.is_read = True
+            ended()
+
+        self._backfill = ExpiryBackfill(self._rows, self._store, ended=read)
         self._supervisor.start(self._backfill)
 
     def follow(self, feeds: list[ChangeFeed]) -> None:
@@ -122,10 +130,10 @@ class TimeToLiveActors:
         self._sweepers.clear()
         self._expirers.clear()
 
-    def _notice(self, partition_number: int, at_us: int) -> None:
+    def _notice(self, partition_number: int, listed: list[Listed]) -> None:
         sweeper = self._sweepers.get(partition_number)
         if sweeper is not None:
-            sweeper.notice(at_us)
+            sweeper.notice(listed)
 
 
 def subscriber_id(table: Table) -> bytes:

@@ -49,6 +49,8 @@ class TimeToLiveKeeper:
         self._settings = settings
         self._tell = tell
         self._rate = SweepRate(settings.deletes_per_second)
+        # The ids of tables whose DISABLING lasts its time.
+        self._ending: set[int] = set()
 
     async def change(self, table: Table, change: TimeToLiveChange) -> None:
         """Switch time to live on or off; it is begun when this returns, durably.
@@ -67,7 +69,9 @@ class TimeToLiveKeeper:
             await self._put(table, settings)
             # From the answer on nothing is deleted. What was recorded until now does no harm.
             await table.detach(subscriber_id(table))
-            await table.redefine(table.definition)
+            # A partition that was given up deletes nothing either.
+            with suppress(DynamoDBError):
+                await table.redefine(table.definition)
 
     async def resume(self, table: Table) -> None:
         """Put the time to live of a table to work: at start, and when it was switched on."""
@@ -75,7 +79,9 @@ class TimeToLiveKeeper:
         if settings is None or settings.status == "DISABLED":
             return
         if settings.status == "DISABLING":
-            self._surroundings.supervisor.run_aside(self._tell_when_disabling_is_over, table)
+            if table.definition.table_id not in self._ending:
+                self._ending.add(table.definition.table_id)
+                self._surroundings.supervisor.run_aside(self._tell_when_disabling_is_over, table)
             return
         if table.following(subscriber_id(table)) is not None:
             return
@@ -88,7 +94,11 @@ class TimeToLiveKeeper:
             actors.backfill(lambda: self._tell(table))
 
     async def advance(self, table: Table) -> None:
-        """The present state is over, or the first reading of the table; go on."""
+        """The present state is over, or the first reading of the table; go on.
+
+        A call that comes late, of a state that is no more, changes nothing.
+        """
+        self._ending.discard(table.definition.table_id)
         settings = table.definition.time_to_live
         if settings is None:
             return
@@ -97,12 +107,12 @@ class TimeToLiveKeeper:
         elif settings.status == "ENABLING":
             actors = table.following(subscriber_id(table))
             assert isinstance(actors, TimeToLiveActors)
-            if not actors.is_followed:
+            if actors.is_caught_up:
+                await self._put(table, structs.replace(settings, status="ENABLED"))
+                actors.sweep()
+            elif actors.is_read and not actors.is_followed:
                 actors.follow(await table.feeds())
                 self._surroundings.supervisor.run_aside(self._tell_when_caught_up, table, actors)
-                return
-            await self._put(table, structs.replace(settings, status="ENABLED"))
-            actors.sweep()
 
     async def _begin(self, table: Table, settings: TimeToLive) -> None:
         old = table.definition
@@ -119,7 +129,8 @@ class TimeToLiveKeeper:
                         counter.to_bytes(_COUNTER_BYTES, "big"),
                     )
                     for partition_number, counter in positions.items()
-                ],
+                ]
+                + [(key, b"") for key in keys_layout.expiry_ends(definition.table_id)],
             )
         except (StoreError, DynamoDBError):
             with suppress(DynamoDBError):
@@ -153,6 +164,7 @@ class TimeToLiveKeeper:
     async def _tell_when_caught_up(self, table: Table, actors: TimeToLiveActors) -> None:
         if await actors.wait_caught_up():
             await anyio.sleep(self._settings.transition_seconds)
+            actors.is_caught_up = True
             self._tell(table)
 
     async def _tell_when_disabling_is_over(self, table: Table) -> None:

@@ -12,6 +12,7 @@
 | ``07`` table id, partition number | up to which counter that log was trimmed, and its time |
 | ``06`` table id, stream label | a DynamoDB stream and its shards |
 | ``08`` table id, slice of the hash, time in µs, position | nothing: when an item expires |
+| ``08`` table id, slice of the hash, ``ff``… | nothing: the end of the slice |
 | ``09`` | the virtual clock |
 
 Numbers are big-endian, 8 bytes, the index id 4. Index id 0 is the table itself. The row of a
@@ -49,6 +50,7 @@ _ROW_PREFIX: Final = Struct(">cQI")
 _EXPIRY_PREFIX: Final = Struct(">cQB")
 # Times before 1970 sort before those after it.
 _EXPIRY_BIAS: Final = 1 << 63
+_EXPIRY_END: Final = b"\xff" * _NUMBER.size
 # Sixteen slices: few are read for one partition, and none is another's, up to that many.
 EXPIRY_SLICES: Final = 16
 _SLICE_SHIFT: Final = 4
@@ -137,8 +139,23 @@ def expiry_span(
     prefix = _expiry_prefix(table_id, slice_number)
     return (
         prefix + _NUMBER.pack(_EXPIRY_BIAS + from_us),
-        end_of(prefix) if before_us is None else prefix + _NUMBER.pack(_EXPIRY_BIAS + before_us),
+        _expiry_end(table_id, slice_number)
+        if before_us is None
+        else prefix + _NUMBER.pack(_EXPIRY_BIAS + before_us),
     )
+
+
+def expiry_ends(table_id: int) -> list[bytes]:
+    """The keys of rows that are always there, one behind the times of each slice.
+
+    Whoever looks for the next time in a slice finds that row at the latest, and does not walk
+    over all that was deleted in the slices behind it.
+    """
+    return [_expiry_end(table_id, slice_number) for slice_number in range(EXPIRY_SLICES)]
+
+
+def _expiry_end(table_id: int, slice_number: int) -> bytes:
+    return _expiry_prefix(table_id, slice_number) + _EXPIRY_END
 
 
 def expiry_of(row_key: bytes) -> tuple[int, bytes]:

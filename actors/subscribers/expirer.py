@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
+from typing import Final, NamedTuple
 
 from actors.change_feed import ChangeFeed
 from actors.patience import commit_patiently
@@ -48,10 +48,19 @@ class ExpiryRows:
         return keys_layout.expiry_row(self.table_id, at_us, position)
 
 
-class Expirer(Subscriber):
-    """The actor. ``noticed`` is told the earliest time that came with a run."""
+class Listed(NamedTuple):
+    """A time in microseconds, and the position of the item that expires then."""
 
-    def __init__(self, rows: ExpiryRows, feed: ChangeFeed, noticed: Callable[[int], None]) -> None:
+    at_us: int
+    position: bytes
+
+
+class Expirer(Subscriber):
+    """The actor. ``noticed`` is told what came with a run, once it is durable."""
+
+    def __init__(
+        self, rows: ExpiryRows, feed: ChangeFeed, noticed: Callable[[list[Listed]], None]
+    ) -> None:
         super().__init__("expirer", keys_layout.expiry_subscriber(rows.table_id), feed)
         self._rows = rows
         self._noticed = noticed
@@ -65,21 +74,21 @@ class Expirer(Subscriber):
 
     async def carry_out(self, records: list[ChangeRecord]) -> None:
         """Write the rows that these changes leave, and with them how far it got."""
-        changed: dict[bytes, int | None] = {}
+        changed: dict[bytes, Listed | None] = {}
         for record in records:
             self._apply(record, changed)
         if not changed:
             return
         await self._commit(
             records[-1].sequence_number.counter,
-            [(key, b"") for key, at_us in changed.items() if at_us is not None],
-            [key for key, at_us in changed.items() if at_us is None],
+            [(key, b"") for key, listed in changed.items() if listed is not None],
+            [key for key, listed in changed.items() if listed is None],
         )
-        came = [at_us for at_us in changed.values() if at_us is not None]
+        came = [listed for listed in changed.values() if listed is not None]
         if came:
-            self._noticed(min(came))
+            self._noticed(came)
 
-    def _apply(self, record: ChangeRecord, changed: dict[bytes, int | None]) -> None:
+    def _apply(self, record: ChangeRecord, changed: dict[bytes, Listed | None]) -> None:
         old_us, new_us = self._rows.at_us(record.old), self._rows.at_us(record.new)
         if old_us == new_us:
             return
@@ -87,7 +96,7 @@ class Expirer(Subscriber):
         if old_us is not None:
             changed[self._rows.row(old_us, position)] = None
         if new_us is not None:
-            changed[self._rows.row(new_us, position)] = new_us
+            changed[self._rows.row(new_us, position)] = Listed(new_us, position)
 
     async def _commit(
         self, position: int, puts: list[tuple[bytes, bytes]], deletes: list[bytes]

@@ -11,15 +11,20 @@ from collections.abc import Sequence
 import pytest
 from msgspec import structs
 
+from actors.change_feed import ChangeFeed, RecentChanges
+from actors.partition import Expired
+from actors.subscribers.expirer import Expirer, ExpiryRows, Listed
 from actors.sweep_rate import SweepRate
-from actors.sweeper import SweptRange
+from actors.sweeper import Sweeper, SweepMeans, SweptRange
 from actors.table import Table
 from actors.time_to_live import TimeToLiveSettings
-from model.errors import ConditionalCheckFailedException
+from model.errors import ConditionalCheckFailedException, ThrottlingException
 from model.expressions.condition import parse_condition
 from model.expressions.placeholders import Placeholders
 from model.expressions.update import parse_update
 from model.item import Item
+from model.key import KeyAttribute, KeySchema
+from model.table_rules import TableEdit
 from model.write import Delete, Update
 from storage import codec, keys_layout
 from storage.store import Full, Group, Store
@@ -31,12 +36,14 @@ from tests.support.expiry import (
     switch,
     until_items,
     until_listed,
+    until_nothing_is_listed,
     until_status,
 )
 from tests.support.faulty_store import FaultyStore
 from tests.support.store import memory_store
 
 NOW = 1_571_827_560
+FIVE_YEARS = 5 * 365 * 24 * 60 * 60
 SETTINGS = TimeToLiveSettings(delay_seconds=0.0, change_interval_seconds=0.0)
 
 
@@ -102,8 +109,7 @@ async def test_items_are_deleted_behind_their_time_and_no_others():
             await until_items(database, "Thread", len(stay))
             assert await items_of(store, table) == stay
             before = stay
-        await until_listed(table)
-        assert await listed(store, table.definition.table_id) == set()
+        await until_nothing_is_listed(store, table.definition.table_id)
         assert table.expired_items > 100
 
 
@@ -288,6 +294,38 @@ async def test_a_deleted_table_leaves_nothing_of_it():
         assert await nothing_left(store, table_id)
 
 
+async def test_times_that_are_never_due_wake_nobody():
+    async def expire(_: tuple[bytes, ...]) -> Expired:
+        raise AssertionError
+
+    async with memory_store() as store:
+        rows = ExpiryRows(1, KeySchema((KeyAttribute("pk", "S"),)), "at")
+        feed = ChangeFeed(1, store, RecentChanges())
+        means = SweepMeans(store, SetClock(NOW), SweepRate(1.0), 0.0)
+        sweeper = Sweeper(SweptRange(1, b"", None), Expirer(rows, feed, print), expire, means)
+        never = (0, 1, -5, NOW - FIVE_YEARS)
+        sweeper.notice([Listed(at * 1_000_000, b"position") for at in never])
+        assert not sweeper._noticed.done()
+        assert sweeper.lag_seconds == 0
+        # Beside one that comes due, they hide nothing.
+        sweeper.notice([Listed(0, b"never"), Listed((NOW + 1) * 1_000_000, b"soon")])
+        assert sweeper._noticed.done()
+        assert sweeper._earliest_us == (NOW + 1) * 1_000_000
+
+
+async def test_more_late_items_than_are_remembered_all_go(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("actors.sweeper._MOST_LATE", 3)
+    async with running_database(clock=SetClock(NOW), time_to_live=SETTINGS) as database:
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        await switch(database, "Thread", "at", enabled=True)
+        await until_status(table, "ENABLED")
+        for first in range(3):
+            late = [put(thread(f"f{n}", "s", at=NOW - 1 - n - first)) for n in range(100)]
+            await asyncio.gather(*map(table.submit, late))
+            await until_items(database, "Thread", 0)
+
+
 class RefusingStore(FaultyStore):
     """Takes no commits of followers while it is told so."""
 
@@ -325,7 +363,10 @@ async def test_a_store_that_takes_no_commits_for_a_while_loses_no_time():
             assert rows == await rebuilt(store, table.definition, "at")
 
 
-async def test_an_item_that_cannot_be_read_does_not_keep_the_others():
+async def test_an_item_that_cannot_be_read_does_not_keep_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr("actors.sweeper._AGAIN_SECONDS", 0.05)
     clock = SetClock(NOW)
     async with (
         memory_store() as store,
@@ -339,11 +380,63 @@ async def test_an_item_that_cannot_be_read_does_not_keep_the_others():
             await table.write(put(thread("f", f"s{number:02}", at=NOW + 1)))
         await until_listed(table)
         row = keys_layout.item_row(table.definition, thread("f", "s30"))
-        await (await store.commit([Group(b"\xff", None, b"", puts=[(row, b"damaged")])]))
+        (whole,) = await store.latest.load([row])
+        assert whole is not None
+        await (await store.commit([Group(b"\xff", None, b"1", puts=[(row, b"damaged")])]))
         clock.set(NOW + 2)
         while table.expired_items < 59:
             await asyncio.sleep(0.001)
         assert (await database.describe("Thread")).item_count == 1
+        # Mended, it goes when it is tried again.
+        await (await store.commit([Group(b"\xff", b"1", b"2", puts=[(row, whole)])]))
+        await until_items(database, "Thread", 0)
+
+
+async def test_a_partition_with_too_much_to_do_deletes_too(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("actors.row_owner.MAILBOX_MESSAGES", 2)
+    clock = SetClock(NOW)
+    async with running_database(clock=clock, time_to_live=SETTINGS) as database:
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        await switch(database, "Thread", "at", enabled=True)
+        await until_status(table, "ENABLED")
+        for number in range(20):
+            await table.write(put(thread(f"f{number}", "s", at=NOW + 1)))
+        await until_listed(table)
+        busy = put(thread("busy", "s"))
+        clock.set(NOW + 2)
+        throttled = 0
+        while table.expired_items < 20:
+            try:
+                while True:
+                    table.submit(busy)
+            except ThrottlingException:
+                throttled += 1
+            await asyncio.sleep(0)
+        assert throttled
+
+
+async def test_other_changes_of_its_table_do_not_disturb_its_states():
+    """Each has all that follows the table put to work again."""
+    settings = structs.replace(SETTINGS, transition_seconds=0.05)
+    async with (
+        memory_store() as store,
+        running_database(store, SetClock(NOW), time_to_live=settings) as database,
+    ):
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        source = random.Random(8)
+        for enabled in (True, False, True):
+            for _ in range(200):
+                await write_something(table, source)
+            await switch(database, "Thread", "at", enabled=enabled)
+            for protected in (True, False):
+                await database.update_table("Thread", TableEdit(deletion_protection=protected))
+            await until_status(table, "ENABLED" if enabled else "DISABLED")
+        await until_listed(table)
+        rows = await listed(store, table.definition.table_id)
+        assert rows == await rebuilt(store, table.definition, "at")
+        assert len(rows) > 100
 
 
 async def test_a_log_is_kept_until_its_expiry_times_are_listed():

@@ -13,6 +13,7 @@ from actors import row_owner
 from actors.database import Database
 from actors.runtime.mailbox import MailboxFull
 from actors.table import Table
+from actors.time_to_live import TimeToLiveSettings
 from api import metrics
 from api.protocol import Protocol, Request
 from api.registry import OPERATIONS
@@ -25,6 +26,7 @@ from model.table import GlobalIndex, TableDefinition
 from model.table_rules import TableEdit
 from tests.support.clients import AUTHORIZATION, JSON_1_0, TARGET_PREFIX
 from tests.support.databases import SetClock, put, running_database, table_definition, thread
+from tests.support.expiry import switch, until_items, until_listed, until_status
 
 OF_INDEX = (("index", "by_posts"), ("table", "Thread"))
 Labels = tuple[tuple[str, str], ...]
@@ -239,3 +241,31 @@ async def test_openmetrics_is_spoken_to_whom_it_is_asked_for():
         )
     assert content_type.startswith("application/openmetrics-text")
     assert body.endswith(b"# EOF\n")
+
+
+async def test_time_to_live_shows_what_it_deleted_and_how_late_it_is():
+    clock = SetClock(1_700_000_000)
+    settings = TimeToLiveSettings(delay_seconds=60.0, change_interval_seconds=0.0)
+    of_table = (("table", "Thread"),)
+    async with running_database(clock=clock, time_to_live=settings) as database:
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        found = await scrape(database)
+        assert found["time_to_live_deleted_item_count"] == {}
+        assert found["time_to_live_lag_seconds"] == {}
+
+        await switch(database, "Thread", "at", enabled=True)
+        await until_status(table, "ENABLED")
+        await table.write(put(thread("a", "b", at=1_700_000_010)))
+        await until_listed(table)
+        clock.step(50)
+        found = await scrape(database)
+        assert found["time_to_live_deleted_item_count"] == {of_table: 0}
+        assert found["time_to_live_lag_seconds"] == {of_table: 40}
+
+        clock.step(20)
+        await until_items(database, "Thread", 0)
+        await switch(database, "Thread", "at", enabled=False)
+        found = await scrape(database)
+        assert found["time_to_live_deleted_item_count"] == {of_table: 1}
+        assert found["time_to_live_lag_seconds"] == {}

@@ -28,8 +28,16 @@ async def rows_of(store: Store, start: bytes, end: bytes) -> AsyncIterator[Row]:
 
 
 async def listed(store: Store, table_id: int) -> set[bytes]:
-    """The keys of a table's expiry rows."""
-    return {row.key async for row in rows_of(store, *keys_layout.expiry_range(table_id))}
+    """The keys of a table's expiry rows, but for those that are always there."""
+    rows = {row.key async for row in rows_of(store, *keys_layout.expiry_range(table_id))}
+    return rows - set(keys_layout.expiry_ends(table_id))
+
+
+async def until_nothing_is_listed(store: Store, table_id: int) -> None:
+    """Wait until the expirers have seen that all is deleted."""
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        while await listed(store, table_id):
+            await asyncio.sleep(0.001)
 
 
 async def rebuilt(store: Store, definition: TableDefinition, attribute_name: str) -> set[bytes]:

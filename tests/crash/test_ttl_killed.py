@@ -1,0 +1,29 @@
+"""kill -9 while time to live is switched on, sweeps and is switched off.
+
+Afterwards every expired item goes and no other, and the list of expiry times equals a rebuild.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+from tests.support.expiring_database import ExpiringDatabase
+
+STATES = {"ENABLING", "ENABLED", "DISABLING"}
+FEW_ROUNDS = 3
+FEW_ANSWERS = 1_500
+MANY_ANSWERS = 6_000
+
+
+async def test_time_to_live_outlives_kill_9(tmp_path: Path, rounds: int | None) -> None:
+    database = ExpiringDatabase(tmp_path, Random(1))
+    await database.make()
+
+    for _ in range(rounds or FEW_ROUNDS):
+        await database.kill(MANY_ANSWERS if rounds else FEW_ANSWERS)
+        await database.verify()
+
+    assert database.deleted
+    # Over many rounds it is killed in every state.
+    assert rounds is None or rounds < 30 or database.statuses.keys() >= STATES
