@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -16,8 +15,6 @@ from model.stored_item import StoredItem
 from model.table import TableDefinition
 
 _FREE: Final = Receipt()
-
-_EntryOf: TypeAlias = Callable[[IndexDefinition, KeySchema, Item], Item | None]
 
 
 class IndexChange(Struct, frozen=True, gc=False):
@@ -57,7 +54,7 @@ def local_changes(
     An index whose stored view stays as it was is left out.
     """
     changes = (
-        _index_change("LocalSecondaryIndexes", entry, index, table.key_schema, old, new)
+        _index_change("LocalSecondaryIndexes", index, table.key_schema, old, new)
         for index in table.local_indexes
     )
     return tuple(change for change in changes if change is not None)
@@ -79,17 +76,17 @@ def global_change(
     index: IndexDefinition, table_key: KeySchema, old: StoredItem | None, new: StoredItem | None
 ) -> IndexChange | None:
     """How a change of an item changes one global index; None if it does not."""
-    return _index_change("GlobalSecondaryIndexes", global_entry, index, table_key, old, new)
+    return _index_change("GlobalSecondaryIndexes", index, table_key, old, new)
 
 
-def _index_change(  # noqa: PLR0917
+def _index_change(
     kind: IndexKind,
-    entry_of: _EntryOf,
     index: IndexDefinition,
     table_key: KeySchema,
     old: StoredItem | None,
     new: StoredItem | None,
 ) -> IndexChange | None:
+    entry_of = entry if kind == "LocalSecondaryIndexes" else global_entry
     old_entry = None if old is None else entry_of(index, table_key, old.item)
     new_entry = None if new is None else entry_of(index, table_key, new.item)
     if old_entry == new_entry:
