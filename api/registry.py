@@ -6,6 +6,7 @@ from typing import Final
 
 from api.operation import Operation
 from api.operations import (
+    batch_execute_statement,
     batch_get_item,
     batch_write_item,
     create_table,
@@ -17,6 +18,7 @@ from api.operations import (
     describe_stream,
     describe_table,
     describe_time_to_live,
+    execute_statement,
     get_item,
     get_records,
     get_shard_iterator,
@@ -33,6 +35,7 @@ from api.operations import (
 )
 
 _BUILT: Final[tuple[Operation, ...]] = (
+    batch_execute_statement.OPERATION,
     batch_get_item.OPERATION,
     batch_write_item.OPERATION,
     create_table.OPERATION,
@@ -44,6 +47,7 @@ _BUILT: Final[tuple[Operation, ...]] = (
     describe_stream.OPERATION,
     describe_table.OPERATION,
     describe_time_to_live.OPERATION,
+    execute_statement.OPERATION,
     get_item.OPERATION,
     get_records.OPERATION,
     get_shard_iterator.OPERATION,
@@ -64,7 +68,6 @@ OPERATIONS: Final = {operation.name: operation for operation in _BUILT}
 # Of DynamoDB's service models (2012-08-10); a test compares.
 NOT_IMPLEMENTED: Final = frozenset(
     (
-        "BatchExecuteStatement",
         "CreateBackup",
         "CreateGlobalTable",
         "DeleteBackup",
@@ -79,7 +82,6 @@ NOT_IMPLEMENTED: Final = frozenset(
         "DescribeTableReplicaAutoScaling",
         "DisableKinesisStreamingDestination",
         "EnableKinesisStreamingDestination",
-        "ExecuteStatement",
         "ExecuteTransaction",
         "ExportTableToPointInTime",
         "GetResourcePolicy",

@@ -1,0 +1,373 @@
+"""What a statement reads and writes, once its table is known.
+
+A WHERE that fixes the partition key is a Query for each of its values, any other a Scan; what
+the ranges of keys don't say is left as a filter. A write needs the whole key by equality; the
+rest of its WHERE is its condition.
+
+Sources: Developer Guide, "PartiQL select statements for DynamoDB" (which WHERE is no scan, at
+most 50 partition keys in IN), "PartiQL update/delete statements"; messages: DynamoDB Local 3.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+from msgspec import Struct
+
+from model import attribute_value, key_range, write
+from model import item as items
+from model.attribute_value import AttributeValue
+from model.errors import ValidationException
+from model.expressions import condition
+from model.expressions.condition import Attribute, Condition, Constant, Node
+from model.expressions.key_condition import (
+    COMPARATORS,
+    TURNED,
+    SortCondition,
+    conjuncts,
+    key_condition,
+)
+from model.expressions.key_paths import check_scalar_keys
+from model.index import check_size_with_entries
+from model.item import Item
+from model.key import KeyAttribute, KeySchema
+from model.key_range import KeyRange
+from model.key_rules import (
+    check_index_key_literals,
+    check_index_keys,
+    check_item_key,
+    check_key,
+    check_no_key_updated,
+)
+from model.limits import PARTIQL_IN_PARTITION_KEYS
+from model.partiql.statement import Delete, Insert, Select, Update
+from model.table import TableDefinition
+
+
+class ReadPlan(Struct, frozen=True):
+    """The ranges to read one after another, each as a Query, or a Scan of everything."""
+
+    ranges: tuple[KeyRange, ...]
+    filter: Condition | None
+    is_scan: bool = False
+    reverse: bool = False
+
+
+def read_plan(select: Select, schema: KeySchema) -> ReadPlan:
+    """How a SELECT is read from a table or index with this key.
+
+    Raises:
+        ValidationException: a key attribute is compared with a value of another type or with
+            one that no key may have, or the order can't be had.
+    """
+    nodes = [] if select.where is None else conjuncts(select.where.root)
+    partitions = _partitions(nodes, schema)
+    _check_order(select, schema, is_scan=partitions is None)
+    if partitions is None:
+        return ReadPlan((key_range.WHOLE,), select.where, is_scan=True)
+    terms = _sort_terms(nodes, schema)
+    descending = {order.name: order.is_descending for order in select.order}
+    partitions.sort(
+        key=lambda values: [attribute_value.order_key(value) for value in values],
+        reverse=_is_descending(schema.partition, descending),
+    )
+    used = {id(node) for node, _ in terms}
+    left = [
+        node for node in nodes if id(node) not in used and not _is_said_by(partitions, node, schema)
+    ]
+    return ReadPlan(
+        tuple(_range(values, [term for _, term in terms], schema) for values in partitions),
+        _joined(left, select.where),
+        reverse=_is_descending(schema.sort, descending),
+    )
+
+
+def is_of_one_item(select: Select, schema: KeySchema) -> bool:
+    """Whether a SELECT names the table's whole key by equality, and nothing else."""
+    if select.index is not None or select.where is None:
+        return False
+    named = [_equality(node) for node in conjuncts(select.where.root)]
+    names = sorted(equality.name if equality else "" for equality in named)
+    return names == sorted(attribute.name for attribute in schema.attributes)
+
+
+def put_of(insert: Insert, table: TableDefinition) -> write.Put:
+    """The put that an INSERT is: on condition that nothing is there.
+
+    Raises:
+        ValidationException: the item may not be put.
+    """
+    schema = table.key_schema
+    for attribute in schema.attributes:
+        if attribute.name not in insert.item:
+            raise ValidationException(
+                f"Key attribute should be present in the item: Key {attribute.name}"
+            )
+        _check_type(attribute, insert.item[attribute.name])
+    size_bytes = items.size_bytes(insert.item)
+    items.check_size(size_bytes)
+    check_item_key(schema, insert.item)
+    check_index_keys(table, insert.item)
+    check_size_with_entries(table.local_indexes, schema, insert.item, size_bytes)
+    absent = condition.NotExists(_partition_attribute(schema))
+    return write.Put(insert.item, size_bytes, Condition(absent))
+
+
+def update_of(
+    update: Update, table: TableDefinition, *, return_item_on_failure: bool
+) -> write.Update:
+    """The update that an UPDATE is: on condition that the item is there.
+
+    Raises:
+        ValidationException: the key is not given, or the update may not be.
+    """
+    schema = table.key_schema
+    key, left = _key(update.where, schema)
+    check_no_key_updated(schema, update.update.attributes)
+    check_index_key_literals(table, update.update.literals)
+    check_scalar_keys(table, update.nested)
+    there = condition.Exists(_partition_attribute(schema))
+    return write.Update(
+        key,
+        update.update,
+        Condition(condition.And((there, *left))),
+        update.return_values,
+        return_item_on_failure,
+    )
+
+
+def delete_of(
+    delete: Delete, table: TableDefinition, *, return_item_on_failure: bool
+) -> write.Delete:
+    """The delete that a DELETE is: of a missing item it succeeds, whatever WHERE says.
+
+    Raises:
+        ValidationException: the key is not given.
+    """
+    schema = table.key_schema
+    key, left = _key(delete.where, schema)
+    check_scalar_keys(table, delete.nested)
+    absent = condition.NotExists(_partition_attribute(schema))
+    wanted = Condition(condition.Or((absent, condition.And(tuple(left))))) if left else None
+    return write.Delete(key, wanted, delete.return_values, return_item_on_failure)
+
+
+def _partition_attribute(schema: KeySchema) -> Attribute:
+    return Attribute(schema.partition[0].name)
+
+
+# Keys of writes.
+
+
+def _key(where: Condition | None, schema: KeySchema) -> tuple[Item, list[Node]]:
+    """The key that a write's WHERE names, and what else it says."""
+    given: dict[str, list[AttributeValue]] = {attribute.name: [] for attribute in schema.attributes}
+    left: list[Node] = []
+    for node in [] if where is None else conjuncts(where.root):
+        equality = _equality(node)
+        if equality is None or equality.name not in given:
+            left.append(node)
+        elif equality.values[0] not in given[equality.name]:
+            given[equality.name].append(equality.values[0])
+    for name, values in given.items():
+        if not values:
+            raise ValidationException(
+                "Where clause does not contain a mandatory equality on all key attributes"
+            )
+        if len(values) > 1:
+            raise ValidationException(
+                f"Multiple conditions on same key {name}. "
+                "Only single item Update/Insert/Delete are supported"
+            )
+    key = {name: values[0] for name, values in given.items()}
+    for attribute in schema.attributes:
+        _check_type(attribute, key[attribute.name])
+    check_key(schema, key)
+    return key, left
+
+
+def _check_type(attribute: KeyAttribute, value: AttributeValue) -> None:
+    if attribute.type not in value:
+        raise ValidationException(
+            "Key attribute's data type should match its data type in table's schema: "
+            f"Key {attribute.name}"
+        )
+
+
+# Ranges of reads.
+
+
+def _partitions(
+    nodes: Sequence[Node], schema: KeySchema
+) -> list[tuple[AttributeValue, ...]] | None:
+    """The partition keys that a WHERE leaves; None if it says nothing of them."""
+    if not nodes:
+        return None
+    root = condition.And(tuple(nodes))
+    of_attributes = []
+    for attribute in schema.partition:
+        values = _values(root, attribute.name)
+        if values is None:
+            return None
+        for value in values:
+            _check_type(attribute, value)
+        of_attributes.append(values)
+    for node in nodes:
+        if _is_too_long(node, schema):
+            assert isinstance(node, condition.In)
+            raise ValidationException(
+                "The IN operator is provided with too many operands; "
+                f"number of operands: {len(node.choices)}"
+            )
+    return list(product(*of_attributes))
+
+
+def _is_too_long(node: Node, schema: KeySchema) -> bool:
+    return (
+        isinstance(node, condition.In)
+        and isinstance(node.operand, Attribute)
+        and any(attribute.name == node.operand.name for attribute in schema.partition)
+        and len(node.choices) > PARTIQL_IN_PARTITION_KEYS
+    )
+
+
+def _values(node: Node, name: str) -> list[AttributeValue] | None:
+    """All values that an attribute may have where a condition holds; None for any."""
+    if isinstance(node, condition.And):
+        found = [values for one in node.conditions if (values := _values(one, name)) is not None]
+        if not found:
+            return None
+        common = [value for value in found[0] if all(value in others for others in found[1:])]
+        # Where they contradict each other, one of them is read, and the filter lets nothing by.
+        return common or found[0]
+    if isinstance(node, condition.Or):
+        united: list[AttributeValue] = []
+        for one in node.conditions:
+            values = _values(one, name)
+            if values is None:
+                return None
+            united += [value for value in values if value not in united]
+        return united
+    if isinstance(node, condition.In) and node.operand == Attribute(name):
+        constants = [choice.value for choice in node.choices if isinstance(choice, Constant)]
+        if len(constants) < len(node.choices):
+            return None
+        return [value for at, value in enumerate(constants) if value not in constants[:at]]
+    equality = _equality(node)
+    return list(equality.values) if equality and equality.name == name else None
+
+
+def _is_said_by(
+    partitions: list[tuple[AttributeValue, ...]], node: Node, schema: KeySchema
+) -> bool:
+    """Whether a condition holds in all these partitions, so that no filter need ask."""
+    if not isinstance(node, condition.Equal | condition.In):
+        return False
+    for at, attribute in enumerate(schema.partition):
+        values = _values(node, attribute.name)
+        if values is not None:
+            return all(partition[at] in values for partition in partitions)
+    return False
+
+
+def _sort_terms(nodes: Sequence[Node], schema: KeySchema) -> list[tuple[Node, SortCondition]]:
+    """The conditions that narrow the range in each partition.
+
+    Those on the first sort attribute, and on the next as long as there is an equality.
+    """
+    found: list[tuple[Node, SortCondition]] = []
+    for attribute in schema.sort:
+        terms = [
+            (node, term) for node in nodes if (term := _term(node)) and term.name == attribute.name
+        ]
+        for _, term in terms:
+            for value in term.values:
+                _check_type(attribute, value)
+        found += terms
+        if not any(term.operator == "=" for _, term in terms):
+            break
+    return found
+
+
+def _range(
+    partition: tuple[AttributeValue, ...], terms: list[SortCondition], schema: KeySchema
+) -> KeyRange:
+    """Where all the terms meet in one partition."""
+    names = [attribute.name for attribute in schema.partition]
+    of_partition = {
+        name: SortCondition(name, "=", (value,))
+        for name, value in zip(names, partition, strict=True)
+    }
+    start, end = key_range.of_key_condition(key_condition(of_partition, schema))
+    equalities: dict[str, SortCondition] = {}
+    for term in terms:
+        by_name = of_partition | equalities | {term.name: term}
+        one = key_range.of_key_condition(key_condition(by_name, schema))
+        start = max(start, one.start)
+        assert end is not None
+        assert one.end is not None
+        end = min(end, one.end)
+        if term.operator == "=":
+            equalities.setdefault(term.name, term)
+    assert end is not None
+    return KeyRange(start, max(start, end))
+
+
+def _equality(node: Node) -> SortCondition | None:
+    term = _term(node)
+    return term if term is not None and term.operator == "=" else None
+
+
+def _term(node: Node) -> SortCondition | None:
+    """A comparison of an attribute with values, as a condition on keys; None for any other."""
+    match node:
+        case condition.Equal(Attribute(name), Constant(value)) | condition.Equal(
+            Constant(value), Attribute(name)
+        ):
+            return SortCondition(name, "=", (value,))
+        case condition.Ordered(Attribute(name), Constant(value), signs):
+            return SortCondition(name, COMPARATORS[signs], (value,))
+        case condition.Ordered(Constant(value), Attribute(name), signs):
+            return SortCondition(name, TURNED[COMPARATORS[signs]], (value,))
+        case condition.Between(Attribute(name), Constant(lower), Constant(upper)):
+            return SortCondition(name, "BETWEEN", (lower, upper))
+        case condition.BeginsWith(Attribute(name), Constant(prefix)):
+            return SortCondition(name, "begins_with", (prefix,))
+        case _:
+            return None
+
+
+def _joined(nodes: list[Node], where: Condition | None) -> Condition | None:
+    if not nodes:
+        return None
+    assert where is not None
+    root = nodes[0] if len(nodes) == 1 else condition.And(tuple(nodes))
+    # Names of keys may be among the attributes without need; whatever is read has them.
+    return Condition(root, where.attributes)
+
+
+def _check_order(select: Select, schema: KeySchema, *, is_scan: bool) -> None:
+    if not select.order:
+        return
+    if select.where is None:
+        raise ValidationException(
+            "Must have WHERE clause in the statement when using ORDER BY clause."
+        )
+    names = [attribute.name for attribute in schema.attributes]
+    for order in select.order:
+        if order.name not in names:
+            raise ValidationException(
+                f"Variable reference {order.name} in ORDER BY clause must be part of the "
+                "primary key"
+            )
+    if is_scan:
+        raise ValidationException(
+            "Must have at least one non-optional hash key condition in WHERE clause when using "
+            "ORDER BY clause."
+        )
+
+
+def _is_descending(attributes: Sequence[KeyAttribute], descending: dict[str, bool]) -> bool:
+    """The direction that ORDER BY gives to the first of these attributes that it names."""
+    return next((descending[one.name] for one in attributes if one.name in descending), False)
