@@ -6,7 +6,6 @@ Each statement becomes a ``Task``, which has all its checks behind it and gives 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final
 
 from msgspec import Struct, structs
 
@@ -31,12 +30,11 @@ from model.key_range import KeyRange
 from model.limits import PAGE_BYTES, READ_UNIT_BYTES
 from model.partiql import next_token, plan
 from model.partiql.next_token import Position
+from model.partiql.parser import EXISTS_OUTSIDE_TRANSACTION
 from model.partiql.plan import ReadPlan
 from model.partiql.statement import Delete, Exists, Insert, Select, Statement, Update
 from model.table import TableDefinition
 from model.write import Write
-
-_EXISTS_OUTSIDE: Final = "EXISTS can only be used in ExecuteTransaction write requests."
 
 
 class Outcome(Struct, frozen=True):
@@ -100,7 +98,7 @@ def task_of(
         case Select():
             return _select(database, statement, reading)
         case Exists():
-            raise ValidationException(_EXISTS_OUTSIDE)
+            raise ValidationException(EXISTS_OUTSIDE_TRANSACTION)
         case Insert() | Update() | Delete():
             return _write(database, statement, return_item_on_failure=return_item_on_failure)
 

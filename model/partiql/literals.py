@@ -45,8 +45,10 @@ def attribute_value_of(expression: Expression) -> AttributeValue:
     return value
 
 
-def member_names(members: syntax.Tuple) -> list[str]:
+def member_names(members: syntax.Tuple, *, is_item: bool = True) -> list[str]:
     """The names of a tuple's members.
+
+    Of two equal names in an item the message shows the second, in a value the whole tuple.
 
     Raises:
         ValidationException: one is no string, is empty or stands twice.
@@ -54,7 +56,7 @@ def member_names(members: syntax.Tuple) -> list[str]:
     names: list[str] = []
     for expression, _ in members.members:
         if not (isinstance(expression, syntax.Literal) and "S" in expression.value):
-            kind = _literal_type(expression) or type_name(expression)
+            kind = _literal_kind(expression) or type_name(expression)
             raise ValidationException(
                 f"Tuple keys must be of type String. Actual type: {kind} "
                 f"under root{expression.token.at}"
@@ -62,9 +64,8 @@ def member_names(members: syntax.Tuple) -> list[str]:
         name: str = expression.value["S"]
         check_name(name)
         if name in names:
-            raise ValidationException(
-                f"Duplicate keys in tuple. Key: {name} under root{expression.token.at}"
-            )
+            token = expression.token if is_item else members.token
+            raise ValidationException(f"Duplicate keys in tuple. Key: {name} under root{token.at}")
         names.append(name)
     return names
 
@@ -77,11 +78,6 @@ def check_name(name: str) -> None:
     """
     if name == "":
         raise ValidationException("Path component cannot be an empty string")
-
-
-def is_value(expression: Expression) -> bool:
-    """Whether an expression is written as a value is."""
-    return isinstance(expression, syntax.Literal | syntax.Ion | syntax.Sequence | syntax.Tuple)
 
 
 def type_name(expression: Expression) -> str:
@@ -110,7 +106,7 @@ def _value(expression: Expression, place: str) -> AttributeValue:
                 return _set(elements, token)
             return {"L": [_value(one, f"{place}.{at}") for at, one in enumerate(elements)]}
         case syntax.Tuple(members):
-            names = member_names(expression)
+            names = member_names(expression, is_item=False)
             return {
                 "M": {
                     name: _value(member, f"{place}.{name}")
@@ -154,6 +150,15 @@ def _literal_type(expression: Expression) -> str | None:
     if not isinstance(expression, syntax.Literal):
         return None
     return attribute_value.type_of(expression.value)
+
+
+def _literal_kind(expression: Expression) -> str | None:
+    """The type of a literal in PartiQL's terms."""
+    match expression:
+        case syntax.Literal({"N": text}):
+            return "DECIMAL" if "." in text else "INT"
+        case _:
+            return _literal_type(expression)
 
 
 def _ion_type(text: str) -> str:

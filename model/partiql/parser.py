@@ -17,11 +17,12 @@ from model.partiql import syntax
 from model.partiql.syntax import Expression
 from model.partiql.tokens import Kind, Token, tokenize
 
-# Of brackets and operators within one another; documents may have 32 levels.
-_DEPTH: Final = 64
+# Of brackets and operators within one another: documents may have 32 levels, and each costs a
+# dozen calls here.
+_DEPTH: Final = 40
 
 _COMPARATORS: Final = frozenset({"=", "<>", "<", "<=", ">", ">="})
-_ARITHMETIC: Final = (frozenset({"||"}), frozenset({"+", "-"}), frozenset({"*", "/", "%"}))
+_TIGHTNESS: Final = {"||": 0, "+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
 # Keywords that are functions where a parenthesis follows.
 _FUNCTION_KEYWORDS: Final = frozenset(
     {
@@ -49,6 +50,7 @@ _CONSTANTS: Final[dict[str, attribute_value.AttributeValue]] = {
     "false": {"BOOL": False},
     "null": {"NULL": True},
 }
+EXISTS_OUTSIDE_TRANSACTION: Final = "EXISTS can only be used in ExecuteTransaction write requests."
 _TOO_MANY_OPERATORS: Final = (
     f"The expression contains too many operators; operator count: {EXPRESSION_OPERATORS + 1}"
 )
@@ -159,11 +161,14 @@ class _Parser:
         if isinstance(expression, syntax.Subquery):
             return expression.select
         if isinstance(expression, syntax.Call) and expression.name == "exists":
-            (argument, *others) = expression.arguments
-            if isinstance(argument, syntax.Subquery) and not others:
-                return syntax.Exists(argument.select)
+            match expression.arguments:
+                case (syntax.Subquery(select),):
+                    return syntax.Exists(select)
         if self.token.kind is not Kind.END:
             raise self.fault()
+        if isinstance(expression, syntax.Operation | syntax.Call):
+            # DynamoDB takes any operator or function in the place of a statement for EXISTS.
+            raise ValidationException(EXISTS_OUTSIDE_TRANSACTION)
         raise ValidationException(f"Unsupported operation: {_kind(expression)}")
 
     def unsupported_statement(self) -> NoReturn:
@@ -379,7 +384,7 @@ class _Parser:
     def expression(self) -> Expression:
         """Any expression."""
         self.enter()
-        expression = self.joined("or")
+        expression = self.disjunction()
         self.depth -= 1
         return expression
 
@@ -391,20 +396,29 @@ class _Parser:
                 raise ValidationException(attribute_value.TOO_DEEP)
             raise ValidationException(_TOO_MANY_OPERATORS)
 
-    def joined(self, operator: str) -> Expression:
-        """Conditions with this operator between them, AND or OR."""
-        token = self.token
-        operands = [self.junction_operand(operator)]
-        while self.is_keyword(operator):
-            token = self.take()
+    def disjunction(self) -> Expression:
+        """Conditions with OR between them, and with AND, which binds more tightly."""
+        alternatives: list[Expression] = []
+        divider = self.token
+        while True:
+            conjuncts = [self.negation()]
+            joiner = self.token
+            while self.is_keyword("and"):
+                joiner = self.take()
+                self.operators += 1
+                conjuncts.append(self.negation())
+            alternatives.append(
+                conjuncts[0]
+                if len(conjuncts) == 1
+                else syntax.Operation("and", tuple(conjuncts), joiner)
+            )
+            if not self.is_keyword("or"):
+                break
+            divider = self.take()
             self.operators += 1
-            operands.append(self.junction_operand(operator))
-        if len(operands) == 1:
-            return operands[0]
-        return syntax.Operation(operator, tuple(operands), token)
-
-    def junction_operand(self, operator: str) -> Expression:
-        return self.joined("and") if operator == "or" else self.negation()
+        if len(alternatives) == 1:
+            return alternatives[0]
+        return syntax.Operation("or", tuple(alternatives), divider)
 
     def negation(self) -> Expression:
         """A condition, perhaps with NOT before it."""
@@ -470,25 +484,28 @@ class _Parser:
             choices = self.expressions()
             self.expect(")")
             right: Expression = syntax.Sequence(tuple(choices), opening)
+            if isinstance(choices[0], syntax.Subquery):
+                right = choices[0]
         else:
             right = self.arithmetic()
         return syntax.Operation(token.text, (operand, right), token)
 
-    def arithmetic(self, level: int = 0) -> Expression:
-        """Operands with operators of this level, or of a tighter one, between them."""
-        if level == len(_ARITHMETIC):
-            return self.signed()
-        expression = self.arithmetic(level + 1)
+    def arithmetic(self, loosest: int = 0) -> Expression:
+        """Operands with operators between them that bind at least so tightly."""
+        expression = self.signed()
         links = 0
-        while self.token.kind is Kind.SYMBOL and self.token.text in _ARITHMETIC[level]:
-            token = self.take()
+        while True:
+            token = self.token
+            tightness = _TIGHTNESS.get(token.text) if token.kind is Kind.SYMBOL else None
+            if tightness is None or tightness < loosest:
+                return expression
+            self.take()
             self.operators += 1
             links += 1
             if links > _DEPTH:
                 raise ValidationException(_TOO_MANY_OPERATORS)
-            operands = (expression, self.arithmetic(level + 1))
+            operands = (expression, self.arithmetic(tightness + 1))
             expression = syntax.Operation(token.text, operands, token)
-        return expression
 
     def signed(self) -> Expression:
         """An operand, perhaps with a sign, which is a number's own."""
@@ -638,7 +655,5 @@ def _kind(expression: Expression) -> str:
             return "Seq"
         case syntax.Tuple():
             return "Struct"
-        case syntax.Operation() | syntax.Call():
-            return "NAry"
         case _:
             return type(expression).__name__

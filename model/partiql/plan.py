@@ -62,9 +62,11 @@ def read_plan(select: Select, schema: KeySchema) -> ReadPlan:
             one that no key may have, or the order can't be had.
     """
     nodes = [] if select.where is None else conjuncts(select.where.root)
+    _check_filter_types([node for node in nodes if isinstance(node, condition.Or)], schema)
     partitions = _partitions(nodes, schema)
     _check_order(select, schema, is_scan=partitions is None)
     if partitions is None:
+        _check_filter_types(nodes, schema)
         return ReadPlan((key_range.WHOLE,), select.where, is_scan=True)
     terms = _sort_terms(nodes, schema)
     descending = {order.name: order.is_descending for order in select.order}
@@ -76,6 +78,7 @@ def read_plan(select: Select, schema: KeySchema) -> ReadPlan:
     left = [
         node for node in nodes if id(node) not in used and not _is_said_by(partitions, node, schema)
     ]
+    _check_filter_types(left, schema)
     return ReadPlan(
         tuple(_range(values, [term for _, term in terms], schema) for values in partitions),
         _joined(left, select.where),
@@ -221,6 +224,44 @@ def _partitions(
                 f"number of operands: {len(node.choices)}"
             )
     return list(product(*of_attributes))
+
+
+def _check_filter_types(nodes: Sequence[Node], schema: KeySchema) -> None:
+    """Refuse comparisons of key attributes with values that no key has, anywhere in a filter.
+
+    Raises:
+        ValidationException: there is one.
+    """
+    types = {attribute.name: attribute.type for attribute in schema.attributes}
+    waiting = list(nodes)
+    while waiting:
+        node = waiting.pop()
+        match node:
+            case condition.And(conditions) | condition.Or(conditions):
+                waiting += conditions
+            case condition.Not(negated):
+                waiting.append(negated)
+            case _:
+                for name, value in _compared(node):
+                    if name in types and types[name] not in value:
+                        raise ValidationException(
+                            "One or more parameter values were invalid: Condition parameter "
+                            "type does not match schema type"
+                        )
+
+
+def _compared(node: Node) -> list[tuple[str, AttributeValue]]:
+    """The attributes that a condition compares, and each value that it compares them with."""
+    match node:
+        case condition.NotEqual(Attribute(name), Constant(value)) | condition.NotEqual(
+            Constant(value), Attribute(name)
+        ):
+            return [(name, value)]
+        case condition.In(Attribute(name), choices):
+            return [(name, one.value) for one in choices if isinstance(one, Constant)]
+        case _:
+            term = _term(node)
+            return [(term.name, value) for value in term.values] if term else []
 
 
 def _is_too_long(node: Node, schema: KeySchema) -> bool:

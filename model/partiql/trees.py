@@ -24,6 +24,7 @@ _UPDATE_FUNCTIONS: Final = frozenset({"if_not_exists", "list_append"})
 _AGGREGATES: Final = frozenset({"avg", "count", "max", "min", "sum"})
 _SET_ACTIONS: Final = frozenset({"set_add", "set_delete"})
 _SET_ARGUMENTS: Final = 2
+_CONDITION_OPERATORS: Final = frozenset({"and", "or", "not", "between", "in", "is"})
 _COMPARATORS: Final = frozenset({"=", "<>", "<", "<=", ">", ">="})
 
 # What IS may name beside MISSING, and the type that DynamoDB has for it.
@@ -93,8 +94,9 @@ class TreeBuilder:
                 return self._choice(operand, choices)
             case syntax.Operation("is"):
                 return self._type_test(expression)
-            case syntax.Operation(operator, operands) if operator in _COMPARATORS:
-                left, right = operands
+            case syntax.Operation("=" | "<>", (left, right)) if _is_test(left, right):
+                return self._tested(expression)
+            case syntax.Operation(operator, (left, right)) if operator in _COMPARATORS:
                 comparator = cast("expressions.Comparator", operator)
                 return expressions.Comparison(comparator, self.operand(left), self.operand(right))
             case syntax.Operation(operator):
@@ -104,6 +106,16 @@ class TreeBuilder:
             case syntax.Call(name) if _function(name) != "size":
                 raise _no_condition_function(expression)
         raise ValidationException(otherwise)
+
+    def _tested(self, test: syntax.Operation) -> expressions.Condition:
+        """A condition that is compared with TRUE or FALSE."""
+        left, right = test.operands
+        if isinstance(left, syntax.Literal):
+            left, right = right, left
+        assert isinstance(right, syntax.Literal)
+        condition = self.condition(left)
+        wanted = right.value["BOOL"] is (test.operator == "=")
+        return condition if wanted else expressions.Not(condition)
 
     def _conditions(self, operands: tuple[Expression, ...]) -> tuple[expressions.Condition, ...]:
         return tuple(self.condition(operand, _NO_CONDITION) for operand in operands)
@@ -188,7 +200,7 @@ class TreeBuilder:
             raise ValidationException(
                 f"The first argument to {name} must equal the assignment value"
             )
-        no_set = f"The second argument to {name} must be a value with type SET{second.token.at}"
+        no_set = f"The second argument to {name} must be a value with type SET{first.token.at}"
         is_bag = isinstance(second, syntax.Sequence) and second.is_bag
         if not (is_bag or isinstance(second, syntax.Parameter)):
             raise ValidationException(no_set)
@@ -266,6 +278,27 @@ def _part(step: Expression) -> str | int:
 
 
 _INDEX_MAX: Final = 2**31 - 1
+
+
+def _is_test(left: Expression, right: Expression) -> bool:
+    """Whether one of two expressions is a condition and the other TRUE or FALSE."""
+    return (_is_condition(left) and _is_boolean(right)) or (
+        _is_boolean(left) and _is_condition(right)
+    )
+
+
+def _is_boolean(expression: Expression) -> bool:
+    return isinstance(expression, syntax.Literal) and "BOOL" in expression.value
+
+
+def _is_condition(expression: Expression) -> bool:
+    match expression:
+        case syntax.Operation(operator):
+            return operator in _COMPARATORS or operator in _CONDITION_OPERATORS
+        case syntax.Call(name):
+            return _function(name) in _CONDITION_FUNCTIONS
+        case _:
+            return False
 
 
 def _no_component(expression: Expression) -> ValidationException:
