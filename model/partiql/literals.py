@@ -118,6 +118,10 @@ def _value(expression: Expression, place: str) -> AttributeValue:
                 f"Ion Literals are not supported: {_ion_type(token.text[1:-1])} "
                 f"under key {place}{token.at}"
             )
+        case syntax.NegativeZero(token):
+            raise ValidationException(
+                f"Negative zero decimal is not supported under key {place}{token.at}"
+            )
         case syntax.Path():
             raise ValidationException(f"Unsupported data type: PATH under key {place}")
         case syntax.Variable(name) if place == "root":

@@ -520,6 +520,8 @@ class _Parser:
         if isinstance(operand, syntax.Literal) and "N" in operand.value:
             text: str = operand.value["N"]
             if token.text == "-":
+                if text == "0" and not operand.token.text.isdigit():
+                    return syntax.NegativeZero(operand.token)
                 text = number.canonical(text[1:] if text[0] == "-" else f"-{text}")
             return syntax.Literal({"N": text}, operand.token)
         return syntax.Operation(token.text, (operand,), token)

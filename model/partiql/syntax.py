@@ -35,6 +35,12 @@ class Ion(Struct, frozen=True):
     token: Token
 
 
+class NegativeZero(Struct, frozen=True):
+    """``-0.0``, which DynamoDB refuses, as it does not refuse ``-0``."""
+
+    token: Token
+
+
 class Parameter(Struct, frozen=True):
     """``?``: the value of the request's parameter at this position."""
 
@@ -113,6 +119,7 @@ Expression: TypeAlias = (
     Literal
     | Missing
     | Ion
+    | NegativeZero
     | Parameter
     | Variable
     | Star
