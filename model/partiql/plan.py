@@ -74,9 +74,9 @@ def read_plan(select: Select, schema: KeySchema) -> ReadPlan:
         key=lambda values: [attribute_value.order_key(value) for value in values],
         reverse=_is_descending(schema.partition, descending),
     )
-    used = {id(node) for node, _ in terms}
+    used = [node for node, _ in terms]
     left = [
-        node for node in nodes if id(node) not in used and not _is_said_by(partitions, node, schema)
+        node for node in nodes if node not in used and not _is_said_by(partitions, node, schema)
     ]
     _check_filter_types(left, schema)
     return ReadPlan(
