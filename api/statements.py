@@ -28,10 +28,10 @@ from model.index import IndexDefinition
 from model.item import Item
 from model.key_range import KeyRange
 from model.limits import PAGE_BYTES, READ_UNIT_BYTES
-from model.partiql import next_token, plan
+from model.partiql import next_token, read_plan, write_plan
 from model.partiql.next_token import Position
 from model.partiql.parser import EXISTS_OUTSIDE_TRANSACTION
-from model.partiql.plan import ReadPlan
+from model.partiql.read_plan import ReadPlan
 from model.partiql.statement import Delete, Exists, Insert, Select, Statement, Update
 from model.table import TableDefinition
 from model.write import Write
@@ -112,13 +112,13 @@ def _write(
     write: Write
     match statement:
         case Insert():
-            write = plan.put_of(statement, definition)
+            write = write_plan.put_of(statement, definition)
         case Update():
-            write = plan.update_of(
+            write = write_plan.update_of(
                 statement, definition, return_item_on_failure=return_item_on_failure
             )
         case Delete():
-            write = plan.delete_of(
+            write = write_plan.delete_of(
                 statement, definition, return_item_on_failure=return_item_on_failure
             )
 
@@ -143,51 +143,51 @@ def _select(database: Database, select: Select, reading: Reading) -> Task:
     definition = table.definition
     index = index_of(definition, select.index, consistent=reading.consistent)
     schema = index.key_schema if index else definition.key_schema
-    if reading.one_item and not plan.is_of_one_item(select, schema):
+    if reading.one_item and not read_plan.is_of_one_item(select, schema):
         raise ValidationException(
             "Select statements within BatchExecuteStatement must specify the primary key in the "
             "where clause."
         )
-    read_plan = plan.read_plan(select, schema)
+    plan = read_plan.read_plan(select, schema)
     check_scalar_keys(definition, select.nested)
     request = _PageRequest(select.index, reading.limit)
-    rules = page_rules(request, definition, index, read_plan.filter, select.projector)
+    rules = page_rules(request, definition, index, plan.filter, select.projector)
     whole = ReadRange(
-        read_plan.ranges[0],
+        plan.ranges[0],
         rules,
         index=index,
-        after=_after(definition, index, read_plan, reading.start),
-        reverse=read_plan.reverse,
+        after=_after(definition, index, plan, reading.start),
+        reverse=plan.reverse,
         consistent=reading.consistent,
-        by_partition=read_plan.is_scan,
+        by_partition=plan.is_scan,
     )
 
     async def run() -> Outcome:
-        return await _read(table, whole, read_plan.ranges, reading.start.range_index)
+        return await _read(table, whole, plan.ranges, reading.start.range_index)
 
-    return Task(name, read_plan.ranges[0].start if reading.one_item else None, run)
+    return Task(name, plan.ranges[0].start if reading.one_item else None, run)
 
 
 def _after(
-    table: TableDefinition, index: IndexDefinition | None, read_plan: ReadPlan, start: Position
+    table: TableDefinition, index: IndexDefinition | None, plan: ReadPlan, start: Position
 ) -> bytes | None:
     """The position behind which a SELECT goes on.
 
     Raises:
         ValidationException: it is none of this plan's, so that the token was made up.
     """
-    if start.range_index >= len(read_plan.ranges):
+    if start.range_index >= len(plan.ranges):
         raise next_token.invalid()
     if start.last_key is None:
         return None
     try:
         for value in start.last_key.values():
             attribute_value.check(value)
-        place = scan_start if read_plan.is_scan else query_start
+        place = scan_start if plan.is_scan else query_start
         after = place(table, index, start.last_key)
     except (ValidationException, SerializationException):
         raise next_token.invalid() from None
-    if not key_range.contains(read_plan.ranges[start.range_index], after):
+    if not key_range.contains(plan.ranges[start.range_index], after):
         raise next_token.invalid()
     return after
 

@@ -25,7 +25,8 @@ from model.errors import (
     ThrottlingException,
     ValidationException,
 )
-from model.partiql.statement import Exists, Select, Statement, bind
+from model.partiql.binding import bind
+from model.partiql.statement import Exists, Select, Statement
 
 # The errors that are a statement's own; any other is the whole request's.
 _CODES: Final[dict[type[DynamoDBError], str]] = {
@@ -61,7 +62,7 @@ async def handle(call: Call[BatchExecuteStatementInput]) -> bytes:
         for statement, one in zip(bound, request.Statements, strict=True)
     ]
     _check_distinct(tasks)
-    outcomes = await asyncio.gather(*map(_outcome, tasks))
+    outcomes = await _outcomes(tasks)
     responses = [_response(task, one) for task, one in zip(tasks, outcomes, strict=True)]
     members = [b'"Responses":' + json.encode(responses)]
     consumed = [
@@ -116,13 +117,18 @@ def _check_distinct(tasks: Sequence[Task | DynamoDBError]) -> None:
         raise ValidationException("Provided list of item keys contains duplicates")
 
 
-async def _outcome(task: Task | DynamoDBError) -> Outcome | DynamoDBError:
-    if isinstance(task, DynamoDBError):
-        return task
-    try:
-        return await task.run()
-    except tuple(_CODES) as error:
-        return error
+async def _outcomes(tasks: Sequence[Task | DynamoDBError]) -> list[Outcome | DynamoDBError]:
+    """What became of each statement; raises what is no statement's own error."""
+    runs = [task.run() for task in tasks if isinstance(task, Task)]
+    results = iter(await asyncio.gather(*runs, return_exceptions=True))
+    outcomes: list[Outcome | DynamoDBError] = []
+    for task in tasks:
+        outcome = next(results) if isinstance(task, Task) else task
+        if isinstance(outcome, BaseException) and not isinstance(outcome, tuple(_CODES)):
+            raise outcome
+        assert isinstance(outcome, Outcome | DynamoDBError)
+        outcomes.append(outcome)
+    return outcomes
 
 
 def _response(task: Task | DynamoDBError, outcome: Outcome | DynamoDBError) -> dict[str, Any]:

@@ -9,8 +9,9 @@ from api.item_answers import capacity_member, joined
 from api.operation import Call, Operation
 from api.statements import Reading, task_of
 from model.attribute_value import AttributeValue
+from model.partiql.binding import bind
 from model.partiql.next_token import Position, next_token, position_of
-from model.partiql.statement import Select, Statement, bind
+from model.partiql.statement import Select, Statement
 
 
 class ExecuteStatementInput(structures.Shape, frozen=True):

@@ -1,11 +1,10 @@
-"""What a statement reads and writes, once its table is known.
+"""How a SELECT is read, once its table is known.
 
 A WHERE that fixes the partition key is a Query for each of its values, any other a Scan; what
-the ranges of keys don't say is left as a filter. A write needs the whole key by equality; the
-rest of its WHERE is its condition.
+the ranges of keys don't say is left as a filter.
 
 Sources: Developer Guide, "PartiQL select statements for DynamoDB" (which WHERE is no scan, at
-most 50 partition keys in IN), "PartiQL update/delete statements"; messages: DynamoDB Local 3.3.
+most 50 partition keys in IN); messages: DynamoDB Local 3.3.
 """
 
 from __future__ import annotations
@@ -15,34 +14,17 @@ from itertools import product
 
 from msgspec import Struct
 
-from model import attribute_value, key_range, write
-from model import item as items
+from model import attribute_value, key_range
 from model.attribute_value import AttributeValue
 from model.errors import ValidationException
 from model.expressions import condition
 from model.expressions.condition import Attribute, Condition, Constant, Node
-from model.expressions.key_condition import (
-    COMPARATORS,
-    TURNED,
-    SortCondition,
-    conjuncts,
-    key_condition,
-)
-from model.expressions.key_paths import check_scalar_keys
-from model.index import check_size_with_entries
-from model.item import Item
+from model.expressions.key_condition import SortCondition, conjuncts, key_condition
 from model.key import KeyAttribute, KeySchema
 from model.key_range import KeyRange
-from model.key_rules import (
-    check_index_key_literals,
-    check_index_keys,
-    check_item_key,
-    check_key,
-    check_no_key_updated,
-)
 from model.limits import PARTIQL_IN_PARTITION_KEYS
-from model.partiql.statement import Delete, Insert, Select, Update
-from model.table import TableDefinition
+from model.partiql.key_terms import check_type, equality, term_of
+from model.partiql.statement import Select
 
 
 class ReadPlan(Struct, frozen=True):
@@ -90,115 +72,9 @@ def is_of_one_item(select: Select, schema: KeySchema) -> bool:
     """Whether a SELECT names the table's whole key by equality, and nothing else."""
     if select.index is not None or select.where is None:
         return False
-    named = [_equality(node) for node in conjuncts(select.where.root)]
-    names = sorted(equality.name if equality else "" for equality in named)
+    equalities = [equality(node) for node in conjuncts(select.where.root)]
+    names = sorted(one.name if one else "" for one in equalities)
     return names == sorted(attribute.name for attribute in schema.attributes)
-
-
-def put_of(insert: Insert, table: TableDefinition) -> write.Put:
-    """The put that an INSERT is: on condition that nothing is there.
-
-    Raises:
-        ValidationException: the item may not be put.
-    """
-    schema = table.key_schema
-    for attribute in schema.attributes:
-        if attribute.name not in insert.item:
-            raise ValidationException(
-                f"Key attribute should be present in the item: Key {attribute.name}"
-            )
-        _check_type(attribute, insert.item[attribute.name])
-    size_bytes = items.size_bytes(insert.item)
-    items.check_size(size_bytes)
-    check_item_key(schema, insert.item)
-    check_index_keys(table, insert.item)
-    check_size_with_entries(table.local_indexes, schema, insert.item, size_bytes)
-    absent = condition.NotExists(_partition_attribute(schema))
-    return write.Put(insert.item, size_bytes, Condition(absent))
-
-
-def update_of(
-    update: Update, table: TableDefinition, *, return_item_on_failure: bool
-) -> write.Update:
-    """The update that an UPDATE is: on condition that the item is there.
-
-    Raises:
-        ValidationException: the key is not given, or the update may not be.
-    """
-    schema = table.key_schema
-    key, left = _key(update.where, schema)
-    check_no_key_updated(schema, update.update.attributes)
-    check_index_key_literals(table, update.update.literals)
-    check_scalar_keys(table, update.nested)
-    there = condition.Exists(_partition_attribute(schema))
-    return write.Update(
-        key,
-        update.update,
-        Condition(condition.And((there, *left))),
-        update.return_values,
-        return_item_on_failure,
-    )
-
-
-def delete_of(
-    delete: Delete, table: TableDefinition, *, return_item_on_failure: bool
-) -> write.Delete:
-    """The delete that a DELETE is: of a missing item it succeeds, whatever WHERE says.
-
-    Raises:
-        ValidationException: the key is not given.
-    """
-    schema = table.key_schema
-    key, left = _key(delete.where, schema)
-    check_scalar_keys(table, delete.nested)
-    absent = condition.NotExists(_partition_attribute(schema))
-    wanted = Condition(condition.Or((absent, condition.And(tuple(left))))) if left else None
-    return write.Delete(key, wanted, delete.return_values, return_item_on_failure)
-
-
-def _partition_attribute(schema: KeySchema) -> Attribute:
-    return Attribute(schema.partition[0].name)
-
-
-# Keys of writes.
-
-
-def _key(where: Condition | None, schema: KeySchema) -> tuple[Item, list[Node]]:
-    """The key that a write's WHERE names, and what else it says."""
-    given: dict[str, list[AttributeValue]] = {attribute.name: [] for attribute in schema.attributes}
-    left: list[Node] = []
-    for node in [] if where is None else conjuncts(where.root):
-        equality = _equality(node)
-        if equality is None or equality.name not in given:
-            left.append(node)
-        elif equality.values[0] not in given[equality.name]:
-            given[equality.name].append(equality.values[0])
-    for name, values in given.items():
-        if not values:
-            raise ValidationException(
-                "Where clause does not contain a mandatory equality on all key attributes"
-            )
-        if len(values) > 1:
-            raise ValidationException(
-                f"Multiple conditions on same key {name}. "
-                "Only single item Update/Insert/Delete are supported"
-            )
-    key = {name: values[0] for name, values in given.items()}
-    for attribute in schema.attributes:
-        _check_type(attribute, key[attribute.name])
-    check_key(schema, key)
-    return key, left
-
-
-def _check_type(attribute: KeyAttribute, value: AttributeValue) -> None:
-    if attribute.type not in value:
-        raise ValidationException(
-            "Key attribute's data type should match its data type in table's schema: "
-            f"Key {attribute.name}"
-        )
-
-
-# Ranges of reads.
 
 
 def _partitions(
@@ -214,7 +90,7 @@ def _partitions(
         if values is None:
             return None
         for value in values:
-            _check_type(attribute, value)
+            check_type(attribute, value)
         of_attributes.append(values)
     for node in nodes:
         if _is_too_long(node, schema):
@@ -260,7 +136,7 @@ def _compared(node: Node) -> list[tuple[str, AttributeValue]]:
         case condition.In(Attribute(name), choices):
             return [(name, one.value) for one in choices if isinstance(one, Constant)]
         case _:
-            term = _term(node)
+            term = term_of(node)
             return [(term.name, value) for value in term.values] if term else []
 
 
@@ -295,8 +171,8 @@ def _values(node: Node, name: str) -> list[AttributeValue] | None:
         if len(constants) < len(node.choices):
             return None
         return [value for at, value in enumerate(constants) if value not in constants[:at]]
-    equality = _equality(node)
-    return list(equality.values) if equality and equality.name == name else None
+    named = equality(node)
+    return list(named.values) if named and named.name == name else None
 
 
 def _is_said_by(
@@ -320,11 +196,13 @@ def _sort_terms(nodes: Sequence[Node], schema: KeySchema) -> list[tuple[Node, So
     found: list[tuple[Node, SortCondition]] = []
     for attribute in schema.sort:
         terms = [
-            (node, term) for node in nodes if (term := _term(node)) and term.name == attribute.name
+            (node, term)
+            for node in nodes
+            if (term := term_of(node)) and term.name == attribute.name
         ]
         for _, term in terms:
             for value in term.values:
-                _check_type(attribute, value)
+                check_type(attribute, value)
         found += terms
         if not any(term.operator == "=" for _, term in terms):
             break
@@ -353,30 +231,6 @@ def _range(
             equalities.setdefault(term.name, term)
     assert end is not None
     return KeyRange(start, max(start, end))
-
-
-def _equality(node: Node) -> SortCondition | None:
-    term = _term(node)
-    return term if term is not None and term.operator == "=" else None
-
-
-def _term(node: Node) -> SortCondition | None:
-    """A comparison of an attribute with values, as a condition on keys; None for any other."""
-    match node:
-        case condition.Equal(Attribute(name), Constant(value)) | condition.Equal(
-            Constant(value), Attribute(name)
-        ):
-            return SortCondition(name, "=", (value,))
-        case condition.Ordered(Attribute(name), Constant(value), signs):
-            return SortCondition(name, COMPARATORS[signs], (value,))
-        case condition.Ordered(Constant(value), Attribute(name), signs):
-            return SortCondition(name, TURNED[COMPARATORS[signs]], (value,))
-        case condition.Between(Attribute(name), Constant(lower), Constant(upper)):
-            return SortCondition(name, "BETWEEN", (lower, upper))
-        case condition.BeginsWith(Attribute(name), Constant(prefix)):
-            return SortCondition(name, "begins_with", (prefix,))
-        case _:
-            return None
 
 
 def _joined(nodes: list[Node], where: Condition | None) -> Condition | None:

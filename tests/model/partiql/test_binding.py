@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from model import attribute_value
 from model.errors import DynamoDBError, ValidationException
 from model.expressions.condition import Contains, Equal, HasType, Not, NotExists
-from model.partiql.statement import Delete, Exists, Insert, Select, Update, bind
+from model.partiql.binding import bind
+from model.partiql.statement import Delete, Exists, Insert, Select, Update
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 numbers = st.one_of(

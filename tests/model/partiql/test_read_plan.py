@@ -9,8 +9,9 @@ import pytest
 from model import key as keys
 from model.errors import ValidationException
 from model.key import KeyAttribute, KeySchema
-from model.partiql.plan import ReadPlan, is_of_one_item, read_plan
-from model.partiql.statement import Select, bind
+from model.partiql.binding import bind
+from model.partiql.read_plan import ReadPlan, is_of_one_item, read_plan
+from model.partiql.statement import Select
 
 SCHEMA = KeySchema((KeyAttribute("p", "S"),), (KeyAttribute("s", "N"),))
 # Only global indexes have such keys.
