@@ -137,3 +137,33 @@ def test_documents_nest_32_levels(
     for levels in (32, 100):
         refusal = wire.refused("ExecuteStatement", {"Statement": insert(levels)})
         assert (refusal.message or "").startswith("Nesting Levels have exceeded supported limits")
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "message"),
+    [
+        (
+            "INSERT INTO $t VALUE {'pk': 'large', 'v': ?}",
+            "x" * 409_600,
+            "Item size has exceeded the maximum allowed size",
+        ),
+        (
+            "UPDATE $t SET v = ? WHERE pk = 'small'",
+            "x" * 409_600,
+            "Item size to update has exceeded the maximum allowed size",
+        ),
+        pytest.param(
+            "INSERT INTO $t VALUE {'pk': ?}",
+            "x" * 2049,
+            "One or more parameter values were invalid: Size of hashkey has exceeded the maximum "
+            "size limit of2048 bytes",
+            marks=differs_from_dynamodb_local("other words"),
+        ),
+    ],
+)
+def test_items_and_keys_have_their_greatest_sizes(
+    wire: WireClient, simple: str, text: str, value: str, message: str
+) -> None:
+    wire("PutItem", {"TableName": simple, "Item": {"pk": {"S": "small"}}})
+    request = {"Statement": text.replace("$t", f'"{simple}"'), "Parameters": [{"S": value}]}
+    assert wire.refused("ExecuteStatement", request) == ("ValidationException", message)

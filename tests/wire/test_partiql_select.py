@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.support.clients import WireClient
-from tests.support.partiql import execute, plain, request_of, statement
+from tests.support.partiql import execute, plain, request_of, statement, typed
 from tests.support.songs import SONGS, songs_table
 from tests.support.statement_scripts import Scripted, scripted
+from tests.support.tables import global_index, table
 
 differs_from_dynamodb_local = pytest.mark.differs_from_dynamodb_local
 
@@ -62,6 +63,8 @@ def others_of(case: Scripted, songs: str) -> list[Other]:
             match word:
                 case "filter":
                     expressions["where"] = value
+                case "columns":
+                    expressions["columns"] = value
                 case "index":
                     members["IndexName"] = value
                 case "backward":
@@ -135,3 +138,62 @@ def test_a_star_is_the_whole_item(wire: WireClient, songs: str) -> None:
     answer = wire("ExecuteStatement", statement(f'SELECT * FROM "{songs}"'))
     assert answer["Items"] == wire("Scan", {"TableName": songs})["Items"]
     assert len(answer["Items"]) == len(SONGS)
+
+
+def test_binary_keys_come_by_parameters(wire: WireClient, binary: str, pk: str) -> None:
+    keys = [pk.encode() + end for end in (b"\x00", b"\x7f", b"\xff")]
+    for key in keys:
+        for sort in (b"\x01", b"\xfe"):
+            insert = f"INSERT INTO \"{binary}\" VALUE {{'pk': ?, 'sk': ?}}"
+            assert execute(wire, insert, key, sort) == []
+    text = f'SELECT * FROM "{binary}" WHERE pk IN [?, ?, ?] AND sk > ?'
+    found = execute(wire, text, *reversed(keys), b"\x01")
+    assert found == [{"pk": key, "sk": b"\xfe"} for key in keys]
+
+
+def test_numbers_in_keys_are_the_same_in_any_spelling(
+    wire: WireClient, numeric: str, pk: str
+) -> None:
+    for number in ("1.50", "-2", "1e3"):
+        text = f"INSERT INTO \"{numeric}\" VALUE {{'pk': '{pk}', 'sk': {number}}}"
+        execute(wire, text)
+    text = f"SELECT sk FROM \"{numeric}\" WHERE pk = '{pk}' AND sk BETWEEN -2.0 AND 15e-1"
+    assert [int(item["sk"] * 10) for item in execute(wire, text)] == [-20, 15]
+    text = f"SELECT sk FROM \"{numeric}\" WHERE pk = '{pk}' AND sk = 1000.00"
+    assert len(execute(wire, text)) == 1
+
+
+@differs_from_dynamodb_local("takes names alone")
+def test_a_table_may_be_named_by_its_arn(wire: WireClient, songs: str) -> None:
+    arn = wire("DescribeTable", {"TableName": songs})["Table"]["TableArn"]
+    key = "artist = 'Cora'"
+    for source in (f'"{arn}"', f'"{arn}"."by-album"'):
+        text = f"SELECT artist, song FROM {source} WHERE {key}"
+        assert places(execute(wire, text)) == ["C:Beta"]
+    refusal = wire.refused("ExecuteStatement", {"Statement": 'SELECT * FROM "arn:aws:s3:::abc"'})
+    assert refusal.type == "ValidationException"
+
+
+@differs_from_dynamodb_local("knows no such keys")
+def test_an_index_of_several_key_attributes_is_queried(wire: WireClient) -> None:
+    keys = ("id:S", "team:S", "city:S", "year_of:N", "place:N")
+    index = global_index("by-team", "team:HASH", "city:HASH", "year_of:RANGE", "place:RANGE")
+    schema = {"KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}]}
+    with table(wire, *keys, GlobalSecondaryIndexes=[index], **schema) as name:
+        for number, (city, year, rank) in enumerate(
+            [("Rome", 2001, 1), ("Rome", 2001, 2), ("Rome", 2002, 1), ("Oslo", 2001, 1)]
+        ):
+            values = {"id": str(number), "team": "x", "city": city, "year_of": year, "place": rank}
+            wire("PutItem", {"TableName": name, "Item": typed(values)})
+        count = {"TableName": name, "IndexName": "by-team", "Select": "COUNT"}
+        while wire("Scan", count)["Count"] < 4:
+            continue
+        source = f'"{name}"."by-team"'
+        for where, expected in (
+            ("team = 'x' AND city = 'Rome'", "012"),
+            ("city = 'Rome' AND team = 'x' AND year_of = 2001 AND place > 1", "1"),
+            ("team = 'x' AND city IN ['Rome', 'Oslo'] AND year_of = 2001", "301"),
+            ("team = 'x' AND city = 'Rome' ORDER BY year_of DESC, place DESC", "210"),
+        ):
+            found = execute(wire, f"SELECT id FROM {source} WHERE {where}")
+            assert "".join(item["id"] for item in found) == expected

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from model import key as keys
+from model import key_range
 from model.errors import ValidationException
 from model.key import KeyAttribute, KeySchema
 from model.partiql.binding import bind
@@ -160,3 +163,49 @@ def test_one_item_is_named_by_its_whole_key(where: str, *, expected: bool) -> No
 def test_keys_have_their_own_types(where: str) -> None:
     with pytest.raises(ValidationException):
         plan_of(f"WHERE {where}")
+
+
+comparisons = st.one_of(
+    st.tuples(
+        st.sampled_from("pq"), st.sampled_from(("=", "=", "<>", "<")), st.sampled_from("ab")
+    ).map("{0[0]} {0[1]} '{0[2]}'".format),
+    st.tuples(
+        st.sampled_from(("s", "s", "v")),
+        st.sampled_from(("=", "<>", "<", "<=", ">", ">=")),
+        st.integers(0, 3),
+    ).map("{0[0]} {0[1]} {0[2]}".format),
+    st.tuples(st.sampled_from("sv"), st.integers(0, 3), st.integers(0, 2)).map(
+        lambda three: f"{three[0]} BETWEEN {three[1]} AND {three[1] + three[2]}"
+    ),
+    st.sampled_from(["p IN ['a', 'b']", "q IN ['b', 'c']", "s IN [0, 2]", "begins_with(q, 'a')"]),
+)
+wheres = st.recursive(
+    comparisons,
+    lambda inner: st.one_of(
+        st.lists(inner, min_size=2, max_size=3).map(lambda found: f"({' AND '.join(found)})"),
+        st.lists(inner, min_size=2, max_size=3).map(lambda found: f"({' OR '.join(found)})"),
+        inner.map("NOT ({})".format),
+    ),
+    max_leaves=6,
+)
+EVERYTHING = [
+    {"p": {"S": p}, "q": {"S": q}, "s": {"N": str(s)}, "t": {"S": "k"}, "v": {"N": str(v)}}
+    for p in "ab"
+    for q in "abc"
+    for s in range(4)
+    for v in range(3)
+]
+
+
+@pytest.mark.parametrize("schema", [SCHEMA, COMPOSITE], ids=["simple", "composite"])
+@given(wheres)
+def test_a_plan_finds_what_the_condition_holds_for(schema: KeySchema, where: str) -> None:
+    select = select_of(f"WHERE {where}")
+    plan = read_plan(select, schema)
+    assert select.where is not None
+    for one in EVERYTHING:
+        position = keys.encode(schema, one)
+        ranges = [key_range.contains(wanted, position) for wanted in plan.ranges]
+        passes = plan.filter is None or plan.filter.evaluate(one)
+        assert sum(ranges) <= 1
+        assert (any(ranges) and passes) == select.where.evaluate(one), where
