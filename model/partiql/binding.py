@@ -24,6 +24,7 @@ from model.expressions.placeholders import Placeholders
 from model.expressions.update import bind_update
 from model.limits import DOCUMENT_PATH_DEPTH, TABLE_NAME_CHARACTERS
 from model.partiql import literals, syntax
+from model.partiql.key_terms import NO_KEY
 from model.partiql.parser import parse
 from model.partiql.statement import (
     Delete,
@@ -92,6 +93,14 @@ class _Values(Placeholders):
             self.nested.add(str(parts[0]))
         return parts
 
+    def distinct_paths(self, paths: Sequence[expressions.Path]) -> list[Path]:
+        """The paths, looked at in their order.
+
+        Raises:
+            ValidationException: as ``path`` and ``document_path.distinct``.
+        """
+        return document_path.distinct(map(self.path, paths))
+
     def where(self, tree: expressions.Condition | None) -> Condition | None:
         """A WHERE clause, bound."""
         return None if tree is None else bind_condition(tree, self)
@@ -138,6 +147,7 @@ class _UpdateTrees(Struct, frozen=True):
     """An UPDATE before its parameters are known."""
 
     table: str
+    names_index: bool
     clauses: tuple[expressions.Clause, ...]
     where: expressions.Condition | None
     return_values: ReturnValues
@@ -146,20 +156,28 @@ class _UpdateTrees(Struct, frozen=True):
         """The statement with its values."""
         update = bind_update(self.clauses, values)
         where = values.where(self.where)
-        return Update(self.table, update, where, self.return_values, frozenset(values.nested))
+        return Update(
+            self.table,
+            self.names_index,
+            update,
+            where,
+            self.return_values,
+            frozenset(values.nested),
+        )
 
 
 class _DeleteTrees(Struct, frozen=True):
     """A DELETE before its parameters are known."""
 
     table: str
-    where: expressions.Condition | None
-    return_values: ReturnValues
+    names_index: bool
+    where: expressions.Condition
+    returning: str | None
 
     def bound(self, values: _Values) -> Delete:
         """The statement with its values."""
         where = values.where(self.where)
-        return Delete(self.table, where, self.return_values, frozenset(values.nested))
+        return Delete(self.table, self.names_index, where, self.returning, frozenset(values.nested))
 
 
 class _ExistsTrees(Struct, frozen=True):
@@ -199,11 +217,7 @@ def _prepared(text: str) -> _Prepared:
         case syntax.Update():
             operation = _update(tree, builder)
         case syntax.Delete():
-            operation = _DeleteTrees(
-                _table_of_write(tree.source, "This operation is not supported on an index"),
-                _where(tree.where, builder),
-                _delete_return_values(tree.returning),
-            )
+            operation = _delete(tree, builder)
         case syntax.Exists():
             operation = _ExistsTrees(_select(tree.select, builder))
     return _Prepared(operation, builder.values, parameters, tuple(builder.sets.items()))
@@ -268,6 +282,7 @@ def _columns(
         if name in named:
             raise ValidationException(f"Duplicate identifiers in select clause: {name}")
         named[name] = path
+    document_path.distinct(path.parts for path in named.values())
     return tuple(named.items())
 
 
@@ -287,36 +302,28 @@ def _order(term: syntax.SortTerm) -> Order:
         shown = expression.token.text
     else:
         shown = literals.type_name(expression)
-    raise ValidationException(
-        f"Argument to ORDER BY must be of type VariableReference. Type: {shown}"
-    )
+    fault = f"Argument to ORDER BY must be of type VariableReference. Type: {shown}"
+    return Order("", term.is_descending, fault)
 
 
 def _insert(tree: syntax.Insert, builder: TreeBuilder) -> _InsertTrees:
     if tree.unsupported:
         raise ValidationException(tree.unsupported[0])
-    table = _table_of_write(
-        tree.source,
-        "FROM clause may only contain a single table name in data manipulation statements",
-    )
+    if tree.source.has_alias:
+        raise ValidationException("Aliasing is not supported")
     if not isinstance(tree.value, syntax.Tuple):
         raise ValidationException(
             "Unsupported format in item expression. Please use struct format {...} to express "
             f"item values for insert statement.{tree.value.token.at}"
         )
-    names = literals.member_names(tree.value)
-    values = [builder.value(value) for _, value in tree.value.members]
-    return _InsertTrees(table, tuple(zip(names, values, strict=True)), tree.if_not_exists)
-
-
-def _table_of_write(source: syntax.Source, message: str) -> str:
-    """The table that is written to; ``message`` where an index is named, too."""
-    if source.has_alias:
-        raise ValidationException("Aliasing is not supported")
-    names = _source_names(source.expression)
+    members = literals.named_members(tree.value)
+    values = tuple((name, builder.value(value)) for name, value in members)
+    names = _source_names(tree.source.expression)
     if len(names) > 1:
-        raise ValidationException(message)
-    return names[0]
+        raise ValidationException(
+            "FROM clause may only contain a single table name in data manipulation statements"
+        )
+    return _InsertTrees(names[0], values, tree.if_not_exists)
 
 
 _UPDATE_RETURN_VALUES: Final[dict[tuple[str, str], ReturnValues]] = {
@@ -328,26 +335,28 @@ _UPDATE_RETURN_VALUES: Final[dict[tuple[str, str], ReturnValues]] = {
 
 
 def _update(tree: syntax.Update, builder: TreeBuilder) -> _UpdateTrees:
-    table = _table_of_write(tree.source, "This operation is not supported on an index")
+    if tree.source.has_alias:
+        raise ValidationException("Aliasing is not supported")
+    names = _source_names(tree.source.expression)
     returning = _returning(tree.returning)
+    where = _where(tree.where, builder)
+    clauses = tuple(map(builder.clause, tree.actions))
     return_values: ReturnValues = "NONE"
     if returning is not None:
         return_values = _UPDATE_RETURN_VALUES[(returning.extent, returning.image)]
-    clauses = tuple(map(builder.clause, tree.actions))
-    return _UpdateTrees(table, clauses, _where(tree.where, builder), return_values)
+    return _UpdateTrees(names[0], len(names) > 1, clauses, where, return_values)
 
 
-def _delete_return_values(elements: tuple[syntax.Returning, ...]) -> ReturnValues:
-    returning = _returning(elements)
-    if returning is None:
-        return "NONE"
-    if (returning.extent, returning.image) != ("all", "old"):
-        raise ValidationException(
-            f"Invalid returning clause: RETURNING {returning.extent.upper()} "
-            f"{returning.image.upper()} *. Only RETURNING ALL OLD * is allowed in DELETE "
-            "statements."
-        )
-    return "ALL_OLD"
+def _delete(tree: syntax.Delete, builder: TreeBuilder) -> _DeleteTrees:
+    if tree.source.has_alias:
+        raise ValidationException("Aliasing is not supported")
+    names = _source_names(tree.source.expression)
+    element = _returning(tree.returning)
+    if tree.where is None:
+        raise ValidationException(NO_KEY)
+    where = builder.condition(tree.where)
+    returning = f"{element.extent} {element.image}".upper() if element else None
+    return _DeleteTrees(names[0], len(names) > 1, where, returning)
 
 
 def _returning(elements: tuple[syntax.Returning, ...]) -> syntax.Returning | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
-from model import attribute_value, number
+from model import attribute_value
 from model.partiql import syntax
 from model.partiql.cursor import Cursor
 from model.partiql.syntax import Expression
@@ -27,6 +28,7 @@ _TYPE_KEYWORDS: Final = frozenset(
         *("timestamp", "tuple", "varchar", "char", "character"),
     }
 )
+_ZERO_DECIMAL: Final = re.compile(r"(?=.*[.eE])[0.]+(?:[eE].*)?\Z")
 _CONSTANTS: Final[dict[str, attribute_value.AttributeValue]] = {
     "true": {"BOOL": True},
     "false": {"BOOL": False},
@@ -176,11 +178,12 @@ class ExpressionParser(Cursor):
         self.leave()
         if isinstance(operand, syntax.Literal) and "N" in operand.value:
             text: str = operand.value["N"]
-            if token.text == "-":
-                if text == "0" and not operand.token.text.isdigit():
-                    return syntax.NegativeZero(operand.token)
-                text = number.canonical(text[1:] if text[0] == "-" else f"-{text}")
-            return syntax.Literal({"N": text}, operand.token)
+            if token.text == "+":
+                return operand
+            if _ZERO_DECIMAL.match(text):
+                return syntax.NegativeZero(operand.token)
+            negated = text[1:] if text[0] == "-" else f"-{text}"
+            return syntax.Literal({"N": negated}, operand.token)
         return syntax.Operation(token.text, (operand,), token)
 
     def operand(self) -> Expression:
@@ -217,7 +220,7 @@ class ExpressionParser(Cursor):
             case Kind.STRING:
                 return syntax.Literal({"S": token.text}, token)
             case Kind.NUMBER:
-                return syntax.Literal({"N": number.canonical(token.text)}, token)
+                return syntax.Literal({"N": token.text}, token)
             case Kind.ION:
                 return syntax.Ion(token)
             case Kind.NAME:
@@ -313,10 +316,10 @@ class ExpressionParser(Cursor):
         columns: list[Expression] | None = None
         has_alias = False
         if not self.accept("*"):
-            columns = [self.expression()]
+            columns = [self.column()]
             has_alias = self.alias()
             while self.accept(","):
-                columns.append(self.expression())
+                columns.append(self.column())
                 has_alias |= self.alias()
         self.expect_keyword("from")
         sources = self.sources()
@@ -338,6 +341,16 @@ class ExpressionParser(Cursor):
             has_alias,
             tuple(unsupported),
         )
+
+    def column(self) -> Expression:
+        """A column of a SELECT, in which ``.*`` stands at the end alone."""
+        column = self.expression()
+        if isinstance(column, syntax.Path) and any(
+            isinstance(step, syntax.Star) and (step.in_brackets or step is not column.steps[-1])
+            for step in column.steps
+        ):
+            raise self.fault()
+        return column
 
     def sources(self) -> list[syntax.Source]:
         """What follows FROM in a SELECT."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from model.attribute_value import AttributeValue
 from model.errors import ValidationException
 from model.expressions import condition
 from model.expressions.condition import Attribute, Constant, Node
 from model.expressions.key_condition import COMPARATORS, TURNED, SortCondition
 from model.key import KeyAttribute
+
+NO_KEY: Final = "Where clause does not contain a mandatory equality on all key attributes"
 
 
 def equality(node: Node) -> SortCondition | None:

@@ -6,6 +6,7 @@ Source of the messages: DynamoDB Local 3.3.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
 from model import attribute_value
@@ -45,16 +46,18 @@ def attribute_value_of(expression: Expression) -> AttributeValue:
     return value
 
 
-def member_names(members: syntax.Tuple, *, is_item: bool = True) -> list[str]:
-    """The names of a tuple's members.
+def named_members(
+    members: syntax.Tuple, *, is_item: bool = True
+) -> Iterator[tuple[str, Expression]]:
+    """The members of a tuple, one after another, with their names.
 
     Of two equal names in an item the message shows the second, in a value the whole tuple.
 
     Raises:
-        ValidationException: one is no string, is empty or stands twice.
+        ValidationException: a name is no string, is empty or stands twice.
     """
-    names: list[str] = []
-    for expression, _ in members.members:
+    names: set[str] = set()
+    for expression, member in members.members:
         if not (isinstance(expression, syntax.Literal) and "S" in expression.value):
             kind = _literal_kind(expression) or type_name(expression)
             raise ValidationException(
@@ -63,11 +66,12 @@ def member_names(members: syntax.Tuple, *, is_item: bool = True) -> list[str]:
             )
         name: str = expression.value["S"]
         check_name(name)
+        yield name, member
+        # DynamoDB tells a fault of the value first.
         if name in names:
             token = expression.token if is_item else members.token
             raise ValidationException(f"Duplicate keys in tuple. Key: {name} under root{token.at}")
-        names.append(name)
-    return names
+        names.add(name)
 
 
 def check_name(name: str) -> None:
@@ -100,19 +104,15 @@ def type_name(expression: Expression) -> str:
 def _value(expression: Expression, place: str) -> AttributeValue:
     match expression:
         case syntax.Literal(value):
-            return value
+            # Numbers are made canonical in place.
+            return dict(value)
         case syntax.Sequence(elements, token, is_bag):
             if is_bag:
                 return _set(elements, token)
             return {"L": [_value(one, f"{place}.{at}") for at, one in enumerate(elements)]}
-        case syntax.Tuple(members):
-            names = member_names(expression, is_item=False)
-            return {
-                "M": {
-                    name: _value(member, f"{place}.{name}")
-                    for name, (_, member) in zip(names, members, strict=True)
-                }
-            }
+        case syntax.Tuple():
+            members = named_members(expression, is_item=False)
+            return {"M": {name: _value(one, f"{place}.{name}") for name, one in members}}
         case syntax.Ion(token):
             raise ValidationException(
                 f"Ion Literals are not supported: {_ion_type(token.text[1:-1])} "
@@ -126,6 +126,8 @@ def _value(expression: Expression, place: str) -> AttributeValue:
             raise ValidationException(f"Unsupported data type: PATH under key {place}")
         case syntax.Variable(name) if place == "root":
             kind = name
+        case syntax.Missing() if place != "root":
+            kind = "LiteralMissing"
         case _:
             kind = type_name(expression)
     raise ValidationException(
@@ -160,7 +162,7 @@ def _literal_kind(expression: Expression) -> str | None:
     """The type of a literal in PartiQL's terms."""
     match expression:
         case syntax.Literal({"N": text}):
-            return "DECIMAL" if "." in text else "INT"
+            return "INT" if text.removeprefix("-").isdigit() else "DECIMAL"
         case _:
             return _literal_type(expression)
 

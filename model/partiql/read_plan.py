@@ -251,6 +251,8 @@ def _check_order(select: Select, schema: KeySchema, *, is_scan: bool) -> None:
         )
     names = [attribute.name for attribute in schema.attributes]
     for order in select.order:
+        if order.fault is not None:
+            raise ValidationException(order.fault)
         if order.name not in names:
             raise ValidationException(
                 f"Variable reference {order.name} in ORDER BY clause must be part of the "

@@ -16,10 +16,11 @@ from model.write import ReturnValues
 
 
 class Order(Struct, frozen=True):
-    """A term of ORDER BY."""
+    """A term of ORDER BY; ``fault`` is the message where it is no name."""
 
     name: str
     is_descending: bool
+    fault: str | None = None
 
 
 class Select(Struct, frozen=True):
@@ -42,9 +43,10 @@ class Insert(Struct, frozen=True):
 
 
 class Update(Struct, frozen=True):
-    """An UPDATE."""
+    """An UPDATE; no index can be updated."""
 
     table: str
+    names_index: bool
     update: UpdateExpression
     where: Condition | None
     return_values: ReturnValues
@@ -52,11 +54,15 @@ class Update(Struct, frozen=True):
 
 
 class Delete(Struct, frozen=True):
-    """A DELETE."""
+    """A DELETE; nothing can be deleted from an index.
+
+    ``returning`` is what RETURNING names, such as ``ALL OLD``.
+    """
 
     table: str
+    names_index: bool
     where: Condition | None
-    return_values: ReturnValues
+    returning: str | None
     nested: frozenset[str]
 
 

@@ -17,7 +17,7 @@ from model.partiql.tokens import Token
 
 
 class Literal(Struct, frozen=True):
-    """A string, number, boolean or null, as an attribute value."""
+    """A string, number, boolean or null, as an attribute value; a number as it is written."""
 
     value: AttributeValue
     token: Token

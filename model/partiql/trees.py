@@ -104,7 +104,7 @@ class TreeBuilder:
             case syntax.Call(name, arguments) if _function(name) in _CONDITION_FUNCTIONS:
                 return expressions.Function(_function(name), tuple(map(self.operand, arguments)))
             case syntax.Call(name) if _function(name) != "size":
-                raise _no_condition_function(expression)
+                raise self._no_condition_function(expression)
         raise ValidationException(otherwise)
 
     def _tested(self, test: syntax.Operation) -> expressions.Condition:
@@ -157,7 +157,7 @@ class TreeBuilder:
                     f"function: {_function(name)}"
                 )
             case syntax.Call():
-                raise _no_condition_function(expression)
+                raise self._no_condition_function(expression)
             case syntax.Operation(operator):
                 raise _unsupported_operator("Condition", operator)
         return self.plain_operand(expression)
@@ -174,6 +174,21 @@ class TreeBuilder:
             case syntax.Star(token):
                 raise ValidationException(f"Unexpected path component{token.at}")
         return self.value(expression)
+
+    def _no_condition_function(self, call: syntax.Call) -> ValidationException:
+        """The error for a function that conditions don't have; its arguments' faults come first."""
+        function = _function(call.name)
+        if function in _AGGREGATES:
+            return ValidationException(
+                f"Unsupported token in expression: {function}{call.token.at}"
+            )
+        for argument in call.arguments:
+            self.operand(argument)
+        if function in _UPDATE_FUNCTIONS:
+            return ValidationException(
+                f"The function is not allowed in a condition expression; function: {function}"
+            )
+        return _unknown_function(call)
 
     # Updates.
 
@@ -200,7 +215,9 @@ class TreeBuilder:
             raise ValidationException(
                 f"The first argument to {name} must equal the assignment value"
             )
-        no_set = f"The second argument to {name} must be a value with type SET{first.token.at}"
+        # A path has no place in DynamoDB's messages, a name has.
+        place = first.token.at if isinstance(first, syntax.Variable) else ""
+        no_set = f"The second argument to {name} must be a value with type SET{place}"
         is_bag = isinstance(second, syntax.Sequence) and second.is_bag
         if not (is_bag or isinstance(second, syntax.Parameter)):
             raise ValidationException(no_set)
@@ -267,7 +284,7 @@ def _part(step: Expression) -> str | int:
         case syntax.Literal({"S": name}):
             literals.check_name(name)
             return str(name)
-        case syntax.Literal({"N": text}) if "." not in text:
+        case syntax.Literal({"N": text}) if text.removeprefix("-").isdigit():
             index = int(text)
             if not 0 <= index <= _INDEX_MAX:
                 raise ValidationException(
@@ -312,17 +329,6 @@ def _function(name: str) -> str:
 
 def _unsupported_operator(kind: str, operator: str) -> ValidationException:
     return ValidationException(f"Unsupported operator in {kind} Expression. Operator: {operator}")
-
-
-def _no_condition_function(call: syntax.Call) -> ValidationException:
-    function = _function(call.name)
-    if function in _AGGREGATES:
-        return ValidationException(f"Unsupported token in expression: {function}{call.token.at}")
-    if function in _UPDATE_FUNCTIONS:
-        return ValidationException(
-            f"The function is not allowed in a condition expression; function: {function}"
-        )
-    return _unknown_function(call)
 
 
 def _unknown_function(call: syntax.Call) -> ValidationException:

@@ -26,7 +26,7 @@ from model.key_rules import (
     check_key,
     check_no_key_updated,
 )
-from model.partiql.key_terms import check_type, equality
+from model.partiql.key_terms import NO_KEY, check_type, equality
 from model.partiql.statement import Delete, Insert, Update
 from model.table import TableDefinition
 
@@ -62,6 +62,7 @@ def update_of(
         ValidationException: the key is not given, or the update may not be.
     """
     schema = table.key_schema
+    _check_no_index(names_index=update.names_index)
     key, left = _key(update.where, schema)
     check_no_key_updated(schema, update.update.attributes)
     check_index_key_literals(table, update.update.literals)
@@ -86,10 +87,22 @@ def delete_of(
     """
     schema = table.key_schema
     key, left = _key(delete.where, schema)
+    _check_no_index(names_index=delete.names_index)
+    if delete.returning not in (None, "ALL OLD"):
+        raise ValidationException(
+            f"Invalid returning clause: RETURNING {delete.returning} *. Only RETURNING ALL OLD * "
+            "is allowed in DELETE statements."
+        )
     check_scalar_keys(table, delete.nested)
     absent = condition.NotExists(_partition_attribute(schema))
     wanted = Condition(condition.Or((absent, condition.And(tuple(left))))) if left else None
-    return write.Delete(key, wanted, delete.return_values, return_item_on_failure)
+    return_values: write.ReturnValues = "ALL_OLD" if delete.returning else "NONE"
+    return write.Delete(key, wanted, return_values, return_item_on_failure)
+
+
+def _check_no_index(*, names_index: bool) -> None:
+    if names_index:
+        raise ValidationException("This operation is not supported on an index")
 
 
 def _partition_attribute(schema: KeySchema) -> Attribute:
@@ -108,9 +121,7 @@ def _key(where: Condition | None, schema: KeySchema) -> tuple[Item, list[Node]]:
             given[named.name].append(named.values[0])
     for name, values in given.items():
         if not values:
-            raise ValidationException(
-                "Where clause does not contain a mandatory equality on all key attributes"
-            )
+            raise ValidationException(NO_KEY)
         if len(values) > 1:
             raise ValidationException(
                 f"Multiple conditions on same key {name}. "

@@ -145,7 +145,7 @@ def test_each_statement_says_what_it_returns() -> None:
         assert update.return_values == expected
     delete = bind("DELETE FROM abc WHERE pk = 'a' RETURNING ALL OLD *", [])
     assert isinstance(delete, Delete)
-    assert delete.return_values == "ALL_OLD"
+    assert delete.returning == "ALL OLD"
 
 
 def test_exists_keeps_its_select_for_transactions() -> None:
