@@ -156,14 +156,10 @@ class _UpdateTrees(Struct, frozen=True):
         """The statement with its values."""
         update = bind_update(self.clauses, values)
         where = values.where(self.where)
-        return Update(
-            self.table,
-            self.names_index,
-            update,
-            where,
-            self.return_values,
-            frozenset(values.nested),
-        )
+        _check_no_index(names_index=self.names_index)
+        if where is None:
+            raise ValidationException(NO_KEY)
+        return Update(self.table, update, where, self.return_values, frozenset(values.nested))
 
 
 class _DeleteTrees(Struct, frozen=True):
@@ -176,8 +172,14 @@ class _DeleteTrees(Struct, frozen=True):
 
     def bound(self, values: _Values) -> Delete:
         """The statement with its values."""
-        where = values.where(self.where)
-        return Delete(self.table, self.names_index, where, self.returning, frozenset(values.nested))
+        where = bind_condition(self.where, values)
+        _check_no_index(names_index=self.names_index)
+        return Delete(self.table, where, self.returning, frozenset(values.nested))
+
+
+def _check_no_index(*, names_index: bool) -> None:
+    if names_index:
+        raise ValidationException("This operation is not supported on an index")
 
 
 class _ExistsTrees(Struct, frozen=True):

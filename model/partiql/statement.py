@@ -43,25 +43,20 @@ class Insert(Struct, frozen=True):
 
 
 class Update(Struct, frozen=True):
-    """An UPDATE; no index can be updated."""
+    """An UPDATE."""
 
     table: str
-    names_index: bool
     update: UpdateExpression
-    where: Condition | None
+    where: Condition
     return_values: ReturnValues
     nested: frozenset[str]
 
 
 class Delete(Struct, frozen=True):
-    """A DELETE; nothing can be deleted from an index.
-
-    ``returning`` is what RETURNING names, such as ``ALL OLD``.
-    """
+    """A DELETE; ``returning`` is what RETURNING names, such as ``ALL OLD``."""
 
     table: str
-    names_index: bool
-    where: Condition | None
+    where: Condition
     returning: str | None
     nested: frozenset[str]
 

@@ -219,6 +219,9 @@ class TreeBuilder:
         place = first.token.at if isinstance(first, syntax.Variable) else ""
         no_set = f"The second argument to {name} must be a value with type SET{place}"
         is_bag = isinstance(second, syntax.Sequence) and second.is_bag
+        if isinstance(second, syntax.Sequence | syntax.Tuple):
+            # Faults within it come first.
+            literals.attribute_value_of(second)
         if not (is_bag or isinstance(second, syntax.Parameter)):
             raise ValidationException(no_set)
         value = self.value(second)
@@ -231,20 +234,21 @@ class TreeBuilder:
     def right_side(self, expression: Expression) -> expressions.Operand:
         """What a path is set to."""
         match expression:
-            case syntax.Operation("+" | "-" as operator, operands):
-                if len(operands) == 1:
+            case syntax.Operation("+" | "-" as operator, sides):
+                if len(sides) == 1:
                     raise ValidationException(
                         "Incorrect number of operands for operator or function; "
                         f"operator or function: {operator}, number of operands: 1"
                     )
-                left, right = map(self.right_side, operands)
+                left, right = map(self.right_side, sides)
                 return expressions.Arithmetic(operator, left, right)
             case syntax.Operation(operator):
                 raise _unsupported_operator("Update", operator)
             case syntax.Call(name, arguments):
                 function = _function(name)
+                operands = tuple(map(self.right_side, arguments))
                 if function in _UPDATE_FUNCTIONS:
-                    return expressions.Function(function, tuple(map(self.right_side, arguments)))
+                    return expressions.Function(function, operands)
                 if function in _CONDITION_FUNCTIONS or function == "size":
                     raise ValidationException(
                         f"The function is not allowed in an update expression; function: {function}"

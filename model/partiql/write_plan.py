@@ -62,7 +62,6 @@ def update_of(
         ValidationException: the key is not given, or the update may not be.
     """
     schema = table.key_schema
-    _check_no_index(names_index=update.names_index)
     key, left = _key(update.where, schema)
     check_no_key_updated(schema, update.update.attributes)
     check_index_key_literals(table, update.update.literals)
@@ -87,7 +86,6 @@ def delete_of(
     """
     schema = table.key_schema
     key, left = _key(delete.where, schema)
-    _check_no_index(names_index=delete.names_index)
     if delete.returning not in (None, "ALL OLD"):
         raise ValidationException(
             f"Invalid returning clause: RETURNING {delete.returning} *. Only RETURNING ALL OLD * "
@@ -100,20 +98,15 @@ def delete_of(
     return write.Delete(key, wanted, return_values, return_item_on_failure)
 
 
-def _check_no_index(*, names_index: bool) -> None:
-    if names_index:
-        raise ValidationException("This operation is not supported on an index")
-
-
 def _partition_attribute(schema: KeySchema) -> Attribute:
     return Attribute(schema.partition[0].name)
 
 
-def _key(where: Condition | None, schema: KeySchema) -> tuple[Item, list[Node]]:
+def _key(where: Condition, schema: KeySchema) -> tuple[Item, list[Node]]:
     """The key that a write's WHERE names, and what else it says."""
     given: dict[str, list[AttributeValue]] = {attribute.name: [] for attribute in schema.attributes}
     left: list[Node] = []
-    for node in [] if where is None else conjuncts(where.root):
+    for node in conjuncts(where.root):
         named = equality(node)
         if named is None or named.name not in given:
             left.append(node)
