@@ -1,6 +1,6 @@
 """NextToken: where a SELECT goes on, sealed against use with another statement.
 
-Messages: DynamoDB's, see docs/DIFFERENCES.md.
+Messages: as they were seen on the service.
 """
 
 from __future__ import annotations
