@@ -6,6 +6,7 @@ from typing import Final
 
 from api.operation import Operation
 from api.operations import (
+    batch_execute_statement,
     batch_get_item,
     batch_write_item,
     create_table,
@@ -20,6 +21,7 @@ from api.operations import (
     describe_time_to_live,
     disable_kinesis_streaming_destination,
     enable_kinesis_streaming_destination,
+    execute_statement,
     get_item,
     get_records,
     get_shard_iterator,
@@ -38,6 +40,7 @@ from api.operations import (
 )
 
 _BUILT: Final[tuple[Operation, ...]] = (
+    batch_execute_statement.OPERATION,
     batch_get_item.OPERATION,
     batch_write_item.OPERATION,
     create_table.OPERATION,
@@ -52,6 +55,7 @@ _BUILT: Final[tuple[Operation, ...]] = (
     describe_time_to_live.OPERATION,
     disable_kinesis_streaming_destination.OPERATION,
     enable_kinesis_streaming_destination.OPERATION,
+    execute_statement.OPERATION,
     get_item.OPERATION,
     get_records.OPERATION,
     get_shard_iterator.OPERATION,
@@ -74,7 +78,6 @@ OPERATIONS: Final = {operation.name: operation for operation in _BUILT}
 # Of DynamoDB's service models (2012-08-10); a test compares.
 NOT_IMPLEMENTED: Final = frozenset(
     (
-        "BatchExecuteStatement",
         "CreateBackup",
         "CreateGlobalTable",
         "DeleteBackup",
@@ -86,7 +89,6 @@ NOT_IMPLEMENTED: Final = frozenset(
         "DescribeGlobalTableSettings",
         "DescribeImport",
         "DescribeTableReplicaAutoScaling",
-        "ExecuteStatement",
         "ExecuteTransaction",
         "ExportTableToPointInTime",
         "GetResourcePolicy",

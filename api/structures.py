@@ -11,7 +11,12 @@ from typing import Annotated, Literal, TypeAlias
 from msgspec import Meta, Struct
 
 from api import shapes
-from model.limits import BATCH_GET_KEYS, BATCH_WRITE_REQUESTS, KEY_ATTRIBUTE_NAME_BYTES
+from model.limits import (
+    BATCH_GET_KEYS,
+    BATCH_STATEMENTS,
+    BATCH_WRITE_REQUESTS,
+    KEY_ATTRIBUTE_NAME_BYTES,
+)
 
 
 class Shape(Struct, frozen=True):
@@ -78,6 +83,20 @@ WriteRequests: TypeAlias = Annotated[
 ]
 BatchWriteRequests: TypeAlias = Annotated[
     dict[shapes.TableName, WriteRequests], Meta(min_length=1, max_length=BATCH_WRITE_REQUESTS)
+]
+
+
+class BatchStatementRequestShape(Shape, frozen=True):
+    """One statement of BatchExecuteStatement."""
+
+    Statement: shapes.PartiQLStatement
+    Parameters: shapes.PreparedStatementParameters | None = None
+    ConsistentRead: bool | None = None
+    ReturnValuesOnConditionCheckFailure: shapes.ReturnValuesOnConditionCheckFailure | None = None
+
+
+BatchStatements: TypeAlias = Annotated[
+    list[BatchStatementRequestShape], Meta(min_length=1, max_length=BATCH_STATEMENTS)
 ]
 
 

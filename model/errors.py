@@ -100,6 +100,10 @@ class ConditionalCheckFailedException(DynamoDBError):
         return {"message": self.message, "Item": self.item}
 
 
+class DuplicateItemException(DynamoDBError):
+    """A PartiQL INSERT met an item with its key."""
+
+
 class ResourceNotFoundException(DynamoDBError):
     """The table or other resource does not exist, or is not ready."""
 

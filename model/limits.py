@@ -39,6 +39,10 @@ PLACEHOLDER_BYTES: Final = 255  # <= of one #name or :value
 EXPRESSION_VALUES_BYTES: Final = 2 * MIB  # <= of all names and values together
 DOCUMENT_PATH_DEPTH: Final = 32  # <=
 
+# PartiQL ("PartiQL operators for DynamoDB").
+PARTIQL_IN_PARTITION_KEYS: Final = 50  # <= partition keys after IN
+BATCH_STATEMENTS: Final = 25  # <=
+
 # Tables and indexes.
 TABLE_NAME_CHARACTERS: Final = (3, 255)  # both included
 LOCAL_INDEXES: Final = 5  # <= (S6)

@@ -340,11 +340,20 @@ def parse_condition(text: str, placeholders: Placeholders, *, kind: ConditionKin
         ValidationException: the expression is at fault; the message names ``kind``.
     """
     tree = condition_tree(text, kind)
-    binder = _Binder(placeholders)
     try:
-        root = binder.condition(tree)
+        return bind_condition(tree, placeholders)
     except ValidationException as error:
         raise invalid(kind, error.message) from None
+
+
+def bind_condition(tree: syntax.Condition, placeholders: Placeholders) -> Condition:
+    """A condition, from whatever language its tree was made.
+
+    Raises:
+        ValidationException: the condition is at fault.
+    """
+    binder = _Binder(placeholders)
+    root = binder.condition(tree)
     return Condition(root, frozenset(binder.attributes))
 
 

@@ -59,7 +59,7 @@ class KeyTerms(Struct, frozen=True):
             ValidationException: the condition is not one that a Query on any key can take.
         """
         terms: dict[str, SortCondition] = {}
-        for node in _conjuncts(self.root):
+        for node in conjuncts(self.root):
             term = _term(node)
             if term.name in terms:
                 raise ValidationException(
@@ -78,14 +78,14 @@ def bind_key_condition(text: str, placeholders: Placeholders) -> KeyTerms:
     return KeyTerms(parse_condition(text, placeholders, kind="KeyConditionExpression").root)
 
 
-_COMPARATORS: Final[dict[tuple[int, ...], KeyOperator]] = {
+COMPARATORS: Final[dict[tuple[int, ...], KeyOperator]] = {
     (-1,): "<",
     (-1, 0): "<=",
     (1,): ">",
     (0, 1): ">=",
 }
 # The same condition with its operands in the other order, ``:v < name``.
-_TURNED: Final[dict[KeyOperator, KeyOperator]] = {
+TURNED: Final[dict[KeyOperator, KeyOperator]] = {
     "=": "=",
     "<": ">",
     "<=": ">=",
@@ -104,10 +104,11 @@ _UNSUPPORTED: Final[dict[type, str]] = {
 }
 
 
-def _conjuncts(node: Node) -> list[Node]:
+def conjuncts(node: Node) -> list[Node]:
+    """The conditions that must all hold, where a condition is such a list, or the one it is."""
     if not isinstance(node, condition.And):
         return [node]
-    return [part for conjunct in node.conditions for part in _conjuncts(conjunct)]
+    return [part for conjunct in node.conditions for part in conjuncts(conjunct)]
 
 
 def _term(node: Node) -> SortCondition:
@@ -122,10 +123,10 @@ def _term(node: Node) -> SortCondition:
         operands = (node.operand, node.prefix)
     else:
         assert isinstance(node, condition.Equal | condition.Ordered)
-        operator = _COMPARATORS[node.signs] if isinstance(node, condition.Ordered) else "="
+        operator = COMPARATORS[node.signs] if isinstance(node, condition.Ordered) else "="
         operands = (node.left, node.right)
         if isinstance(node.left, Constant) and not isinstance(node.right, Constant):
-            operator = _TURNED[operator]
+            operator = TURNED[operator]
             operands = (node.right, node.left)
     if operator in ("BETWEEN", "begins_with") and not isinstance(operands[0], Attribute | Member):
         _check_no_operation(operands)

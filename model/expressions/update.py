@@ -274,12 +274,17 @@ def parse_update(text: str, placeholders: Placeholders) -> Update:
     """
     tree = update_tree(text)
     try:
-        return _bind(tree, placeholders)
+        return bind_update(tree, placeholders)
     except ValidationException as error:
         raise invalid("UpdateExpression", error.message) from None
 
 
-def _bind(tree: tuple[syntax.Clause, ...], placeholders: Placeholders) -> Update:
+def bind_update(tree: tuple[syntax.Clause, ...], placeholders: Placeholders) -> Update:
+    """An update, from whatever language its tree was made.
+
+    Raises:
+        ValidationException: the update is at fault.
+    """
     # DynamoDB looks at all paths before it looks at any operand.
     written = [action for clause in tree for action in clause.actions]
     paths = placeholders.distinct_paths([action.path for action in written])

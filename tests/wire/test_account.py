@@ -65,10 +65,12 @@ def test_the_time_to_live_of_an_unknown_table_is_not_found(wire: WireClient):
 
 
 IMPLEMENTED = frozenset({
-    "BatchGetItem", "BatchWriteItem", "CreateTable", "DeleteItem", "DeleteTable",
+    "BatchExecuteStatement", "BatchGetItem", "BatchWriteItem", "CreateTable", "DeleteItem",
+    "DeleteTable",
     "DescribeContinuousBackups", "DescribeEndpoints", "DescribeKinesisStreamingDestination",
     "DescribeLimits", "DescribeTable", "DescribeTimeToLive",
-    "DisableKinesisStreamingDestination", "EnableKinesisStreamingDestination", "GetItem",
+    "DisableKinesisStreamingDestination", "EnableKinesisStreamingDestination",
+    "ExecuteStatement", "GetItem",
     "ListTables", "ListTagsOfResource", "PutItem", "Query",
     "Scan", "TagResource", "UntagResource", "UpdateItem",
     "UpdateKinesisStreamingDestination", "UpdateTable", "UpdateTimeToLive",

@@ -1,0 +1,150 @@
+"""BatchExecuteStatement."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Final
+
+from msgspec import Raw, json
+
+from api import shapes, structures
+from api.item_answers import joined
+from api.operation import Call, Operation
+from api.statements import Outcome, Reading, Task, task_of
+from model.capacity import consumed_capacity
+from model.errors import (
+    ConditionalCheckFailedException,
+    DuplicateItemException,
+    DynamoDBError,
+    InternalServerError,
+    ItemCollectionSizeLimitExceededException,
+    ProvisionedThroughputExceededException,
+    RequestLimitExceeded,
+    ResourceNotFoundException,
+    ThrottlingException,
+    ValidationException,
+)
+from model.partiql.binding import bind
+from model.partiql.statement import Exists, Select, Statement
+
+# The errors that are a statement's own; any other is the whole request's.
+_CODES: Final[dict[type[DynamoDBError], str]] = {
+    ConditionalCheckFailedException: "ConditionalCheckFailed",
+    DuplicateItemException: "DuplicateItem",
+    InternalServerError: "InternalServerError",
+    ItemCollectionSizeLimitExceededException: "ItemCollectionSizeLimitExceeded",
+    ProvisionedThroughputExceededException: "ProvisionedThroughputExceeded",
+    RequestLimitExceeded: "RequestLimitExceeded",
+    ResourceNotFoundException: "ResourceNotFound",
+    ThrottlingException: "ThrottlingError",
+    ValidationException: "ValidationError",
+}
+
+
+class BatchExecuteStatementInput(structures.Shape, frozen=True):
+    """The members of BatchExecuteStatement."""
+
+    Statements: structures.BatchStatements
+    ReturnConsumedCapacity: shapes.ReturnConsumedCapacity | None = None
+
+
+async def handle(call: Call[BatchExecuteStatementInput]) -> bytes:
+    """Carry out statements, all reads of one item or all writes, each on its own.
+
+    A statement that fails leaves the others alone; its error is in its response.
+    """
+    request = call.request
+    bound = [_bound(one) for one in request.Statements]
+    _check_not_mixed(bound)
+    tasks = [
+        statement if isinstance(statement, DynamoDBError) else _task(call, statement, one)
+        for statement, one in zip(bound, request.Statements, strict=True)
+    ]
+    _check_distinct(tasks)
+    outcomes = await _outcomes(tasks)
+    responses = [_response(task, one) for task, one in zip(tasks, outcomes, strict=True)]
+    members = [b'"Responses":' + json.encode(responses)]
+    consumed = [
+        units
+        for task, one in zip(tasks, outcomes, strict=True)
+        if isinstance(task, Task)
+        and isinstance(one, Outcome)
+        and (
+            units := consumed_capacity(task.table_name, one.receipt, request.ReturnConsumedCapacity)
+        )
+    ]
+    if consumed:
+        members.append(b'"ConsumedCapacity":' + json.encode(consumed))
+    return joined(members)
+
+
+def _bound(request: structures.BatchStatementRequestShape) -> Statement | DynamoDBError:
+    try:
+        return bind(request.Statement, request.Parameters or [])
+    except ValidationException as error:
+        return error
+
+
+def _check_not_mixed(bound: Sequence[Statement | DynamoDBError]) -> None:
+    statements = [one for one in bound if not isinstance(one, DynamoDBError | Exists)]
+    reads = sum(isinstance(one, Select) for one in statements)
+    if 0 < reads < len(statements):
+        raise ValidationException(
+            "Read and write requests together in the same batch is not supported."
+        )
+
+
+def _task(
+    call: Call[BatchExecuteStatementInput],
+    statement: Statement,
+    request: structures.BatchStatementRequestShape,
+) -> Task | DynamoDBError:
+    try:
+        return task_of(
+            call.database,
+            statement,
+            reading=Reading(consistent=request.ConsistentRead is True, one_item=True),
+            return_item_on_failure=request.ReturnValuesOnConditionCheckFailure == "ALL_OLD",
+        )
+    except (ValidationException, ResourceNotFoundException) as error:
+        return error
+
+
+def _check_distinct(tasks: Sequence[Task | DynamoDBError]) -> None:
+    named = [(task.table_name, task.key) for task in tasks if isinstance(task, Task)]
+    if len(set(named)) < len(named):
+        raise ValidationException("Provided list of item keys contains duplicates")
+
+
+async def _outcomes(tasks: Sequence[Task | DynamoDBError]) -> list[Outcome | DynamoDBError]:
+    """What became of each statement; raises what is no statement's own error."""
+    runs = [task.run() for task in tasks if isinstance(task, Task)]
+    results = iter(await asyncio.gather(*runs, return_exceptions=True))
+    outcomes: list[Outcome | DynamoDBError] = []
+    for task in tasks:
+        outcome = next(results) if isinstance(task, Task) else task
+        if isinstance(outcome, BaseException) and not isinstance(outcome, tuple(_CODES)):
+            raise outcome
+        assert isinstance(outcome, Outcome | DynamoDBError)
+        outcomes.append(outcome)
+    return outcomes
+
+
+def _response(task: Task | DynamoDBError, outcome: Outcome | DynamoDBError) -> dict[str, Any]:
+    response: dict[str, Any] = {}
+    if isinstance(outcome, DynamoDBError):
+        error: dict[str, Any] = {"Code": _CODES[type(outcome)], "Message": outcome.message}
+        if isinstance(outcome, ConditionalCheckFailedException) and outcome.item is not None:
+            error["Item"] = outcome.item
+        response["Error"] = error
+    # A statement that was never begun has no table.
+    if isinstance(task, Task):
+        response["TableName"] = task.table_name
+    if isinstance(outcome, Outcome) and outcome.items:
+        (item,) = outcome.items
+        response["Item"] = Raw(item)
+    return response
+
+
+OPERATION = Operation("BatchExecuteStatement", BatchExecuteStatementInput, handle)

@@ -1,0 +1,64 @@
+"""ExecuteStatement."""
+
+from __future__ import annotations
+
+from msgspec import json
+
+from api import shapes, structures
+from api.item_answers import capacity_member, joined
+from api.operation import Call, Operation
+from api.statements import Reading, task_of
+from model.attribute_value import AttributeValue
+from model.partiql.binding import bind
+from model.partiql.next_token import Position, next_token, position_of
+from model.partiql.statement import Select, Statement
+
+
+class ExecuteStatementInput(structures.Shape, frozen=True):
+    """The members of ExecuteStatement."""
+
+    Statement: shapes.PartiQLStatement
+    Parameters: shapes.PreparedStatementParameters | None = None
+    ConsistentRead: bool | None = None
+    NextToken: shapes.PartiQLNextToken | None = None
+    ReturnConsumedCapacity: shapes.ReturnConsumedCapacity | None = None
+    Limit: shapes.PositiveInteger | None = None
+    ReturnValuesOnConditionCheckFailure: shapes.ReturnValuesOnConditionCheckFailure | None = None
+
+
+async def handle(call: Call[ExecuteStatementInput]) -> bytes:
+    """Read or write by one PartiQL statement."""
+    request = call.request
+    parameters = request.Parameters or []
+    statement = bind(request.Statement, parameters)
+    task = task_of(
+        call.database,
+        statement,
+        reading=Reading(
+            limit=request.Limit,
+            consistent=request.ConsistentRead is True,
+            start=_start(request, statement, parameters),
+        ),
+        return_item_on_failure=request.ReturnValuesOnConditionCheckFailure == "ALL_OLD",
+    )
+    outcome = await task.run()
+    members = [b'"Items":[' + b",".join(outcome.items) + b"]"]
+    if outcome.position is not None:
+        token = next_token(outcome.position, request.Statement, parameters)
+        members.append(b'"NextToken":' + json.encode(token))
+    if outcome.last_key is not None:
+        members.append(b'"LastEvaluatedKey":' + json.encode(outcome.last_key))
+    members += capacity_member(task.table_name, outcome.receipt, request.ReturnConsumedCapacity)
+    return joined(members)
+
+
+def _start(
+    request: ExecuteStatementInput, statement: Statement, parameters: list[AttributeValue]
+) -> Position:
+    """Where a SELECT goes on; to a write a token means nothing."""
+    if request.NextToken is None or not isinstance(statement, Select):
+        return Position(0)
+    return position_of(request.NextToken, request.Statement, parameters)
+
+
+OPERATION = Operation("ExecuteStatement", ExecuteStatementInput, handle)

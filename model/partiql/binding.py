@@ -1,0 +1,375 @@
+"""From a statement's text and parameters to what can be run.
+
+What depends on the text alone is done once for each text, as for expressions.
+
+Source of the messages: DynamoDB Local 3.3.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+from msgspec import Struct
+
+from model import attribute_value, document_path
+from model.attribute_value import SET_TYPES, AttributeValue
+from model.document_path import Path
+from model.errors import ValidationException
+from model.expressions import syntax as expressions
+from model.expressions.condition import Condition, bind_condition
+from model.expressions.placeholders import Placeholders
+from model.expressions.update import bind_update
+from model.limits import DOCUMENT_PATH_DEPTH, TABLE_NAME_CHARACTERS
+from model.partiql import literals, syntax
+from model.partiql.key_terms import NO_KEY
+from model.partiql.parser import parse
+from model.partiql.statement import (
+    Delete,
+    Exists,
+    Insert,
+    Order,
+    Select,
+    Selection,
+    Statement,
+    Update,
+)
+from model.partiql.trees import TreeBuilder, parameter_name, path_of
+from model.write import ReturnValues
+
+_FEWEST, _MOST = TABLE_NAME_CHARACTERS
+_TABLE_NAME: Final = re.compile(rf"[a-zA-Z0-9_.-]{{{_FEWEST},{_MOST}}}\Z")
+_NAMES_IN_SOURCE: Final = 2
+# Applications that write values into their texts have many, none of which comes again.
+_CACHED_TEXTS: Final = 512
+_CACHED_CHARACTERS: Final = 2048
+
+
+def bind(text: str, parameters: Sequence[AttributeValue]) -> Statement:
+    """A statement with its parameters, which are checked and made canonical in place.
+
+    Raises:
+        ValidationException: the statement or a parameter is at fault, whatever the table.
+        SerializationException: as ``attribute_value.check``.
+    """
+    prepared = _kept(text) if len(text) <= _CACHED_CHARACTERS else _prepared(text)
+    for value in parameters:
+        attribute_value.check(value)
+    # Parameters that no mark stands for are passed over.
+    if len(parameters) < prepared.parameters:
+        raise ValidationException("Number of parameters in request and statement don't match.")
+    values = dict(prepared.literals)
+    for position in range(prepared.parameters):
+        values[parameter_name(position)] = parameters[position]
+    for name, message in prepared.sets:
+        if attribute_value.type_of(values[name]) not in SET_TYPES:
+            raise ValidationException(message)
+    return prepared.operation.bound(_Values(values))
+
+
+class _Values(Placeholders):
+    """The literals and parameters of a statement; names stand for themselves."""
+
+    __slots__ = ()
+
+    def __init__(self, values: dict[str, AttributeValue]) -> None:
+        super().__init__(None, None)
+        self._values = values
+
+    def path(self, path: expressions.Path) -> Path:
+        """The path as it is.
+
+        Raises:
+            ValidationException: it is too deep.
+        """
+        parts = path.parts
+        if len(parts) > DOCUMENT_PATH_DEPTH:
+            raise ValidationException(
+                f"The document path has too many nesting levels; nesting levels: {len(parts)}"
+            )
+        if len(parts) > 1:
+            self.nested.add(str(parts[0]))
+        return parts
+
+    def distinct_paths(self, paths: Sequence[expressions.Path]) -> list[Path]:
+        """The paths, looked at in their order.
+
+        Raises:
+            ValidationException: as ``path`` and ``document_path.distinct``.
+        """
+        return document_path.distinct(map(self.path, paths))
+
+    def where(self, tree: expressions.Condition | None) -> Condition | None:
+        """A WHERE clause, bound."""
+        return None if tree is None else bind_condition(tree, self)
+
+
+class _SelectTrees(Struct, frozen=True):
+    """A SELECT before its parameters are known; ``columns`` by the names they get."""
+
+    table: str
+    index: str | None
+    columns: tuple[tuple[str, expressions.Path], ...] | None
+    where: expressions.Condition | None
+    order: tuple[Order, ...]
+
+    def bound(self, values: _Values) -> Select:
+        """The statement with its values."""
+        selection = None
+        if self.columns is not None:
+            paths = values.distinct_paths([path for _, path in self.columns])
+            names = [name for name, _ in self.columns]
+            selection = Selection(
+                document_path.branches(paths), tuple(zip(names, paths, strict=True))
+            )
+        where = values.where(self.where)
+        return Select(
+            self.table, self.index, selection, where, self.order, frozenset(values.nested)
+        )
+
+
+class _InsertTrees(Struct, frozen=True):
+    """An INSERT before its parameters are known."""
+
+    table: str
+    members: tuple[tuple[str, expressions.Value], ...]
+    if_not_exists: bool
+
+    def bound(self, values: _Values) -> Insert:
+        """The statement with its values."""
+        item = {name: values.value(value) for name, value in self.members}
+        return Insert(self.table, item, self.if_not_exists)
+
+
+class _UpdateTrees(Struct, frozen=True):
+    """An UPDATE before its parameters are known."""
+
+    table: str
+    names_index: bool
+    clauses: tuple[expressions.Clause, ...]
+    where: expressions.Condition | None
+    return_values: ReturnValues
+
+    def bound(self, values: _Values) -> Update:
+        """The statement with its values."""
+        update = bind_update(self.clauses, values)
+        where = values.where(self.where)
+        _check_no_index(names_index=self.names_index)
+        if where is None:
+            raise ValidationException(NO_KEY)
+        return Update(self.table, update, where, self.return_values, frozenset(values.nested))
+
+
+class _DeleteTrees(Struct, frozen=True):
+    """A DELETE before its parameters are known."""
+
+    table: str
+    names_index: bool
+    where: expressions.Condition
+    returning: str | None
+
+    def bound(self, values: _Values) -> Delete:
+        """The statement with its values."""
+        where = bind_condition(self.where, values)
+        _check_no_index(names_index=self.names_index)
+        return Delete(self.table, where, self.returning, frozenset(values.nested))
+
+
+def _check_no_index(*, names_index: bool) -> None:
+    if names_index:
+        raise ValidationException("This operation is not supported on an index")
+
+
+class _ExistsTrees(Struct, frozen=True):
+    """An EXISTS before its parameters are known."""
+
+    select: _SelectTrees
+
+    def bound(self, values: _Values) -> Exists:
+        """The statement with its values."""
+        return Exists(self.select.bound(values))
+
+
+class _Prepared(Struct, frozen=True):
+    """What is known of a statement from its text alone."""
+
+    operation: _SelectTrees | _InsertTrees | _UpdateTrees | _DeleteTrees | _ExistsTrees
+    literals: dict[str, AttributeValue]
+    parameters: int
+    # The parameters that must be sets, and the message where one is not.
+    sets: tuple[tuple[str, str], ...]
+
+
+@lru_cache(maxsize=_CACHED_TEXTS)
+def _kept(text: str) -> _Prepared:
+    return _prepared(text)
+
+
+def _prepared(text: str) -> _Prepared:
+    tree, parameters = parse(text)
+    builder = TreeBuilder()
+    operation: _SelectTrees | _InsertTrees | _UpdateTrees | _DeleteTrees | _ExistsTrees
+    match tree:
+        case syntax.Select():
+            operation = _select(tree, builder)
+        case syntax.Insert():
+            operation = _insert(tree, builder)
+        case syntax.Update():
+            operation = _update(tree, builder)
+        case syntax.Delete():
+            operation = _delete(tree, builder)
+        case syntax.Exists():
+            operation = _ExistsTrees(_select(tree.select, builder))
+    return _Prepared(operation, builder.values, parameters, tuple(builder.sets.items()))
+
+
+def _where(
+    expression: syntax.Expression | None, builder: TreeBuilder
+) -> expressions.Condition | None:
+    return None if expression is None else builder.condition(expression)
+
+
+def _select(tree: syntax.Select, builder: TreeBuilder) -> _SelectTrees:
+    if tree.unsupported:
+        raise ValidationException(tree.unsupported[0])
+    if len(tree.sources) > 1:
+        raise ValidationException("Only select from a single table or index is supported.")
+    (source,) = tree.sources
+    if tree.has_alias or source.has_alias:
+        raise ValidationException("Aliasing is not supported")
+    names = _source_names(source.expression)
+    columns = None if tree.columns is None else _columns(tree.columns)
+    where = _where(tree.where, builder)
+    order = tuple(map(_order, tree.order))
+    return _SelectTrees(names[0], names[1] if len(names) > 1 else None, columns, where, order)
+
+
+def _source_names(expression: syntax.Expression) -> list[str]:
+    """The names of a table and perhaps an index."""
+    if not isinstance(expression, syntax.Variable | syntax.Path) or not (
+        isinstance(expression, syntax.Variable) or isinstance(expression.root, syntax.Variable)
+    ):
+        raise ValidationException("Unexpected from source")
+    parts = path_of(expression).parts
+    names = [part for part in parts if isinstance(part, str)]
+    if len(names) < len(parts):
+        raise ValidationException("Invalid list expression in source.")
+    if len(names) > _NAMES_IN_SOURCE:
+        raise ValidationException("A path may contain at most 2 components in the FROM clause")
+    for name in names:
+        _check_table_name(name)
+    return names
+
+
+def _check_table_name(name: str) -> None:
+    # Whether an ARN is one is seen where tables are looked for.
+    if _TABLE_NAME.match(name) is None and not name.startswith("arn:"):
+        raise ValidationException(
+            f"Table name should be within the length [{_FEWEST}, {_MOST}] and only contain "
+            "'a-z', 'A-Z', '0-9', '-', '_', '.'."
+        )
+
+
+def _columns(
+    columns: tuple[syntax.Expression, ...],
+) -> tuple[tuple[str, expressions.Path], ...]:
+    named: dict[str, expressions.Path] = {}
+    for column in columns:
+        if isinstance(column, syntax.Path) and isinstance(column.steps[-1], syntax.Star):
+            raise ValidationException("Changing item's hierarchy while reading isn't supported")
+        path = path_of(column)
+        name = _column_name(path)
+        if name in named:
+            raise ValidationException(f"Duplicate identifiers in select clause: {name}")
+        named[name] = path
+    document_path.distinct(path.parts for path in named.values())
+    return tuple(named.items())
+
+
+def _column_name(path: expressions.Path) -> str:
+    """The last name in a path, with the positions behind it."""
+    name = ""
+    for part in path.parts:
+        name = part if isinstance(part, str) else f"{name}[{part}]"
+    return name
+
+
+def _order(term: syntax.SortTerm) -> Order:
+    expression = term.expression
+    if isinstance(expression, syntax.Variable):
+        return Order(expression.name, term.is_descending)
+    if isinstance(expression, syntax.Literal):
+        shown = expression.token.text
+    else:
+        shown = literals.type_name(expression)
+    fault = f"Argument to ORDER BY must be of type VariableReference. Type: {shown}"
+    return Order("", term.is_descending, fault)
+
+
+def _insert(tree: syntax.Insert, builder: TreeBuilder) -> _InsertTrees:
+    if tree.unsupported:
+        raise ValidationException(tree.unsupported[0])
+    if tree.source.has_alias:
+        raise ValidationException("Aliasing is not supported")
+    if not isinstance(tree.value, syntax.Tuple):
+        raise ValidationException(
+            "Unsupported format in item expression. Please use struct format {...} to express "
+            f"item values for insert statement.{tree.value.token.at}"
+        )
+    members = literals.named_members(tree.value)
+    values = tuple((name, builder.value(value)) for name, value in members)
+    names = _source_names(tree.source.expression)
+    if len(names) > 1:
+        raise ValidationException(
+            "FROM clause may only contain a single table name in data manipulation statements"
+        )
+    return _InsertTrees(names[0], values, tree.if_not_exists)
+
+
+_UPDATE_RETURN_VALUES: Final[dict[tuple[str, str], ReturnValues]] = {
+    ("all", "old"): "ALL_OLD",
+    ("all", "new"): "ALL_NEW",
+    ("modified", "old"): "UPDATED_OLD",
+    ("modified", "new"): "UPDATED_NEW",
+}
+
+
+def _update(tree: syntax.Update, builder: TreeBuilder) -> _UpdateTrees:
+    if tree.source.has_alias:
+        raise ValidationException("Aliasing is not supported")
+    names = _source_names(tree.source.expression)
+    returning = _returning(tree.returning)
+    where = _where(tree.where, builder)
+    clauses = tuple(map(builder.clause, tree.actions))
+    return_values: ReturnValues = "NONE"
+    if returning is not None:
+        return_values = _UPDATE_RETURN_VALUES[(returning.extent, returning.image)]
+    return _UpdateTrees(names[0], len(names) > 1, clauses, where, return_values)
+
+
+def _delete(tree: syntax.Delete, builder: TreeBuilder) -> _DeleteTrees:
+    if tree.source.has_alias:
+        raise ValidationException("Aliasing is not supported")
+    names = _source_names(tree.source.expression)
+    element = _returning(tree.returning)
+    if tree.where is None:
+        raise ValidationException(NO_KEY)
+    where = builder.condition(tree.where)
+    returning = f"{element.extent} {element.image}".upper() if element else None
+    return _DeleteTrees(names[0], len(names) > 1, where, returning)
+
+
+def _returning(elements: tuple[syntax.Returning, ...]) -> syntax.Returning | None:
+    if len(elements) > 1:
+        raise ValidationException(
+            "Invalid syntax with multiple returning elements in RETURNING clause"
+        )
+    for element in elements:
+        if not element.has_star:
+            raise ValidationException(
+                "Expected '*' after ( MODIFIED | ALL ) ( NEW | OLD ) in RETURNING clause"
+            )
+        return element
+    return None

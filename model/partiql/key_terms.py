@@ -1,0 +1,52 @@
+"""What single conditions say of keys, in statements that read and in those that write."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from model.attribute_value import AttributeValue
+from model.errors import ValidationException
+from model.expressions import condition
+from model.expressions.condition import Attribute, Constant, Node
+from model.expressions.key_condition import COMPARATORS, TURNED, SortCondition
+from model.key import KeyAttribute
+
+NO_KEY: Final = "Where clause does not contain a mandatory equality on all key attributes"
+
+
+def equality(node: Node) -> SortCondition | None:
+    """As ``term_of``, for equalities alone."""
+    term = term_of(node)
+    return term if term is not None and term.operator == "=" else None
+
+
+def term_of(node: Node) -> SortCondition | None:
+    """A comparison of an attribute with values, as a condition on keys; None for any other."""
+    match node:
+        case condition.Equal(Attribute(name), Constant(value)) | condition.Equal(
+            Constant(value), Attribute(name)
+        ):
+            return SortCondition(name, "=", (value,))
+        case condition.Ordered(Attribute(name), Constant(value), signs):
+            return SortCondition(name, COMPARATORS[signs], (value,))
+        case condition.Ordered(Constant(value), Attribute(name), signs):
+            return SortCondition(name, TURNED[COMPARATORS[signs]], (value,))
+        case condition.Between(Attribute(name), Constant(lower), Constant(upper)):
+            return SortCondition(name, "BETWEEN", (lower, upper))
+        case condition.BeginsWith(Attribute(name), Constant(prefix)):
+            return SortCondition(name, "begins_with", (prefix,))
+        case _:
+            return None
+
+
+def check_type(attribute: KeyAttribute, value: AttributeValue) -> None:
+    """Refuse a value that a key attribute can't have.
+
+    Raises:
+        ValidationException: it has another type.
+    """
+    if attribute.type not in value:
+        raise ValidationException(
+            "Key attribute's data type should match its data type in table's schema: "
+            f"Key {attribute.name}"
+        )

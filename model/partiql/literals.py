@@ -1,0 +1,172 @@
+"""Values as statements write them, made attribute values.
+
+Source of the messages: DynamoDB Local 3.3.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from model import attribute_value
+from model.attribute_value import AttributeValue
+from model.errors import ValidationException
+from model.partiql import syntax
+from model.partiql.syntax import Expression
+from model.partiql.tokens import Token
+
+_SETS: Final = {"S": "SS", "N": "NS"}
+_ONLY_STRINGS_AND_NUMBERS: Final = (
+    "Unsupported data type in Bag. DynamoDB only supports either numbers or strings in bags"
+)
+_ION_TYPES: Final = (
+    ("INT", re.compile(r"[+-]?(?:[0-9][0-9_]*|0[xX][0-9a-fA-F_]+|0[bB][01_]+)\Z")),
+    ("DECIMAL", re.compile(r"[+-]?[0-9_]+\.?[0-9_]*(?:[dD][+-]?[0-9]+)?\Z")),
+    ("FLOAT", re.compile(r"[+-]?[0-9_]+\.?[0-9_]*[eE][+-]?[0-9]+\Z")),
+    ("TIMESTAMP", re.compile(r"[0-9]{4}(?:T|-[0-9]{2}).*\Z")),
+    ("BOOL", re.compile(r"(?:true|false)\Z")),
+    ("NULL", re.compile(r"null(?:\.[a-z]+)?\Z")),
+    ("STRING", re.compile(r'(?:"|\'\'\').*\Z', re.DOTALL)),
+    ("STRUCT", re.compile(r"\{[^{].*\Z|\{\}\Z", re.DOTALL)),
+    ("BLOB", re.compile(r"\{\{.*\Z", re.DOTALL)),
+    ("LIST", re.compile(r"\[.*\Z", re.DOTALL)),
+    ("SEXP", re.compile(r"\(.*\Z", re.DOTALL)),
+)
+
+
+def attribute_value_of(expression: Expression) -> AttributeValue:
+    """The attribute value that a literal stands for, canonical.
+
+    Raises:
+        ValidationException: it is none, or none that DynamoDB has.
+    """
+    value = _value(expression, "root")
+    attribute_value.check(value)
+    return value
+
+
+def named_members(
+    members: syntax.Tuple, *, is_item: bool = True
+) -> Iterator[tuple[str, Expression]]:
+    """The members of a tuple, one after another, with their names.
+
+    Of two equal names in an item the message shows the second, in a value the whole tuple.
+
+    Raises:
+        ValidationException: a name is no string, is empty or stands twice.
+    """
+    names: set[str] = set()
+    for expression, member in members.members:
+        if not (isinstance(expression, syntax.Literal) and "S" in expression.value):
+            kind = _literal_kind(expression) or type_name(expression)
+            raise ValidationException(
+                f"Tuple keys must be of type String. Actual type: {kind} "
+                f"under root{expression.token.at}"
+            )
+        name: str = expression.value["S"]
+        check_name(name)
+        yield name, member
+        # DynamoDB tells a fault of the value first.
+        if name in names:
+            token = expression.token if is_item else members.token
+            raise ValidationException(f"Duplicate keys in tuple. Key: {name} under root{token.at}")
+        names.add(name)
+
+
+def check_name(name: str) -> None:
+    """Refuse the empty name.
+
+    Raises:
+        ValidationException: it is empty.
+    """
+    if name == "":
+        raise ValidationException("Path component cannot be an empty string")
+
+
+def type_name(expression: Expression) -> str:
+    """What DynamoDB calls an expression that it can't take for a value."""
+    match expression:
+        case syntax.Variable():
+            return "VariableReference"
+        case syntax.Path():
+            return "PATH"
+        case syntax.Missing():
+            return "MISSING"
+        case syntax.Call(name) | syntax.Operation(name):
+            return name
+        case syntax.Subquery():
+            return "SELECT"
+        case _:
+            return type(expression).__name__
+
+
+def _value(expression: Expression, place: str) -> AttributeValue:
+    match expression:
+        case syntax.Literal(value):
+            # Numbers are made canonical in place.
+            return dict(value)
+        case syntax.Sequence(elements, token, is_bag):
+            if is_bag:
+                return _set(elements, token)
+            return {"L": [_value(one, f"{place}.{at}") for at, one in enumerate(elements)]}
+        case syntax.Tuple():
+            members = named_members(expression, is_item=False)
+            return {"M": {name: _value(one, f"{place}.{name}") for name, one in members}}
+        case syntax.Ion(token):
+            raise ValidationException(
+                f"Ion Literals are not supported: {_ion_type(token.text[1:-1])} "
+                f"under key {place}{token.at}"
+            )
+        case syntax.NegativeZero(token):
+            raise ValidationException(
+                f"Negative zero decimal is not supported under key {place}{token.at}"
+            )
+        case syntax.Path():
+            raise ValidationException(f"Unsupported data type: PATH under key {place}")
+        case syntax.Variable(name) if place == "root":
+            kind = name
+        case syntax.Missing() if place != "root":
+            kind = "LiteralMissing"
+        case _:
+            kind = type_name(expression)
+    raise ValidationException(
+        f"Unsupported data type: {kind} under key {place}{expression.token.at}"
+    )
+
+
+def _set(elements: tuple[Expression, ...], token: Token) -> AttributeValue:
+    if not elements:
+        raise ValidationException(f"Empty bags are not supported{token.at}")
+    types = set()
+    contents = []
+    for element in elements:
+        scalar = _literal_type(element)
+        if scalar not in _SETS:
+            raise ValidationException(_ONLY_STRINGS_AND_NUMBERS + element.token.at)
+        assert isinstance(element, syntax.Literal)
+        types.add(scalar)
+        contents.append(element.value[scalar])
+    if len(types) > 1:
+        raise ValidationException(_ONLY_STRINGS_AND_NUMBERS)
+    return {_SETS[types.pop()]: contents}
+
+
+def _literal_type(expression: Expression) -> str | None:
+    if not isinstance(expression, syntax.Literal):
+        return None
+    return attribute_value.type_of(expression.value)
+
+
+def _literal_kind(expression: Expression) -> str | None:
+    """The type of a literal in PartiQL's terms."""
+    match expression:
+        case syntax.Literal({"N": text}):
+            return "INT" if text.removeprefix("-").isdigit() else "DECIMAL"
+        case _:
+            return _literal_type(expression)
+
+
+def _ion_type(text: str) -> str:
+    stripped = text.strip()
+    return next((name for name, form in _ION_TYPES if form.match(stripped)), "SYMBOL")

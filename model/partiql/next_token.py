@@ -1,0 +1,73 @@
+"""NextToken: where a SELECT goes on, sealed against use with another statement.
+
+Messages: as they were seen on the service.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from binascii import Error as Base64Error
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from model.attribute_value import AttributeValue
+from model.errors import ValidationException
+from model.item import Item
+
+_SEAL_BYTES: Final = 16
+
+
+class Position(Struct, frozen=True):
+    """Which of a plan's ranges comes next, and the key of the last item read from it, if any."""
+
+    range_index: int
+    last_key: Item | None = None
+
+
+class _Token(Struct, frozen=True, array_like=True):
+    version: int
+    seal: bytes
+    range_index: int
+    last_key: Item | None
+
+
+_VERSION: Final = 1
+_decode = msgspec.json.Decoder(_Token).decode
+
+
+def next_token(position: Position, text: str, parameters: Sequence[AttributeValue]) -> str:
+    """The token for a statement that goes on there."""
+    seal = _seal(text, parameters)
+    token = _Token(_VERSION, seal, position.range_index, position.last_key)
+    return b64encode(msgspec.json.encode(token)).decode()
+
+
+def position_of(token: str, text: str, parameters: Sequence[AttributeValue]) -> Position:
+    """Where the statement goes on.
+
+    Raises:
+        ValidationException: it is no token, or that of another statement.
+    """
+    try:
+        read = _decode(b64decode(token, validate=True))
+    except (Base64Error, ValueError, msgspec.MsgspecError):
+        raise invalid() from None
+    if read.version != _VERSION or read.range_index < 0:
+        raise invalid()
+    if read.seal != _seal(text, parameters):
+        raise ValidationException("NextToken does not match request")
+    return Position(read.range_index, read.last_key)
+
+
+def invalid() -> ValidationException:
+    """The error for a token that is none."""
+    return ValidationException("Invalid NextToken")
+
+
+def _seal(text: str, parameters: Sequence[AttributeValue]) -> bytes:
+    statement = msgspec.json.encode((text, parameters), order="sorted")
+    return sha256(statement).digest()[:_SEAL_BYTES]

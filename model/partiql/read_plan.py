@@ -1,0 +1,270 @@
+"""How a SELECT is read, once its table is known.
+
+A WHERE that fixes the partition key is a Query for each of its values, any other a Scan; what
+the ranges of keys don't say is left as a filter.
+
+Sources: Developer Guide, "PartiQL select statements for DynamoDB" (which WHERE is no scan, at
+most 50 partition keys in IN); messages: DynamoDB Local 3.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+from msgspec import Struct
+
+from model import attribute_value, key_range
+from model.attribute_value import AttributeValue
+from model.errors import ValidationException
+from model.expressions import condition
+from model.expressions.condition import Attribute, Condition, Constant, Node
+from model.expressions.key_condition import SortCondition, conjuncts, key_condition
+from model.key import KeyAttribute, KeySchema
+from model.key_range import KeyRange
+from model.limits import PARTIQL_IN_PARTITION_KEYS
+from model.partiql.key_terms import check_type, equality, term_of
+from model.partiql.statement import Select
+
+
+class ReadPlan(Struct, frozen=True):
+    """The ranges to read one after another, each as a Query, or a Scan of everything."""
+
+    ranges: tuple[KeyRange, ...]
+    filter: Condition | None
+    is_scan: bool = False
+    reverse: bool = False
+
+
+def read_plan(select: Select, schema: KeySchema) -> ReadPlan:
+    """How a SELECT is read from a table or index with this key.
+
+    Raises:
+        ValidationException: a key attribute is compared with a value of another type or with
+            one that no key may have, or the order can't be had.
+    """
+    nodes = [] if select.where is None else conjuncts(select.where.root)
+    _check_filter_types([node for node in nodes if isinstance(node, condition.Or)], schema)
+    partitions = _partitions(nodes, schema)
+    _check_order(select, schema, is_scan=partitions is None)
+    if partitions is None:
+        _check_filter_types(nodes, schema)
+        return ReadPlan((key_range.WHOLE,), select.where, is_scan=True)
+    terms = _sort_terms(nodes, schema)
+    descending = {order.name: order.is_descending for order in select.order}
+    partitions.sort(
+        key=lambda values: [attribute_value.order_key(value) for value in values],
+        reverse=_is_descending(schema.partition, descending),
+    )
+    used = [node for node, _ in terms]
+    left = [
+        node for node in nodes if node not in used and not _is_said_by(partitions, node, schema)
+    ]
+    _check_filter_types(left, schema)
+    return ReadPlan(
+        tuple(_range(values, [term for _, term in terms], schema) for values in partitions),
+        _joined(left, select.where),
+        reverse=_is_descending(schema.sort, descending),
+    )
+
+
+def is_of_one_item(select: Select, schema: KeySchema) -> bool:
+    """Whether a SELECT names the table's whole key by equality, and nothing else."""
+    if select.index is not None or select.where is None:
+        return False
+    equalities = [equality(node) for node in conjuncts(select.where.root)]
+    names = sorted(one.name if one else "" for one in equalities)
+    return names == sorted(attribute.name for attribute in schema.attributes)
+
+
+def _partitions(
+    nodes: Sequence[Node], schema: KeySchema
+) -> list[tuple[AttributeValue, ...]] | None:
+    """The partition keys that a WHERE leaves; None if it says nothing of them."""
+    if not nodes:
+        return None
+    root = condition.And(tuple(nodes))
+    of_attributes = []
+    for attribute in schema.partition:
+        values = _values(root, attribute.name)
+        if values is None:
+            return None
+        for value in values:
+            check_type(attribute, value)
+        of_attributes.append(values)
+    for node in nodes:
+        if _is_too_long(node, schema):
+            assert isinstance(node, condition.In)
+            raise ValidationException(
+                "The IN operator is provided with too many operands; "
+                f"number of operands: {len(node.choices)}"
+            )
+    return list(product(*of_attributes))
+
+
+def _check_filter_types(nodes: Sequence[Node], schema: KeySchema) -> None:
+    """Refuse comparisons of key attributes with values that no key has, anywhere in a filter.
+
+    Raises:
+        ValidationException: there is one.
+    """
+    types = {attribute.name: attribute.type for attribute in schema.attributes}
+    waiting = list(nodes)
+    while waiting:
+        node = waiting.pop()
+        match node:
+            case condition.And(conditions) | condition.Or(conditions):
+                waiting += conditions
+            case condition.Not(negated):
+                waiting.append(negated)
+            case _:
+                for name, value in _compared(node):
+                    if name in types and types[name] not in value:
+                        raise ValidationException(
+                            "One or more parameter values were invalid: Condition parameter "
+                            "type does not match schema type"
+                        )
+
+
+def _compared(node: Node) -> list[tuple[str, AttributeValue]]:
+    """The attributes that a condition compares, and each value that it compares them with."""
+    match node:
+        case condition.NotEqual(Attribute(name), Constant(value)) | condition.NotEqual(
+            Constant(value), Attribute(name)
+        ):
+            return [(name, value)]
+        case condition.In(Attribute(name), choices):
+            return [(name, one.value) for one in choices if isinstance(one, Constant)]
+        case _:
+            term = term_of(node)
+            return [(term.name, value) for value in term.values] if term else []
+
+
+def _is_too_long(node: Node, schema: KeySchema) -> bool:
+    return (
+        isinstance(node, condition.In)
+        and isinstance(node.operand, Attribute)
+        and any(attribute.name == node.operand.name for attribute in schema.partition)
+        and len(node.choices) > PARTIQL_IN_PARTITION_KEYS
+    )
+
+
+def _values(node: Node, name: str) -> list[AttributeValue] | None:
+    """All values that an attribute may have where a condition holds; None for any."""
+    if isinstance(node, condition.And):
+        found = [values for one in node.conditions if (values := _values(one, name)) is not None]
+        if not found:
+            return None
+        common = [value for value in found[0] if all(value in others for others in found[1:])]
+        # Where they contradict each other, one of them is read, and the filter lets nothing by.
+        return common or found[0]
+    if isinstance(node, condition.Or):
+        united: list[AttributeValue] = []
+        for one in node.conditions:
+            values = _values(one, name)
+            if values is None:
+                return None
+            united += [value for value in values if value not in united]
+        return united
+    if isinstance(node, condition.In) and node.operand == Attribute(name):
+        constants = [choice.value for choice in node.choices if isinstance(choice, Constant)]
+        if len(constants) < len(node.choices):
+            return None
+        return [value for at, value in enumerate(constants) if value not in constants[:at]]
+    named = equality(node)
+    return list(named.values) if named and named.name == name else None
+
+
+def _is_said_by(
+    partitions: list[tuple[AttributeValue, ...]], node: Node, schema: KeySchema
+) -> bool:
+    """Whether a condition holds in all these partitions, so that no filter need ask."""
+    if not isinstance(node, condition.Equal | condition.In):
+        return False
+    for at, attribute in enumerate(schema.partition):
+        values = _values(node, attribute.name)
+        if values is not None:
+            return all(partition[at] in values for partition in partitions)
+    return False
+
+
+def _sort_terms(nodes: Sequence[Node], schema: KeySchema) -> list[tuple[Node, SortCondition]]:
+    """The conditions that narrow the range in each partition.
+
+    Those on the first sort attribute, and on the next as long as there is an equality.
+    """
+    found: list[tuple[Node, SortCondition]] = []
+    for attribute in schema.sort:
+        terms = [
+            (node, term)
+            for node in nodes
+            if (term := term_of(node)) and term.name == attribute.name
+        ]
+        for _, term in terms:
+            for value in term.values:
+                check_type(attribute, value)
+        found += terms
+        if not any(term.operator == "=" for _, term in terms):
+            break
+    return found
+
+
+def _range(
+    partition: tuple[AttributeValue, ...], terms: list[SortCondition], schema: KeySchema
+) -> KeyRange:
+    """Where all the terms meet in one partition."""
+    names = [attribute.name for attribute in schema.partition]
+    of_partition = {
+        name: SortCondition(name, "=", (value,))
+        for name, value in zip(names, partition, strict=True)
+    }
+    start, end = key_range.of_key_condition(key_condition(of_partition, schema))
+    equalities: dict[str, SortCondition] = {}
+    for term in terms:
+        by_name = of_partition | equalities | {term.name: term}
+        one = key_range.of_key_condition(key_condition(by_name, schema))
+        start = max(start, one.start)
+        assert end is not None
+        assert one.end is not None
+        end = min(end, one.end)
+        if term.operator == "=":
+            equalities.setdefault(term.name, term)
+    assert end is not None
+    return KeyRange(start, max(start, end))
+
+
+def _joined(nodes: list[Node], where: Condition | None) -> Condition | None:
+    if not nodes:
+        return None
+    assert where is not None
+    root = nodes[0] if len(nodes) == 1 else condition.And(tuple(nodes))
+    # Names of keys may be among the attributes without need; whatever is read has them.
+    return Condition(root, where.attributes)
+
+
+def _check_order(select: Select, schema: KeySchema, *, is_scan: bool) -> None:
+    if not select.order:
+        return
+    if select.where is None:
+        raise ValidationException(
+            "Must have WHERE clause in the statement when using ORDER BY clause."
+        )
+    names = [attribute.name for attribute in schema.attributes]
+    for order in select.order:
+        if order.fault is not None:
+            raise ValidationException(order.fault)
+        if order.name not in names:
+            raise ValidationException(
+                f"Variable reference {order.name} in ORDER BY clause must be part of the "
+                "primary key"
+            )
+    if is_scan:
+        raise ValidationException(
+            "Must have at least one non-optional hash key condition in WHERE clause when using "
+            "ORDER BY clause."
+        )
+
+
+def _is_descending(attributes: Sequence[KeyAttribute], descending: dict[str, bool]) -> bool:
+    """The direction that ORDER BY gives to the first of these attributes that it names."""
+    return next((descending[one.name] for one in attributes if one.name in descending), False)

@@ -1,0 +1,85 @@
+"""Statements that are ready to run, but for their table: parsed, checked, with all their values."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from model import document_path
+from model.document_path import Path
+from model.expressions.condition import Condition
+from model.expressions.projection import Projector
+from model.expressions.update import Update as UpdateExpression
+from model.item import Item
+from model.write import ReturnValues
+
+
+class Order(Struct, frozen=True):
+    """A term of ORDER BY; ``fault`` is the message where it is no name."""
+
+    name: str
+    is_descending: bool
+    fault: str | None = None
+
+
+class Select(Struct, frozen=True):
+    """A SELECT; ``nested`` are the attributes into which its paths look."""
+
+    table: str
+    index: str | None
+    projector: Selection | None
+    where: Condition | None
+    order: tuple[Order, ...]
+    nested: frozenset[str]
+
+
+class Insert(Struct, frozen=True):
+    """An INSERT; with ``if_not_exists`` an item that is there already is no error."""
+
+    table: str
+    item: Item
+    if_not_exists: bool
+
+
+class Update(Struct, frozen=True):
+    """An UPDATE."""
+
+    table: str
+    update: UpdateExpression
+    where: Condition
+    return_values: ReturnValues
+    nested: frozenset[str]
+
+
+class Delete(Struct, frozen=True):
+    """A DELETE; ``returning`` is what RETURNING names, such as ``ALL OLD``."""
+
+    table: str
+    where: Condition
+    returning: str | None
+    nested: frozenset[str]
+
+
+class Exists(Struct, frozen=True):
+    """An EXISTS, which stands in transactions alone."""
+
+    select: Select
+
+
+Statement: TypeAlias = Select | Insert | Update | Delete | Exists
+
+
+class Selection(Projector, frozen=True):
+    """The columns of a SELECT: each becomes an attribute, named by the end of its path."""
+
+    columns: tuple[tuple[str, Path], ...]
+
+    def project(self, item: Item) -> Item:
+        """The columns that an item has."""
+        found: Item = {}
+        for name, path in self.columns:
+            value = document_path.get(item, path)
+            if value is not None:
+                found[name] = value
+        return found

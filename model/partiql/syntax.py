@@ -1,0 +1,217 @@
+"""PartiQL statements as they are written, before anything is known of tables and parameters.
+
+Expressions keep the token at which they begin, or that of their operator: DynamoDB's messages
+show places. What a statement may say that DynamoDB does not support is here, too, as far as it
+has a message of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Literal as OneOf
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from model.attribute_value import AttributeValue
+from model.partiql.tokens import Token
+
+
+class Literal(Struct, frozen=True):
+    """A string, number, boolean or null, as an attribute value; a number as it is written."""
+
+    value: AttributeValue
+    token: Token
+
+
+class Missing(Struct, frozen=True):
+    """``MISSING``."""
+
+    token: Token
+
+
+class Ion(Struct, frozen=True):
+    """A literal of Amazon Ion, which DynamoDB refuses."""
+
+    token: Token
+
+
+class NegativeZero(Struct, frozen=True):
+    """``-0.0``, which DynamoDB refuses, as it does not refuse ``-0``."""
+
+    token: Token
+
+
+class Parameter(Struct, frozen=True):
+    """``?``: the value of the request's parameter at this position."""
+
+    position: int
+    token: Token
+
+
+class Variable(Struct, frozen=True):
+    """A name by itself."""
+
+    name: str
+    token: Token
+
+
+class Star(Struct, frozen=True):
+    """``*`` as a step of a path, ``.*`` or ``[*]``, or as an argument."""
+
+    token: Token
+    in_brackets: bool = False
+
+
+class Path(Struct, frozen=True):
+    """A name and the steps behind it: names (as string literals), positions, what else stands."""
+
+    root: Expression
+    steps: tuple[Expression, ...]
+    token: Token
+
+
+class Call(Struct, frozen=True):
+    """A function, its name in small letters where it is one of the language's own."""
+
+    name: str
+    arguments: tuple[Expression, ...]
+    token: Token
+
+
+class Sequence(Struct, frozen=True):
+    """``[a, b]`` or ``(a, b)``, and the bag ``<<a, b>>``."""
+
+    elements: tuple[Expression, ...]
+    token: Token
+    is_bag: bool = False
+
+
+class Tuple(Struct, frozen=True):
+    """``{'name': value}``."""
+
+    members: tuple[tuple[Expression, Expression], ...]
+    token: Token
+
+
+class TypeName(Struct, frozen=True):
+    """The right side of IS."""
+
+    name: str
+    token: Token
+
+
+class Operation(Struct, frozen=True):
+    """An operator, in small letters, and its operands; AND and OR take any number."""
+
+    operator: str
+    operands: tuple[Expression, ...]
+    token: Token
+
+
+class Subquery(Struct, frozen=True):
+    """A SELECT where a value is wanted."""
+
+    select: Select
+    token: Token
+
+
+Expression: TypeAlias = (
+    Literal
+    | Missing
+    | Ion
+    | NegativeZero
+    | Parameter
+    | Variable
+    | Star
+    | Path
+    | Call
+    | Sequence
+    | Tuple
+    | TypeName
+    | Operation
+    | Subquery
+)
+
+
+class Source(Struct, frozen=True):
+    """What stands after FROM, INTO or UPDATE."""
+
+    expression: Expression
+    has_alias: bool = False
+
+
+class SortTerm(Struct, frozen=True):
+    """One term of ORDER BY."""
+
+    expression: Expression
+    is_descending: bool = False
+
+
+class Select(Struct, frozen=True):
+    """``SELECT``; ``columns`` None is ``*``.
+
+    ``unsupported`` are the messages for clauses that DynamoDB does not have, in their order.
+    """
+
+    columns: tuple[Expression, ...] | None
+    sources: tuple[Source, ...]
+    where: Expression | None = None
+    order: tuple[SortTerm, ...] = ()
+    has_alias: bool = False
+    unsupported: tuple[str, ...] = ()
+
+
+class Insert(Struct, frozen=True):
+    """``INSERT INTO table VALUE item``."""
+
+    source: Source
+    value: Expression
+    if_not_exists: bool = False
+    unsupported: tuple[str, ...] = ()
+
+
+class Assignment(Struct, frozen=True):
+    """``SET path = value``."""
+
+    path: Expression
+    value: Expression
+
+
+class Removal(Struct, frozen=True):
+    """``REMOVE path``."""
+
+    path: Expression
+
+
+class Returning(Struct, frozen=True):
+    """``RETURNING ALL OLD *`` and its like."""
+
+    extent: OneOf["all", "modified"]
+    image: OneOf["old", "new"]
+    has_star: bool = True
+
+
+class Update(Struct, frozen=True):
+    """``UPDATE table SET … REMOVE … WHERE … RETURNING …``."""
+
+    source: Source
+    actions: tuple[Assignment | Removal, ...]
+    where: Expression | None = None
+    returning: tuple[Returning, ...] = ()
+
+
+class Delete(Struct, frozen=True):
+    """``DELETE FROM table WHERE … RETURNING …``."""
+
+    source: Source
+    where: Expression | None = None
+    returning: tuple[Returning, ...] = ()
+
+
+class Exists(Struct, frozen=True):
+    """``EXISTS(SELECT …)``, a statement of transactions."""
+
+    select: Select
+
+
+Statement: TypeAlias = Select | Insert | Update | Delete | Exists

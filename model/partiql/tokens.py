@@ -1,0 +1,94 @@
+"""The tokens of PartiQL statements."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from typing import Final, NamedTuple
+
+from model.partiql.keywords import KEYWORDS
+
+
+class Kind(Enum):
+    """What a token is."""
+
+    KEYWORD = "a word of the language, in any case"
+    NAME = "an identifier, bare or in double quotes"
+    STRING = "a text in single quotes"
+    NUMBER = "a number without sign"
+    ION = "a literal of Amazon Ion, in backquotes"
+    SYMBOL = "an operator or a bracket"
+    UNKNOWN = "what no statement has"
+    END = "the end of the text"
+
+
+class Token(NamedTuple):
+    """A word of a statement and where it stands.
+
+    ``text`` is what it means: a keyword in small letters, a name or string without its quotes.
+    Lines and columns count from one; ``length`` is that of the word as it is written.
+    """
+
+    kind: Kind
+    text: str
+    line: int
+    column: int
+    length: int
+
+    @property
+    def at(self) -> str:
+        """The place as DynamoDB's messages show it: `` at 1:8:5``."""
+        return f" at {self.line}:{self.column}:{self.length}"
+
+
+_TOKEN: Final = re.compile(
+    r"""(?:[ \t\r\n\f\v] | --[^\n]* | /\*.*?\*/)*+(?:
+      (?P<WORD>[A-Za-z_$][A-Za-z0-9_$]*)
+    | (?P<QUOTED>"(?:[^"]|"")*+")
+    | (?P<STRING>'(?:[^']|'')*+')
+    | (?P<NUMBER>(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?+(?![A-Za-z0-9_$.]))
+    | (?P<ION>`[^`]+`)
+    | (?P<SYMBOL><<|>>|<>|<=|>=|!=|\|\||[=<>()\[\]{}.,:;?*/%+@-])
+    | (?P<END>\Z)
+    | (?P<UNKNOWN>.)
+    )""",
+    re.VERBOSE | re.DOTALL,
+)
+# The same operator in two spellings.
+_SYNONYMS: Final = {"!=": "<>"}
+
+
+def tokenize(text: str) -> list[Token]:
+    """The tokens of a statement, an END at last."""
+    tokens: list[Token] = []
+    position = 0
+    # Where the present line begins, and up to where lines are counted.
+    line, line_start, counted = 1, 0, 0
+    while True:
+        match = _TOKEN.match(text, position)
+        assert match is not None
+        group = match.lastgroup
+        assert group is not None
+        start, position = match.start(group), match.end()
+        newlines = text.count("\n", counted, start)
+        if newlines:
+            line += newlines
+            line_start = text.rindex("\n", counted, start) + 1
+        counted = start
+        kind, meaning = _meaning(group, match[group])
+        tokens.append(Token(kind, meaning, line, start - line_start + 1, position - start))
+        if kind is Kind.END:
+            return tokens
+
+
+def _meaning(group: str, written: str) -> tuple[Kind, str]:
+    if group == "WORD":
+        word = written.lower()
+        return (Kind.KEYWORD, word) if word in KEYWORDS else (Kind.NAME, written)
+    if group == "QUOTED":
+        return Kind.NAME, written[1:-1].replace('""', '"')
+    if group == "STRING":
+        return Kind.STRING, written[1:-1].replace("''", "'")
+    if group == "SYMBOL":
+        return Kind.SYMBOL, _SYNONYMS.get(written, written)
+    return Kind[group], written

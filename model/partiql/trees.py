@@ -1,0 +1,339 @@
+"""From PartiQL's expressions to the trees of DynamoDB's expression language.
+
+What a statement asks is asked by the same trees as expressions are, so that it is bound by the
+same rules and evaluated by the same code. Here stands only what the two languages say in
+different ways, and what PartiQL can say and DynamoDB does not support.
+
+Source of the messages: DynamoDB Local 3.3.
+"""
+
+from __future__ import annotations
+
+from typing import Final, cast
+
+from model.attribute_value import AttributeValue
+from model.errors import ValidationException
+from model.expressions import syntax as expressions
+from model.partiql import literals, syntax
+from model.partiql.syntax import Expression
+
+_CONDITION_FUNCTIONS: Final = frozenset(
+    {"attribute_exists", "attribute_not_exists", "attribute_type", "begins_with", "contains"}
+)
+_UPDATE_FUNCTIONS: Final = frozenset({"if_not_exists", "list_append"})
+_AGGREGATES: Final = frozenset({"avg", "count", "max", "min", "sum"})
+_SET_ACTIONS: Final = frozenset({"set_add", "set_delete"})
+_SET_ARGUMENTS: Final = 2
+_CONDITION_OPERATORS: Final = frozenset({"and", "or", "not", "between", "in", "is"})
+_COMPARATORS: Final = frozenset({"=", "<>", "<", "<=", ">", ">="})
+
+# What IS may name beside MISSING, and the type that DynamoDB has for it.
+_TYPES: Final = {
+    "null": "NULL",
+    "boolean": "BOOL",
+    "blob": "B",
+    "string": "S",
+    "numeric": "N",
+    "struct": "M",
+    "tuple": "M",
+    "list": "L",
+}
+_NO_BOOLEAN: Final = "WHERE clause must contain an expression that resolves to a boolean"
+_NO_CONDITION: Final = "The arguments to AND/OR must be Expressions"
+_NO_SEQUENCE: Final = (
+    "IN operator must have a left hand argument of type Variable Reference and right hand "
+    "argument of type Seq with at least one member"
+)
+
+
+class TreeBuilder:
+    """Builds the trees of one statement; ``values`` are its literals, by the names in the trees.
+
+    Parameters have names too, by their positions: ``parameter_name``.
+    """
+
+    def __init__(self) -> None:
+        self.values: dict[str, AttributeValue] = {}
+        # The parameters that must be sets, and the message where they are not.
+        self.sets: dict[str, str] = {}
+
+    def value(self, expression: Expression) -> expressions.Value:
+        """A literal or parameter.
+
+        Raises:
+            ValidationException: it is no value.
+        """
+        if isinstance(expression, syntax.Parameter):
+            return expressions.Value(parameter_name(expression.position))
+        name = f":{len(self.values)}"
+        self.values[name] = literals.attribute_value_of(expression)
+        return expressions.Value(name)
+
+    # Conditions.
+
+    def condition(
+        self, expression: Expression, otherwise: str = _NO_BOOLEAN
+    ) -> expressions.Condition:
+        """A condition; ``otherwise`` is the message where the expression is none.
+
+        Raises:
+            ValidationException: it is none, or one that DynamoDB does not support.
+        """
+        match expression:
+            case syntax.Operation("and", operands):
+                return expressions.And(self._conditions(operands))
+            case syntax.Operation("or", operands):
+                return expressions.Or(self._conditions(operands))
+            case syntax.Operation("not", (operand,)):
+                return expressions.Not(self.condition(operand))
+            case syntax.Operation("between", (operand, lower, upper)):
+                return expressions.Between(
+                    self.operand(operand), self.operand(lower), self.operand(upper)
+                )
+            case syntax.Operation("in", (operand, choices)):
+                return self._choice(operand, choices)
+            case syntax.Operation("is"):
+                return self._type_test(expression)
+            case syntax.Operation("=" | "<>", (left, right)) if _is_test(left, right):
+                return self._tested(expression)
+            case syntax.Operation(operator, (left, right)) if operator in _COMPARATORS:
+                comparator = cast("expressions.Comparator", operator)
+                return expressions.Comparison(comparator, self.operand(left), self.operand(right))
+            case syntax.Operation(operator):
+                raise _unsupported_operator("Condition", operator)
+            case syntax.Call(name, arguments) if _function(name) in _CONDITION_FUNCTIONS:
+                return expressions.Function(_function(name), tuple(map(self.operand, arguments)))
+            case syntax.Call(name) if _function(name) != "size":
+                raise self._no_condition_function(expression)
+        raise ValidationException(otherwise)
+
+    def _tested(self, test: syntax.Operation) -> expressions.Condition:
+        """A condition that is compared with TRUE or FALSE."""
+        left, right = test.operands
+        if isinstance(left, syntax.Literal):
+            left, right = right, left
+        assert isinstance(right, syntax.Literal)
+        condition = self.condition(left)
+        wanted = right.value["BOOL"] is (test.operator == "=")
+        return condition if wanted else expressions.Not(condition)
+
+    def _conditions(self, operands: tuple[Expression, ...]) -> tuple[expressions.Condition, ...]:
+        return tuple(self.condition(operand, _NO_CONDITION) for operand in operands)
+
+    def _choice(self, operand: Expression, choices: Expression) -> expressions.Condition:
+        if not (isinstance(choices, syntax.Sequence) and choices.elements):
+            raise ValidationException(_NO_SEQUENCE)
+        return expressions.In(self.operand(operand), tuple(map(self.operand, choices.elements)))
+
+    def _type_test(self, test: syntax.Operation) -> expressions.Condition:
+        operand, wanted = test.operands
+        assert isinstance(wanted, syntax.TypeName)
+        if not isinstance(operand, syntax.Variable | syntax.Path | syntax.Literal):
+            raise ValidationException(
+                "The left hand side argument to IS must be a Variable Reference, Literal, or Path"
+            )
+        tested = self.operand(operand)
+        if wanted.name == "missing":
+            return expressions.Function("attribute_not_exists", (tested,))
+        type_name = _TYPES.get(wanted.name)
+        if type_name is None:
+            raise ValidationException(
+                f"Unsupported data type for IS operator: {wanted.name.upper()}. Supported data "
+                "types are [MISSING, NULL, BOOLEAN, BLOB, STRING, NUMERIC, STRUCT, TUPLE, LIST]"
+                f"{test.token.at}"
+            )
+        wanted_type = syntax.Literal({"S": type_name}, wanted.token)
+        return expressions.Function("attribute_type", (tested, self.value(wanted_type)))
+
+    def operand(self, expression: Expression) -> expressions.Operand:
+        """What a condition compares."""
+        match expression:
+            case syntax.Call(name, arguments) if _function(name) == "size":
+                operands = tuple(map(self.operand, arguments))
+                return expressions.Function("size", operands)
+            case syntax.Call(name) if _function(name) in _CONDITION_FUNCTIONS:
+                raise ValidationException(
+                    "The function is not allowed to be used this way in an expression; "
+                    f"function: {_function(name)}"
+                )
+            case syntax.Call():
+                raise self._no_condition_function(expression)
+            case syntax.Operation(operator):
+                raise _unsupported_operator("Condition", operator)
+        return self.plain_operand(expression)
+
+    def plain_operand(self, expression: Expression) -> expressions.Operand:
+        """An operand of conditions and updates alike: a path or a value."""
+        match expression:
+            case syntax.Variable() | syntax.Path():
+                return path_of(expression)
+            case syntax.Missing():
+                raise ValidationException("MISSING must be compared using IS operator")
+            case syntax.Subquery(_, token):
+                raise ValidationException(f"Unsupported token in expression: SELECT{token.at}")
+            case syntax.Star(token):
+                raise ValidationException(f"Unexpected path component{token.at}")
+        return self.value(expression)
+
+    def _no_condition_function(self, call: syntax.Call) -> ValidationException:
+        """The error for a function that conditions don't have; its arguments' faults come first."""
+        function = _function(call.name)
+        if function in _AGGREGATES:
+            return ValidationException(
+                f"Unsupported token in expression: {function}{call.token.at}"
+            )
+        for argument in call.arguments:
+            self.operand(argument)
+        if function in _UPDATE_FUNCTIONS:
+            return ValidationException(
+                f"The function is not allowed in a condition expression; function: {function}"
+            )
+        return _unknown_function(call)
+
+    # Updates.
+
+    def clause(self, action: syntax.Assignment | syntax.Removal) -> expressions.Clause:
+        """One action of an update, as a section of its own.
+
+        Raises:
+            ValidationException: it is none that DynamoDB supports.
+        """
+        path = path_of(action.path)
+        if isinstance(action, syntax.Removal):
+            return expressions.Clause("REMOVE", (expressions.Remove(path),))
+        value = action.value
+        if isinstance(value, syntax.Call) and value.name.lower() in _SET_ACTIONS:
+            return self._set_action(path, value)
+        return expressions.Clause("SET", (expressions.Set(path, self.right_side(value)),))
+
+    def _set_action(self, path: expressions.Path, call: syntax.Call) -> expressions.Clause:
+        name = call.name.upper()
+        if len(call.arguments) != _SET_ARGUMENTS:
+            raise ValidationException(f"{name} must have exactly two arguments{call.token.at}")
+        first, second = call.arguments
+        if not isinstance(first, syntax.Variable | syntax.Path) or path_of(first) != path:
+            raise ValidationException(
+                f"The first argument to {name} must equal the assignment value"
+            )
+        # A path has no place in DynamoDB's messages, a name has.
+        place = first.token.at if isinstance(first, syntax.Variable) else ""
+        no_set = f"The second argument to {name} must be a value with type SET{place}"
+        is_bag = isinstance(second, syntax.Sequence) and second.is_bag
+        if isinstance(second, syntax.Sequence | syntax.Tuple):
+            # Faults within it come first.
+            literals.attribute_value_of(second)
+        if not (is_bag or isinstance(second, syntax.Parameter)):
+            raise ValidationException(no_set)
+        value = self.value(second)
+        if not is_bag:
+            self.sets[value.name] = no_set
+        if name == "SET_ADD":
+            return expressions.Clause("ADD", (expressions.Add(path, value),))
+        return expressions.Clause("DELETE", (expressions.Delete(path, value),))
+
+    def right_side(self, expression: Expression) -> expressions.Operand:
+        """What a path is set to."""
+        match expression:
+            case syntax.Operation("+" | "-" as operator, sides):
+                if len(sides) == 1:
+                    raise ValidationException(
+                        "Incorrect number of operands for operator or function; "
+                        f"operator or function: {operator}, number of operands: 1"
+                    )
+                left, right = map(self.right_side, sides)
+                return expressions.Arithmetic(operator, left, right)
+            case syntax.Operation(operator):
+                raise _unsupported_operator("Update", operator)
+            case syntax.Call(name, arguments):
+                function = _function(name)
+                operands = tuple(map(self.right_side, arguments))
+                if function in _UPDATE_FUNCTIONS:
+                    return expressions.Function(function, operands)
+                if function in _CONDITION_FUNCTIONS or function == "size":
+                    raise ValidationException(
+                        f"The function is not allowed in an update expression; function: {function}"
+                    )
+                raise _unknown_function(expression)
+        return self.plain_operand(expression)
+
+
+def parameter_name(position: int) -> str:
+    """The name that the trees have for the parameter at this position, counted from 0."""
+    return f"?{position}"
+
+
+def path_of(expression: Expression) -> expressions.Path:
+    """A document path.
+
+    Raises:
+        ValidationException: the expression is none.
+    """
+    if isinstance(expression, syntax.Variable):
+        literals.check_name(expression.name)
+        return expressions.Path((expression.name,))
+    if not (isinstance(expression, syntax.Path) and isinstance(expression.root, syntax.Variable)):
+        raise _no_component(expression)
+    literals.check_name(expression.root.name)
+    parts = (expression.root.name, *map(_part, expression.steps))
+    return expressions.Path(parts)
+
+
+def _part(step: Expression) -> str | int:
+    match step:
+        case syntax.Star(token, in_brackets):
+            kind, example = ("Wildcard", "a[*].b") if in_brackets else ("Unpivot", "a.*.b")
+            raise ValidationException(
+                f"{kind} path component like {example} are not supported{token.at}"
+            )
+        case syntax.Literal({"S": name}):
+            literals.check_name(name)
+            return str(name)
+        case syntax.Literal({"N": text}) if text.removeprefix("-").isdigit():
+            index = int(text)
+            if not 0 <= index <= _INDEX_MAX:
+                raise ValidationException(
+                    f"List index is not within the allowable range; index: [{index}]{step.token.at}"
+                )
+            return index
+    raise _no_component(step)
+
+
+_INDEX_MAX: Final = 2**31 - 1
+
+
+def _is_test(left: Expression, right: Expression) -> bool:
+    """Whether one of two expressions is a condition and the other TRUE or FALSE."""
+    return (_is_condition(left) and _is_boolean(right)) or (
+        _is_boolean(left) and _is_condition(right)
+    )
+
+
+def _is_boolean(expression: Expression) -> bool:
+    return isinstance(expression, syntax.Literal) and "BOOL" in expression.value
+
+
+def _is_condition(expression: Expression) -> bool:
+    match expression:
+        case syntax.Operation(operator):
+            return operator in _COMPARATORS or operator in _CONDITION_OPERATORS
+        case syntax.Call(name):
+            return _function(name) in _CONDITION_FUNCTIONS
+        case _:
+            return False
+
+
+def _no_component(expression: Expression) -> ValidationException:
+    return ValidationException(f"Unexpected path component{expression.token.at}")
+
+
+def _function(name: str) -> str:
+    """A function's name as the expression language has it: PartiQL minds no capitals."""
+    return name.lower()
+
+
+def _unsupported_operator(kind: str, operator: str) -> ValidationException:
+    return ValidationException(f"Unsupported operator in {kind} Expression. Operator: {operator}")
+
+
+def _unknown_function(call: syntax.Call) -> ValidationException:
+    return ValidationException(f"Unrecognized function: {call.name}")

@@ -1,0 +1,127 @@
+"""The write that an INSERT, UPDATE or DELETE is, once its table is known.
+
+UPDATE and DELETE need the whole key by equality; the rest of their WHERE is their condition.
+
+Source: Developer Guide, "PartiQL insert/update/delete statements for DynamoDB"; messages:
+DynamoDB Local 3.3.
+"""
+
+from __future__ import annotations
+
+from model import item as items
+from model import write
+from model.attribute_value import AttributeValue
+from model.errors import ValidationException
+from model.expressions import condition
+from model.expressions.condition import Attribute, Condition, Node
+from model.expressions.key_condition import conjuncts
+from model.expressions.key_paths import check_scalar_keys
+from model.index import check_size_with_entries
+from model.item import Item
+from model.key import KeySchema
+from model.key_rules import (
+    check_index_key_literals,
+    check_index_keys,
+    check_item_key,
+    check_key,
+    check_no_key_updated,
+)
+from model.partiql.key_terms import NO_KEY, check_type, equality
+from model.partiql.statement import Delete, Insert, Update
+from model.table import TableDefinition
+
+
+def put_of(insert: Insert, table: TableDefinition) -> write.Put:
+    """The put that an INSERT is: on condition that nothing is there.
+
+    Raises:
+        ValidationException: the item may not be put.
+    """
+    schema = table.key_schema
+    for attribute in schema.attributes:
+        if attribute.name not in insert.item:
+            raise ValidationException(
+                f"Key attribute should be present in the item: Key {attribute.name}"
+            )
+        check_type(attribute, insert.item[attribute.name])
+    size_bytes = items.size_bytes(insert.item)
+    items.check_size(size_bytes)
+    check_item_key(schema, insert.item)
+    check_index_keys(table, insert.item)
+    check_size_with_entries(table.local_indexes, schema, insert.item, size_bytes)
+    absent = condition.NotExists(_partition_attribute(schema))
+    return write.Put(insert.item, size_bytes, Condition(absent))
+
+
+def update_of(
+    update: Update, table: TableDefinition, *, return_item_on_failure: bool
+) -> write.Update:
+    """The update that an UPDATE is: on condition that the item is there.
+
+    Raises:
+        ValidationException: the key is not given, or the update may not be.
+    """
+    schema = table.key_schema
+    key, left = _key(update.where, schema)
+    check_no_key_updated(schema, update.update.attributes)
+    check_index_key_literals(table, update.update.literals)
+    check_scalar_keys(table, update.nested)
+    there = condition.Exists(_partition_attribute(schema))
+    return write.Update(
+        key,
+        update.update,
+        Condition(condition.And((there, *left))),
+        update.return_values,
+        return_item_on_failure,
+    )
+
+
+def delete_of(
+    delete: Delete, table: TableDefinition, *, return_item_on_failure: bool
+) -> write.Delete:
+    """The delete that a DELETE is: of a missing item it succeeds, whatever WHERE says.
+
+    Raises:
+        ValidationException: the key is not given.
+    """
+    schema = table.key_schema
+    key, left = _key(delete.where, schema)
+    if delete.returning not in (None, "ALL OLD"):
+        raise ValidationException(
+            f"Invalid returning clause: RETURNING {delete.returning} *. Only RETURNING ALL OLD * "
+            "is allowed in DELETE statements."
+        )
+    check_scalar_keys(table, delete.nested)
+    absent = condition.NotExists(_partition_attribute(schema))
+    wanted = Condition(condition.Or((absent, condition.And(tuple(left))))) if left else None
+    return_values: write.ReturnValues = "ALL_OLD" if delete.returning else "NONE"
+    return write.Delete(key, wanted, return_values, return_item_on_failure)
+
+
+def _partition_attribute(schema: KeySchema) -> Attribute:
+    return Attribute(schema.partition[0].name)
+
+
+def _key(where: Condition, schema: KeySchema) -> tuple[Item, list[Node]]:
+    """The key that a write's WHERE names, and what else it says."""
+    given: dict[str, list[AttributeValue]] = {attribute.name: [] for attribute in schema.attributes}
+    left: list[Node] = []
+    for node in conjuncts(where.root):
+        named = equality(node)
+        if named is None or named.name not in given:
+            left.append(node)
+        elif named.values[0] not in given[named.name]:
+            given[named.name].append(named.values[0])
+    for name, values in given.items():
+        if not values:
+            raise ValidationException(NO_KEY)
+        if len(values) > 1:
+            raise ValidationException(
+                f"Multiple conditions on same key {name}. "
+                "Only single item Update/Insert/Delete are supported"
+            )
+    key = {name: values[0] for name, values in given.items()}
+    for attribute in schema.attributes:
+        check_type(attribute, key[attribute.name])
+    check_key(schema, key)
+    return key, left

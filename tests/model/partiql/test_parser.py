@@ -1,0 +1,162 @@
+"""The parser: trees, places, and what is no statement."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from model.errors import ValidationException
+from model.partiql import syntax
+from model.partiql.keywords import KEYWORDS
+from model.partiql.parser import parse
+from model.partiql.tokens import Kind, tokenize
+
+
+def where(text: str) -> syntax.Expression:
+    select, _ = parse(f"SELECT * FROM abc WHERE {text}")
+    assert isinstance(select, syntax.Select)
+    assert select.where is not None
+    return select.where
+
+
+def shape(expression: syntax.Expression) -> Any:
+    """An expression as nested lists, without places."""
+    match expression:
+        case syntax.Literal(value):
+            (content,) = value.values()
+            return f"'{content}'" if "S" in value else content
+        case syntax.Variable(name):
+            return name
+        case syntax.Path(root, steps):
+            return ["path", shape(root), *map(shape, steps)]
+        case syntax.Call(name, arguments):
+            return [name + "()", *map(shape, arguments)]
+        case syntax.Sequence(elements, _, is_bag):
+            return ["bag" if is_bag else "list", *map(shape, elements)]
+        case syntax.Tuple(members):
+            return ["tuple", *[[shape(name), shape(value)] for name, value in members]]
+        case syntax.Operation(operator, operands):
+            return [operator, *map(shape, operands)]
+        case syntax.TypeName(name):
+            return name
+        case syntax.Parameter(position):
+            return position
+        case syntax.Star(_, in_brackets):
+            return "[*]" if in_brackets else "*"
+        case _:
+            return type(expression).__name__
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a = 1", ["=", "a", "1"]),
+        ("a!=1", ["<>", "a", "1"]),
+        ("((a)) = ((1))", ["=", "a", "1"]),
+        (
+            "a = 1 OR b = 2 AND c = 3",
+            ["or", ["=", "a", "1"], ["and", ["=", "b", "2"], ["=", "c", "3"]]],
+        ),
+        (
+            "(a = 1 OR b = 2) AND c = 3",
+            ["and", ["or", ["=", "a", "1"], ["=", "b", "2"]], ["=", "c", "3"]],
+        ),
+        ("a = 1 AND b = 2 and c = 3", ["and", ["=", "a", "1"], ["=", "b", "2"], ["=", "c", "3"]]),
+        ("NOT a = 1 AND b = 2", ["and", ["not", ["=", "a", "1"]], ["=", "b", "2"]]),
+        ("NOT NOT a = 1", ["not", ["not", ["=", "a", "1"]]]),
+        ("a BETWEEN 1 AND 2 AND b = 3", ["and", ["between", "a", "1", "2"], ["=", "b", "3"]]),
+        ("a NOT BETWEEN 1 AND 2", ["not", ["between", "a", "1", "2"]]),
+        ("a IN (1)", ["in", "a", ["list", "1"]]),
+        ("a NOT IN [1, 2]", ["not", ["in", "a", ["list", "1", "2"]]]),
+        ("a IS NOT MISSING", ["not", ["is", "a", "missing"]]),
+        ("a LIKE 'x'", ["like", "a", "'x'"]),
+        ("a = 1 + 2 * 3 - 4", ["=", "a", ["-", ["+", "1", ["*", "2", "3"]], "4"]]),
+        ("a = 1 - 2 - 3", ["=", "a", ["-", ["-", "1", "2"], "3"]]),
+        ("a = b || c + d", ["=", "a", ["||", "b", ["+", "c", "d"]]]),
+        ("a = -1", ["=", "a", "-1"]),
+        ("a = - -1", ["=", "a", "1"]),
+        ("a = -b", ["=", "a", ["-", "b"]]),
+        ("a = 1.50e2", ["=", "a", "1.50e2"]),
+        ("a.b['c'][0].\"d e\" = 1", ["=", ["path", "a", "'b'", "'c'", "0", "'d e'"], "1"]),
+        ("a.*[*] = 1", ["=", ["path", "a", "*", "[*]"], "1"]),
+        (
+            "a = [1, <<2>>, {'b': (3, 4)}]",
+            ["=", "a", ["list", "1", ["bag", "2"], ["tuple", ["'b'", ["list", "3", "4"]]]]],
+        ),
+        (
+            "a = [] AND b = {} AND c = <<>>",
+            ["and", ["=", "a", ["list"]], ["=", "b", ["tuple"]], ["=", "c", ["bag"]]],
+        ),
+        ("f(a, ?) = ?", ["=", ["f()", "a", 0], 1]),
+        ("count(*) = f()", ["=", ["count()", "*"], ["f()"]]),
+        ("size(a) = 1", ["=", ["size()", "a"], "1"]),
+        ("a = true OR a = NULL", ["or", ["=", "a", True], ["=", "a", True]]),
+        ("@a = 'it''s'", ["=", "a", "'it's'"]),
+        ('"a""b" = 1', ["=", 'a"b', "1"]),
+        ("Select_ = 1", ["=", "Select_", "1"]),
+    ],
+)
+def test_operators_bind_as_in_sql(text: str, expected: Any) -> None:
+    assert shape(where(text)) == expected
+
+
+def test_parameters_are_counted_in_their_order() -> None:
+    text = "UPDATE abc SET a = ?, b = list_append(?, ?) WHERE c = ?"
+    tree, parameters = parse(text)
+    assert parameters == 4
+    assert isinstance(tree, syntax.Update)
+    assert isinstance(tree.where, syntax.Operation)
+    assert shape(tree.where) == ["=", "c", 3]
+
+
+def test_places_count_lines_and_columns_from_one() -> None:
+    text = "SELECT a,\n  'x\ny' -- comment\n /* more\n */ FROM abc"
+    places = [(token.text, token.line, token.column, token.length) for token in tokenize(text)]
+    assert places == [
+        ("select", 1, 1, 6),
+        ("a", 1, 8, 1),
+        (",", 1, 9, 1),
+        ("x\ny", 2, 3, 5),
+        ("from", 5, 5, 4),
+        ("abc", 5, 10, 3),
+        ("", 5, 13, 0),
+    ]
+
+
+@pytest.mark.parametrize("keyword", sorted(KEYWORDS))
+def test_a_keyword_is_a_name_only_in_quotes(keyword: str) -> None:
+    for written in (keyword, keyword.upper(), keyword.title()):
+        assert tokenize(written)[0].kind is Kind.KEYWORD
+        (token, _) = tokenize(f'"{written}"')
+        assert (token.kind, token.text) == (Kind.NAME, written)
+        (token, _) = tokenize(f"{written}_")
+        assert token.kind is Kind.NAME
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", " ", ";", "SELECT", "SELECT * FROM abc WHERE a = 'x", 'SELECT * FROM "abc'),
+        *("SELECT * FROM abc /*", "SELECT * FROM abc WHERE a = ``", "SELECT * FROM abc abc abc,"),
+        *("DELETE FROM abc RETURNING", "UPDATE abc", "UPDATE abc SET", "INSERT INTO abc VALUE"),
+        *("SELECT * FROM abc WHERE a NOT 1", "SELECT * FROM abc WHERE a IS", "CREATE", "DROP it"),
+        *("SELECT * FROM abc WHERE a.1 = 1", "SELECT * FROM abc WHERE a[1 = 1", "SELECT \x00"),
+    ],
+)
+def test_what_the_grammar_does_not_know_is_refused(text: str) -> None:
+    with pytest.raises(ValidationException) as refusal:
+        parse(text)
+    assert refusal.value.message == f"Statement wasn't well formed, can't be processed: {text}"
+
+
+def test_exists_is_a_statement_of_its_own() -> None:
+    tree, parameters = parse("EXISTS(SELECT * FROM abc WHERE a = ? AND b = ?)")
+    assert isinstance(tree, syntax.Exists)
+    assert parameters == 2
+
+
+def test_a_text_of_brackets_does_not_exhaust_the_stack() -> None:
+    for bracket in ("(", "[", "<<", "{'a':", "NOT ", "- ", "f(", "a[", "(SELECT a FROM b WHERE "):
+        with pytest.raises(ValidationException):
+            parse(f"SELECT * FROM abc WHERE {bracket * 4000}")

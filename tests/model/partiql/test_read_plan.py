@@ -1,0 +1,212 @@
+"""Plans: which ranges of keys a SELECT reads, and what it filters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model import key as keys
+from model import key_range
+from model.errors import ValidationException
+from model.key import KeyAttribute, KeySchema
+from model.partiql.binding import bind
+from model.partiql.read_plan import ReadPlan, is_of_one_item, read_plan
+from model.partiql.statement import Select
+
+SCHEMA = KeySchema((KeyAttribute("p", "S"),), (KeyAttribute("s", "N"),))
+# Only global indexes have such keys.
+COMPOSITE = KeySchema(
+    (KeyAttribute("p", "S"), KeyAttribute("q", "S")),
+    (KeyAttribute("s", "N"), KeyAttribute("t", "S")),
+)
+
+
+def select_of(rest: str, *parameters: dict[str, Any]) -> Select:
+    statement = bind(f"SELECT * FROM abc {rest}", parameters)
+    assert isinstance(statement, Select)
+    return statement
+
+
+def plan_of(rest: str, schema: KeySchema = SCHEMA) -> ReadPlan:
+    return read_plan(select_of(rest), schema)
+
+
+def found(plan: ReadPlan, schema: KeySchema, *items: dict[str, Any]) -> list[int]:
+    """Which items the plan reads, range by range, by their numbers."""
+    return [
+        number
+        for one in plan.ranges
+        for number, item in enumerate(items)
+        if one.start <= keys.encode(schema, item) and keys.encode(schema, item) < (one.end or b"")
+    ]
+
+
+def item(p: str, s: int) -> dict[str, Any]:
+    return {"p": {"S": p}, "s": {"N": str(s)}}
+
+
+ITEMS = [item("a", 1), item("a", 2), item("a", 3), item("b", 2), item("c", 2)]
+
+
+@pytest.mark.parametrize(
+    ("where", "read", "filtered"),
+    [
+        ("p = 'a'", [0, 1, 2], False),
+        ("p = 'a' AND s = 2", [1], False),
+        ("s >= 2 AND (p = 'a' AND v = 1)", [1, 2], True),
+        ("p = 'a' AND s > 1 AND s < 3", [1], False),
+        ("p = 'a' AND 1 < s AND 3 > s", [1], False),
+        ("p = 'a' AND s BETWEEN 1 AND 2 AND s >= 2", [1], False),
+        ("p = 'a' AND s = 1 AND s = 2", [], False),
+        ("p = 'a' AND s > 2 AND s < 2", [], False),
+        ("p = 'a' AND s <> 2", [0, 1, 2], True),
+        ("p = 'a' AND s IN [1, 3]", [0, 1, 2], True),
+        ("p IN ['c', 'a', 'c'] AND s = 2", [1, 4], False),
+        ("p = 'c' OR p = 'b'", [3, 4], True),
+        ("p = 'c' AND s = 1 OR p = 'b' AND v = 1", [3, 4], True),
+        ("p IN ['a', 'b'] AND p IN ['b', 'c']", [3], False),
+        ("p = 'a' AND p = 'b'", [0, 1, 2], True),
+        ("p IN ['a', 'b'] AND (p = 'b' OR p = 'c')", [3], True),
+        ("p = 'b' AND p = p_too", [3], True),
+    ],
+)
+def test_a_key_condition_is_read_as_ranges(where: str, read: list[int], *, filtered: bool) -> None:
+    plan = plan_of(f"WHERE {where}")
+    assert not plan.is_scan
+    assert found(plan, SCHEMA, *ITEMS) == read
+    assert (plan.filter is not None) is filtered
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["p > 'a'", "s = 1", "NOT p = 'a'", "p = 'a' OR s = 1", "p = q", "p IN ['a', q]", "p <> 'a'"],
+)
+def test_anything_else_is_a_scan(where: str) -> None:
+    select = select_of(f"WHERE {where}")
+    plan = read_plan(select, SCHEMA)
+    assert plan.is_scan
+    assert plan.filter == select.where
+
+
+@pytest.mark.parametrize(
+    ("rest", "reverse", "read"),
+    [
+        ("", False, [0, 1, 2, 3]),
+        ("ORDER BY s", False, [0, 1, 2, 3]),
+        ("ORDER BY s DESC", True, [0, 1, 2, 3]),
+        ("ORDER BY p DESC", False, [3, 0, 1, 2]),
+        ("ORDER BY p DESC, s DESC", True, [3, 0, 1, 2]),
+        ("ORDER BY s ASC, p DESC", False, [3, 0, 1, 2]),
+    ],
+)
+def test_order_by_turns_ranges_and_their_order_round(
+    rest: str, read: list[int], *, reverse: bool
+) -> None:
+    plan = plan_of(f"WHERE p IN ['b', 'a'] {rest}")
+    assert plan.reverse is reverse
+    assert found(plan, SCHEMA, *ITEMS[:4]) == read
+
+
+def composite(p: str, q: str, s: int, t: str) -> dict[str, Any]:
+    return {"p": {"S": p}, "q": {"S": q}, "s": {"N": str(s)}, "t": {"S": t}}
+
+
+@pytest.mark.parametrize(
+    ("where", "read", "filtered"),
+    [
+        ("p = 'a' AND q = 'x'", [0, 1, 2], False),
+        ("p = 'a' AND q = 'x' AND s = 1", [0, 1], False),
+        ("p = 'a' AND q = 'x' AND s = 1 AND t > 'm'", [1], False),
+        ("t > 'm' AND q = 'x' AND s = 1 AND p = 'a'", [1], False),
+        ("p = 'a' AND q = 'x' AND s > 1 AND t > 'm'", [2], True),
+        ("p = 'a' AND q = 'x' AND t > 'm'", [0, 1, 2], True),
+        ("p = 'a' AND q IN ['y', 'x']", [0, 1, 2, 3], False),
+    ],
+)
+def test_a_key_of_several_attributes_is_read_from_left_to_right(
+    where: str, read: list[int], *, filtered: bool
+) -> None:
+    items = [
+        composite("a", "x", 1, "k"),
+        composite("a", "x", 1, "n"),
+        composite("a", "x", 2, "n"),
+        composite("a", "y", 1, "k"),
+    ]
+    plan = plan_of(f"WHERE {where}", COMPOSITE)
+    assert found(plan, COMPOSITE, *items) == read
+    assert (plan.filter is not None) is filtered
+
+
+def test_a_part_of_the_partition_key_is_a_scan() -> None:
+    assert plan_of("WHERE p = 'a' AND s = 1", COMPOSITE).is_scan
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("p = 'a' AND s = 1", True),
+        ("s = 1 AND 'a' = p", True),
+        ("p = 'a'", False),
+        ("p = 'a' AND s = 1 AND v = 1", False),
+        ("p = 'a' AND s = 1 AND s = 1", False),
+        ("p = 'a' AND s >= 1", False),
+    ],
+)
+def test_one_item_is_named_by_its_whole_key(where: str, *, expected: bool) -> None:
+    assert is_of_one_item(select_of(f"WHERE {where}"), SCHEMA) is expected
+
+
+@pytest.mark.parametrize("where", ["p = 1", "p IN ['a', 1]", "p = 'a' AND s = 'x'", "p = ''"])
+def test_keys_have_their_own_types(where: str) -> None:
+    with pytest.raises(ValidationException):
+        plan_of(f"WHERE {where}")
+
+
+texts = st.sampled_from("ab")
+comparisons = st.one_of(
+    st.tuples(st.sampled_from("pq"), st.sampled_from(("=", "=", "<>", "<")), texts).map(
+        "{0[0]} {0[1]} '{0[2]}'".format
+    ),
+    st.tuples(
+        st.sampled_from(("s", "s", "v")),
+        st.sampled_from(("=", "<>", "<", "<=", ">", ">=")),
+        st.integers(0, 3),
+    ).map("{0[0]} {0[1]} {0[2]}".format),
+    st.tuples(st.sampled_from("sv"), st.integers(0, 3), st.integers(0, 2)).map(
+        lambda three: f"{three[0]} BETWEEN {three[1]} AND {three[1] + three[2]}"
+    ),
+    st.sampled_from(["p IN ['a', 'b']", "q IN ['b', 'c']", "s IN [0, 2]", "begins_with(q, 'a')"]),
+)
+wheres = st.recursive(
+    comparisons,
+    lambda inner: st.one_of(
+        st.lists(inner, min_size=2, max_size=3).map(lambda found: f"({' AND '.join(found)})"),
+        st.lists(inner, min_size=2, max_size=3).map(lambda found: f"({' OR '.join(found)})"),
+        inner.map("NOT ({})".format),
+    ),
+    max_leaves=6,
+)
+EVERYTHING = [
+    {"p": {"S": p}, "q": {"S": q}, "s": {"N": str(s)}, "t": {"S": "k"}, "v": {"N": str(v)}}
+    for p in "ab"
+    for q in "abc"
+    for s in range(4)
+    for v in range(3)
+]
+
+
+@pytest.mark.parametrize("schema", [SCHEMA, COMPOSITE], ids=["simple", "composite"])
+@given(wheres)
+def test_a_plan_finds_what_the_condition_holds_for(schema: KeySchema, where: str) -> None:
+    select = select_of(f"WHERE {where}")
+    plan = read_plan(select, schema)
+    assert select.where is not None
+    for one in EVERYTHING:
+        position = keys.encode(schema, one)
+        ranges = [key_range.contains(wanted, position) for wanted in plan.ranges]
+        passes = plan.filter is None or plan.filter.evaluate(one)
+        assert sum(ranges) <= 1
+        assert (any(ranges) and passes) == select.where.evaluate(one), where
