@@ -1,0 +1,46 @@
+"""The README's consumer of Kafka prints what it says when it is pasted."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from contextlib import closing
+
+from tests.support.clients import WireClient
+from tests.support.kafka_broker import BrokerAddress
+from tests.support.kafka_server import kafka_options
+from tests.support.server import PROJECT, running_server
+from tests.support.tables import definition, wait_until_active
+
+README = (PROJECT / "README.md").read_text()
+BROKER = "127.0.0.1:9092"
+(CONSUMER,) = (
+    block for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "aiokafka" in block
+)
+
+
+def test_each_change_of_an_item_is_printed_as_it_comes(kafka_broker: BrokerAddress):
+    prefix = "pasted"
+    key = {"pk": {"S": "one"}}
+    with (
+        running_server(*kafka_options(kafka_broker), "--kafka-topic-prefix", prefix) as server,
+        closing(WireClient(server.endpoint)) as call,
+    ):
+        call("CreateTable", definition("pk:S", name="Thread"))
+        wait_until_active(call, "Thread")
+        call("PutItem", {"TableName": "Thread", "Item": key})
+        call("PutItem", {"TableName": "Thread", "Item": {**key, "n": {"N": "1"}}})
+        call("DeleteItem", {"TableName": "Thread", "Key": key})
+        assert BROKER in CONSUMER
+        pasted = CONSUMER.replace(BROKER, kafka_broker.bootstrap_servers)
+        pasted = pasted.replace("dynactor.Thread", f"{prefix}.Thread")
+        with subprocess.Popen(
+            [sys.executable, "-c", pasted], stdout=subprocess.PIPE, text=True
+        ) as consumer:
+            assert consumer.stdout is not None
+            lines = [consumer.stdout.readline().strip() for _ in range(3)]
+            consumer.kill()
+    assert lines == [
+        f"{name} by a user {{'pk': {{'S': 'one'}}}}" for name in ("INSERT", "MODIFY", "REMOVE")
+    ]
