@@ -383,6 +383,28 @@ async def test_a_destination_that_is_switched_off_gets_what_was_recorded_until_t
         assert not table.definition.records_changes
 
 
+async def test_a_destination_that_was_being_switched_off_is_off_after_a_restart(relays):
+    broker = FakeBroker()
+    async with memory_store() as store:
+        async with running_database(store, broker=broker, relays=relays) as database:
+            table = await published_table(database)
+            await write_threads(table, range(10))
+            await broker.wait_messages(TOPIC, 10)
+            broker.answers.clear()
+            await write_threads(table, range(10, 20))
+            while not broker.waiting:
+                await asyncio.sleep(0)
+            await _change(database, DisableDestination("Thread", TOPIC))
+            assert table.definition.destinations[0].status == "DISABLING"
+        broker.answers.set()
+        async with running_database(store, broker=broker, relays=relays) as database:
+            table = database.table("Thread")
+            while table.definition.destinations[0].status != "DISABLED":
+                await asyncio.sleep(0)
+        messages = without_duplicates(broker.messages(TOPIC))
+        assert sorted(numbers_by_item(messages).values()) == in_order(20)
+
+
 async def test_a_destination_that_is_switched_on_again_gets_what_comes_then(relays):
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relays) as database:
