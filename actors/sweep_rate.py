@@ -6,14 +6,14 @@ import asyncio
 from typing import Final
 
 # What a loop that was busy left undone is made up for, as long as it is no more than this.
-_MOST_BEHIND_SECONDS: Final = 0.05
+_MOST_BEHIND_SECONDS: Final = 0.1
 
 
 class SweepRate:
     """Deals out deletions, first come first served, so that each partition gets its turn.
 
     Invariant: over any time at most ``deletes_per_second`` of it are dealt out, and those of
-    50 ms besides.
+    100 ms besides.
     """
 
     def __init__(self, deletes_per_second: float) -> None:

@@ -12,6 +12,7 @@ import asyncio
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
+from typing import NamedTuple
 
 from tests.load.footprint import call, connections, load
 from tests.load.generator import Generator, Plan, Report, percentile
@@ -56,7 +57,7 @@ async def run(clocked: Clocked, options: argparse.Namespace) -> None:
         print(f"ENABLED after {seconds:.1f} s, {cpu_us:.0f} µs CPU an item", flush=True)
         print(
             f"{'':10}{'deletes/s':>11}{'CPU µs/delete':>15}{'gets/s':>9}{'kept':>7}"
-            f"{'p50 ms':>8}{'p99 ms':>8}{'errors':>8}",
+            f"{'gets/CPU s':>12}{'left':>7}{'p50 ms':>8}{'p99 ms':>8}{'errors':>8}",
             flush=True,
         )
         for number in range(options.rounds):
@@ -72,21 +73,24 @@ async def _round(
     """Gets alone, then with a sweep; what is left of it is swept without them."""
     await wait_quiet(server)
     plan = Plan(server.host, server.port, KEPT, "GetItem", options.connections, options.seconds)
-    alone, cpu_alone = await _measured(server, plan)
-    _print("gets", None, None, alone, None)
+    alone = await _measured(server, await Generator.start(plan))
+    _print("gets", f"{'':26}", alone)
 
     before = clocked.deleted_items(SWEPT)
     generator = await Generator.start(plan)
     clocked.set(due_at)
-    started_at, cpu_before = perf_counter(), cpu_seconds(server.pid)
-    report = await generator.measure()
-    cpu = cpu_seconds(server.pid) - cpu_before
-    seconds = perf_counter() - started_at
+    both = await _measured(server, generator)
     deleted = clocked.deleted_items(SWEPT) - before
-    # Gets that were not made cost nothing: what is left is the sweep's.
-    cpu_us = (cpu - cpu_alone / alone.requests * report.requests) / max(1, deleted) * 1e6
-    share = (report.requests / report.seconds) / (alone.requests / alone.seconds)
-    _print("both", deleted / seconds, cpu_us, report, share)
+    # Gets that were not made cost nothing: the rest is the sweep's.
+    sweep_seconds = both.cpu_seconds - both.report.requests / alone.gets_per_cpu_second
+    rate = deleted / both.report.seconds
+    _print(
+        "both",
+        f"{rate:11,.0f}{sweep_seconds / max(1, deleted) * 1e6:15.1f}",
+        both,
+        kept=both.gets_per_second / alone.gets_per_second,
+        left=1 - sweep_seconds / both.report.seconds,
+    )
 
     before, started_at = clocked.deleted_items(SWEPT), perf_counter()
     cpu_before = cpu_seconds(server.pid)
@@ -99,21 +103,43 @@ async def _round(
         print(f"{'sweep':10}{deleted / seconds:11,.0f}{cpu_us:15.1f}", flush=True)
 
 
-async def _measured(server: Server, plan: Plan) -> tuple[Report, float]:
-    generator = await Generator.start(plan)
+class _Window(NamedTuple):
+    """What came of the gets of one window, and the server's processor time meanwhile."""
+
+    report: Report
+    cpu_seconds: float
+
+    @property
+    def gets_per_second(self) -> float:
+        return self.report.requests / self.report.seconds
+
+    @property
+    def gets_per_cpu_second(self) -> float:
+        """Which does not depend on what else the machine has to do."""
+        return self.report.requests / self.cpu_seconds
+
+
+async def _measured(server: Server, generator: Generator) -> _Window:
     cpu_before = cpu_seconds(server.pid)
     report = await generator.measure()
-    return report, cpu_seconds(server.pid) - cpu_before
+    return _Window(report, cpu_seconds(server.pid) - cpu_before)
 
 
 def _print(
-    name: str, rate: float | None, cpu_us: float | None, report: Report, share: float | None
+    name: str,
+    of_sweep: str,
+    window: _Window,
+    *,
+    kept: float | None = None,
+    left: float | None = None,
 ) -> None:
-    figures = f"{'':26}" if rate is None else f"{rate:11,.0f}{cpu_us:15.1f}"
-    kept = f"{'':7}" if share is None else f"{share:7.0%}"
+    """``left`` is what the sweep leaves to gets of a processor that is the server's alone."""
+    kept_text, left_text = (f"{'':7}" if each is None else f"{each:7.0%}" for each in (kept, left))
+    report = window.report
     times = [percentile(report.latencies, each) / 1e3 for each in (0.5, 0.99)]
     print(
-        f"{name:10}{figures}{report.requests / report.seconds:9,.0f}{kept}"
+        f"{name:10}{of_sweep}{window.gets_per_second:9,.0f}{kept_text}"
+        f"{window.gets_per_cpu_second:12,.0f}{left_text}"
         f"{times[0]:8.1f}{times[1]:8.1f}{report.errors:8}",
         flush=True,
     )
