@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -44,3 +44,15 @@ def breakable_broker(own_broker: KafkaBroker) -> Iterator[KafkaBroker]:
         yield own_broker
     finally:
         own_broker.ensure_running()
+
+
+@pytest.fixture
+def tell(capsys: pytest.CaptureFixture[str], rounds: int | None) -> Callable[[str], None]:
+    """Tell the figures of a run at full size as it goes on."""
+
+    def write(text: str) -> None:
+        if rounds is not None:
+            with capsys.disabled():
+                print(text, flush=True)  # noqa: T201 - for who waits for it
+
+    return write

@@ -1,51 +1,58 @@
-"""A consumer that measures how late changes come: ``python -m tests.load.kafka_lag``.
+"""How old changes are when a consumer of their topic gets them.
 
-It reads ``bootstrap servers``, ``topic`` and the isolation level as JSON from the first line of
-its standard input, waits for what is written from then on, prints ``ready``, and prints a
-``LagReport`` when a second line comes. The lag is the time from the commit of a change to the
-moment at which the consumer has it.
+``python -m tests.load.kafka_lag`` reads a ``Plan`` as JSON from the first line of its standard
+input, goes to the topic's end, prints ``ready``, reads until a second line comes, and prints a
+``Report``. ``Follower`` drives it from the benchmark's process.
+
+A change's age counts from the time that its record tells in microseconds: that of its commit,
+before it was durable and its writer was answered. One record in some is looked into.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
-import time
 from asyncio.subprocess import PIPE, Process
 from collections import Counter
+from time import time
 
 import msgspec
-from aiokafka import AIOKafkaConsumer
+from aiokafka import AIOKafkaConsumer, TopicPartition
 from msgspec import Struct
 
 from tests.load.generator import bucket
-from tests.support.kafka_broker import LARGEST_MESSAGE_BYTES
+from tests.support.kafka_broker import GivenBroker
+from tests.support.kafka_consumer import Isolation
+from tests.support.kafka_topics import partition_count
 from tests.support.server import PROJECT
 
+_POLL_MILLISECONDS = 200
 
-class LagPlan(Struct, frozen=True):
-    """What to read."""
+
+class Plan(Struct, frozen=True):
+    """What to read, and which share of it to look into."""
 
     bootstrap_servers: str
     topic: str
-    isolation_level: str
+    isolation: Isolation
+    records_to_a_sample: int = 20
 
 
-class LagReport(Struct, frozen=True):
-    """How many records came, and their lags by bucket."""
+class Report(Struct):
+    """What came of it; lags count by bucket."""
 
     records: int
     lags: dict[int, int]
 
 
-class Lag:
+class Follower:
     """The consumer in a process of its own."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
 
     @classmethod
-    async def start(cls, plan: LagPlan) -> Lag:
+    async def start(cls, plan: Plan) -> Follower:
         """Start the process and wait until it reads."""
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", __name__), cwd=PROJECT, stdin=PIPE, stdout=PIPE
@@ -57,56 +64,68 @@ class Lag:
             raise RuntimeError("the consumer failed, see above")
         return cls(process)
 
-    async def stop(self) -> LagReport:
+    async def stop(self) -> Report:
         """Read no more, and say what came."""
         output, _ = await self._process.communicate(b"stop\n")
-        return msgspec.json.decode(output, type=LagReport)
+        return msgspec.json.decode(output, type=Report)
 
 
-class _Image(Struct):
+class _Images(Struct):
     ApproximateCreationDateTime: int
 
 
-class _Value(Struct):
-    dynamodb: _Image
+class _Change(Struct):
+    dynamodb: _Images
 
 
-_decoder = msgspec.json.Decoder(_Value)
-
-
-async def _read(consumer: AIOKafkaConsumer, lags: Counter[int]) -> None:
+async def _read(consumer: AIOKafkaConsumer, plan: Plan, report: Report) -> None:
+    decode = msgspec.json.Decoder(_Change).decode
+    lags: Counter[int] = Counter()
+    report.lags = lags
     while True:
-        for records in (await consumer.getmany(timeout_ms=100)).values():
-            now = time.time()
+        read = await consumer.getmany(timeout_ms=_POLL_MILLISECONDS)
+        now = time()
+        for records in read.values():
             for record in records:
-                told_ms = _decoder.decode(record.value).dynamodb.ApproximateCreationDateTime
-                lags[bucket(max(now - told_ms / 1_000, 1e-6))] += 1
+                report.records += 1
+                if report.records % plan.records_to_a_sample == 0:
+                    made_us = decode(record.value).dynamodb.ApproximateCreationDateTime
+                    lags[bucket(max(1e-6, now - made_us / 1e6))] += 1
 
 
 async def _main() -> None:
-    plan = msgspec.json.decode(sys.stdin.buffer.readline(), type=LagPlan)
+    plan = msgspec.json.decode(sys.stdin.buffer.readline(), type=Plan)
     consumer = AIOKafkaConsumer(
-        plan.topic,
         bootstrap_servers=plan.bootstrap_servers,
-        isolation_level=plan.isolation_level,
+        isolation_level=plan.isolation,
         enable_auto_commit=False,
-        max_partition_fetch_bytes=LARGEST_MESSAGE_BYTES,
     )
-    lags: Counter[int] = Counter()
     await consumer.start()
     try:
-        await consumer.seek_to_end()
-        for partition in consumer.assignment():
+        count = await partition_count(GivenBroker(plan.bootstrap_servers), plan.topic)
+        partitions = [TopicPartition(plan.topic, number) for number in range(count)]
+        consumer.assign(partitions)
+        await consumer.seek_to_end(*partitions)
+        for partition in partitions:
             await consumer.position(partition)
+        report = Report(0, {})
         print("ready", flush=True)
-        async with asyncio.TaskGroup() as tasks:
-            reading = tasks.create_task(_read(consumer, lags))
-            await asyncio.get_running_loop().run_in_executor(None, sys.stdin.buffer.readline)
-            reading.cancel()
+        reading = asyncio.ensure_future(_read(consumer, plan, report))
+        ended = asyncio.get_running_loop().run_in_executor(None, sys.stdin.buffer.readline)
+        await asyncio.wait([reading, ended], return_when=asyncio.FIRST_COMPLETED)
+        if reading.done():
+            await reading
+        reading.cancel()
+        await asyncio.wait([reading])
     finally:
         await consumer.stop()
-    sys.stdout.buffer.write(msgspec.json.encode(LagReport(sum(lags.values()), dict(lags))))
+    sys.stdout.buffer.write(msgspec.json.encode(Report(report.records, dict(report.lags))))
 
 
 if __name__ == "__main__":
-    asyncio.run(_main())
+    if sys.platform != "win32":
+        import uvloop
+
+        uvloop.run(_main())
+    else:
+        asyncio.run(_main())

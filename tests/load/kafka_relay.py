@@ -1,157 +1,269 @@
-"""How fast changes are published to Kafka, and how late they come there.
+"""What publishing to Kafka yields and costs: ``python -m tests.load.kafka_relay --help``.
 
-``python -m tests.load.kafka_relay --help``; it starts a broker with Java 17 and Maven. First a
-backlog, written while the broker is stopped, is drained. Then puts come at a given rate, once with
-the broker and once without, to compare their latencies; a consumer in a process of its own
-measures how late their changes come.
+A broker is started with Java. ``drain``: a table is filled while the broker is away, then the
+backlog is published. ``lag``: puts at a given rate, and how old their changes are when a consumer
+gets them. ``writes``: puts as fast as they are taken by a table that is published and by one that
+is not. ``outage``: puts at a given rate while the broker is there and while it is not.
+
+Processor time is counted until nothing is left to do: that is what lasts on a busy machine.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import http.client
-import re
-import time
-from contextlib import AbstractAsyncContextManager, closing
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
+from time import perf_counter
 
-from tests.load.footprint import connections
-from tests.load.generator import Generator, Plan, percentile
-from tests.load.index_requests import OpenLoop
-from tests.load.index_requests import Plan as OpenPlan
-from tests.load.index_tables import make_table
-from tests.load.kafka_lag import Lag, LagPlan, LagReport
-from tests.load.servers import Server as Measured
-from tests.load.servers import cpu_seconds, resident_megabytes
+from tests.load.footprint import call, connections, load
+from tests.load.generator import Generator, percentile
+from tests.load.generator import Plan as ClosedPlan
+from tests.load.index_requests import OpenLoop, Plan
+from tests.load.index_tables import wait_quiet
+from tests.load.items import create_table
+from tests.load.kafka_lag import Follower
+from tests.load.kafka_lag import Plan as LagPlan
+from tests.load.servers import Server, cpu_seconds, resident_megabytes
 from tests.support.kafka_broker import KafkaBroker, running_broker
-from tests.support.kafka_server import kafka_options
-from tests.support.server import Server, running_server
-from tests.support.wire import Connection
+from tests.support.kafka_consumer import Isolation
+from tests.support.kafka_server import lag_records, stream_arn
+from tests.support.server import Server as ServerProcess
+from tests.support.server import running_server
 
-_METRICS = re.compile(r"Metrics on http://([^:/]+):([0-9]+)(\S+)")
-_CLIENTS = 64
-# Few: a put that leaves an item as it was is no change, and each load begins with the same ones.
-_KEYS = 500
+DELIVERIES = ("at-least-once", "exactly-once")
+
 _POLL_SECONDS = 0.02
+_DEADLINE_SECONDS = 600
+_CLIENTS = 64
+_WARM_UP_SECONDS = 1.0
+_numbers = count(1)
 
 
-def metric(server: Server, name: str, table: str) -> float:
-    """A metric of the destination of a table."""
-    found = _METRICS.search(server.announcement)
-    assert found is not None
-    with closing(http.client.HTTPConnection(found[1], int(found[2]))) as connection:
-        connection.request("GET", found[3])
-        text = connection.getresponse().read().decode()
-    pattern = rf'^dynactor_destination_{name}\{{[^}}]*table="{table}"[^}}]*\}} ([0-9.e+]+)$'
-    value = re.search(pattern, text, re.MULTILINE)
-    return float(value[1]) if value else 0.0
+class Published:
+    """A server that publishes to a broker, and its tables."""
+
+    def __init__(self, process: ServerProcess, broker: KafkaBroker, delivery: str) -> None:
+        self.broker = broker
+        self.delivery = delivery
+        self.process = process
+        port = int(process.endpoint.rpartition(":")[2])
+        self.server = Server("dynactor", "127.0.0.1", port, process.process.pid)
+
+    async def table(self, *, published: bool = True) -> str:
+        """Make a table, one that is published to the topic of its name or one that is not."""
+        name = f"relay-{next(_numbers)}"
+        async with connections(self.server, 1) as (connection,):
+            await call(connection, "CreateTable", create_table(name, indexed=False))
+            if not published:
+                return name
+            body = {
+                "TableName": name,
+                "StreamArn": stream_arn(name),
+                "EnableKinesisStreamingConfiguration": {
+                    "ApproximateCreationDateTimePrecision": "MICROSECOND"
+                },
+            }
+            await call(connection, "EnableKinesisStreamingDestination", body)
+            status = "ENABLING"
+            while status != "ACTIVE" and self.broker.is_running:
+                await asyncio.sleep(_POLL_SECONDS)
+                body = {"TableName": name}
+                answer = await call(connection, "DescribeKinesisStreamingDestination", body)
+                status = answer["KinesisDataStreamDestinations"][0]["DestinationStatus"]
+        return name
+
+    async def lag(self, table: str) -> int:
+        """How many changes of a table are not published."""
+        return (await asyncio.to_thread(lag_records, self.process))[table]
+
+    async def wait_lag(self, table: str, below: int) -> float:
+        """Wait until fewer changes than that are not published; the moment when it was so."""
+        async with asyncio.timeout(_DEADLINE_SECONDS):
+            while await self.lag(table) >= below:
+                await asyncio.sleep(_POLL_SECONDS)
+        return perf_counter()
 
 
-def address(server: Server) -> tuple[str, int]:
-    """Where requests go."""
-    host, port = server.endpoint.removeprefix("http://").split(":")
-    return host, int(port)
+@contextmanager
+def publishing(
+    broker: KafkaBroker, delivery: str, directory: Path, *options: str
+) -> Iterator[Published]:
+    """The server, on a data directory."""
+    named = ("--kafka-bootstrap-servers", broker.bootstrap_servers, "--kafka-delivery", delivery)
+    with running_server(*named, "--admin-port", "0", *options, data_dir=directory) as process:
+        yield Published(process, broker, delivery)
+        process.stop()
 
 
-async def backlog(server: Server, broker: KafkaBroker, seconds: float) -> None:
-    """Puts while the broker is stopped; then it is started, and takes what there is."""
-    host, port = address(server)
-    async with connection_to(server) as (connection,):
-        await make_table(connection, "backlog", 0)
-    with broker.stopped():
-        plan = Plan(host, port, "backlog", "PutItem", _CLIENTS, seconds)
-        report = await (await Generator.start(plan)).measure()
-        memory_mb = resident_megabytes(server.process.pid)
-    # Until the first record is published it waits for the broker, not for the relay.
-    while not metric(server, "published_records_total", "backlog"):
-        await asyncio.sleep(_POLL_SECONDS)
-    began, cpu = time.perf_counter(), cpu_seconds(server.process.pid)
-    before = metric(server, "published_records_total", "backlog")
-    while metric(server, "lag_records", "backlog"):
-        await asyncio.sleep(_POLL_SECONDS)
-    took = time.perf_counter() - began
-    records = metric(server, "published_records_total", "backlog") - before
-    cpu = cpu_seconds(server.process.pid) - cpu
-    print(
-        f"backlog: {report.requests / report.seconds:,.0f} puts/s without the broker "
-        f"({memory_mb:.0f} MB), {records:,.0f} records drained at {records / took:,.0f}/s, "
-        f"CPU {cpu / records * 1e6:.0f} µs a record",
-        flush=True,
+async def drain(published: Published, options: argparse.Namespace) -> None:
+    """A backlog of one table, from the first record that is published to the last."""
+    server, broker = published.server, published.broker
+    for _ in range(options.rounds):
+        table = await published.table()
+        broker.stop()
+        await load(server, table, options.backlog)
+        await wait_quiet(server)
+        assert await published.lag(table) == options.backlog
+        broker.start()
+        cpu_before, broker_before = cpu_seconds(server.pid), cpu_seconds(broker.pid)
+        # The attempt that reaches it may be seconds away.
+        began_at = await published.wait_lag(table, options.backlog)
+        left = await published.lag(table)
+        ended_at = await published.wait_lag(table, 1)
+        cpu_us = (await wait_quiet(server) - cpu_before) / options.backlog * 1e6
+        broker_us = (cpu_seconds(broker.pid) - broker_before) / options.backlog * 1e6
+        print(
+            f"{published.delivery:16}{options.backlog:10,}"
+            f"{left / (ended_at - began_at):12,.0f}{cpu_us:15.1f}{broker_us:15.1f}"
+            f"{resident_megabytes(server.pid):9.0f}",
+            flush=True,
+        )
+
+
+async def lag(published: Published, options: argparse.Namespace) -> None:
+    """Puts in an open loop, and their changes at a consumer; beside a table without a topic."""
+    server, broker = published.server, published.broker
+    isolation: Isolation = (
+        "read_committed" if published.delivery == "exactly-once" else "read_uncommitted"
     )
+    for _ in range(options.rounds):
+        for is_published in (False, True):
+            table = await published.table(published=is_published)
+            follower = None
+            if is_published:
+                plan = LagPlan(broker.bootstrap_servers, table, isolation)
+                follower = await Follower.start(plan)
+            await wait_quiet(server)
+            cpu_before = cpu_seconds(server.pid)
+            puts = Plan(server.host, server.port, table, options.puts_per_second)
+            generator = await OpenLoop.start(puts)
+            await asyncio.sleep(options.seconds)
+            report = await generator.stop()
+            if is_published:
+                await published.wait_lag(table, 1)
+            cpu = await wait_quiet(server) - cpu_before
+            sent = sum(report.puts.values())
+            times = [percentile(report.puts, share) / 1e3 for share in (0.5, 0.99)]
+            lags = f"{'':27}{'':9}"
+            if follower is not None:
+                read = await follower.stop()
+                found = [percentile(read.lags, share) / 1e3 for share in (0.5, 0.99, 1.0)]
+                lags = "".join(f"{time:9.1f}" for time in found) + f"{read.records:9,}"
+            print(
+                f"{published.delivery if is_published else 'not published':16}"
+                f"{sent / report.seconds:8,.0f}{sent:9,}"
+                + "".join(f"{time:9.1f}" for time in times)
+                + f"{lags}{cpu / sent * 1e6:12.0f}{report.errors:8}",
+                flush=True,
+            )
 
 
-async def rate(
-    server: Server, broker: KafkaBroker, options: argparse.Namespace, isolation_level: str
-) -> None:
-    """Puts at a rate, with the broker and without it."""
-    async with connection_to(server) as (connection,):
-        await make_table(connection, "rate", 0)
-    while metric(server, "state", "rate") != 1 or metric(server, "lag_records", "rate"):
-        await asyncio.sleep(_POLL_SECONDS)
-    await one_rate(server, options, LagPlan(broker.bootstrap_servers, "dynactor.rate", ""), "warm")
-    plan = LagPlan(broker.bootstrap_servers, "dynactor.rate", isolation_level)
-    await one_rate(server, options, plan, "with the broker")
-    with broker.stopped():
-        await one_rate(server, options, None, "without the broker")
+async def writes(published: Published, options: argparse.Namespace) -> None:
+    """Puts in a closed loop, by turns on a table that is published and one that is not."""
+    server = published.server
+    rows: dict[bool, list[tuple[float, ...]]] = {False: [], True: []}
+    for _ in range(options.rounds):
+        for is_published, measured in rows.items():
+            table = await published.table(published=is_published)
+            await wait_quiet(server)
+            plan = ClosedPlan(
+                server.host,
+                server.port,
+                table,
+                "PutItem",
+                _CLIENTS,
+                options.seconds,
+                _WARM_UP_SECONDS,
+            )
+            generator = await Generator.start(plan)
+            cpu_before = cpu_seconds(server.pid)
+            report = await generator.measure()
+            ended_at = perf_counter()
+            caught_up = await published.wait_lag(table, 1) - ended_at if is_published else 0.0
+            cpu_us = (await wait_quiet(server) - cpu_before) / report.requests * 1e6
+            times = [percentile(report.latencies, share) / 1e3 for share in (0.5, 0.99)]
+            measured.append((report.requests / report.seconds, *times, cpu_us, caught_up))
+    for is_published, measured in rows.items():
+        per_second, p50, p99, cpu_us, caught_up = map(median, zip(*measured, strict=True))
+        print(
+            f"{published.delivery if is_published else 'not published':16}{per_second:10,.0f}"
+            f"{p50:9.1f}{p99:9.1f}{cpu_us:12.0f}{caught_up:13.1f}",
+            flush=True,
+        )
 
 
-async def one_rate(
-    server: Server, options: argparse.Namespace, plan: LagPlan | None, name: str
-) -> None:
-    """One measurement."""
-    host, port = address(server)
-    consumer = await Lag.start(plan) if plan is not None and plan.isolation_level else None
-    load = await OpenLoop.start(OpenPlan(host, port, "rate", options.puts_per_second, keys=_KEYS))
-    await asyncio.sleep(options.seconds)
-    report = await load.stop()
-    lag = LagReport(0, {})
-    if consumer is not None:
-        await asyncio.sleep(1)
-        lag = await consumer.stop()
-    puts = sum(report.puts.values())
-    told = ", ".join(
-        f"{what} p{share * 100:.0f} {percentile(of, share) / 1e3:.1f} ms"
-        for what, of in (("put", report.puts), ("lag", lag.lags))
-        for share in (0.5, 0.99)
-        if of
-    )
-    print(
-        f"{name}: {puts / report.seconds:,.0f} puts/s, {told}, {lag.records} records, "
-        f"{report.errors} errors",
-        flush=True,
-    )
+async def outage(published: Published, options: argparse.Namespace) -> None:
+    """Puts in an open loop to one table, by turns with its broker there and away."""
+    server, broker = published.server, published.broker
+    table = await published.table()
+    rows: dict[bool, list[tuple[float, float]]] = {True: [], False: []}
+    for _ in range(options.rounds):
+        for is_there, measured in rows.items():
+            if not is_there:
+                broker.stop()
+            await wait_quiet(server)
+            puts = Plan(server.host, server.port, table, options.puts_per_second / 2)
+            generator = await OpenLoop.start(puts)
+            await asyncio.sleep(options.seconds)
+            report = await generator.stop()
+            p50, p99 = (percentile(report.puts, share) / 1e3 for share in (0.5, 0.99))
+            measured.append((p50, p99))
+            waiting = await published.lag(table)
+            print(
+                f"{published.delivery:16}{'there' if is_there else 'away':8}"
+                f"{sum(report.puts.values()) / report.seconds:8,.0f}{p50:9.1f}{p99:9.1f}"
+                f"{waiting:10,}{resident_megabytes(server.pid):9.0f}{report.errors:8}",
+                flush=True,
+            )
+        broker.start()
+        await published.wait_lag(table, 1)
+    for is_there, measured in rows.items():
+        p50, p99 = map(median, zip(*measured, strict=True))
+        print(f"{'median':16}{'there' if is_there else 'away':8}{'':8}{p50:9.1f}{p99:9.1f}")
 
 
-def connection_to(server: Server) -> AbstractAsyncContextManager[list[Connection]]:
-    """One connection to a server."""
-    host, port = address(server)
-    return connections(Measured("dynactor", host, port, server.process.pid), 1)
+_HEADINGS = {
+    "drain": f"{'':16}{'records':>10}{'records/s':>12}{'CPU µs/record':>15}"
+    f"{'broker µs':>15}{'RSS MB':>9}",
+    "lag": f"{'':16}{'puts/s':>8}{'puts':>9}{'put p50':>9}{'put p99':>9}{'lag p50':>9}"
+    f"{'lag p99':>9}{'lag max':>9}{'read':>9}{'CPU µs/put':>12}{'errors':>8}   (milliseconds)",
+    "writes": f"{'':16}{'puts/s':>10}{'p50 ms':>9}{'p99 ms':>9}{'CPU µs/put':>12}"
+    f"{'caught up s':>13}",
+    "outage": f"{'':16}{'broker':8}{'puts/s':>8}{'p50 ms':>9}{'p99 ms':>9}{'waiting':>10}"
+    f"{'RSS MB':>9}{'errors':>8}",
+}
+_PARTS = {"drain": drain, "lag": lag, "writes": writes, "outage": outage}
 
 
 def main() -> None:
     """Parse the options and run."""
     parser = argparse.ArgumentParser(prog="python -m tests.load.kafka_relay", description=__doc__)
+    parser.add_argument("--parts", nargs="*", choices=_PARTS, default=list(_PARTS))
+    parser.add_argument("--deliveries", nargs="*", choices=DELIVERIES, default=DELIVERIES)
+    parser.add_argument("--backlog", type=int, default=200_000, help="records that are drained")
     parser.add_argument("--puts-per-second", type=float, default=2_000)
-    parser.add_argument("--seconds", type=float, default=10, help="of each load")
-    parser.add_argument(
-        "--deliveries", nargs="*", default=["at-least-once", "exactly-once"], metavar="DELIVERY"
-    )
+    parser.add_argument("--seconds", type=float, default=10, help="of each window")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--serve", nargs="*", default=[], help="options for the server")
     parser.add_argument("--directory", type=Path, help="on the disk to measure; else temporary")
     options = parser.parse_args()
-    for delivery in options.deliveries:
-        print(delivery, flush=True)
-        isolation = "read_committed" if delivery == "exactly-once" else "read_uncommitted"
-        with TemporaryDirectory(dir=options.directory) as temporary:
-            directory = Path(temporary)
-            (directory / "kafka").mkdir()
-            with running_broker(directory / "kafka") as broker:
-                serve = kafka_options(broker, "--kafka-delivery", delivery)
-                with running_server(*serve, data_dir=directory / "data") as server:
-                    asyncio.run(backlog(server, broker, options.seconds))
-                    asyncio.run(rate(server, broker, options, isolation))
-                    server.stop()
+    if options.directory is not None:
+        options.directory.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=options.directory) as temporary:
+        directory = Path(temporary)
+        (directory / "kafka").mkdir()
+        with running_broker(directory / "kafka", java_options=()) as broker:
+            for part in options.parts:
+                print(_HEADINGS[part], flush=True)
+                for delivery in options.deliveries:
+                    data = directory / f"{part}-{delivery}"
+                    with publishing(broker, delivery, data, *options.serve) as published:
+                        asyncio.run(_PARTS[part](published, options))
 
 
 if __name__ == "__main__":
