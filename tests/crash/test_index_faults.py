@@ -39,9 +39,9 @@ def forgets_what_was_applied(patch: pytest.MonkeyPatch) -> None:
 def leaves_records_out(patch: pytest.MonkeyPatch) -> None:
     record, draw = Partition._record, Random(1)
 
-    def leaving_out(self, batch, message, change):
+    def leaving_out(self, *what):
         if draw.random() > 0.02:
-            record(self, batch, message, change)
+            record(self, *what)
 
     patch.setattr(Partition, "_record", leaving_out)
 
@@ -49,11 +49,11 @@ def leaves_records_out(patch: pytest.MonkeyPatch) -> None:
 def records_twice(patch: pytest.MonkeyPatch) -> None:
     record, draw = Partition._record, Random(1)
 
-    def twice(self, batch, message, change):
-        record(self, batch, message, change)
+    def twice(self, batch, *what):
+        record(self, batch, *what)
         if draw.random() < 0.02:
             batch.counter += 1
-            record(self, batch, message, change)
+            record(self, batch, *what)
 
     patch.setattr(Partition, "_record", twice)
 
