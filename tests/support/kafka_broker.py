@@ -217,9 +217,9 @@ def running_broker(
     }
     properties = directory / "server.properties"
     properties.write_text("".join(f"{name}={lines[name]}\n" for name in lines))
-    cluster_id = urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
-    # With "=": one id in 64 begins with a dash, and would be taken for an option.
-    format_data = ("format", f"--cluster-id={cluster_id}", "--config", str(properties))
+    # A letter first: what begins with a hyphen is taken for an option.
+    cluster_id = "A" + urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")[1:]
+    format_data = ("format", "--cluster-id", cluster_id, "--config", str(properties))
     run_kafka_tool("kafka.tools.StorageTool", *format_data)
     broker = KafkaBroker(
         directory,
