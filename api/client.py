@@ -12,7 +12,13 @@ from typing import Any, Final
 
 import anyio
 import msgspec
-from aiohttp import ClientConnectorError, ClientError, ClientSession, InvalidURL
+from aiohttp import (
+    ClientConnectorError,
+    ClientError,
+    ClientSession,
+    InvalidURL,
+    NonHttpUrlClientError,
+)
 
 from api.operation import DYNAMODB
 from api.protocol import JSON_1_0
@@ -107,7 +113,7 @@ def reaching(endpoint: str) -> Iterator[None]:
     """
     try:
         yield
-    except InvalidURL:
+    except (InvalidURL, NonHttpUrlClientError):
         raise CannotCall(f"{endpoint} is not an address: give http://HOST:PORT") from None
     except ClientConnectorError as error:
         raise CannotCall(

@@ -14,7 +14,9 @@ from streams.broker import BrokerSettings, SaslMechanism, SecurityProtocol
 from streams.kafka_message import KafkaForm, KafkaFormat, KafkaKey
 
 _KAFKA: Final = Group(
-    "Kafka", help="Publish the changes of tables; without a broker none is needed.", sort_key=2
+    "Kafka",
+    help="Publish the changes of tables. Without --kafka-bootstrap-servers the others do nothing.",
+    sort_key=2,
 )
 _Flag: TypeAlias = Annotated[bool, Parameter(negative=())]
 _SeveralServers: TypeAlias = Annotated[tuple[str, ...], Parameter(negative=())]
@@ -34,13 +36,13 @@ class KafkaOptions:
     """Invariant: what is said of Kafka goes together."""
 
     kafka_bootstrap_servers: _SeveralServers = ()
-    """Brokers to begin with, as host:port. They may be down: changes are published later."""
+    """Brokers to begin with: host:port, several with commas. They may be down."""
 
     kafka_all_tables: _Flag = False
     """Publish all tables, each to the topic PREFIX.TABLE, unless it was switched off for one."""
 
     kafka_topic_prefix: str = "dynactor"
-    """What the names of topics begin with that nobody named."""
+    """What topics' names begin with: PREFIX.TABLE, unless another name was given."""
 
     kafka_partitions: int = 6
     """Partitions of topics that are created."""
@@ -79,25 +81,25 @@ class KafkaOptions:
     """How long it is kept; without it, as long as there is room."""
 
     kafka_security_protocol: SecurityProtocol = "PLAINTEXT"
-    """How brokers are talked to."""
+    """Whether connections to brokers are encrypted (SSL), and ask for a password (SASL)."""
 
     kafka_sasl_mechanism: SaslMechanism = "PLAIN"
-    """How the server proves who it is."""
+    """With SASL: how the server proves that it knows the password."""
 
     kafka_sasl_username: str | None = None
-    """Its name."""
+    """With SASL: the server's name."""
 
     kafka_sasl_password: str | None = field(default=None, repr=False)
-    """Its password, which other users of the machine can see: better give a file."""
+    """With SASL: the password, which other users of the machine can see. Better give a file."""
 
     kafka_sasl_password_file: Path | None = None
-    """A file with its password."""
+    """With SASL: a file with the password."""
 
     kafka_ssl_cafile: Path | None = None
-    """Certificates of authorities that sign brokers; without it, the system's."""
+    """With SSL: certificates of authorities that sign brokers; without it, the system's."""
 
     kafka_ssl_certfile: Path | None = None
-    """The server's own certificate."""
+    """With SSL: the server's own certificate."""
 
     kafka_ssl_keyfile: Path | None = None
     """The key of that certificate, if it stands in a file of its own."""
@@ -200,7 +202,10 @@ class KafkaOptions:
         try:
             return self.kafka_sasl_password_file.expanduser().read_text().strip()
         except OSError as error:
-            raise KafkaOptionsError(f"--kafka-sasl-password-file: {error}") from error
+            raise KafkaOptionsError(
+                f"--kafka-sasl-password-file {self.kafka_sasl_password_file} can't be read: "
+                f"{error.strerror}"
+            ) from error
 
 
 def _text(path: Path | None) -> str | None:
