@@ -47,7 +47,7 @@ crash: $(VENV)/.develops
 		-o faulthandler_timeout=3600 $(ARGS)
 
 # 50,000 writes through five kills and a minute without the broker, and long outages, as often as
-# ROUNDS says; about ten minutes for each.
+# ROUNDS says; about forty minutes for each.
 crash-kafka: $(VENV)/.develops
 	$(BIN)/python -m pytest tests/kafka/test_history_in_kafka.py tests/kafka/test_outages.py \
 		--rounds $(or $(ROUNDS),1) -o faulthandler_timeout=3600 $(ARGS)
