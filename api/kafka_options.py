@@ -107,7 +107,7 @@ class KafkaOptions:
     def __post_init__(self) -> None:
         for server in self._servers:
             host, _, port = server.rpartition(":")
-            if not host or not port.isdigit() or int(port) >= _MOST_PORTS:
+            if not host or "/" in host or not port.isdigit() or int(port) >= _MOST_PORTS:
                 raise KafkaOptionsError(
                     f"--kafka-bootstrap-servers {server} is not understood: give host:port"
                 )
@@ -122,7 +122,8 @@ class KafkaOptions:
             )
         if self.kafka_retention_bytes < 1:
             raise KafkaOptionsError("--kafka-retention-bytes must be at least 1")
-        if self.kafka_retention_seconds is not None and self.kafka_retention_seconds <= 0:
+        # So written that no number (nan) is refused, too.
+        if self.kafka_retention_seconds is not None and not self.kafka_retention_seconds > 0:
             raise KafkaOptionsError("--kafka-retention-seconds must be more than 0")
         if self.kafka_tombstones and self.kafka_key == "collection":
             raise KafkaOptionsError(
@@ -137,6 +138,27 @@ class KafkaOptions:
             raise KafkaOptionsError(
                 f"--kafka-security-protocol {self.kafka_security_protocol} needs "
                 "--kafka-sasl-username and --kafka-sasl-password-file"
+            )
+        self._refuse_what_would_do_nothing()
+
+    def _refuse_what_would_do_nothing(self) -> None:
+        """Whoever gives a password or a certificate must not publish in the open unknowingly."""
+        if not self._has_sasl and (self.kafka_sasl_username is not None or self._has_password):
+            raise KafkaOptionsError(
+                "--kafka-sasl-username and its password are for --kafka-security-protocol "
+                "SASL_SSL or SASL_PLAINTEXT"
+            )
+        files = (self.kafka_ssl_cafile, self.kafka_ssl_certfile, self.kafka_ssl_keyfile)
+        if not self.kafka_security_protocol.endswith("SSL") and any(files):
+            raise KafkaOptionsError(
+                "--kafka-ssl-cafile, --kafka-ssl-certfile and --kafka-ssl-keyfile are for "
+                "--kafka-security-protocol SSL or SASL_SSL"
+            )
+        of_debezium = self.kafka_debezium_schema or self.kafka_debezium_images != "dynamodb"
+        if of_debezium and self.kafka_format != "debezium":
+            raise KafkaOptionsError(
+                "--kafka-debezium-schema and --kafka-debezium-images are for "
+                "--kafka-format debezium"
             )
 
     def relay_settings(self, version: str) -> RelaySettings:
@@ -205,6 +227,10 @@ class KafkaOptions:
             raise KafkaOptionsError(
                 f"--kafka-sasl-password-file {self.kafka_sasl_password_file} can't be read: "
                 f"{error.strerror}"
+            ) from error
+        except UnicodeDecodeError as error:
+            raise KafkaOptionsError(
+                f"--kafka-sasl-password-file {self.kafka_sasl_password_file} holds no text (UTF-8)"
             ) from error
 
 

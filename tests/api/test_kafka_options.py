@@ -24,7 +24,7 @@ def test_servers_may_be_given_in_one_or_one_by_one(given: tuple[str, ...]):
     assert settings == BrokerSettings(("a:1", "b:2"))
 
 
-@pytest.mark.parametrize("server", ["a", "a:", ":9092", "a:b", "a:65536"])
+@pytest.mark.parametrize("server", ["a", "a:", ":9092", "a:b", "a:65536", "http://a:1"])
 def test_a_server_needs_a_host_and_a_port(server: str):
     with pytest.raises(KafkaOptionsError, match="give host:port"):
         KafkaOptions(kafka_bootstrap_servers=(server,))
@@ -64,6 +64,12 @@ def test_the_form_is_what_the_options_say():
             {"kafka_sasl_password": "a", "kafka_sasl_password_file": Path("b")},
             "give one of them",
         ),
+        ({"kafka_retention_seconds": float("nan")}, "--kafka-retention-seconds"),
+        ({"kafka_sasl_username": "a"}, "SASL_SSL or SASL_PLAINTEXT"),
+        ({"kafka_sasl_password_file": Path("b")}, "SASL_SSL or SASL_PLAINTEXT"),
+        ({"kafka_ssl_cafile": Path("b")}, "SSL or SASL_SSL"),
+        ({"kafka_debezium_schema": True}, "--kafka-format debezium"),
+        ({"kafka_debezium_images": "plain"}, "--kafka-format debezium"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(options, told: str):
@@ -88,6 +94,19 @@ def test_a_password_is_read_from_its_file(tmp_path: Path):
         sasl_username="dynactor",
         sasl_password="secret",
     )
+
+
+def test_a_file_that_holds_no_text_is_told(tmp_path: Path):
+    file = tmp_path / "password"
+    file.write_bytes(b"\xff\xfe")
+    options = KafkaOptions(
+        kafka_bootstrap_servers=("a:1",),
+        kafka_security_protocol="SASL_SSL",
+        kafka_sasl_username="dynactor",
+        kafka_sasl_password_file=file,
+    )
+    with pytest.raises(KafkaOptionsError, match="holds no text"):
+        _ = options.broker_settings
 
 
 def test_a_password_is_never_shown():
