@@ -10,7 +10,7 @@ any further), "Maximum throughput for on-demand tables" (the message of that lim
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import Enum, auto
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
@@ -55,17 +55,29 @@ _ACCOUNT: Final = (
 
 
 class LimitType(Enum):
-    """The limits of a table or index, by the names that end DynamoDB's reasons."""
+    """The limits of a table or index."""
 
     # The units that are provisioned, the saved ones and those lent by other partitions too.
-    PROVISIONED = "ProvisionedThroughputExceeded"
-    # What one partition takes; and twice the previous peak of an on-demand table, for which
-    # there is no name of its own.
-    KEY_RANGE = "KeyRangeThroughputExceeded"
-    # The quota of one table.
-    ACCOUNT = "AccountLimitExceeded"
+    PROVISIONED = auto()
+    # What one partition takes.
+    KEY_RANGE = auto()
+    # Twice the previous peak of all partitions of an on-demand table.
+    GROWTH = auto()
+    # The account's quota for one table.
+    ACCOUNT = auto()
     # MaxReadRequestUnits, MaxWriteRequestUnits.
-    MAX_ON_DEMAND = "MaxOnDemandThroughputExceeded"
+    MAX_ON_DEMAND = auto()
+
+
+# The end of DynamoDB's reasons. An on-demand table that grows too fast has no name of its own:
+# what it lacks are partitions.
+_REASONS: Final = {
+    LimitType.PROVISIONED: "ProvisionedThroughputExceeded",
+    LimitType.KEY_RANGE: "KeyRangeThroughputExceeded",
+    LimitType.GROWTH: "KeyRangeThroughputExceeded",
+    LimitType.ACCOUNT: "AccountLimitExceeded",
+    LimitType.MAX_ON_DEMAND: "MaxOnDemandThroughputExceeded",
+}
 
 
 class Refusal(Struct, frozen=True):
@@ -112,7 +124,7 @@ def refusal(
 ) -> Refusal:
     """A refusal by one limit of one table or index."""
     resource = "Index" if of_index else "Table"
-    reason = ThrottlingReason(f"{resource}{operation}{limit.value}", resource_arn)
+    reason = ThrottlingReason(f"{resource}{operation}{_REASONS[limit]}", resource_arn)
     return Refusal(limit, billing_mode, of_index, (reason,))
 
 

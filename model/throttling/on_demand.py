@@ -99,7 +99,7 @@ class OnDemandUnits:
             return LimitType.MAX_ON_DEMAND
         if self._all.is_reached(now_seconds):
             at_quota = self._all.units_per_second >= self._rates.quota
-            return LimitType.ACCOUNT if at_quota else LimitType.KEY_RANGE
+            return LimitType.ACCOUNT if at_quota else LimitType.GROWTH
         if self._partitions[partition_number].ceiling.is_reached(now_seconds):
             return LimitType.KEY_RANGE
         return None

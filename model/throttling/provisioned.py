@@ -124,6 +124,7 @@ class ProvisionedUnits:
     def change(self, units_per_second: float, now_seconds: float) -> None:
         """Spread another number of units; balances stay, as far as they still fit."""
         self.units_per_second = units_per_second
+        self._pool_units = min(self._pool_units, units_per_second)
         share = units_per_second / len(self._partitions)
         for partition in self._partitions.values():
             partition.bucket.change_rate(share, now_seconds)
