@@ -259,24 +259,24 @@ def test_a_change_of_units_is_felt_at_once():
     table.take_write(0, receipt(200), NOTHING, 0)
     assert table.refuse_write(0, 1)
 
-    table.table.change(provisioned(1_000), 1)
+    table.table.change(provisioned(1_000, 500), 1)
 
     assert table.refuse_write(0, 1.2) is None
+    assert table.table.reads.units_per_second == 500
 
 
 def test_a_change_of_billing_mode_changes_what_is_said():
     table = limits(provisioned(10), 1)
-    table.take_write(0, receipt(10), NOTHING, 0)
+    table.take_write(0, receipt(1_000), NOTHING, 0)
     before = table.refuse_write(0, 0)
     table.table.change(on_demand(), 1)
-    for _ in range(4):
-        table.take_write(0, receipt(300), NOTHING, 1)
+    table.take_write(0, receipt(1_000), NOTHING, 1)
 
     after = table.refuse_write(0, 1)
 
     assert before is not None
     assert after is not None
-    assert (before.billing_mode, before.limit) == ("PROVISIONED", LimitType.PROVISIONED)
+    assert (before.billing_mode, before.limit) == ("PROVISIONED", LimitType.KEY_RANGE)
     assert (after.billing_mode, after.limit) == ("PAY_PER_REQUEST", LimitType.KEY_RANGE)
 
 

@@ -160,6 +160,39 @@ def test_a_lender_keeps_one_seconds_units():
     assert all(units.readings(2)[lender].balance_units >= 10 for lender in (1, 2, 3))
 
 
+def test_a_lender_that_uses_its_share_keeps_what_it_saved():
+    units = provisioned(40)
+    before = units.readings(100)[1].balance_units
+    units.take(0, 2_000, 100)
+    for tenth in range(1_001, 1_101):
+        units.take(1, 1, tenth / 10)
+        units.refused_by(0, tenth / 10)
+
+    # But for what came in before it was seen to take anything.
+    assert units.readings(110)[1].balance_units >= before - 10
+
+
+def test_an_idle_table_lends_one_second_of_what_it_has():
+    """Three others have saved 1,000 units each; one second of them is 30."""
+    units = ProvisionedUnits(40, 10_000, range(PARTITIONS), 0)
+    units.take(0, 1_020, 100)
+
+    assert units.refused_by(0, 101) is None
+
+    assert units.readings(101)[0].balance_units == 8
+    assert units._pool_units == 30 - 8
+
+
+def test_the_pool_holds_one_second_of_the_tables_units():
+    units = ProvisionedUnits(40, 10_000, range(PARTITIONS), 0)
+    for second in (101, 102, 103):
+        # What it has saved, so that it asks for more and takes little of it.
+        units.take(0, units.readings(second)[0].balance_units, second)
+        units.refused_by(0, second)
+
+    assert units._pool_units == 40 - 8
+
+
 def test_a_wait_ends_when_a_request_is_admitted():
     units = provisioned(40, 1)
     units.take(0, 100, 0)
@@ -235,3 +268,23 @@ def test_fewer_provisioned_units_leave_no_more_in_the_pool_than_a_seconds():
     units.change(4, 1)
 
     assert units._pool_units == 4
+
+
+def test_growth_ends_at_the_quota():
+    units = OnDemandUnits(OnDemandRates(100, CEILING, 150), range(PARTITIONS), 0)
+    for second in range(60):
+        units.take(0, 90, second)
+    units.refused_by(0, 1_800)
+
+    assert units.units_per_second == 150
+
+
+def test_a_minute_after_a_long_rest_is_measured_as_any_other():
+    units = on_demand(100)
+    units.refused_by(0, 100_000.5)
+    for second in range(100_020, 100_080):
+        units.take(0, 90, second)
+        units.refused_by(0, second)
+    units.refused_by(0, 200_000)
+
+    assert units.units_per_second == 180
