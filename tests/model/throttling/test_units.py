@@ -161,7 +161,7 @@ def test_a_lender_keeps_one_seconds_units():
 
 
 def test_a_lender_that_uses_its_share_keeps_what_it_saved():
-    units = provisioned(40)
+    units = ProvisionedUnits(40, 10_000, range(PARTITIONS), 0)
     before = units.readings(100)[1].balance_units
     units.take(0, 2_000, 100)
     for tenth in range(1_001, 1_101):
