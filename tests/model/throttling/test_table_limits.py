@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -252,6 +254,26 @@ def test_a_read_that_is_only_observed_is_judged_when_it_is_done():
 
     assert (reading.taken_units, reading.refusals) == (50, 2)
     assert table.throttle_events.total() == 2
+
+
+@pytest.mark.parametrize("throughput", [provisioned(40_000, 40_000), on_demand(max_writes=9_000)])
+def test_an_admitted_request_leaves_nothing_to_collect(throughput):
+    """Of objects that Python's collector looks at, those made are gone again."""
+    table = limits(throughput, 50, index=(throughput, 50))
+    write, touched = receipt(1, global_units=1), (IndexWrite(INDEX, 1, 1),)
+    gc.collect()
+    gc.disable()
+    try:
+        before = gc.get_count()[0]
+        for at in range(1_000):
+            assert table.take_write(0, write, touched, at / 100) is None
+            assert table.refuse_read(0, at / 100) is None
+            table.take_read(0, 1, at / 100)
+        after = gc.get_count()[0]
+    finally:
+        gc.enable()
+
+    assert after - before < 10
 
 
 def test_a_change_of_units_is_felt_at_once():
