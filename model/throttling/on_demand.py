@@ -114,7 +114,7 @@ class OnDemandUnits:
         self._all.take(units, now_seconds)
         self._minute_units += units
         if self._maximum is not None:
-            self._maximum.take(units)
+            self._maximum.take(units, now_seconds)
 
     def refused(self, partition_number: int, limit: LimitType) -> None:
         """Count a request to this partition that a limit refused."""

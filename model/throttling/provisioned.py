@@ -102,7 +102,7 @@ class ProvisionedUnits:
     def take(self, partition_number: int, units: float, now_seconds: float) -> None:
         """Take the units of a request that was admitted."""
         partition = self._partitions[partition_number]
-        partition.bucket.balance_units -= units
+        partition.bucket.take(units, now_seconds)
         partition.ceiling.take(units, now_seconds)
         partition.taken_units += units
 

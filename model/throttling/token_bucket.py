@@ -37,9 +37,12 @@ class TokenBucket:
         self.balance_units = balance = min(balance, self._most_units)
         return balance
 
-    def take(self, units: float) -> None:
-        """Take units, whether they are there or not."""
-        self.balance_units -= units
+    def take(self, units: float, now_seconds: float) -> None:
+        """Take units, whether they are there or not.
+
+        What has come in is added first: of a full bucket it would make the units good again.
+        """
+        self.balance_units = self.fill(now_seconds) - units
 
     def wait_seconds(self, now_seconds: float) -> float:
         """How long until the balance is positive, 0 if it is, if nobody else takes."""

@@ -21,7 +21,7 @@ def accepted_units(bucket: TokenBucket, arrivals: list[tuple[float, int]]) -> li
     for wait, units in arrivals:
         now += wait
         if bucket.fill(now) > 0:
-            bucket.take(units)
+            bucket.take(units, now)
             accepted.append(units)
         else:
             accepted.append(0)
@@ -40,11 +40,19 @@ def test_a_bucket_saves_300_seconds_and_no_more():
 
 def test_a_request_larger_than_what_is_left_is_admitted_and_owed():
     bucket = TokenBucket(1, 0)
-    bucket.take(400)
+    bucket.take(400, 0)
 
     assert bucket.fill(0) == -399
     assert bucket.wait_seconds(100) == 299
     assert bucket.fill(400) > 0
+
+
+def test_what_is_taken_of_a_full_bucket_is_not_made_good_by_the_time_before():
+    bucket = TokenBucket(100, 0)
+    bucket.fill(300)
+    bucket.take(500, 600)
+
+    assert bucket.fill(600) == 29_500
 
 
 def test_raising_the_rate_keeps_what_was_saved():
