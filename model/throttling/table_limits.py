@@ -74,8 +74,9 @@ class TableLimits:
             if self.indexes[name].writes.refused_by(index_partition, now_seconds) is not None:
                 return self._refuse_write(partition_number, index_writes, now_seconds)
         units = receipt.write_units
-        if receipt.indexes:
-            units += local_write_units(receipt)
+        for index in receipt.indexes:
+            if index.kind == "LocalSecondaryIndexes":
+                units += index.write_units
         writes.take(partition_number, units, now_seconds)
         for name, index_partition, index_units in index_writes:
             self.indexes[name].writes.take(index_partition, index_units, now_seconds)
@@ -175,10 +176,3 @@ class TableLimits:
         for reason in refusal.reasons:
             self.throttle_events[reason] += 1
         return refusal if self.mode == "enforce" else None
-
-
-def local_write_units(receipt: Receipt) -> float:
-    """What a write takes of its table's units for the local indexes (S49, S50)."""
-    return sum(
-        index.write_units for index in receipt.indexes if index.kind == "LocalSecondaryIndexes"
-    )

@@ -32,6 +32,8 @@ class TokenBucket:
 
     def fill(self, now_seconds: float) -> float:
         """Add what has come in since the last time; returns the balance."""
+        if now_seconds == self._filled_at:
+            return self.balance_units
         balance = self.balance_units + (now_seconds - self._filled_at) * self.units_per_second
         self._filled_at = now_seconds
         self.balance_units = balance = min(balance, self._most_units)
