@@ -3,6 +3,7 @@
 #   make serve                      start the server on port 8000
 #   make serve ARGS="--port 9000"   the same, with options: see `make help`
 #   make test                       everything that a change must pass
+#   make test-kafka                 the tests that need a Kafka broker: Java 17 and Maven too
 #
 # The long runs are not part of `make test`: make crash, make differential, make bench.
 
@@ -20,7 +21,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 ARGS ?=
 
-.PHONY: serve test check unit crash differential bench image install clean help
+.PHONY: serve test test-kafka check unit crash differential bench image install clean help
 
 serve: $(VENV)/.runs
 	@exec $(BIN)/dynactor serve $(ARGS)
@@ -34,6 +35,10 @@ check: $(VENV)/.develops
 
 unit: $(VENV)/.develops
 	$(BIN)/pytest $(ARGS)
+
+# A broker of DYNACTOR_TEST_KAFKA=host:port, or Kafka started by Java 17 out of Maven's artifacts.
+test-kafka: $(VENV)/.develops
+	$(BIN)/pytest tests/kafka $(ARGS)
 
 # kill -9 and power cuts at random moments, 100 rounds of each.
 crash: $(VENV)/.develops

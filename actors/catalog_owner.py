@@ -58,6 +58,7 @@ class CatalogOwner:
         range_deletes = [
             keys_layout.table_range(record.definition.table_id),
             keys_layout.checkpoint_range(record.definition.table_id),
+            keys_layout.expiry_range(record.definition.table_id),
         ]
         if not keep_logs:
             range_deletes += [

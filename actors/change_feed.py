@@ -12,7 +12,7 @@ from collections import deque
 from typing import Final
 
 from storage.store import Store
-from streams import change_log
+from streams import change_log, change_record
 from streams.change_record import ChangeRecord
 
 # Of all feeds together.
@@ -25,16 +25,16 @@ class RecentChanges:
     def __init__(self, limit_bytes: int = _RECENT_BYTES) -> None:
         self._limit_bytes = limit_bytes
         self._size_bytes = 0
-        # Whose record came when; a feed's own records are in the same order.
-        self._order: deque[tuple[ChangeFeed, int]] = deque()
+        # Whose records came when, batch by batch; a feed's own are in the same order.
+        self._order: deque[tuple[ChangeFeed, int, int]] = deque()
 
-    def added(self, feed: ChangeFeed, size_bytes: int) -> None:
-        """A feed has kept one more record; whoever has the oldest may have to give it up."""
-        self._order.append((feed, size_bytes))
+    def added(self, feed: ChangeFeed, records: int, size_bytes: int) -> None:
+        """A feed has kept some more records; whoever has the oldest may have to give them up."""
+        self._order.append((feed, records, size_bytes))
         self._size_bytes += size_bytes
         while self._size_bytes > self._limit_bytes:
-            oldest, freed_bytes = self._order.popleft()
-            oldest.forget_oldest()
+            oldest, freed_records, freed_bytes = self._order.popleft()
+            oldest.forget_oldest(freed_records)
             self._size_bytes -= freed_bytes
 
 
@@ -42,44 +42,52 @@ class ChangeFeed:
     """The feed of one partition.
 
     Invariants: every record with a counter up to ``tail`` is durable; ``_recent`` holds all
-    records with counters above ``_recent_after`` and up to ``tail``.
+    records with counters above ``_recent_after`` and up to ``tail``, without decoded items.
     """
 
     def __init__(self, partition_number: int, store: Store, recent: RecentChanges) -> None:
         self.partition_number = partition_number
         self.tail = 0
+        # How many bytes of records the log was ever given, up to the tail.
+        self.logged_bytes = 0
         # How often records were added: tells whether any came while one was looking elsewhere.
         self.additions = 0
         self._has_begun = False
         self.store = store
         self._recent: deque[ChangeRecord] = deque()
+        self._sizes_bytes: deque[int] = deque()
         self._memory = recent
         self._recent_after = 0
         self._waiting: list[asyncio.Future[None]] = []
 
-    def begin(self, tail: int) -> None:
+    def begin(self, tail: int, logged_bytes: int = 0) -> None:
         """Start with what was durable when the store was opened; later calls change nothing."""
         if not self._has_begun:
             self._has_begun = True
             self.tail = self._recent_after = tail
+            self.logged_bytes = logged_bytes
 
     def advance(self, tail: int, records: list[ChangeRecord]) -> None:
         """The partition's counter is durable up to ``tail``, with these records among it."""
         assert tail >= self.tail, "a log's tail never goes back"
         self.tail = tail
-        for record in records:
-            self._recent.append(record)
-            self._memory.added(self, _size_bytes(record))
         if records:
+            self.logged_bytes += sum(map(change_record.stored_bytes, records))
+            sizes_bytes = list(map(_size_bytes, records))
+            self._recent += records
+            self._sizes_bytes += sizes_bytes
+            self._memory.added(self, len(records), sum(sizes_bytes))
             self.additions += 1
             waiting, self._waiting = self._waiting, []
             for future in waiting:
                 if not future.done():
                     future.set_result(None)
 
-    def forget_oldest(self) -> None:
-        """Give up the oldest record kept in memory; it is read from the disk from now on."""
-        self._recent_after = self._recent.popleft().sequence_number.counter
+    def forget_oldest(self, records: int) -> None:
+        """Give up the oldest records kept in memory; they are read from the disk from now on."""
+        for _ in range(records):
+            self._recent_after = self._recent.popleft().sequence_number.counter
+            self._sizes_bytes.popleft()
 
     def wait_addition(self) -> asyncio.Future[None]:
         """A future that completes when records are added."""
@@ -106,9 +114,8 @@ class ChangeFeed:
         size_bytes = 0
         found: list[ChangeRecord] = []
         for place in range(start, min(len(recent), start + max_records)):
-            record = recent[place]
-            found.append(record)
-            size_bytes += _size_bytes(record)
+            found.append(recent[place])
+            size_bytes += self._sizes_bytes[place]
             if size_bytes >= max_bytes:
                 break
         return found
@@ -119,9 +126,14 @@ def _counter(record: ChangeRecord) -> int:
 
 
 def _size_bytes(record: ChangeRecord) -> int:
-    """What a record holds in memory, near enough: its keys and images."""
+    """What a record holds in memory, near enough: its keys and images, and index entries."""
+    entries = [change for of_index in record.entry_changes.values() for change in of_index]
+    # Indexes that hold whole items share the value.
+    values = {change.value for change in entries if change.value is not None}
     return (
         len(record.keys)
         + (len(record.old.data) if record.old else 0)
         + (len(record.new.data) if record.new else 0)
+        + sum(map(len, values))
+        + sum(len(change.position) for change in entries)
     )

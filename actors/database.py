@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Final
+from typing import Any, Final
 from uuid import uuid4
 
 import anyio
@@ -15,34 +15,68 @@ from msgspec import Struct, structs
 from actors import partition_map
 from actors.catalog_owner import CatalogOwner
 from actors.change_feed import RecentChanges
+from actors.clock_keeper import ClockKeeper, open_clock
+from actors.destination_keeper import (
+    AdvanceDestination,
+    CheckDestinations,
+    DestinationKeeper,
+    DisableDestination,
+    EnableDestination,
+    Origins,
+    UpdateDestination,
+)
 from actors.index_keeper import IndexKeeper
 from actors.partition import PartitionSettings
+from actors.reminder import remind
+from actors.replay_keeper import CancelReplay, EndReplay, ReplayKeeper, StartReplay
 from actors.runtime.clock import Clock
-from actors.runtime.mailbox import Envelope, Mailbox, MailboxFull, Message
+from actors.runtime.mailbox import (
+    Envelope,
+    Mailbox,
+    MailboxClosed,
+    MailboxFull,
+    Message,
+    ReplyT,
+)
 from actors.runtime.supervisor import Supervisor
 from actors.stream_keeper import StreamKeeper, StreamSettings, stream_row
 from actors.subscribers.lag import NO_LAG, IndexLag
+from actors.subscribers.relay_settings import RelaySettings
+from actors.subscribers.replay_progress import ReplayProgress
 from actors.table import Surroundings, Table
+from actors.time_to_live import TimeToLiveSettings
+from actors.time_to_live_keeper import TimeToLiveKeeper
+from model import destination_rules
 from model.errors import (
     DynamoDBError,
     InternalServerError,
     LimitExceededException,
     ResourceInUseException,
     ResourceNotFoundException,
+    ValidationException,
 )
 from model.limits import ITEM_COLLECTION_BYTES, MIB
 from model.partitions import partition_count
-from model.table import TABLE_INDEX_ID, GlobalIndex, TableDefinition, TableStatus
+from model.table import (
+    TABLE_INDEX_ID,
+    GlobalIndex,
+    StreamingDestination,
+    TableDefinition,
+    TableStatus,
+)
 from model.table_rules import TableEdit, apply_edit, check_deletable
+from model.time_to_live import TimeToLiveChange
 from storage import catalog, keys_layout
 from storage.catalog import Catalog, CatalogHead, TableRecord
 from storage.store import Store, StoreError
+from streams.broker import Broker
 from streams.shard import Stream
 
 _MAILBOX_MESSAGES: Final = 1_000
 _AGAIN_SECONDS: Final = 1.0
 # Deleted rows are compacted away at once where a table's deletion frees as much as this.
 _RECLAIM_BYTES: Final = 16 * MIB
+
 
 _log = structlog.get_logger("actors")
 
@@ -65,8 +99,10 @@ class DatabaseSettings(Struct, frozen=True):
     index_allocation_seconds: float = 0.05
     index_lag: IndexLag = NO_LAG
     streams: StreamSettings = StreamSettings()
-    # How often shards are rolled and logs trimmed.
+    time_to_live: TimeToLiveSettings = TimeToLiveSettings()
+    # How often shards are rolled and logs trimmed, in domain time and in real time.
     keep_streams_seconds: float = 30.0
+    relays: RelaySettings = RelaySettings()
 
 
 class IndexCounters(Struct, frozen=True):
@@ -119,24 +155,58 @@ class AdvanceIndex(Message[None], frozen=True):
     index_id: int
 
 
+class UpdateTimeToLive(Message[None], frozen=True):
+    """Switch a table's time to live on or off."""
+
+    name: str
+    change: TimeToLiveChange
+
+
+class AdvanceTimeToLive(Message[None], frozen=True):
+    """The present state of a table's time to live is over."""
+
+    table_id: int
+    name: str
+
+
 class KeepStreams(Message[None], frozen=True):
     """It is time to roll shards and to trim logs."""
+
+
+# What the actor tells itself, and nobody else sends again.
+_OWN_MESSAGES: Final = (
+    EndTransition,
+    AdvanceIndex,
+    AdvanceDestination,
+    AdvanceTimeToLive,
+    EndReplay,
+    CheckDestinations,
+)
 
 
 class Database:
     """The tables. Requests find theirs here; changes of tables go through the mailbox.
 
-    What has phases of its own is kept by the index keeper and the stream keeper, which only this
-    actor calls.
+    What has phases of its own is kept by the keepers of indexes, of time to live and of streams,
+    which only this actor calls.
     """
 
     name = "database"
 
     def __init__(
-        self, store: Store, settings: DatabaseSettings, clock: Clock, supervisor: Supervisor
+        self,
+        store: Store,
+        settings: DatabaseSettings,
+        clock: Clock,
+        supervisor: Supervisor,
+        *,
+        broker: Broker | None,
+        clock_keeper: ClockKeeper | None = None,
     ) -> None:
         self.settings = settings
         self.clock = clock
+        # Who moves the clock, if it is virtual.
+        self.clock_keeper = clock_keeper
         self.mailbox = Mailbox(_MAILBOX_MESSAGES, copy_messages=settings.copy_messages)
         self.in_hand: list[Envelope] = []
         self._store = store
@@ -153,7 +223,29 @@ class Database:
         )
         self._owner = CatalogOwner(store)
         self._indexes = IndexKeeper(self._owner, supervisor, self._tell_advance)
+        self._time_to_live = TimeToLiveKeeper(
+            self._owner, self._surroundings, settings.time_to_live, self._tell_time_to_live
+        )
         self.streams = StreamKeeper(self._owner, store, settings.streams)
+        origins = Origins(settings.region, settings.account_id)
+        self.destinations = DestinationKeeper(
+            self._owner,
+            store,
+            supervisor,
+            settings=settings.relays,
+            origins=origins,
+            broker=broker,
+            clock=clock,
+            tell=self._tell,
+        )
+        self.replays = ReplayKeeper(
+            self._owner,
+            self._surroundings,
+            settings=settings.relays,
+            origins=origins,
+            broker=broker,
+            tell=self._tell,
+        )
         # Whether the actor ran before and did not end: what it holds may be half changed.
         self._crashed = False
 
@@ -214,7 +306,47 @@ class Database:
         """
         return await self._ask(DeleteTable(name))
 
-    async def _ask(self, message: Message[TableState]) -> TableState:
+    async def change_destination(
+        self, message: EnableDestination | DisableDestination | UpdateDestination
+    ) -> StreamingDestination:
+        """Switch the publishing of a table's changes on or off, or change it.
+
+        Raises:
+            ResourceNotFoundException, ResourceInUseException: no such table, or it is being
+                made or deleted.
+            ValidationException: as ``destination_rules``.
+        """
+        return await self._ask(message)
+
+    async def start_replay(self, message: StartReplay) -> ReplayProgress:
+        """Publish a table's changes to a topic once more.
+
+        Raises:
+            ResourceNotFoundException, ResourceInUseException: no such table, or it is being
+                made or deleted.
+            ValidationException: as ``ReplayKeeper.start``.
+        """
+        return await self._ask(message)
+
+    async def cancel_replay(self, replay_id: str) -> ReplayProgress:
+        """End a replay where it is.
+
+        Raises:
+            ResourceNotFoundException: there is none.
+        """
+        return await self._ask(CancelReplay(replay_id))
+
+    async def update_time_to_live(self, name: str, change: TimeToLiveChange) -> None:
+        """Switch a table's time to live on or off.
+
+        Raises:
+            ResourceNotFoundException, ResourceInUseException: no such table, or it is being made
+                or deleted.
+            ValidationException: as ``model.time_to_live.changed``.
+        """
+        await self._ask(UpdateTimeToLive(name, change))
+
+    async def _ask(self, message: Message[ReplyT]) -> ReplyT:
         try:
             return await self.mailbox.put_nowait(message)
         except MailboxFull:
@@ -238,8 +370,7 @@ class Database:
                     envelope.refuse(error)
                 except StoreError as error:
                     envelope.refuse(InternalServerError(f"Nothing was changed: {error}"))
-                    if isinstance(envelope.message, EndTransition | AdvanceIndex | KeepStreams):
-                        # Nobody else sends it again.
+                    if isinstance(envelope.message, _OWN_MESSAGES):
                         _log.warning("tried_again_later", error=str(error))
                         self._tell_later(_AGAIN_SECONDS, envelope.message)
             self.in_hand = []
@@ -258,15 +389,31 @@ class Database:
                 # It may have been left half deleted, or another one's place taken.
                 await table.close()
             table = self._tables[record.definition.name] = self._table(record)
+            await self.replays.forget(table)
             await self._put_to_work(table)
             self._transition(record.definition)
-        self._tell_later(self.settings.keep_streams_seconds, KeepStreams())
+            topic = self.destinations.wanted(record.definition)
+            if topic is not None:
+                self._tell(EnableDestination(record.definition.name, topic))
+        self._tell_later(self.settings.relays.check_seconds, CheckDestinations())
+
+    async def keep_streams(self) -> float:
+        """Have shards rolled and logs trimmed; returns after how many seconds to do it again."""
+        try:
+            await self.mailbox.put_nowait(KeepStreams(), always=True)
+        except MailboxClosed:
+            pass
+        except InternalServerError as error:
+            _log.warning("tried_again_later", error=str(error))
+            return min(_AGAIN_SECONDS, self.settings.keep_streams_seconds)
+        return self.settings.keep_streams_seconds
 
     async def _put_to_work(self, table: Table) -> None:
         """Start who follows a table's changes, and have its indexes go on in their phases."""
-        if not table.definition.records_changes:
-            return
-        self.streams.attach(await table.feeds())
+        await self.destinations.resume(table)
+        if table.definition.records_changes:
+            self.streams.attach(await table.feeds())
+        await self._time_to_live.resume(table)
         await self._indexes.resume(table)
         for index in table.definition.global_indexes:
             self._schedule(table, index)
@@ -287,8 +434,41 @@ class Database:
                 if table is not None:
                     await self._advance(table, message.index_id)
                 return None
+            case UpdateTimeToLive():
+                await self._update_time_to_live(message)
+                return None
+            case AdvanceTimeToLive():
+                table = self._same(message.name, message.table_id)
+                if table is not None:
+                    await self._time_to_live.advance(table)
+                return None
             case KeepStreams():
                 await self._keep_streams()
+                return None
+            case StartReplay():
+                return await self._start_replay(message)
+            case CancelReplay():
+                return await self.replays.cancel(message)
+            case EndReplay():
+                table = self._same(message.name, message.table_id)
+                if table is not None:
+                    await self.replays.end(table, message)
+                return None
+            case EnableDestination():
+                return await self._enable_destination(message)
+            case DisableDestination():
+                return await self.destinations.disable(self._settled(message.name), message)
+            case UpdateDestination():
+                return await self.destinations.update(self._settled(message.name), message)
+            case AdvanceDestination():
+                table = self._same(message.name, message.table_id)
+                if table is not None:
+                    await self.destinations.advance(table, message)
+                    if table.definition.records_changes:
+                        self.streams.attach(await table.feeds())
+                return None
+            case CheckDestinations():
+                await self._check_destinations()
                 return None
         raise AssertionError(message)
 
@@ -310,6 +490,9 @@ class Database:
             definition = structs.replace(
                 definition, stream=structs.replace(definition.stream, label=label)
             )
+        topic = self.destinations.wanted(definition)
+        if topic is not None:
+            definition = destination_rules.enabled(definition, topic, "MILLISECOND")
         number = self._owner.head.next_partition_number
         ranges = []
         for throughput in (
@@ -346,9 +529,7 @@ class Database:
 
     async def _update(self, message: UpdateTable) -> TableState:
         table = self._named(message.name)
-        old = table.definition
-        if old.status in ("CREATING", "DELETING"):
-            raise _in_use(old)
+        old = self._settled(message.name).definition
         now = self.clock.now_epoch_seconds()
         new = apply_edit(old, message.edit, now)
         answered = await _state(table)
@@ -377,6 +558,15 @@ class Database:
         await self._put_to_work(table)
         self._transition(settled)
         return structs.replace(answered, definition=new)
+
+    async def _update_time_to_live(self, message: UpdateTimeToLive) -> None:
+        table = self._named(message.name)
+        if table.definition.status in ("CREATING", "DELETING"):
+            raise ResourceInUseException(
+                "Time to live cannot be configured when table is in CREATING or DELETING state"
+            )
+        await self._time_to_live.change(table, message.change)
+        await self._put_to_work(table)
 
     def _is_settled_at_once(self, definition: TableDefinition) -> bool:
         """Whether UPDATING is over with the answer: not while an index gets its resources."""
@@ -420,6 +610,20 @@ class Database:
             return self.streams.enabled(new, positions, now)
         return self.streams.disabled(old, positions, now)
 
+    async def _start_replay(self, message: StartReplay) -> ReplayProgress:
+        table = self._settled(message.name)
+        progress = await self.replays.start(table, message, self._tables.values())
+        self.streams.attach(await table.feeds())
+        return progress
+
+    async def _enable_destination(self, message: EnableDestination) -> StreamingDestination:
+        table = self._settled(message.name)
+        if self.replays.writes_to(message.topic):
+            raise ValidationException(f"A replay is writing to topic {message.topic}")
+        destination = await self.destinations.enable(table, message)
+        self.streams.attach(await table.feeds())
+        return destination
+
     async def _delete(self, name: str) -> TableState:
         table = self._named(name)
         definition = table.definition
@@ -453,6 +657,7 @@ class Database:
         table.record = structs.replace(
             record, definition=structs.replace(table.definition, status="DELETING")
         )
+        await self.destinations.drain(table)
         await table.close()
         feeds = await table.feeds()
         tails = {feed.partition_number: feed.tail for feed in feeds}
@@ -494,13 +699,26 @@ class Database:
             numbers = [partition.number for partition in table.record.partitions]
             if not self.streams.attached(numbers):
                 continue
-            for feed in await table.feeds():
-                floor = table.floor(feed.partition_number, feed.tail)
-                await self.streams.trim(feed, table.definition.table_id, floor, now)
+            await self._trim(table, now)
             # What was recorded before the last follower went is gone with this.
             if not table.definition.records_changes and not self.streams.shows(numbers):
                 self.streams.detach(numbers)
-        self._tell_later(self.settings.keep_streams_seconds, KeepStreams())
+
+    async def _trim(self, table: Table, now_epoch_seconds: float) -> None:
+        for feed in await table.feeds():
+            floor = table.floor(feed.partition_number, feed.tail)
+            await self.streams.trim(feed, table.definition.table_id, floor, now_epoch_seconds)
+
+    async def _check_destinations(self) -> None:
+        """Cut off who takes no changes; the room that they took on the disk is given back."""
+        now = self.clock.now_epoch_seconds()
+        for table in list(self._tables.values()):
+            if await self.destinations.check(table, now):
+                await self._trim(table, now)
+                for partition in table.record.partitions:
+                    start, end = keys_layout.change_range(partition.number)
+                    self._supervisor.run_aside(self._store.reclaim, start, end)
+        self._tell_later(self.settings.relays.check_seconds, CheckDestinations())
 
     # -- parts ------------------------------------------------------------------------------
 
@@ -513,6 +731,13 @@ class Database:
             raise ResourceNotFoundException(
                 f"Requested resource not found: Table: {name} not found"
             )
+        return table
+
+    def _settled(self, name: str) -> Table:
+        """The table of that name, which is neither being made nor being deleted."""
+        table = self._named(name)
+        if table.definition.status in ("CREATING", "DELETING"):
+            raise _in_use(table.definition)
         return table
 
     def _same(self, name: str, table_id: int) -> Table | None:
@@ -548,21 +773,24 @@ class Database:
             )
         )
 
+    def _tell_time_to_live(self, table: Table) -> None:
+        self._tell(AdvanceTimeToLive(table.definition.table_id, table.definition.name))
+
     def _tell_later(self, seconds: float, message: Message[None]) -> None:
         asyncio.get_running_loop().call_later(seconds, self._tell, message)
 
-    def _tell(self, message: Message[None]) -> None:
+    def _tell(self, message: Message[Any]) -> None:
         if not self.mailbox.closed:
             # Its reply is for nobody; an error in it is dealt with where it happens.
             self.mailbox.put_nowait(message, always=True).add_done_callback(_retrieve)
 
     async def close(self) -> None:
         """Stop all partitions; every write taken is answered first."""
-        for table in self._tables.values():
-            await table.close()
+        await asyncio.gather(*(table.close() for table in self._tables.values()))
+        await self.destinations.close()
 
 
-def _retrieve(reply: asyncio.Future[None]) -> None:
+def _retrieve(reply: asyncio.Future[Any]) -> None:
     if not reply.cancelled():
         reply.exception()
 
@@ -602,23 +830,40 @@ async def _state(table: Table) -> TableState:
 
 @asynccontextmanager
 async def open_database(
-    store: Store, settings: DatabaseSettings, clock: Clock
+    store: Store, settings: DatabaseSettings, clock: Clock, broker: Broker | None = None
 ) -> AsyncIterator[Database]:
     """A running database over an open store, which stays open when this ends.
 
+    With a broker, changes of tables can be published.
+
     Raises:
         StoreError: the catalog can't be read.
+        ClockBehindData: the data is of a virtual time that is still to come.
     """
     # Outside the group, which would hide what is wrong with the catalog in an ExceptionGroup.
     loaded = await catalog.load(store.latest)
+    clock_keeper = await open_clock(
+        store,
+        clock,
+        has_data=loaded.head_bytes is not None,
+        copy_messages=settings.copy_messages,
+    )
     async with anyio.create_task_group() as task_group:
         supervisor = Supervisor(task_group)
-        database = Database(store, settings, clock, supervisor)
+        database = Database(
+            store, settings, clock, supervisor, broker=broker, clock_keeper=clock_keeper
+        )
+        if clock_keeper is not None:
+            supervisor.start(clock_keeper)
         await database.adopt(loaded)
         supervisor.start(database)
+        supervisor.run_aside(remind, clock, database.keep_streams)
         try:
             yield database
         finally:
             await supervisor.stop(database)
             await database.close()
+            if clock_keeper is not None:
+                await supervisor.stop(clock_keeper)
+                await clock_keeper.close()
             supervisor.cancel_asides()

@@ -7,8 +7,6 @@ repeated and late messages do no harm, deletes included.
 
 from __future__ import annotations
 
-from msgspec import Struct
-
 from actors.row_owner import Batch, RowOwner
 from actors.runtime.mailbox import Envelope, Message
 from model.index import IndexDefinition
@@ -16,18 +14,7 @@ from model.limits import INDEX_ENTRY_OVERHEAD_BYTES
 from storage import codec
 from storage.catalog import PartitionHead
 from storage.store import Store
-
-
-class EntryChange(Struct, frozen=True, array_like=True):
-    """One row of an index after a change; no value for a row that is gone.
-
-    ``position`` is the row's key behind the index's prefix, ``counter`` that of the change in
-    its source log.
-    """
-
-    counter: int
-    position: bytes
-    value: bytes | None
+from streams.entry_change import EntryChange
 
 
 class ApplyChanges(Message[None], frozen=True):

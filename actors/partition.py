@@ -24,12 +24,14 @@ from model.item import Item
 from model.limits import INDEX_ENTRY_OVERHEAD_BYTES
 from model.stored_item import StoredItem
 from model.table import TABLE_INDEX_ID, TableDefinition
-from model.write import Write, decide
+from model.time_to_live import ExpiryReader, expire
+from model.write import Delete, Write, decide
 from storage import codec, keys_layout
 from storage.catalog import PartitionHead
 from storage.store import Store
 from streams import change_log
 from streams.change_record import ChangeRecord, Origin
+from streams.entry_change import EntryChange, ItemRow, entry_changes
 from streams.sequence_number import SequenceNumber
 
 _SIZE_BYTES: Final = 8
@@ -62,6 +64,20 @@ class WriteItem(Message[Written], frozen=True):
     partition_key: bytes
     sort_key: bytes
     write: Write
+
+
+class Expired(Struct, frozen=True):
+    """How many items were deleted, and the counter of the last change they saw or made."""
+
+    deleted_items: int
+    counter: int
+
+
+class ExpireItems(Message[Expired], frozen=True):
+    """Delete those of the items at these positions that have expired by this attribute (S120)."""
+
+    attribute_name: str
+    positions: tuple[bytes, ...]
 
 
 class Redefine(Message[int], frozen=True):
@@ -106,8 +122,10 @@ class Partition(RowOwner[_WriteBatch]):
         )
         self._feed = feed
         self._table = table
+        self._held_indexes = _held_indexes(table)
         self._clock = clock
         self._item_collection_limit_bytes = settings.item_collection_limit_bytes
+        self._reader: ExpiryReader | None = None
         self._row_prefix = keys_layout.row_prefix(table.table_id)
         self._index_prefixes = {
             index.index_id: keys_layout.row_prefix(table.table_id, index.index_id)
@@ -120,7 +138,7 @@ class Partition(RowOwner[_WriteBatch]):
 
     def started(self) -> None:
         """The log begins where the stored counter stands."""
-        self._feed.begin(self.head.counter)
+        self._feed.begin(self.head.counter, self.head.logged_bytes)
 
     async def load(self, envelopes: list[Envelope]) -> _WriteBatch:
         """Load the items and collection sizes that the messages will change."""
@@ -131,6 +149,12 @@ class Partition(RowOwner[_WriteBatch]):
             if isinstance(message, WriteItem):
                 positions.append(message.partition_key + message.sort_key)
                 batch.collections[message.partition_key] = 0
+            elif isinstance(message, ExpireItems):
+                positions += message.positions
+                if self._table.local_indexes:
+                    schema = self._table.key_schema
+                    for position in message.positions:
+                        batch.collections[keys.split(schema, position)[0]] = 0
         row_keys = [self._row_prefix + position for position in positions]
         collections = list(batch.collections) if self._table.local_indexes else []
         row_keys += [
@@ -144,12 +168,17 @@ class Partition(RowOwner[_WriteBatch]):
             batch.collections[partition_key] = int.from_bytes(value or b"", "big")
         return batch
 
-    def decide(self, batch: _WriteBatch, envelope: Envelope) -> Written | int | DynamoDBError:
+    def decide(
+        self, batch: _WriteBatch, envelope: Envelope
+    ) -> Written | Expired | int | DynamoDBError:
         """What one message does to the batch; its reply, or the error it is refused with."""
         message = envelope.message
         if isinstance(message, Redefine):
             self._table = message.definition
+            self._held_indexes = _held_indexes(message.definition)
             return batch.counter
+        if isinstance(message, ExpireItems):
+            return self._expire(batch, message)
         assert isinstance(message, WriteItem)
         position = message.partition_key + message.sort_key
         version = SequenceNumber(self.partition_number, batch.counter + 1).packed()
@@ -165,6 +194,31 @@ class Partition(RowOwner[_WriteBatch]):
             change.receipt,
             batch.collections[message.partition_key] if self._table.local_indexes else None,
         )
+
+    def _expire(self, batch: _WriteBatch, message: ExpireItems) -> Expired:
+        """Decide on what each item says now: a write that came before is honoured (S127)."""
+        reader = self._expiry_reader()
+        if reader is None or reader.attribute_name != message.attribute_name:
+            return Expired(0, batch.counter)
+        schema = self._table.key_schema
+        now = self._clock.now_epoch_seconds()
+        deleted_items = 0
+        for position in message.positions:
+            expiry = expire(self._table, reader, batch.items[position], now)
+            if expiry is not None:
+                write = WriteItem(*keys.split(schema, position), Delete(expiry.key))
+                self._apply(batch, write, expiry.change, Origin.TTL)
+                deleted_items += 1
+        return Expired(deleted_items, batch.counter)
+
+    def _expiry_reader(self) -> ExpiryReader | None:
+        """What reads the times of items; None where time to live is off."""
+        settings = self._table.time_to_live
+        if settings is None or not settings.deletes:
+            return None
+        if self._reader is None or self._reader.attribute_name != settings.attribute_name:
+            self._reader = ExpiryReader(self._table.key_schema, settings.attribute_name)
+        return self._reader
 
     def _has_effect(self, change: Change) -> bool:
         """Whether a change must be written: where changes are recorded, equal is no change."""
@@ -185,17 +239,24 @@ class Partition(RowOwner[_WriteBatch]):
                 f"limit of {self._item_collection_limit_bytes} bytes"
             )
 
-    def _apply(self, batch: _WriteBatch, message: WriteItem, change: Change) -> None:
+    def _apply(
+        self,
+        batch: _WriteBatch,
+        message: WriteItem,
+        change: Change,
+        origin: Origin = Origin.USER,
+    ) -> None:
         position = message.partition_key + message.sort_key
         batch.counter += 1
-        if self._table.records_changes:
-            self._record(batch, message, change)
         batch.items[position] = change.new
         batch.rows[self._row_prefix + position] = (
             None if change.new is None else codec.encode(change.new)
         )
+        if self._table.records_changes:
+            self._record(batch, message, change, origin)
         grown_bytes = batch.count(TABLE_INDEX_ID, change.old, change.new)
-        for _, index, old, new in change.local_changes:
+        for of_index in change.local_changes:
+            index, old, new = of_index.definition, of_index.old, of_index.new
             prefix = self._index_prefixes[index.index_id] + message.partition_key
             if old is not None:
                 sort = keys.encode_sort(index.key_schema, old.item)
@@ -210,19 +271,43 @@ class Partition(RowOwner[_WriteBatch]):
             row = keys_layout.collection_row(self._table.table_id, message.partition_key)
             batch.rows[row] = size_bytes.to_bytes(_SIZE_BYTES, "big") if size_bytes else None
 
-    def _record(self, batch: _WriteBatch, message: WriteItem, change: Change) -> None:
+    def _record(
+        self, batch: _WriteBatch, message: WriteItem, change: Change, origin: Origin
+    ) -> None:
         key = self._table.key_schema.key_of(message.write.identity)
         record = ChangeRecord(
             SequenceNumber(self.partition_number, batch.counter),
             int(self._clock.now_epoch_seconds() * _MICROSECONDS),
-            Origin.USER,
+            origin,
             items.encode(key),
-            change.old,
-            change.new,
+            None if change.old is None else change.old.undecoded(),
+            None if change.new is None else change.new.undecoded(),
+            entry_changes=self._entry_changes(batch, message, change),
         )
         batch.records.append(record)
         row_key, row = change_log.row(record)
         batch.rows[row_key] = row
+        batch.logged_bytes += len(row)
+
+    def _entry_changes(
+        self, batch: _WriteBatch, message: WriteItem, change: Change
+    ) -> dict[int, tuple[EntryChange, ...]]:
+        """What followers need not work out again; nothing if it was not worked out."""
+        if change.global_changes is None:
+            return {}
+        position = message.partition_key + message.sort_key
+        row = batch.rows[self._row_prefix + position]
+        item_row = ItemRow(change.new, row) if change.new and row else None
+        table_key = keys.without_hash(position)
+        found: dict[int, tuple[EntryChange, ...]] = dict.fromkeys(self._held_indexes, ())
+        for one in change.global_changes:
+            found[one.definition.index_id] = entry_changes(one, batch.counter, table_key, item_row)
+        return found
+
+
+def _held_indexes(table: TableDefinition) -> list[int]:
+    """The ids of the global indexes into which changes are carried."""
+    return [index.definition.index_id for index in table.global_indexes if index.holds_entries]
 
 
 def _grown_bytes(change: Change) -> int:
@@ -234,7 +319,7 @@ def _grown_bytes(change: Change) -> int:
         size_bytes(change.new)
         - size_bytes(change.old)
         + sum(
-            size_bytes(new, overhead_bytes) - size_bytes(old, overhead_bytes)
-            for _, _, old, new in change.local_changes
+            size_bytes(of_index.new, overhead_bytes) - size_bytes(of_index.old, overhead_bytes)
+            for of_index in change.local_changes
         )
     )

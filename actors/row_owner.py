@@ -42,10 +42,13 @@ class Batch:
         self.item_counts = dict(head.item_counts)
         self.sizes_bytes = dict(head.sizes_bytes)
         self.applied = dict(head.applied)
+        self.logged_bytes = head.logged_bytes
 
     def head(self) -> PartitionHead:
         """The head that goes with these rows."""
-        return PartitionHead(self.counter, self.item_counts, self.sizes_bytes, self.applied)
+        return PartitionHead(
+            self.counter, self.item_counts, self.sizes_bytes, self.applied, self.logged_bytes
+        )
 
     def count(
         self, index_id: int, old: StoredItem | None, new: StoredItem | None, overhead_bytes: int = 0

@@ -24,7 +24,6 @@ from streams.shard import Shard, Stream
 _DAY_SECONDS: Final = 24 * 60 * 60
 _MILLISECOND_SECONDS: Final = 0.001
 _MICROSECONDS: Final = 1_000_000
-_COUNTER_BYTES: Final = 8
 _PAGE_ROWS: Final = 1_000
 _PAGE_BYTES: Final = 1024 * 1024
 
@@ -212,11 +211,16 @@ class StreamKeeper:
         """
         key = keys_layout.trim(table_id, feed.partition_number)
         (stored,) = await self._store.latest.load([key])
-        trimmed = int.from_bytes(stored or b"", "big")
+        trimmed = change_log.decode_trim(stored).counter
         if self._shows(feed.partition_number):
             floor = min(floor, await self._aged(feed.partition_number, trimmed, now))
         if floor <= trimmed:
             return
+        time_us = await change_log.time_us(self._store.latest, feed.partition_number, floor)
+        if time_us is None:
+            # It was made while nobody followed the table: nobody knows when.
+            time_us = int(now * _MICROSECONDS)
+        value = change_log.encode_trim(floor, time_us)
         up_to = {feed.partition_number: floor}
         changed = []
         for stream in self.all():
@@ -226,7 +230,7 @@ class StreamKeeper:
                 # At once: no reader may pass over what goes without being told.
                 self.remember(kept)
         await self._owner.change(
-            puts=[(key, floor.to_bytes(_COUNTER_BYTES, "big")), *map(stream_row, changed)],
+            puts=[(key, value), *map(stream_row, changed)],
             range_deletes=[change_log.trimmed_range(feed.partition_number, floor)],
         )
 

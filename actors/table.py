@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import anyio
 import structlog
@@ -17,7 +17,15 @@ from msgspec import Struct
 
 from actors.change_feed import ChangeFeed, RecentChanges
 from actors.global_index import GlobalIndexActors, IndexPlace
-from actors.partition import Partition, PartitionSettings, Redefine, WriteItem, Written
+from actors.partition import (
+    Expired,
+    ExpireItems,
+    Partition,
+    PartitionSettings,
+    Redefine,
+    WriteItem,
+    Written,
+)
 from actors.partition_map import PartitionMap
 from actors.runtime.clock import Clock
 from actors.runtime.mailbox import MailboxClosed, MailboxFull
@@ -64,6 +72,18 @@ class ReadRange(Struct, frozen=True):
     by_partition: bool = False
 
 
+class Following(Protocol):
+    """What follows a table's changes as a whole: time to live, a Kafka destination."""
+
+    def floor(self, partition_number: int) -> int:
+        """The counter up to which a log's records are not needed any more."""
+        ...
+
+    async def close(self) -> None:
+        """Stop its actors after their present run."""
+        ...
+
+
 class Surroundings(NamedTuple):
     """What the actors of every table live with."""
 
@@ -93,11 +113,14 @@ class Table:
             for partition in record.partitions
         ]
         self._indexes: dict[int, GlobalIndexActors] = {}
+        self._followings: dict[bytes, Following] = {}
         self._partitions: list[Partition | None] = [None] * len(record.partitions)
         self._row_prefix = keys_layout.row_prefix(record.definition.table_id)
         self._closed = False
         # How many writes were refused since the server started, as their mailbox was full.
         self.write_throttle_events = 0
+        # How many items time to live has deleted since the server started.
+        self.expired_items = 0
 
     @property
     def definition(self) -> TableDefinition:
@@ -140,6 +163,27 @@ class Table:
             if self._closed:
                 raise _not_found() from None
             raise InternalServerError("A partition of this table has failed") from None
+
+    async def expire(
+        self, place: int, attribute_name: str, positions: tuple[bytes, ...]
+    ) -> Expired:
+        """Have a partition delete the items at these positions that have expired by then.
+
+        Raises:
+            ThrottlingException: the partition's mailbox is full.
+            InternalServerError: the store takes no writes, or the partition was given up.
+            ResourceNotFoundException: the table is being deleted.
+        """
+        partition = self._partition(place)
+        try:
+            reply = partition.mailbox.put_nowait(ExpireItems(attribute_name, positions))
+        except MailboxFull:
+            raise ThrottlingException("Too many requests are waiting for this partition") from None
+        except MailboxClosed:
+            raise InternalServerError("A partition of this table has failed") from None
+        expired = await reply
+        self.expired_items += expired.deleted_items
+        return expired
 
     async def get(self, keys_wanted: Sequence[Item]) -> list[StoredItem | None]:
         """The items with these keys, all from one durable view."""
@@ -247,7 +291,8 @@ class Table:
         (value,) = await self._store.durable().load(
             [keys_layout.partition_head(feed.partition_number)]
         )
-        feed.begin(catalog.decode_partition_head(value).counter)
+        head = catalog.decode_partition_head(value)
+        feed.begin(head.counter, head.logged_bytes)
         return feed
 
     async def feeds(self) -> list[ChangeFeed]:
@@ -298,9 +343,25 @@ class Table:
         if actors is not None:
             await actors.close()
 
+    def attach(self, subscriber_id: bytes, following: Following) -> None:
+        """Keep the changes that it still needs, and stop it when the table is closed."""
+        assert subscriber_id not in self._followings
+        self._followings[subscriber_id] = following
+
+    def following(self, subscriber_id: bytes) -> Following | None:
+        """Who follows the table under this id, if anybody does."""
+        return self._followings.get(subscriber_id)
+
+    async def detach(self, subscriber_id: bytes) -> None:
+        """Stop whoever follows the table under this id."""
+        following = self._followings.pop(subscriber_id, None)
+        if following is not None:
+            await following.close()
+
     def floor(self, partition_number: int, tail: int) -> int:
         """The counter up to which no follower needs a log's records any more."""
         floors = [tail]
+        floors += [following.floor(partition_number) for following in self._followings.values()]
         for index in self.definition.global_indexes:
             actors = self._indexes.get(index.definition.index_id)
             if actors is not None:
@@ -317,8 +378,10 @@ class Table:
     async def close(self) -> None:
         """Take no more writes, and wait until those taken are answered."""
         self._closed = True
-        await asyncio.gather(*(actors.close() for actors in self._indexes.values()))
+        followings = [*self._indexes.values(), *self._followings.values()]
+        await asyncio.gather(*(following.close() for following in followings))
         self._indexes.clear()
+        self._followings.clear()
         await asyncio.gather(
             *(self._supervisor.stop(partition) for partition in self._partitions if partition)
         )

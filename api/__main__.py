@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import socket
 import sys
@@ -17,19 +18,24 @@ from cyclopts import App
 from cyclopts.config import Env
 from msgspec import Struct
 
+from actors.clock_keeper import ClockBehindData, ClockState
 from actors.database import DatabaseSettings, open_database
-from actors.runtime.clock import SystemClock
 from actors.stream_keeper import StreamSettings
-from api.admin import ADMIN_HOST, METRICS_PATH, serving_admin
+from actors.time_to_live import TimeToLiveSettings
+from api.admin import METRICS_PATH, serving_admin
+from api.clock import clock
 from api.config import ConfigurationError, ServeOptions
 from api.http_settings import HttpSettings
+from api.kafka_options import KafkaOptionsError
 from api.logs import configure_logs
 from api.protocol import Protocol
 from api.registry import NOT_IMPLEMENTED, OPERATIONS
 from api.server import CannotListen, listen, serving
+from api.times import iso_time, pace
 from api.violations import ViolationsOptions, find_violations
 from storage.rocks import open_rocks, open_rocks_in_memory
 from storage.store import CannotOpen, Damaged, Full, Store
+from streams.broker import Broker, Refused
 
 _log = structlog.get_logger(__name__)
 
@@ -57,8 +63,17 @@ def serve(options: ServeOptions | None = None) -> None:
     backend_options = {"use_uvloop": find_spec("uvloop") is not None}
     try:
         anyio.run(_serve, options, backend_options=backend_options)
-    except (CannotListen, CannotOpen, Damaged, Full) as error:
+    except (CannotListen, CannotOpen, Damaged, Full, KafkaOptionsError, Refused) as error:
         _give_up(str(error))
+    except ClockBehindData as error:
+        _give_up(
+            f"The virtual clock of {options.data_directory} stands at "
+            f"{iso_time(error.stored_epoch_seconds)}, and time never goes back to the real one: "
+            "add --virtual-clock now to go on from there, or take another --data-dir"
+        )
+
+
+app.command(clock)
 
 
 @app.command
@@ -74,6 +89,9 @@ async def _serve(options: ServeOptions) -> None:
     # Signals are received from the start: whoever has read the announcement may send one.
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async with _running(options) as running:
+            # What is there by now stays: no full garbage collection need look at it, and stop
+            # the server meanwhile.
+            gc.freeze()
             _announce(running, options)
             async for received in signals:
                 _log.info("stopping", signal=received.name)
@@ -85,6 +103,8 @@ class _Running(Struct, frozen=True):
 
     endpoint: str
     admin_endpoint: str | None
+    # None: time is real.
+    clock: ClockState | None
 
 
 @asynccontextmanager
@@ -103,6 +123,13 @@ async def _running(options: ServeOptions) -> AsyncIterator[_Running]:
             retention_seconds=options.stream_retention_seconds,
         ),
         keep_streams_seconds=options.keep_streams_seconds,
+        relays=options.kafka.relay_settings(_version()),
+        time_to_live=TimeToLiveSettings(
+            delay_seconds=options.ttl_delay_seconds,
+            deletes_per_second=options.ttl_deletes_per_second,
+            change_interval_seconds=options.ttl_change_interval_seconds,
+            transition_seconds=options.ttl_transition_seconds,
+        ),
         copy_messages=options.copy_messages,
     )
     # Taken first: whether the ports are free is known before the data is touched.
@@ -110,7 +137,10 @@ async def _running(options: ServeOptions) -> AsyncIterator[_Running]:
         async with AsyncExitStack() as stack:
             enter = stack.enter_async_context
             store = await enter(_store(options))
-            database = await enter(open_database(store, database_settings, SystemClock()))
+            broker = _broker(options)
+            database = await enter(
+                open_database(store, database_settings, options.new_clock(), broker)
+            )
             protocol = Protocol(database, OPERATIONS.values(), NOT_IMPLEMENTED)
             admin_endpoint = None
             if admin is not None:
@@ -118,7 +148,18 @@ async def _running(options: ServeOptions) -> AsyncIterator[_Running]:
                     serving_admin(database, protocol, options.admin_access, admin)
                 )
             endpoint = await enter(serving(protocol, http_settings, listener))
-            yield _Running(endpoint, admin_endpoint)
+            keeper = database.clock_keeper
+            yield _Running(endpoint, admin_endpoint, None if keeper is None else keeper.state)
+
+
+def _broker(options: ServeOptions) -> Broker | None:
+    settings = options.kafka.broker_settings
+    if settings is None:
+        return None
+    # Whoever publishes nothing pays nothing for the client library.
+    from streams.kafka import Kafka  # noqa: PLC0415
+
+    return Kafka(settings)
 
 
 @contextmanager
@@ -126,7 +167,7 @@ def _admin_listener(options: ServeOptions) -> Iterator[socket.socket | None]:
     if options.admin_port is None:
         yield None
         return
-    with listen(ADMIN_HOST, options.admin_port, port_option="--admin-port") as listener:
+    with listen(options.admin_host, options.admin_port, option_prefix="--admin-") as listener:
         yield listener
 
 
@@ -147,12 +188,17 @@ def _announce(running: _Running, options: ServeOptions) -> None:
     sys.stdout.write(
         f"Listening on {endpoint}\n"
         + (f"Metrics on {admin}{METRICS_PATH}\n" if admin else "")
+        + (_of_clock(running.clock) if running.clock else "")
         + f"Data in {place}\n"
         "Try it from Python:\n"
         f'  import boto3; dynamodb = boto3.resource("dynamodb", endpoint_url="{endpoint}", '
         f'region_name="{options.region}", aws_access_key_id="any", aws_secret_access_key="any")\n'
     )
     sys.stdout.flush()
+
+
+def _of_clock(state: ClockState) -> str:
+    return f"Virtual clock at {iso_time(state.now_epoch_seconds)}, {pace(state.speed)}\n"
 
 
 def _give_up(message: str) -> NoReturn:
@@ -164,7 +210,7 @@ def main() -> None:
     """The console script."""
     try:
         app()
-    except ConfigurationError as error:
+    except (ConfigurationError, KafkaOptionsError) as error:
         _give_up(str(error))
 
 

@@ -1,6 +1,7 @@
 """The admin listener: what concerns the server itself, apart from DynamoDB's API.
 
-It listens on loopback alone. ``GET /metrics`` is for Prometheus and whoever reads its format.
+It listens on loopback unless it is told otherwise. ``GET /metrics`` is for Prometheus and whoever
+reads its format; the virtual clock is at ``/clock``.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ import structlog
 from aiohttp import web
 
 from actors.database import Database
-from api import metrics
+from api import admin_clock, metrics
 from api.access import Access
 from api.http_settings import SERVER_NAME
 from api.protocol import Protocol
+from api.server import url
 from storage.store import StoreError
 
-ADMIN_HOST: Final = "127.0.0.1"
 METRICS_PATH: Final = "/metrics"
 
 _SHUTDOWN_SECONDS: Final = 1.0
@@ -39,8 +40,7 @@ async def serving_admin(
     await runner.setup()
     try:
         await web.SockSite(runner, listener).start()
-        host, port = listener.getsockname()[:2]
-        yield f"http://{host}:{port}"
+        yield url(listener)
     finally:
         await runner.cleanup()
 
@@ -62,8 +62,13 @@ class _Admin:
                 f"Host {host!r} is neither localhost nor an IP address; "
                 "allow it by --allowed-hosts",
             )
+        if request.path in (admin_clock.CLOCK_PATH, admin_clock.STEP_PATH):
+            return await admin_clock.answer(self._database.clock_keeper, request)
         if request.path != METRICS_PATH:
-            return _text(HTTPStatus.NOT_FOUND, f"There is {METRICS_PATH}, and nothing else")
+            return _text(
+                HTTPStatus.NOT_FOUND,
+                f"There are {METRICS_PATH} and {admin_clock.CLOCK_PATH}, and nothing else",
+            )
         if request.method not in ("GET", "HEAD"):
             response = _text(HTTPStatus.METHOD_NOT_ALLOWED, "Metrics can only be read")
             response.headers["Allow"] = "GET, HEAD"

@@ -6,8 +6,8 @@ that looks into signatures, such as AWS, refuses it.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Final
 
 import anyio
@@ -81,19 +81,11 @@ class Client:
             "X-Amz-Target": f"{DYNAMODB}.{operation}",
             "Authorization": _UNSIGNED,
         }
-        try:
+        with reaching(self._endpoint):
             async with self._session.post(
                 self._endpoint, data=_encode(request), headers=headers, allow_redirects=False
             ) as response:
                 status, body = response.status, await response.read()
-        except InvalidURL:
-            raise CannotCall(f"{self._endpoint} is not an address: give http://HOST:PORT") from None
-        except ClientConnectorError as error:
-            raise CannotCall(
-                f"Cannot reach {self._endpoint}: {error.strerror}; is the server running there?"
-            ) from None
-        except (ClientError, TimeoutError) as error:
-            raise CannotCall(f"No answer from {self._endpoint}: {error}") from None
         try:
             answer = _decode(body)
         except msgspec.DecodeError:
@@ -104,6 +96,25 @@ class Client:
             error_type = str(answer.get("__type", status)).rpartition("#")[2]
             raise Refused(error_type, answer.get("message", answer.get("Message", "")))
         return answer
+
+
+@contextmanager
+def reaching(endpoint: str) -> Iterator[None]:
+    """Call a server within the context.
+
+    Raises:
+        CannotCall: it can't be reached, or does not answer.
+    """
+    try:
+        yield
+    except InvalidURL:
+        raise CannotCall(f"{endpoint} is not an address: give http://HOST:PORT") from None
+    except ClientConnectorError as error:
+        raise CannotCall(
+            f"Cannot reach {endpoint}: {error.strerror}; is the server running there?"
+        ) from None
+    except (ClientError, TimeoutError) as error:
+        raise CannotCall(f"No answer from {endpoint}: {error}") from None
 
 
 @asynccontextmanager

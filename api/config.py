@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Final
@@ -12,13 +13,16 @@ from typing import Annotated, Final
 from cyclopts import Group, Parameter
 from cyclopts.types import UInt16
 
+from actors.runtime.clock import Clock, SystemClock, VirtualClock
 from actors.subscribers.lag import NO_LAG, IndexLag
 from api.access import Access
+from api.kafka_options import KafkaOptions
 from api.logs import LogLevel
-from model.limits import ITEM_COLLECTION_BYTES
+from api.times import parse_time
+from model.limits import ITEM_COLLECTION_BYTES, TIME_TO_LIVE_CHANGE_SECONDS
 
 _FOR_TESTERS: Final = Group(
-    "For testers", help="What AWS fixes or hides, to be reached by a test.", sort_key=1
+    "For testers", help="What AWS fixes or hides, to be reached by a test.", sort_key=3
 )
 
 
@@ -58,7 +62,10 @@ class ServeOptions:
     """Keep data in memory: it is gone when the server stops."""
 
     admin_port: UInt16 | None = None
-    """Port of 127.0.0.1 for metrics, at /metrics; 0 takes a free one. Without it there are none."""
+    """Port for metrics, at /metrics, and the virtual clock; 0 takes a free one."""
+
+    admin_host: str = "127.0.0.1"
+    """Address of that port."""
 
     region: str = "us-east-1"
     """The region shown in ARNs. Requests for any region are served."""
@@ -74,6 +81,13 @@ class ServeOptions:
 
     cors_origins: Annotated[tuple[str, ...], Parameter(negative=())] = ()
     """Origins of web pages that may use the server from a browser; * for all."""
+
+    ttl_delay_seconds: float = 1.0
+    """How long an item that has expired stays in its table at least."""
+
+    ttl_deletes_per_second: float = 4_000.0
+    """How many expired items are deleted in a second at most, of all tables together."""
+    kafka: KafkaOptions = field(default_factory=KafkaOptions)
 
     item_collection_limit_bytes: Annotated[int, Parameter(group=_FOR_TESTERS)] = (
         ITEM_COLLECTION_BYTES
@@ -101,19 +115,54 @@ class ServeOptions:
     keep_streams_seconds: Annotated[float, Parameter(group=_FOR_TESTERS)] = 30
     """How often shards are rolled and old records deleted."""
 
+    virtual_clock: Annotated[str | None, Parameter(group=_FOR_TESTERS)] = None
+    """A clock of its own: begins at this ISO 8601 time, these epoch seconds, or now."""
+
+    ttl_change_interval_seconds: Annotated[float, Parameter(group=_FOR_TESTERS)] = (
+        TIME_TO_LIVE_CHANGE_SECONDS
+    )
+    """How long a table's time to live can't be changed again."""
+
+    ttl_transition_seconds: Annotated[float, Parameter(group=_FOR_TESTERS)] = 0
+    """How long time to live stays ENABLING or DISABLING at least."""
+
     copy_messages: Annotated[bool, Parameter(group=_FOR_TESTERS, negative=())] = False
     """Send every message between actors through its bytes, as if it crossed a process boundary."""
 
     def __post_init__(self) -> None:
         if self.in_memory and self.data_dir is not None:
             raise ConfigurationError("--in-memory keeps nothing in --data-dir: give one of them")
-        if not self.allow_open and not self._is_on_loopback:
-            raise ConfigurationError(
-                f"Anybody who can reach {self.host} could read and change everything: "
-                "there are no credentials yet. Add --allow-open if that is meant"
-            )
+        for host in (self.host, self.admin_host):
+            if not self.allow_open and not _is_loopback(host):
+                raise ConfigurationError(
+                    f"Anybody who can reach {host} is let in: there are no credentials yet. "
+                    "Add --allow-open if that is meant"
+                )
         if self.partitions_per_table is not None and self.partitions_per_table < 1:
             raise ConfigurationError("--partitions-per-table must be at least 1")
+        if self.ttl_deletes_per_second <= 0:
+            raise ConfigurationError("--ttl-deletes-per-second must be more than 0")
+        if self.virtual_clock is not None:
+            if self.admin_port is None:
+                raise ConfigurationError(
+                    "--virtual-clock needs --admin-port: nobody could move the clock without it"
+                )
+            self.new_clock()
+
+    def new_clock(self) -> Clock:
+        """Domain time: the machine's, or a virtual clock that stands still.
+
+        Raises:
+            ConfigurationError: the virtual clock can't begin then.
+        """
+        if self.virtual_clock is None:
+            return SystemClock()
+        try:
+            return VirtualClock(
+                time.time() if self.virtual_clock == "now" else parse_time(self.virtual_clock)
+            )
+        except ValueError as error:
+            raise ConfigurationError(f"--virtual-clock: {error}") from None
 
     @property
     def index_lag(self) -> IndexLag:
@@ -140,30 +189,33 @@ class ServeOptions:
 
     @property
     def access(self) -> Access:
-        """What browsers may do.
-
-        Whoever opens the server to a network reaches it under names of that network: there,
-        names are checked only if some are given.
-        """
-        names = frozenset(name.lower() for name in _split(self.allowed_hosts))
-        return Access(
-            host_names=names if names or self._is_on_loopback else None,
-            origins=frozenset(_split(self.cors_origins)),
-        )
+        """What browsers may do."""
+        return self._access(self.host)
 
     @property
     def admin_access(self) -> Access:
-        """What browsers may do on the admin port: always on loopback, it always checks names."""
-        return Access(host_names=self.access.host_names or frozenset())
+        """What browsers may do on the admin port: no other page than its own reads anything."""
+        return Access(host_names=self._access(self.admin_host).host_names)
 
-    @property
-    def _is_on_loopback(self) -> bool:
-        if self.host == "localhost":
-            return True
-        try:
-            return ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+    def _access(self, host: str) -> Access:
+        """Whoever opens a listener to a network reaches it under names of that network.
+
+        There, names are checked only if some are given.
+        """
+        names = frozenset(name.lower() for name in _split(self.allowed_hosts))
+        return Access(
+            host_names=names if names or _is_loopback(host) else None,
+            origins=frozenset(_split(self.cors_origins)),
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _split(texts: tuple[str, ...]) -> list[str]:

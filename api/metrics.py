@@ -14,11 +14,14 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from actors.clock_keeper import ClockState
 from actors.database import Database
 from actors.global_index import GlobalIndexActors
 from actors.table import Table
+from actors.time_to_live import TimeToLiveActors, subscriber_id
 
 _INDEX = ("table", "index")
+_DESTINATION = ("table", "topic")
 
 
 class _IndexState(Struct, frozen=True):
@@ -32,6 +35,28 @@ class _IndexState(Struct, frozen=True):
     lag_seconds: float | None = None
 
 
+class _ExpiryState(Struct, frozen=True):
+    """Time to live of one table; the lag is None where it is off."""
+
+    name: str
+    deleted_items: int
+    lag_seconds: float | None
+
+
+class _DestinationState(Struct, frozen=True):
+    """One topic that a table's changes are published to, as it is found."""
+
+    labels: tuple[str, str]
+    state: str
+    lag_records: int = 0
+    lag_bytes: int = 0
+    lag_seconds: float = 0.0
+    published_records: int = 0
+    published_bytes: int = 0
+    errors: int = 0
+    omitted_images: int = 0
+
+
 async def exposition(
     database: Database, throttled_requests: Mapping[tuple[str, str], int], accept: str
 ) -> tuple[bytes, str]:
@@ -40,8 +65,16 @@ async def exposition(
     throttled_writes = {
         table.definition.name: table.write_throttle_events for table in database.tables
     }
+    destinations = [
+        state for table in database.tables for state in await _destination_states(database, table)
+    ]
+    expiry = list(map(_expiry_state, database.tables))
     registry = CollectorRegistry()
-    registry.register(_Collector(indexes, throttled_writes, throttled_requests))
+    registry.register(
+        _Collector(indexes, destinations, throttled_writes, throttled_requests, expiry)
+    )
+    if database.clock_keeper is not None:
+        registry.register(_VirtualClock(database.clock_keeper.state))
     encode, content_type = choose_encoder(accept)
     return encode(registry), content_type
 
@@ -52,18 +85,24 @@ class _Collector(Collector):
     def __init__(
         self,
         indexes: list[_IndexState],
+        destinations: list[_DestinationState],
         throttled_writes: Mapping[str, int],
         throttled_requests: Mapping[tuple[str, str], int],
+        expiry: list[_ExpiryState],
     ) -> None:
         self._indexes = indexes
+        self._destinations = destinations
         self._throttled_writes = throttled_writes
         self._throttled_requests = throttled_requests
+        self._expiry = expiry
 
     def collect(self) -> Iterator[Metric]:
         """Each metric, those of CloudWatch with its name there."""
         yield from self._throttling()
         yield from self._building()
         yield from self._lag()
+        yield from self._time_to_live()
+        yield from self._publishing()
 
     def _throttling(self) -> Iterator[Metric]:
         requests = CounterMetricFamily(
@@ -127,6 +166,109 @@ class _Collector(Collector):
                 seconds.add_metric(index.labels, index.lag_seconds)
         yield from (records, seconds)
 
+    def _time_to_live(self) -> Iterator[Metric]:
+        deleted = CounterMetricFamily(
+            "dynactor_time_to_live_deleted_item_count",
+            "TimeToLiveDeletedItemCount: items that time to live deleted.",
+            labels=("table",),
+        )
+        lag = GaugeMetricFamily(
+            "dynactor_time_to_live_lag_seconds",
+            "For how long the items have been expired that are deleted next.",
+            labels=("table",),
+        )
+        for table in self._expiry:
+            if table.lag_seconds is not None or table.deleted_items:
+                deleted.add_metric((table.name,), table.deleted_items)
+            if table.lag_seconds is not None:
+                lag.add_metric((table.name,), table.lag_seconds)
+        yield from (deleted, lag)
+
+    def _publishing(self) -> Iterator[Metric]:
+        state = GaugeMetricFamily(
+            "dynactor_destination_state",
+            "1 for the state that a destination is in: PUBLISHING, or what keeps it from that.",
+            labels=(*_DESTINATION, "state"),
+        )
+        for destination in self._destinations:
+            state.add_metric((*destination.labels, destination.state), 1)
+        yield state
+        gauges: dict[str, str] = {
+            "lag_records": "How many changes of its table a topic has not got.",
+            "lag_bytes": "How many bytes of change records are kept for a topic.",
+            "lag_seconds": "The age of the oldest change that a topic has not got.",
+        }
+        for name, told in gauges.items():
+            gauge = GaugeMetricFamily(f"dynactor_destination_{name}", told, labels=_DESTINATION)
+            for destination in self._destinations:
+                gauge.add_metric(destination.labels, getattr(destination, name))
+            yield gauge
+        counts: dict[str, str] = {
+            "published_records": "Changes that a topic has got since the server started.",
+            "published_bytes": "Bytes of keys and values that a topic has got.",
+            "errors": "How often publishing failed and was begun anew.",
+            "omitted_images": "Records that were too large for the topic with their images.",
+        }
+        for name, told in counts.items():
+            count = CounterMetricFamily(f"dynactor_destination_{name}", told, labels=_DESTINATION)
+            for destination in self._destinations:
+                count.add_metric(destination.labels, getattr(destination, name))
+            yield count
+
+
+def _expiry_state(table: Table) -> _ExpiryState:
+    following = table.following(subscriber_id(table))
+    return _ExpiryState(
+        table.definition.name,
+        table.expired_items,
+        following.lag_seconds if isinstance(following, TimeToLiveActors) else None,
+    )
+
+
+class _VirtualClock(Collector):
+    """Gives a virtual clock to the registry."""
+
+    def __init__(self, state: ClockState) -> None:
+        self._state = state
+
+    def collect(self) -> Iterator[Metric]:
+        """The time and its speed."""
+        yield GaugeMetricFamily(
+            "dynactor_virtual_clock_epoch_seconds",
+            "The time of the virtual clock.",
+            value=self._state.now_epoch_seconds,
+        )
+        yield GaugeMetricFamily(
+            "dynactor_virtual_clock_speed",
+            "Seconds of the virtual clock in a real second; 0 while it stands still.",
+            value=self._state.speed,
+        )
+
+
+async def _destination_states(database: Database, table: Table) -> list[_DestinationState]:
+    states = []
+    for destination in table.definition.destinations:
+        labels = (table.definition.name, destination.topic)
+        relay = database.destinations.relay(table, destination)
+        if relay is None:
+            states.append(_DestinationState(labels, destination.status))
+            continue
+        oldest_us = await relay.oldest_unpublished_us()
+        states.append(
+            _DestinationState(
+                labels,
+                relay.state,
+                relay.lag_records,
+                relay.lag_bytes,
+                _age_seconds(database, oldest_us),
+                relay.published_records,
+                relay.published_bytes,
+                relay.errors,
+                relay.omitted_images,
+            )
+        )
+    return states
+
 
 async def _index_states(database: Database, table: Table) -> list[_IndexState]:
     states = []
@@ -147,9 +289,7 @@ async def _state_at_work(
     lag_seconds: float | None = None
     # Followers of an index that is being filled have not begun: it has no lag, but progress.
     if actors.is_followed:
-        oldest_us = await actors.oldest_unapplied_us()
-        now = database.clock.now_epoch_seconds()
-        lag_seconds = 0.0 if oldest_us is None else max(0.0, now - oldest_us / 1e6)
+        lag_seconds = _age_seconds(database, await actors.oldest_unapplied_us())
     return _IndexState(
         labels,
         percentage_progress=100 * filling.fraction_done if filling else None,
@@ -158,3 +298,10 @@ async def _state_at_work(
         lag_records=actors.lag_records,
         lag_seconds=lag_seconds,
     )
+
+
+def _age_seconds(database: Database, time_us: int | None) -> float:
+    """How long ago that was; 0 for nothing."""
+    if time_us is None:
+        return 0.0
+    return max(0.0, database.clock.now_epoch_seconds() - time_us / 1e6)

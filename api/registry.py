@@ -13,10 +13,13 @@ from api.operations import (
     delete_table,
     describe_continuous_backups,
     describe_endpoints,
+    describe_kinesis_streaming_destination,
     describe_limits,
     describe_stream,
     describe_table,
     describe_time_to_live,
+    disable_kinesis_streaming_destination,
+    enable_kinesis_streaming_destination,
     get_item,
     get_records,
     get_shard_iterator,
@@ -29,7 +32,9 @@ from api.operations import (
     tag_resource,
     untag_resource,
     update_item,
+    update_kinesis_streaming_destination,
     update_table,
+    update_time_to_live,
 )
 
 _BUILT: Final[tuple[Operation, ...]] = (
@@ -40,10 +45,13 @@ _BUILT: Final[tuple[Operation, ...]] = (
     delete_table.OPERATION,
     describe_continuous_backups.OPERATION,
     describe_endpoints.OPERATION,
+    describe_kinesis_streaming_destination.OPERATION,
     describe_limits.OPERATION,
     describe_stream.OPERATION,
     describe_table.OPERATION,
     describe_time_to_live.OPERATION,
+    disable_kinesis_streaming_destination.OPERATION,
+    enable_kinesis_streaming_destination.OPERATION,
     get_item.OPERATION,
     get_records.OPERATION,
     get_shard_iterator.OPERATION,
@@ -56,7 +64,9 @@ _BUILT: Final[tuple[Operation, ...]] = (
     tag_resource.OPERATION,
     untag_resource.OPERATION,
     update_item.OPERATION,
+    update_kinesis_streaming_destination.OPERATION,
     update_table.OPERATION,
+    update_time_to_live.OPERATION,
 )
 
 OPERATIONS: Final = {operation.name: operation for operation in _BUILT}
@@ -75,10 +85,7 @@ NOT_IMPLEMENTED: Final = frozenset(
         "DescribeGlobalTable",
         "DescribeGlobalTableSettings",
         "DescribeImport",
-        "DescribeKinesisStreamingDestination",
         "DescribeTableReplicaAutoScaling",
-        "DisableKinesisStreamingDestination",
-        "EnableKinesisStreamingDestination",
         "ExecuteStatement",
         "ExecuteTransaction",
         "ExportTableToPointInTime",
@@ -99,8 +106,6 @@ NOT_IMPLEMENTED: Final = frozenset(
         "UpdateContributorInsights",
         "UpdateGlobalTable",
         "UpdateGlobalTableSettings",
-        "UpdateKinesisStreamingDestination",
         "UpdateTableReplicaAutoScaling",
-        "UpdateTimeToLive",
     )
 )

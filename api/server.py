@@ -24,8 +24,10 @@ class CannotListen(Exception):
     """The address can't be listened on; the message says what to do."""
 
 
-def listen(host: str, port: int, *, port_option: str = "--port") -> socket.socket:
-    """A socket that listens there; port 0 takes a free one. ``port_option`` is for the advice.
+def listen(host: str, port: int, *, option_prefix: str = "--") -> socket.socket:
+    """A socket that listens there; port 0 takes a free one.
+
+    The advice in an error names the options with this prefix.
 
     Raises:
         CannotListen: the address is not ours, or taken, or not allowed.
@@ -36,15 +38,22 @@ def listen(host: str, port: int, *, port_option: str = "--port") -> socket.socke
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             advice = (
-                f"it is in use; stop what listens there, or give another {port_option} (0: any)"
+                "it is in use; stop what listens there, "
+                f"or give another {option_prefix}port (0: any)"
             )
         elif error.errno == errno.EACCES:
-            advice = f"it is not allowed; give a {port_option} above 1023"
+            advice = f"it is not allowed; give a {option_prefix}port above 1023"
         else:
             # Python adds the address, which the message names already.
             reason = (error.strerror or str(error)).partition(" (")[0]
-            advice = f"{reason}; give another --host"
+            advice = f"{reason}; give another {option_prefix}host"
         raise CannotListen(f"Cannot listen on {host} port {port}: {advice}") from None
+
+
+def url(listener: socket.socket) -> str:
+    """Where clients of the same machine reach it."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 @asynccontextmanager
@@ -60,9 +69,8 @@ async def serving(
         server = await asyncio.get_running_loop().create_server(
             fast.connection, sock=listener, backlog=_BACKLOG
         )
-        host, port = listener.getsockname()[:2]
         try:
-            yield f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+            yield url(listener)
         finally:
             server.close()
             fast.end()

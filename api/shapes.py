@@ -25,6 +25,7 @@ from model.limits import (
     TABLE_NAME_CHARACTERS,
     TAG_KEY_CHARACTERS,
     TAG_VALUE_CHARACTERS,
+    TIME_TO_LIVE_ATTRIBUTE_CHARACTERS,
 )
 
 NAME_CHARACTER: Final = "[a-zA-Z0-9_.-]"
@@ -73,6 +74,9 @@ AttributeName: TypeAlias = str
 KeySchemaAttributeName: TypeAlias = Annotated[
     str, Meta(min_length=1, max_length=KEY_ATTRIBUTE_NAME_BYTES)
 ]
+TimeToLiveAttributeName: TypeAlias = Annotated[
+    str, Meta(min_length=1, max_length=TIME_TO_LIVE_ATTRIBUTE_CHARACTERS)
+]
 NonKeyAttributeName: TypeAlias = Annotated[
     str, Meta(min_length=1, max_length=KEY_ATTRIBUTE_NAME_BYTES)
 ]
@@ -96,6 +100,7 @@ ScanSegment: TypeAlias = Annotated[int, Meta(ge=0, le=SCAN_TOTAL_SEGMENTS - 1)]
 
 AttributeAction: TypeAlias = Literal["ADD", "PUT", "DELETE"]
 BillingMode: TypeAlias = Literal["PROVISIONED", "PAY_PER_REQUEST"]
+ApproximateCreationDateTimePrecision: TypeAlias = Literal["MILLISECOND", "MICROSECOND"]
 ComparisonOperator: TypeAlias = Literal[
     "IN",
     "NULL",

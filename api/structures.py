@@ -177,6 +177,13 @@ class StreamSpecificationShape(Shape, frozen=True):
     StreamViewType: shapes.StreamViewType | None = None
 
 
+class TimeToLiveSpecificationShape(Shape, frozen=True):
+    """Whether items expire, and by which attribute."""
+
+    AttributeName: shapes.TimeToLiveAttributeName
+    Enabled: bool
+
+
 class SSESpecificationShape(Shape, frozen=True):
     """Server-side encryption."""
 
@@ -296,3 +303,15 @@ class ShardFilterShape(Shape, frozen=True):
 
     Type: shapes.ShardFilterType | None = None
     ShardId: shapes.ShardId | None = None
+
+
+class EnableKinesisStreamingConfigurationShape(Shape, frozen=True):
+    """How times are written for a destination."""
+
+    ApproximateCreationDateTimePrecision: shapes.ApproximateCreationDateTimePrecision | None = None
+
+
+class UpdateKinesisStreamingConfigurationShape(Shape, frozen=True):
+    """How times are to be written for a destination from now on."""
+
+    ApproximateCreationDateTimePrecision: shapes.ApproximateCreationDateTimePrecision | None = None

@@ -26,7 +26,9 @@ def table_description(database: Database, state: TableState) -> dict[str, Any]:
         "KeySchema": key_schema(definition.key_schema),
         "TableStatus": definition.status,
         "CreationDateTime": _time(definition.created_epoch_seconds),
-        "ProvisionedThroughput": _provisioned_throughput(definition.throughput),
+        "ProvisionedThroughput": _provisioned_throughput(
+            definition.throughput, database.clock.now_epoch_seconds()
+        ),
         "TableSizeBytes": state.size_bytes,
         "ItemCount": state.item_count,
         "TableArn": table_arn(database, definition.name),
@@ -70,14 +72,14 @@ def key_schema(schema: KeySchema) -> list[dict[str, str]]:
     ]
 
 
-def _provisioned_throughput(throughput: Throughput) -> dict[str, Any]:
+def _provisioned_throughput(throughput: Throughput, now_epoch_seconds: float) -> dict[str, Any]:
     times = {
         "LastIncreaseDateTime": throughput.last_increase_epoch_seconds,
         "LastDecreaseDateTime": throughput.last_decrease_epoch_seconds,
     }
     return {
         **{name: _time(time) for name, time in times.items() if time is not None},
-        "NumberOfDecreasesToday": throughput.decreases_today,
+        "NumberOfDecreasesToday": throughput_rules.decreases_today(throughput, now_epoch_seconds),
         "ReadCapacityUnits": throughput.read_units,
         "WriteCapacityUnits": throughput.write_units,
     }
@@ -121,14 +123,17 @@ def _global_indexes(database: Database, state: TableState) -> dict[str, Any]:
     if not definition.global_indexes or definition.status == "DELETING":
         return {}
     arn = table_arn(database, definition.name)
+    now = database.clock.now_epoch_seconds()
     return {
         "GlobalSecondaryIndexes": [
-            _global_index(state, index, arn) for index in definition.global_indexes
+            _global_index(state, index, arn, now) for index in definition.global_indexes
         ]
     }
 
 
-def _global_index(state: TableState, index: GlobalIndex, arn_of_table: str) -> dict[str, Any]:
+def _global_index(
+    state: TableState, index: GlobalIndex, arn_of_table: str, now_epoch_seconds: float
+) -> dict[str, Any]:
     table, definition = state.definition, index.definition
     # The indexes that a table is made with are made with it.
     status = "CREATING" if table.status == "CREATING" else index.status
@@ -142,7 +147,7 @@ def _global_index(state: TableState, index: GlobalIndex, arn_of_table: str) -> d
         "Projection": _projection(definition),
         "IndexStatus": status,
         **filled,
-        "ProvisionedThroughput": _provisioned_throughput(index.throughput),
+        "ProvisionedThroughput": _provisioned_throughput(index.throughput, now_epoch_seconds),
         **_index_counters(state, definition.name),
         "IndexArn": f"{arn_of_table}/index/{definition.name}",
         **_on_demand_throughput(index.on_demand_throughput),

@@ -282,11 +282,9 @@ def order_key(value: AttributeValue) -> bytes:
     Strings by UTF-8, numbers by value, binaries by unsigned bytes. Only values of the same
     type may be compared.
     """
-    type_name = type_of(value)
-    content: str = value[type_name]
-    if type_name == "S":
-        return content.encode()
-    if type_name == "N":
-        return number.encode(content)
-    assert type_name == "B"
-    return b64decode(content)
+    if "S" in value:
+        text: str = value["S"]
+        return text.encode()
+    if "N" in value:
+        return number.encode(value["N"])
+    return b64decode(value["B"])

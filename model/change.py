@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable
+from typing import Final, NamedTuple, TypeAlias
+
+from msgspec import Struct
 
 from model import capacity
 from model.capacity import IndexKind, IndexUnits, Receipt
@@ -13,16 +15,22 @@ from model.key import KeySchema
 from model.stored_item import StoredItem
 from model.table import TableDefinition
 
+_FREE: Final = Receipt()
+
 _EntryOf: TypeAlias = Callable[[IndexDefinition, KeySchema, Item], Item | None]
 
 
-class IndexChange(NamedTuple):
-    """The entry of an item in one index before and after; None where there is none."""
+class IndexChange(Struct, frozen=True, gc=False):
+    """The entry of an item in one index before and after; None where there is none.
+
+    ``moves`` says of an entry that was there and stays that its key is another one.
+    """
 
     kind: IndexKind
     definition: IndexDefinition
     old: StoredItem | None
     new: StoredItem | None
+    moves: bool = False
 
 
 class Change(NamedTuple):
@@ -37,29 +45,65 @@ class Change(NamedTuple):
     local_changes: tuple[IndexChange, ...]
     attributes: Item | None
     receipt: Receipt
+    # None: nobody has worked them out.
+    global_changes: tuple[IndexChange, ...] | None = None
 
 
-def index_changes(
+def local_changes(
     table: TableDefinition, old: StoredItem | None, new: StoredItem | None
-) -> Iterator[IndexChange]:
-    """How a change of an item changes the table's indexes.
+) -> tuple[IndexChange, ...]:
+    """How a change of an item changes the table's local indexes.
 
     An index whose stored view stays as it was is left out.
     """
-    for kind, index, entry_of in _indexes(table):
-        old_entry = None if old is None else entry_of(index, table.key_schema, old.item)
-        new_entry = None if new is None else entry_of(index, table.key_schema, new.item)
-        if old_entry != new_entry:
-            yield IndexChange(kind, index, _stored(old, old_entry), _stored(new, new_entry))
+    changes = (
+        _index_change("LocalSecondaryIndexes", entry, index, table.key_schema, old, new)
+        for index in table.local_indexes
+    )
+    return tuple(change for change in changes if change is not None)
 
 
-def _indexes(table: TableDefinition) -> Iterator[tuple[IndexKind, IndexDefinition, _EntryOf]]:
-    """The indexes that hold entries, and how the entry of an item is found in each."""
-    for index in table.local_indexes:
-        yield "LocalSecondaryIndexes", index, entry
-    for global_index in table.global_indexes:
-        if global_index.holds_entries:
-            yield "GlobalSecondaryIndexes", global_index.definition, global_entry
+def global_changes(
+    table: TableDefinition, old: StoredItem | None, new: StoredItem | None
+) -> tuple[IndexChange, ...]:
+    """As ``local_changes``, for the global indexes into which changes are carried."""
+    changes = (
+        global_change(index.definition, table.key_schema, old, new)
+        for index in table.global_indexes
+        if index.holds_entries
+    )
+    return tuple(change for change in changes if change is not None)
+
+
+def global_change(
+    index: IndexDefinition, table_key: KeySchema, old: StoredItem | None, new: StoredItem | None
+) -> IndexChange | None:
+    """How a change of an item changes one global index; None if it does not."""
+    return _index_change("GlobalSecondaryIndexes", global_entry, index, table_key, old, new)
+
+
+def _index_change(  # noqa: PLR0917
+    kind: IndexKind,
+    entry_of: _EntryOf,
+    index: IndexDefinition,
+    table_key: KeySchema,
+    old: StoredItem | None,
+    new: StoredItem | None,
+) -> IndexChange | None:
+    old_entry = None if old is None else entry_of(index, table_key, old.item)
+    new_entry = None if new is None else entry_of(index, table_key, new.item)
+    if old_entry == new_entry:
+        return None
+    moves = (
+        old_entry is not None
+        and new_entry is not None
+        and not _is_same_key(index.key_schema, old_entry, new_entry)
+    )
+    return IndexChange(kind, index, _stored(old, old_entry), _stored(new, new_entry), moves)
+
+
+def _is_same_key(schema: KeySchema, one: Item, other: Item) -> bool:
+    return all(one[attribute.name] == other[attribute.name] for attribute in schema.attributes)
 
 
 def _stored(stored: StoredItem | None, projected: Item | None) -> StoredItem | None:
@@ -68,6 +112,11 @@ def _stored(stored: StoredItem | None, projected: Item | None) -> StoredItem | N
     if projected is stored.item:
         return stored
     return StoredItem.of(projected, stored.version)
+
+
+def removal(table: TableDefinition, old: StoredItem) -> Change:
+    """The deletion of an item by the system: nobody is told of it, and nobody pays (S121)."""
+    return Change(old, None, local_changes(table, old, None), None, _FREE)
 
 
 def write_receipt(
@@ -89,11 +138,8 @@ def write_receipt(
 
 
 def _index_write_units(change: IndexChange) -> int:
-    _, index, old, new = change
-    if old is None or new is None:
-        only = old or new
-        assert only is not None
-        return capacity.write_units(only.size_bytes)
-    if index.key_schema.key_of(old.item) == index.key_schema.key_of(new.item):
-        return capacity.write_units(max(old.size_bytes, new.size_bytes))
-    return capacity.write_units(old.size_bytes) + capacity.write_units(new.size_bytes)
+    old_bytes = change.old.size_bytes if change.old else 0
+    new_bytes = change.new.size_bytes if change.new else 0
+    if change.moves:
+        return capacity.write_units(old_bytes) + capacity.write_units(new_bytes)
+    return capacity.write_units(max(old_bytes, new_bytes))

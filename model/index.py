@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
 from model import attribute_value
+from model import key as keys
 from model.attribute_value import AttributeValue
 from model.item import TOO_LARGE_TO_PUT, Item, check_size, size_bytes
 from model.key import KeyAttribute, KeySchema
@@ -17,6 +18,10 @@ ProjectionType: TypeAlias = Literal["ALL", "KEYS_ONLY", "INCLUDE"]
 
 
 KeyViolation: TypeAlias = Literal["wrong type", "empty", "too long"]
+
+# A character has at most 4 bytes: a text of so many is within the limits of any part of a key.
+# That of a number or binary is never shorter than the value.
+SHORT_KEY_CHARACTERS: Final = SORT_KEY_BYTES // 4
 
 
 class Projection(Struct, frozen=True):
@@ -58,7 +63,8 @@ def global_entry(index: IndexDefinition, table_key: KeySchema, item: Item) -> It
     """
     schema = index.key_schema
     for attribute in schema.attributes:
-        if attribute.name not in item or key_violation(schema, attribute, item[attribute.name]):
+        value = item.get(attribute.name)
+        if value is None or key_violation(schema, attribute, value):
             return None
     if len(schema.partition) > 1 and part_size_bytes(schema.partition, item) > PARTITION_KEY_BYTES:
         return None
@@ -70,6 +76,14 @@ def global_entry(index: IndexDefinition, table_key: KeySchema, item: Item) -> It
     return {name: value for name, value in item.items() if name in held}
 
 
+def entry_position(index: IndexDefinition, entry: Item, table_key: bytes) -> bytes:
+    """Where an entry of a global index stands: behind the index's key the table's.
+
+    ``table_key`` is encoded, without its hash.
+    """
+    return keys.encode(index.key_schema, entry) + table_key
+
+
 def key_violation(
     schema: KeySchema, attribute: KeyAttribute, value: AttributeValue
 ) -> KeyViolation | None:
@@ -79,11 +93,10 @@ def key_violation(
         return "wrong type"
     if content == "":
         return "empty"
+    if len(content) <= SHORT_KEY_CHARACTERS:
+        return None
     limit_bytes = PARTITION_KEY_BYTES if attribute in schema.partition else SORT_KEY_BYTES
-    # The text of a value is never shorter than the value.
-    if len(content) * 4 > limit_bytes and attribute_value.size_bytes(value) > limit_bytes:
-        return "too long"
-    return None
+    return "too long" if attribute_value.size_bytes(value) > limit_bytes else None
 
 
 def part_size_bytes(part: Sequence[KeyAttribute], item: Item) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
@@ -68,3 +69,25 @@ def encode(item: Item) -> bytes:
 def decode(data: bytes | memoryview) -> Item:
     """The item of such bytes; they are our own and are not checked again."""
     return _decoder.decode(data)
+
+
+def part_decoder(names: Sequence[str]) -> Callable[[bytes], Item]:
+    """What decodes at least these attributes of an item, of some in a third of the time of all."""
+    fields = [f"attribute_{number}" for number in range(len(names))]
+    try:
+        shape = msgspec.defstruct(
+            "Part",
+            [(field, dict[str, Any] | None, None) for field in fields],
+            rename=dict(zip(fields, names, strict=True)),
+            gc=False,
+        )
+    except ValueError:
+        # msgspec knows no fields with quotes, backslashes or control characters in their names.
+        return decode
+    decode_part = msgspec.json.Decoder(shape).decode
+
+    def decode_some(data: bytes) -> Item:
+        values = msgspec.structs.astuple(decode_part(data))
+        return {name: value for name, value in zip(names, values, strict=True) if value is not None}
+
+    return decode_some

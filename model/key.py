@@ -24,6 +24,8 @@ _ESCAPED_ZERO: Final = b"\x00\xff"
 # Numbers have no zero byte behind their first, so that one zero ends them.
 _NUMBER_END: Final = b"\x00"
 _HASH_BYTES: Final = 8
+# Copied for each key, which is cheaper than to begin anew.
+_OUTLIERS: Final = md5(b"Outliers", usedforsecurity=False)
 
 
 class KeyAttribute(Struct, frozen=True):
@@ -55,11 +57,9 @@ class KeySchema(Struct, frozen=True):
 
 def encode_value(value: AttributeValue) -> bytes:
     """One key value as ordered bytes with an end mark."""
-    type_name = attribute_value.type_of(value)
-    if type_name == "N":
+    if "N" in value:
         return number.encode(value["N"]) + _NUMBER_END
-    raw = value["S"].encode() if type_name == "S" else b64decode(value["B"])
-    return raw.replace(b"\x00", _ESCAPED_ZERO) + _END
+    return encode_prefix(value) + _END
 
 
 def encode_prefix(value: AttributeValue) -> bytes:
@@ -70,13 +70,33 @@ def encode_prefix(value: AttributeValue) -> bytes:
 
 def encode_partition(schema: KeySchema, item: Item) -> bytes:
     """The partition key of an item or key: its hash, then its values in order."""
-    values = [item[attribute.name] for attribute in schema.partition]
-    return partition_hash(values) + b"".join(map(encode_value, values))
+    digest = _OUTLIERS.copy()
+    encoded = b""
+    for attribute in schema.partition:
+        value = item[attribute.name]
+        digest.update(attribute_value.order_key(value))
+        encoded += encode_value(value)
+    return digest.digest()[:_HASH_BYTES] + encoded
+
+
+def split(schema: KeySchema, position: bytes) -> tuple[bytes, bytes]:
+    """The encoded partition key and sort key of a table's position: ``encode`` undone."""
+    assert len(schema.partition) == 1, "a table's key has one partition attribute"
+    if schema.partition[0].type == "N":
+        # The first byte of a number may be zero.
+        end = position.index(_NUMBER_END, _HASH_BYTES + 1) + len(_NUMBER_END)
+    else:
+        # A zero byte within is followed by another one than zero.
+        end = position.index(_END, _HASH_BYTES) + len(_END)
+    return position[:end], position[end:]
 
 
 def encode_sort(schema: KeySchema, item: Item) -> bytes:
     """The sort key of an item or key; empty where the schema has none."""
-    return b"".join([encode_value(item[attribute.name]) for attribute in schema.sort])
+    encoded = b""
+    for attribute in schema.sort:
+        encoded += encode_value(item[attribute.name])
+    return encoded
 
 
 def encode(schema: KeySchema, item: Item) -> bytes:
@@ -84,12 +104,17 @@ def encode(schema: KeySchema, item: Item) -> bytes:
     return encode_partition(schema, item) + encode_sort(schema, item)
 
 
+def without_hash(position: bytes) -> bytes:
+    """The values alone of an encoded key."""
+    return position[_HASH_BYTES:]
+
+
 def partition_hash(values: Sequence[AttributeValue]) -> bytes:
     """The hash that places a partition key: 8 bytes of MD5 of ``Outliers`` and the key's bytes.
 
     DynamoDB's own, as far as the order of its scans tells.
     """
-    digest = md5(b"Outliers", usedforsecurity=False)
+    digest = _OUTLIERS.copy()
     for value in values:
         digest.update(attribute_value.order_key(value))
     return digest.digest()[:_HASH_BYTES]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from model import attribute_value
 from model.attribute_value import AttributeValue
 from model.errors import ValidationException
-from model.index import IndexDefinition, part_size_bytes
+from model.index import SHORT_KEY_CHARACTERS, IndexDefinition, part_size_bytes
 from model.item import Item
 from model.key import KeyAttribute, KeySchema
 from model.limits import PARTITION_KEY_BYTES, SORT_KEY_BYTES
@@ -152,6 +152,7 @@ def _check_index_key(
     index: IndexDefinition, item: Item, attributes: tuple[KeyAttribute, ...], *, updated: bool
 ) -> None:
     schema = index.key_schema
+    all_short = len(schema.partition) == 1 and len(schema.sort) <= 1
     for attribute in attributes:
         value = item.get(attribute.name)
         if value is None:
@@ -166,6 +167,9 @@ def _check_index_key(
             raise _index_key_mismatch(index, attribute, value)
         if value[attribute.type] == "":
             raise _empty_index_key(index, attribute, updated=updated)
+        all_short = all_short and len(value[attribute.type]) <= SHORT_KEY_CHARACTERS
+    if all_short:
+        return
     _check_part_size(index, "HASH", schema.partition, attributes, item)
     _check_part_size(index, "RANGE", schema.sort, attributes, item)
 

@@ -64,6 +64,11 @@ ACCOUNT_READ_UNITS: Final = 80_000  # per second, of an account; shown, never en
 ACCOUNT_WRITE_UNITS: Final = 80_000  # per second, of an account; shown, never enforced
 THROUGHPUT_UNITS: Final = 1_000_000_000_000  # <= in a request (dynalite, measured on AWS)
 
+# Time to live ("Using time to live"): by so much or more in the past, an item never expires.
+TIME_TO_LIVE_PAST_SECONDS: Final = 5 * 365 * 24 * 60 * 60  # <, five years
+TIME_TO_LIVE_CHANGE_SECONDS: Final = 60 * 60  # between two changes (API reference)
+TIME_TO_LIVE_ATTRIBUTE_CHARACTERS: Final = 255  # <=, and at least 1
+
 # Streams (API reference of DynamoDB Streams).
 LIST_STREAMS_PAGE: Final = 100  # <=
 DESCRIBE_STREAM_SHARDS: Final = 100  # <=

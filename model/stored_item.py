@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from model import item as items
 from model.item import Item
 
 
-class StoredItem:
+class StoredItem(Struct, eq=False, gc=False):
     """An item or index entry on its way from or to the disk.
 
     ``data`` is compact canonical DynamoDB JSON, spliced into answers as it is. ``version`` is
     the sequence number of the change that made it. Never changed once made.
     """
 
-    __slots__ = ("_item", "data", "size_bytes", "version")
-
-    def __init__(
-        self, version: int, size_bytes: int, data: bytes, item: Item | None = None
-    ) -> None:
-        self.version = version
-        self.size_bytes = size_bytes
-        self.data = data
-        self._item = item
+    version: int
+    size_bytes: int
+    data: bytes
+    _item: Item | None = None
 
     @classmethod
     def of(cls, item: Item, version: int, size_bytes: int | None = None) -> StoredItem:
@@ -35,3 +32,11 @@ class StoredItem:
         if self._item is None:
             self._item = items.decode(self.data)
         return self._item
+
+    def undecoded(self) -> StoredItem:
+        """The same without the decoded item, to be kept for long.
+
+        Millions of small objects would make the garbage collector stop everything, at times,
+        for a tenth of a second.
+        """
+        return StoredItem(self.version, self.size_bytes, self.data)

@@ -14,6 +14,11 @@ TableStatus: TypeAlias = Literal["CREATING", "UPDATING", "ACTIVE", "DELETING"]
 TableClass: TypeAlias = Literal["STANDARD", "STANDARD_INFREQUENT_ACCESS"]
 
 IndexStatus: TypeAlias = Literal["CREATING", "UPDATING", "DELETING", "ACTIVE"]
+TimeToLiveStatus: TypeAlias = Literal["ENABLING", "ENABLED", "DISABLING", "DISABLED"]
+DestinationStatus: TypeAlias = Literal[
+    "ENABLING", "ACTIVE", "UPDATING", "DISABLING", "DISABLED", "ENABLE_FAILED", "BROKEN"
+]
+CreationTimePrecision: TypeAlias = Literal["MILLISECOND", "MICROSECOND"]
 StreamViewType: TypeAlias = Literal["KEYS_ONLY", "NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES"]
 
 TABLE_INDEX_ID = 0
@@ -63,6 +68,42 @@ class StreamSettings(Struct, frozen=True):
     enabled: bool = True
 
 
+class TimeToLive(Struct, frozen=True):
+    """Which attribute tells when an item of a table expires (S116); ``status`` as DynamoDB's."""
+
+    attribute_name: str
+    status: TimeToLiveStatus
+    # When it was last switched on or off.
+    changed_epoch_seconds: float
+
+    @property
+    def deletes(self) -> bool:
+        """Whether expired items are deleted."""
+        return self.status in ("ENABLING", "ENABLED")
+
+
+class StreamingDestination(Struct, frozen=True):
+    """A Kafka topic to which a table's changes are published.
+
+    ``destination_id`` is the table's number for it, never used again.
+    """
+
+    destination_id: int
+    topic: str
+    status: DestinationStatus
+    status_description: str | None = None
+    precision: CreationTimePrecision = "MILLISECOND"
+    # Of the topic when it was first reached: keys keep their Kafka partitions. None before that.
+    partition_count: int | None = None
+    # It was cut off: it is to be told of the gap and given every item before what comes next.
+    needs_snapshot: bool = False
+
+    @property
+    def publishes(self) -> bool:
+        """Whether changes are recorded for it."""
+        return self.status in ("ENABLING", "ACTIVE", "UPDATING")
+
+
 class TableDefinition(Struct, frozen=True):
     """All that is known of a table but its items.
 
@@ -97,6 +138,12 @@ class TableDefinition(Struct, frozen=True):
     tags: tuple[tuple[str, str], ...] = ()
     # The id that the next index made on this table gets.
     next_index_id: int = 1
+    # As it was last set; None if it never was.
+    time_to_live: TimeToLive | None = None
+    destinations: tuple[StreamingDestination, ...] = ()
+    next_destination_id: int = 1
+    # A job publishes its changes once more, and needs what comes meanwhile.
+    is_replayed: bool = False
 
     @property
     def indexes(self) -> list[IndexDefinition]:
@@ -106,7 +153,13 @@ class TableDefinition(Struct, frozen=True):
     @property
     def records_changes(self) -> bool:
         """Whether anybody follows the table's changes: then each write leaves a record."""
-        return bool(self.global_indexes) or (self.stream is not None and self.stream.enabled)
+        return (
+            bool(self.global_indexes)
+            or (self.stream is not None and self.stream.enabled)
+            or (self.time_to_live is not None and self.time_to_live.deletes)
+            or any(destination.publishes for destination in self.destinations)
+            or self.is_replayed
+        )
 
     def global_index(self, name: str) -> GlobalIndex | None:
         """The global secondary index of that name, whatever its state."""

@@ -149,12 +149,12 @@ def changed(current: Throughput, wanted: Throughput, now_epoch_seconds: float) -
         wanted.write_units,
         now_epoch_seconds if increase else current.last_increase_epoch_seconds,
         now_epoch_seconds if decrease else current.last_decrease_epoch_seconds,
-        _decreases_today(current, now_epoch_seconds) + decrease,
+        decreases_today(current, now_epoch_seconds) + decrease,
     )
 
 
-def _decreases_today(current: Throughput, now_epoch_seconds: float) -> int:
-    """Days are UTC's."""
+def decreases_today(current: Throughput, now_epoch_seconds: float) -> int:
+    """How often units were taken away since the day began; days are UTC's."""
     last = current.last_decrease_epoch_seconds
     if last is None or last // _DAY_SECONDS != now_epoch_seconds // _DAY_SECONDS:
         return 0

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from model import attribute_value
-from model.change import Change, index_changes, write_receipt
+from model.change import Change, global_changes, local_changes, write_receipt
 from model.errors import ConditionalCheckFailedException, ValidationException
 from model.expressions.condition import Condition
 from model.expressions.update import Update as UpdateExpression
@@ -157,7 +157,8 @@ def _change(
     attributes: Item | None,
 ) -> Change:
     if not (table.local_indexes or table.global_indexes):
-        return Change(old, new, (), attributes, write_receipt(old, new, ()))
-    changes = tuple(index_changes(table, old, new))
-    local_changes = tuple(one for one in changes if one.kind == "LocalSecondaryIndexes")
-    return Change(old, new, local_changes, attributes, write_receipt(old, new, changes))
+        return Change(old, new, (), attributes, write_receipt(old, new, ()), ())
+    of_local = local_changes(table, old, new)
+    of_global = global_changes(table, old, new)
+    receipt = write_receipt(old, new, of_local + of_global)
+    return Change(old, new, of_local, attributes, receipt, of_global)

@@ -57,6 +57,8 @@ class PartitionHead(Struct, frozen=True):
     sizes_bytes: dict[int, int] = {}
     # Of a partition of a global index: the highest counter applied from each source log.
     applied: dict[int, int] = {}
+    # How many bytes of change records were ever written to its log.
+    logged_bytes: int = 0
 
 
 _record_decoder = msgpack.Decoder(TableRecord)

@@ -9,8 +9,10 @@
 | ``03`` table id, ``ffffffff``, hash, partition key | the size of an item collection |
 | ``04`` partition number, counter | a change record |
 | ``05`` subscriber, partition number | the subscriber's checkpoint in that partition's log |
-| ``07`` table id, partition number | up to which counter that log was trimmed |
+| ``07`` table id, partition number | up to which counter that log was trimmed, and its time |
 | ``06`` table id, stream label | a DynamoDB stream and its shards |
+| ``08`` table id, slice of the hash, time in µs, position | nothing: when an item expires |
+| ``09`` | the virtual clock |
 
 Numbers are big-endian, 8 bytes, the index id 4. Index id 0 is the table itself. The row of a
 local index's entry ends with the table's own sort key, so that equal index keys stand apart.
@@ -33,12 +35,23 @@ _CHANGE: Final = b"\x04"
 _CHECKPOINT: Final = b"\x05"
 _STREAM: Final = b"\x06"
 _TRIM: Final = b"\x07"
+_EXPIRY: Final = b"\x08"
+VIRTUAL_CLOCK: Final = b"\x09"
 _COLLECTIONS: Final = 0xFFFF_FFFF
+# In a subscriber's name, where an index has its id.
+_EXPIRER: Final = 0xFFFF_FFFF
+_DESTINATIONS: Final = 0xC000_0000
 
 _NUMBER: Final = Struct(">Q")
 _INDEX_ID: Final = Struct(">I")
 _PAIR: Final = Struct(">QQ")
 _ROW_PREFIX: Final = Struct(">cQI")
+_EXPIRY_PREFIX: Final = Struct(">cQB")
+# Times before 1970 sort before those after it.
+_EXPIRY_BIAS: Final = 1 << 63
+# Sixteen slices: few are read for one partition, and none is another's, up to that many.
+EXPIRY_SLICES: Final = 16
+_SLICE_SHIFT: Final = 4
 ROW_PREFIX_BYTES: Final = _ROW_PREFIX.size
 
 TABLE_RECORDS: Final = (_TABLE_RECORD, _PARTITION_HEAD)
@@ -94,6 +107,63 @@ def checkpoint_range(table_id: int) -> tuple[bytes, bytes]:
 def index_subscriber(table_id: int, index_id: int) -> bytes:
     """What names an index's followers in their checkpoints; ids are never used again."""
     return _NUMBER.pack(table_id) + _INDEX_ID.pack(index_id)
+
+
+def expiry_subscriber(table_id: int) -> bytes:
+    """What names the followers that keep a table's expiry times, in their checkpoints."""
+    return index_subscriber(table_id, _EXPIRER)
+
+
+def destination_subscriber(table_id: int, destination_id: int) -> bytes:
+    """What names the followers that publish to a destination, in their checkpoints."""
+    return index_subscriber(table_id, _DESTINATIONS + destination_id)
+
+
+def expiry_range(table_id: int) -> tuple[bytes, bytes]:
+    """All expiry times of a table; the end is excluded."""
+    return _EXPIRY + _NUMBER.pack(table_id), _EXPIRY + _NUMBER.pack(table_id + 1)
+
+
+def expiry_row(table_id: int, expires_at_us: int, position: bytes) -> bytes:
+    """The key of the row that says when the item at a position expires, in microseconds."""
+    time_us = _EXPIRY_BIAS + expires_at_us
+    return _expiry_prefix(table_id, slice_of(position)) + _NUMBER.pack(time_us) + position
+
+
+def expiry_span(
+    table_id: int, slice_number: int, from_us: int, before_us: int | None = None
+) -> tuple[bytes, bytes]:
+    """What expires in a slice from one time on, before another; the end is excluded."""
+    prefix = _expiry_prefix(table_id, slice_number)
+    return (
+        prefix + _NUMBER.pack(_EXPIRY_BIAS + from_us),
+        end_of(prefix) if before_us is None else prefix + _NUMBER.pack(_EXPIRY_BIAS + before_us),
+    )
+
+
+def expiry_of(row_key: bytes) -> tuple[int, bytes]:
+    """The time, in microseconds, and the position in the key of an expiry row."""
+    (time_us,) = _NUMBER.unpack_from(row_key, _EXPIRY_PREFIX.size)
+    return time_us - _EXPIRY_BIAS, row_key[_EXPIRY_PREFIX.size + _NUMBER.size :]
+
+
+def slice_of(position: bytes) -> int:
+    """The slice of the hash space in which a position lies."""
+    return position[0] >> _SLICE_SHIFT
+
+
+def _expiry_prefix(table_id: int, slice_number: int) -> bytes:
+    return _EXPIRY_PREFIX.pack(_EXPIRY, table_id, slice_number)
+
+
+def expiry_cursor(table_id: int) -> bytes:
+    """The key of how far the first reading of a table's expiry times got."""
+    return backfill_cursor(table_id, _EXPIRER)
+
+
+def expiry_checkpoint_range(table_id: int) -> tuple[bytes, bytes]:
+    """All checkpoints of those who keep a table's expiry times, and that cursor."""
+    return index_checkpoint_range(table_id, _EXPIRER)
 
 
 def backfill_cursor(table_id: int, index_id: int) -> bytes:

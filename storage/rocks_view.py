@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from rocksdict import Rdict, RdictIter, ReadOptions, Snapshot
 
@@ -65,7 +65,14 @@ class RocksView:
     async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The values under these keys."""
         values = self._values()
-        return [_get(values, key) for key in keys]
+        if isinstance(values, Snapshot):
+            return [_get(values, key) for key in keys]
+        try:
+            # In one call, and without an exception for each missing key: half the time.
+            found: Any = values.get(list(keys))
+        except Exception as error:
+            raise translate(error) from error
+        return list(found)
 
     def get_nowait(self, key: bytes) -> bytes | None:
         """The value under this key."""

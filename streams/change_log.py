@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from struct import Struct
+from typing import Final, NamedTuple
+
 from storage import keys_layout
 from storage.store import View
 from streams import change_record
@@ -9,6 +12,32 @@ from streams.change_record import ChangeRecord
 from streams.sequence_number import SequenceNumber
 
 _AFTER_ALL = (1 << 64) - 1
+_COUNTER_BYTES: Final = 8
+_TRIM: Final = Struct(">QQ")
+
+
+class Trimmed(NamedTuple):
+    """Up to which counter a log was trimmed, and when the last change was made that is gone.
+
+    The time is in microseconds; None where it is not known.
+    """
+
+    counter: int
+    time_us: int | None
+
+
+def encode_trim(counter: int, time_us: int) -> bytes:
+    """The value of the row that says how far a log was trimmed."""
+    return _TRIM.pack(counter, time_us)
+
+
+def decode_trim(value: bytes | None) -> Trimmed:
+    """What such a row says; older ones hold the counter alone."""
+    if not value:
+        return Trimmed(0, None)
+    if len(value) == _COUNTER_BYTES:
+        return Trimmed(int.from_bytes(value, "big"), None)
+    return Trimmed(*_TRIM.unpack(value))
 
 
 def row(record: ChangeRecord) -> tuple[bytes, bytes]:
@@ -44,3 +73,11 @@ def trimmed_range(partition_number: int, up_to: int) -> tuple[bytes, bytes]:
         keys_layout.change_row(partition_number, 0),
         keys_layout.change_row(partition_number, up_to + 1),
     )
+
+
+async def time_us(view: View, partition_number: int, counter: int) -> int | None:
+    """When the change with this counter was made; None if it was not recorded."""
+    (value,) = await view.load([keys_layout.change_row(partition_number, counter)])
+    if value is None:
+        return None
+    return change_record.decode(SequenceNumber(partition_number, counter), value).commit_time_us

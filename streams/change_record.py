@@ -16,6 +16,7 @@ from model import item as items
 from model.item import Item
 from model.stored_item import StoredItem
 from storage.store import Damaged
+from streams.entry_change import EntryChange
 from streams.sequence_number import SequenceNumber
 
 FORMAT: Final = 1
@@ -38,10 +39,12 @@ class TransactionPlace(Struct, frozen=True):
     total: int
 
 
-class ChangeRecord(Struct, frozen=True):
+class ChangeRecord(Struct, frozen=True, gc=False):
     """One change of one item; at least one image is there, and they differ.
 
     ``commit_time_us`` is domain time in microseconds since 1970, rising over the server.
+    ``entry_changes`` is what changes in each global index, by its id, as far as it was worked
+    out with the write; a record that was read from the disk knows nothing of it.
     """
 
     sequence_number: SequenceNumber
@@ -51,6 +54,7 @@ class ChangeRecord(Struct, frozen=True):
     old: StoredItem | None
     new: StoredItem | None
     transaction: TransactionPlace | None = None
+    entry_changes: dict[int, tuple[EntryChange, ...]] = {}
 
     @property
     def key(self) -> Item:
@@ -85,6 +89,17 @@ def encode(record: ChangeRecord) -> bytes:
         transaction.total if transaction else 0,
     )
     return b"".join((header, record.keys, old_data, new_data, transaction_id))
+
+
+def stored_bytes(record: ChangeRecord) -> int:
+    """How long the value of a record's row is."""
+    return (
+        _LAYOUT.size
+        + len(record.keys)
+        + (len(record.old.data) if record.old else 0)
+        + (len(record.new.data) if record.new else 0)
+        + (len(record.transaction.transaction_id) if record.transaction else 0)
+    )
 
 
 def decode(sequence_number: SequenceNumber, value: bytes) -> ChangeRecord:

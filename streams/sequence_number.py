@@ -6,7 +6,9 @@ are higher. There is no order over the whole process.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 # 67 million partitions in a store's life, 274 thousand million changes in each one's.
 COUNTER_BITS: Final = 38
@@ -15,7 +17,7 @@ _COUNTER_MASK: Final = (1 << COUNTER_BITS) - 1
 _WIRE_DIGITS: Final = 21
 
 
-class SequenceNumber(NamedTuple):
+class SequenceNumber(Struct, frozen=True, order=True, gc=False):
     """One change: the ``counter``-th of partition ``partition_number``."""
 
     partition_number: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import hypothesis
@@ -22,6 +23,9 @@ from tests.support.tables import local_index, table, unique_name
 # A slow example tells of a busy machine, and not of the code.
 hypothesis.settings.register_profile("no deadline", deadline=None)
 hypothesis.settings.load_profile("no deadline")
+
+_KAFKA = Path(__file__).parent / "kafka"
+_KAFKA_LEFT_OUT = pytest.StashKey[bool]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -49,6 +53,30 @@ def pytest_configure(config: pytest.Config) -> None:
         "ours_alone(reason): tests what only this server does, or does not do yet; "
         "leave it out in a run against another",
     )
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out what needs more than Python, unless it is asked for by its name."""
+    if collection_path != _KAFKA:
+        return None
+    asked = [(config.invocation_params.dir / text.split("::")[0]).resolve() for text in config.args]
+    if any(path.is_relative_to(_KAFKA) for path in asked):
+        return None
+    if any(_KAFKA.is_relative_to(path) for path in asked):
+        config.stash[_KAFKA_LEFT_OUT] = True
+    return True
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Say what was left out, where a reader of the result sees it."""
+    if _KAFKA_LEFT_OUT in config.stash:
+        terminalreporter.section("not run")
+        terminalreporter.write_line(
+            "tests/kafka: needs a Kafka broker; run it by make test-kafka, which starts one "
+            "with Java 17 and Maven, or uses that of DYNACTOR_TEST_KAFKA=host:port"
+        )
 
 
 @pytest.fixture(scope="session")

@@ -14,10 +14,13 @@ from typing import Final, NamedTuple
 
 from actors.index_partition import Backfill
 from actors.runtime.mailbox import Envelope, Mailbox
-from actors.subscribers.index_maintainer import IndexWriter, entry_of, entry_position
+from actors.subscribers.index_maintainer import IndexWriter
+from model import key as keys
 from model.capacity import write_units
-from model.index import IndexDefinition
+from model.index import IndexDefinition, entry_position, global_entry
+from model.item import decode, part_decoder
 from model.key import KeySchema
+from model.stored_item import StoredItem
 from model.table import TABLE_INDEX_ID
 from storage import codec, keys_layout
 from storage.store import Group, Row, Store
@@ -70,6 +73,13 @@ class IndexBackfill:
         self.write_units = 0
         self._index = index
         self._table_key = table_key
+        self._holds_whole_items = index.projection.type == "ALL"
+        # Whole items go as they are: no more is looked at than their keys.
+        self._decode = (
+            part_decoder([attribute.name for attribute in index.key_schema.attributes])
+            if self._holds_whole_items
+            else decode
+        )
         self._writer = writer
         self._store = store
         self._ended = ended
@@ -121,12 +131,16 @@ class IndexBackfill:
         units = 0
         for row in rows:
             stored = codec.decode(row.value)
-            entry = entry_of(self._index, self._table_key, stored)
+            entry = global_entry(self._index, self._table_key, self._decode(stored.data))
             if entry is not None:
-                position = entry_position(self._index, self._table_key, entry)
-                value = row.value if entry is stored else codec.encode(entry)
+                table_key = keys.without_hash(row.key[len(self._prefix) :])
+                position = entry_position(self._index, entry, table_key)
+                value = row.value
+                if not self._holds_whole_items:
+                    stored = StoredItem.of(entry, stored.version)
+                    value = codec.encode(stored)
                 entries[self._writer.owner_of(position)].append((position, value))
-                units += write_units(entry.size_bytes)
+                units += write_units(stored.size_bytes)
         written = [
             self._writer.ask(place, Backfill(tuple(of_place)))
             for place, of_place in entries.items()

@@ -1,7 +1,7 @@
 """The follower that carries one partition's changes into one global secondary index.
 
-What an index holds of an item is computed from both images of the change, so that a change is
-carried out without looking at the index, and may be carried out again.
+What a change changes in the index was worked out with the write, or is now from both images:
+a change is carried out without looking at the index, and may be carried out again.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from collections.abc import Awaitable
 from typing import Protocol
 
 from actors.change_feed import ChangeFeed
-from actors.index_partition import ApplyChanges, Backfill, EntryChange
+from actors.index_partition import ApplyChanges, Backfill
 from actors.subscribers.lag import NO_LAG, IndexLag
 from actors.subscribers.subscriber import Subscriber
 from model import key as keys
-from model.index import IndexDefinition, global_entry
+from model.change import global_change
+from model.index import IndexDefinition
 from model.key import KeySchema
-from model.stored_item import StoredItem
-from storage import codec
 from streams.change_record import ChangeRecord
+from streams.entry_change import EntryChange, entry_changes
 
 
 class IndexWriter(Protocol):
@@ -34,27 +34,18 @@ class IndexWriter(Protocol):
         ...
 
 
-def entry_position(index: IndexDefinition, table_key: KeySchema, entry: StoredItem) -> bytes:
-    """The key of an entry's row behind the index's prefix: index key, then table key."""
-    item = entry.item
-    return b"".join(
-        (
-            keys.encode(index.key_schema, item),
-            *(keys.encode_value(item[attribute.name]) for attribute in table_key.attributes),
-        )
-    )
-
-
-def entry_of(
-    index: IndexDefinition, table_key: KeySchema, stored: StoredItem | None
-) -> StoredItem | None:
-    """What the index stores of an item; None for nothing."""
-    if stored is None:
-        return None
-    entry = global_entry(index, table_key, stored.item)
-    if entry is None:
-        return None
-    return stored if entry is stored.item else StoredItem.of(entry, stored.version)
+def changes_of(
+    record: ChangeRecord, index: IndexDefinition, table_key: KeySchema
+) -> tuple[EntryChange, ...]:
+    """The rows of an index that a change of an item takes away and puts in."""
+    known = record.entry_changes.get(index.index_id)
+    if known is not None:
+        return known
+    change = global_change(index, table_key, record.old, record.new)
+    if change is None:
+        return ()
+    encoded_key = keys.without_hash(keys.encode(table_key, record.key))
+    return entry_changes(change, record.sequence_number.counter, encoded_key)
 
 
 class IndexMaintainer(Subscriber):
@@ -85,7 +76,7 @@ class IndexMaintainer(Subscriber):
         """Tell each partition of the index what changes in it, and wait until it is durable."""
         changes: defaultdict[int, list[EntryChange]] = defaultdict(list)
         for record in records:
-            for change in self._entry_changes(record):
+            for change in changes_of(record, self._index, self._table_key):
                 changes[self._writer.owner_of(change.position)].append(change)
         source = self.feed.partition_number
         asked = [
@@ -94,21 +85,3 @@ class IndexMaintainer(Subscriber):
         ]
         for carried_out in asked:
             await carried_out
-
-    def _entry_changes(self, record: ChangeRecord) -> list[EntryChange]:
-        """The rows of the index that a change of an item takes away and puts in."""
-        old = entry_of(self._index, self._table_key, record.old)
-        new = entry_of(self._index, self._table_key, record.new)
-        if old is not None and new is not None and old.item == new.item:
-            return []
-        changes = []
-        counter = record.sequence_number.counter
-        new_position = None
-        if new is not None:
-            new_position = entry_position(self._index, self._table_key, new)
-            changes.append(EntryChange(counter, new_position, codec.encode(new)))
-        if old is not None:
-            old_position = entry_position(self._index, self._table_key, old)
-            if old_position != new_position:
-                changes.append(EntryChange(counter, old_position, None))
-        return changes

@@ -25,7 +25,7 @@ _RUN_BYTES: Final = 2 * 1024 * 1024
 _CHECKPOINT_RECORDS: Final = 4_096
 # Followers that keep up take their runs at the same moments, this far apart: what came meanwhile
 # goes in one run, and what all of them send to one partition in one of its batches.
-_TICK_SECONDS: Final = 0.004
+_TICK_SECONDS: Final = 0.008
 _TICK_RECORDS: Final = 64
 _COUNTER_BYTES: Final = 8
 
@@ -89,7 +89,7 @@ class Subscriber(ABC):
                 if self._unstored_records >= _CHECKPOINT_RECORDS:
                     await self._store_checkpoint()
                 if len(records) < _TICK_RECORDS:
-                    await _wait_tick()
+                    await wait_tick()
             elif self.feed.additions == additions:
                 await asyncio.wait(
                     [self.feed.wait_addition(), closed], return_when=asyncio.FIRST_COMPLETED
@@ -118,6 +118,6 @@ class Subscriber(ABC):
         self._unstored_records = 0
 
 
-async def _wait_tick() -> None:
+async def wait_tick() -> None:
     """Wait until the next tick of the loop's clock, the same for all followers."""
     await asyncio.sleep(_TICK_SECONDS - asyncio.get_running_loop().time() % _TICK_SECONDS)

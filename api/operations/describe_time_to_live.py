@@ -16,9 +16,16 @@ class DescribeTimeToLiveInput(structures.Shape, frozen=True):
 
 
 async def handle(call: Call[DescribeTimeToLiveInput]) -> bytes:
-    """Time to live is not built, and shown as switched off."""
-    await call.database.describe(table_name(call.request.TableName))
-    return json.encode({"TimeToLiveDescription": {"TimeToLiveStatus": "DISABLED"}})
+    """The state of a table's time to live; its attribute is shown unless it is switched off."""
+    state = await call.database.describe(table_name(call.request.TableName))
+    settings = state.definition.time_to_live
+    description = {"TimeToLiveStatus": "DISABLED"}
+    if settings is not None and settings.status != "DISABLED":
+        description = {
+            "TimeToLiveStatus": settings.status,
+            "AttributeName": settings.attribute_name,
+        }
+    return json.encode({"TimeToLiveDescription": description})
 
 
 OPERATION = Operation("DescribeTimeToLive", DescribeTimeToLiveInput, handle)

@@ -6,13 +6,14 @@ import random
 import anyio
 import pytest
 
-from actors.index_partition import ApplyChanges, EntryChange, IndexPartition
+from actors.index_partition import ApplyChanges, IndexPartition
 from actors.runtime.supervisor import Supervisor
 from model.index import IndexDefinition, Projection
 from model.key import KeyAttribute, KeySchema
 from model.stored_item import StoredItem
 from storage import catalog, codec, keys_layout
 from storage.store import Store
+from streams.entry_change import EntryChange
 from tests.support.store import memory_store
 
 INDEX = IndexDefinition(

@@ -24,7 +24,7 @@ from model.schema_rules import KeyElement
 from model.table import GlobalIndex, TableDefinition
 from model.table_rules import TableEdit
 from tests.support.clients import AUTHORIZATION, JSON_1_0, TARGET_PREFIX
-from tests.support.databases import put, running_database, table_definition, thread
+from tests.support.databases import SetClock, put, running_database, table_definition, thread
 
 OF_INDEX = (("index", "by_posts"), ("table", "Thread"))
 Labels = tuple[tuple[str, str], ...]
@@ -72,6 +72,17 @@ async def test_a_table_without_indexes_has_no_index_metrics():
     assert found["index_lag_records"] == found["index_lag_seconds"] == {}
     assert found["online_index_percentage_progress"] == {}
     assert found["write_throttle_events"] == {(("table", "Thread"),): 0}
+
+
+async def test_a_virtual_clock_tells_its_time_and_real_time_needs_none():
+    clock = SetClock()
+    async with running_database(clock=clock) as database:
+        clock.step(60)
+        found = await scrape(database)
+    assert found["virtual_clock_epoch_seconds"] == {(): clock.now_epoch_seconds()}
+    assert found["virtual_clock_speed"] == {(): 0}
+    async with running_database() as database:
+        assert not any("clock" in name for name in await scrape(database))
 
 
 async def test_an_index_that_has_caught_up_has_no_lag():

@@ -33,6 +33,8 @@ def test_loopback_needs_no_permission(host: str):
 def test_any_other_address_needs_permission(host: str):
     with pytest.raises(ConfigurationError, match="--allow-open"):
         ServeOptions(host=host)
+    with pytest.raises(ConfigurationError, match="--allow-open"):
+        ServeOptions(admin_host=host)
     assert ServeOptions(host=host, allow_open=True).access.allows_host("anything.example.com")
 
 

@@ -62,7 +62,7 @@ class Reader:
 
     async def keep(self, seconds: float) -> None:
         """Let time pass, and have the database do what it does from time to time."""
-        self.clock.advance(seconds)
+        self.clock.step(seconds)
         await self.database.mailbox.put_nowait(KeepStreams(), always=True)
 
     async def shards(self, **members: Any) -> list[dict[str, Any]]:
@@ -201,9 +201,9 @@ async def test_an_iterator_expires_after_a_quarter_of_an_hour():
     async with running_reader() as reader:
         (shard,) = await reader.shards()
         iterator = await reader.iterator(shard["ShardId"])
-        reader.clock.advance(15 * 60)
+        reader.clock.step(15 * 60)
         _, following = await reader.records(iterator)
-        reader.clock.advance(1)
+        reader.clock.step(1)
         with pytest.raises(ExpiredIteratorException):
             await reader.records(iterator)
         assert following is not None
@@ -222,7 +222,7 @@ async def test_what_is_trimmed_is_refused_and_the_horizon_moves():
                 )
             )["Records"]
         ]
-        reader.clock.advance(DAY_SECONDS - 60)
+        reader.clock.step(DAY_SECONDS - 60)
         await reader.write("c")
         early = await reader.iterator(shard["ShardId"])
         await reader.keep(61)
@@ -249,7 +249,7 @@ async def test_a_time_leads_to_the_first_record_of_it_or_later():
         for subject in "abcdefg":
             await reader.write(subject)
             times.append(reader.clock.now_epoch_seconds())
-            reader.clock.advance(10)
+            reader.clock.step(10)
         (shard,) = await reader.shards()
         for at, time in enumerate(times):
             for sought, first in ((time - 5, at), (time, at), (time + 5, at + 1)):
@@ -318,7 +318,7 @@ async def test_the_log_of_a_stream_that_was_disabled_goes_with_it(restarted: boo
                 assert await log_rows(store) == 0
         if restarted:
             async with running_database(store, clock) as database:
-                clock.advance(120)
+                clock.step(120)
                 await database.mailbox.put_nowait(KeepStreams(), always=True)
                 assert await log_rows(store) == 0
 

@@ -133,6 +133,25 @@ def test_one_place_alone_knows_the_storage_engine():
     assert all(name.startswith("storage.rocks") for name in knowing)
 
 
+def test_one_place_alone_knows_the_client_of_the_broker():
+    knowing = {
+        name
+        for name in SOURCES
+        if any(module.partition(".")[0] == "aiokafka" for module in imported_names(TREES[name]))
+    }
+    assert knowing == {"streams.kafka"}
+
+
+def test_the_client_of_the_broker_is_imported_only_where_there_is_one():
+    importing = {
+        name
+        for name in SOURCES
+        for node in TREES[name].body
+        if isinstance(node, ast.ImportFrom) and node.module == "streams.kafka"
+    }
+    assert importing == set()
+
+
 @pytest.mark.parametrize("name", SOURCES)
 def test_every_task_has_somebody_who_waits_for_it(name: str):
     assert set(called_names(TREES[name])) & UNOWNED_TASKS == set()

@@ -30,7 +30,7 @@ def printed(block: str, server: Server) -> list[str]:
 
 
 def test_the_tour_works_when_pasted_and_its_table_outlives_the_server(tmp_path: Path):
-    tour, _, added_index = BLOCKS
+    tour, _, added_index, _ = BLOCKS
     with running_server(data_dir=tmp_path / "data") as server:
         *threads, capacity = printed(tour, server)
         assert threads
@@ -48,10 +48,16 @@ def test_the_tour_works_when_pasted_and_its_table_outlives_the_server(tmp_path: 
 
 
 def test_the_changes_of_a_stream_are_printed_when_pasted(tmp_path: Path):
-    _, stream, _ = BLOCKS
+    _, stream, _, _ = BLOCKS
     with running_server(data_dir=tmp_path / "data") as server:
         lines = printed(stream, server)
     assert [line.split()[0] for line in lines] == ["INSERT", "MODIFY", "REMOVE"]
+
+
+def test_the_item_that_expires_goes_when_pasted(tmp_path: Path):
+    *_, expiring = BLOCKS
+    with running_server(data_dir=tmp_path / "data") as server:
+        assert printed(expiring, server) == ["long is left"]
 
 
 def test_every_option_stands_in_the_readme():

@@ -3,48 +3,15 @@
 from __future__ import annotations
 
 import subprocess
-import sys
-import sysconfig
 import tempfile
-import venv
 from contextlib import closing
 from pathlib import Path
 from zipfile import ZipFile
-
-import pytest
 
 from tests.support.clients import boto3_client
 from tests.support.server import PROJECT, Server
 
 FLOORS = {"model", "storage", "streams", "actors", "api"}
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel"]
-    run(*command, "--directory", directory, cwd=PROJECT)
-    (built,) = directory.iterdir()
-    return built
-
-
-@pytest.fixture(scope="module")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An environment with the wheel in it, and the dependencies of the one that runs the tests."""
-    environment = tmp_path_factory.mktemp("installed")
-    venv.create(environment, with_pip=False)
-    python = environment / "bin" / "python"
-    pip = [sys.executable, "-m", "pip", "--python", python]
-    run(*pip, "install", "--quiet", "--no-deps", "--no-index", wheel, cwd=environment)
-    (site_packages,) = environment.glob("lib/python*/site-packages")
-    # Lines of other .pth files there are not followed, so an editable install stays out.
-    (site_packages / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
-    return environment
-
-
-def run(*command: str | Path, cwd: Path) -> None:
-    finished = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
-    assert finished.returncode == 0, finished.stdout + finished.stderr
 
 
 def test_the_wheel_holds_the_five_floors_and_no_tests(wheel: Path):

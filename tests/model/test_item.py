@@ -68,3 +68,21 @@ def test_a_name_may_take_65535_bytes_and_no_more(letter):
     assert items.check({longest: {"S": ""}}) == 65_535
     with pytest.raises(ValidationException, match="Attribute name is too large"):
         items.check({longest + "a": {"S": ""}})
+
+
+@given(whole_items, st.lists(st.text(min_size=1), max_size=3, unique=True), st.data())
+def test_some_attributes_are_decoded_as_all_are(item, others, data):
+    items.check(item)
+    present = data.draw(st.lists(st.sampled_from(sorted(item)), unique=True)) if item else []
+    names = list(dict.fromkeys(present + others))
+
+    part = items.part_decoder(names)(items.encode(item))
+
+    assert {name: part.get(name) for name in names} == {name: item.get(name) for name in names}
+
+
+@pytest.mark.parametrize("name", ['"', "\\", "\n", "a b", "é", "1"])
+def test_an_attribute_of_any_name_is_decoded(name):
+    item = {name: {"S": "x"}, "other": {"N": "1"}}
+
+    assert items.part_decoder([name])(items.encode(item))[name] == {"S": "x"}

@@ -146,6 +146,21 @@ def test_a_key_is_its_hash_its_partition_key_and_its_sort_key():
     assert key.encode_sort(SIMPLE, item) == b""
 
 
+@given(strings, numbers())
+@example("\x00", "0")
+@example("a\x00", "-1")
+@example("", "1" + "0" * 125)
+def test_a_position_is_split_behind_its_partition_key(text, sort):
+    item = {"pk": string(text), "sk": numeric(sort)}
+    turned = KeySchema(
+        (KeyAttribute("sk", "N"),),
+        (KeyAttribute("pk", "S"),),
+    )
+    for schema in (COMPOSITE, turned, SIMPLE):
+        parts = (key.encode_partition(schema, item), key.encode_sort(schema, item))
+        assert key.split(schema, key.encode(schema, item)) == parts
+
+
 def test_a_keys_attributes_come_in_the_order_of_the_schema():
     item = {"sk": numeric("1"), "other": string("z"), "pk": string("a")}
 

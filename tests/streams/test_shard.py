@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from model.key import KeyAttribute, KeySchema
 from streams import shard as shards
+from streams.sequence_number import SequenceNumber
 from streams.shard import Shard, Stream
 
 LABEL = "2026-11-20T11:30:15.123"
@@ -31,7 +32,7 @@ def test_a_stream_opens_with_a_shard_for_each_partition():
         shard.parent_id is None and shard.last is None and shard.ending_sequence_number is None
         for shard in stream.shards
     )
-    assert stream.shards[1].starting_sequence_number == (2, 6)
+    assert stream.shards[1].starting_sequence_number == SequenceNumber(2, 6)
     assert stream.shard(stream.shards[1].shard_id) == stream.shards[1]
     assert stream.shard("other") is None
 
@@ -44,7 +45,7 @@ def test_a_shard_id_has_its_time_in_milliseconds():
 def test_a_roll_hands_over_to_a_child():
     parent, child = shards.rolled(opened(3), {1: 9}, 200.0, 50.0).shards
     assert (parent.last, parent.closed_epoch_seconds) == (9, 200.0)
-    assert parent.ending_sequence_number == (1, 9)
+    assert parent.ending_sequence_number == SequenceNumber(1, 9)
     assert (child.after, child.parent_id, child.last) == (9, parent.shard_id, None)
     assert child.starting_sequence_number > parent.ending_sequence_number
 

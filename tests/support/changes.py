@@ -13,7 +13,7 @@ def change(
     key: Item,
     old: Item | None,
     new: Item | None,
-    number: SequenceNumber = SequenceNumber(1, 1),  # noqa: B008 - a tuple
+    number: SequenceNumber = SequenceNumber(1, 1),  # noqa: B008 - frozen
     *,
     commit_time_us: int = 1_700_000_000_987_654,
     origin: Origin = Origin.USER,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from actors.database import Database, DatabaseSettings, open_database
-from actors.runtime.clock import Clock, SystemClock
+from actors.runtime.clock import Clock, SystemClock, VirtualClock
 from model import item as items
 from model.index import IndexDefinition, Projection
 from model.item import Item
@@ -17,18 +17,22 @@ from model.key import KeyAttribute, KeySchema
 from model.table import TableDefinition
 from model.write import Put
 from storage.store import Group, Store, View
+from streams.broker import Broker
 from tests.support.store import memory_store
 
 
 @asynccontextmanager
 async def running_database(
-    store: Store | None = None, clock: Clock | None = None, **settings: Any
+    store: Store | None = None,
+    clock: Clock | None = None,
+    broker: Broker | None = None,
+    **settings: Any,
 ) -> AsyncIterator[Database]:
     """A database with these settings; messages go through their bytes."""
     chosen = DatabaseSettings(**{"copy_messages": True, **settings})
     clock = clock or SystemClock()
     if store is not None:
-        async with open_database(store, chosen, clock) as database:
+        async with open_database(store, chosen, clock, broker) as database:
             try:
                 yield database
             finally:
@@ -36,7 +40,7 @@ async def running_database(
                 if isinstance(store, HeldStore):
                     await store.release()
         return
-    async with memory_store() as own, open_database(own, chosen, clock) as database:
+    async with memory_store() as own, open_database(own, chosen, clock, broker) as database:
         yield database
 
 
@@ -74,17 +78,11 @@ def put(item: Item) -> Put:
     return Put(item, items.size_bytes(item))
 
 
-class SetClock:
+class SetClock(VirtualClock):
     """Domain time that passes when the test says so."""
 
     def __init__(self, epoch_seconds: float = 1_795_175_136.489) -> None:
-        self._epoch_seconds = epoch_seconds
-
-    def now_epoch_seconds(self) -> float:
-        return self._epoch_seconds
-
-    def advance(self, seconds: float) -> None:
-        self._epoch_seconds += seconds
+        super().__init__(epoch_seconds)
 
 
 class HeldStore:

@@ -68,7 +68,7 @@ IMPLEMENTED = frozenset({
     "BatchGetItem", "BatchWriteItem", "CreateTable", "DeleteItem", "DeleteTable",
     "DescribeContinuousBackups", "DescribeEndpoints", "DescribeLimits", "DescribeTable",
     "DescribeTimeToLive", "GetItem", "ListTables", "ListTagsOfResource", "PutItem", "Query",
-    "Scan", "TagResource", "UntagResource", "UpdateItem", "UpdateTable",
+    "Scan", "TagResource", "UntagResource", "UpdateItem", "UpdateTable", "UpdateTimeToLive",
 })  # fmt: skip
 
 

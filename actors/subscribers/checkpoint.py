@@ -1,0 +1,31 @@
+"""How far a log of a table was published."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+_NUMBER_BYTES: Final = 8
+
+
+class Checkpoint(Struct, frozen=True):
+    """A place in a log: a counter, and the log's bytes of records up to there."""
+
+    counter: int
+    logged_bytes: int
+
+    def encode(self) -> bytes:
+        """The value of a checkpoint's row."""
+        return b"".join(
+            part.to_bytes(_NUMBER_BYTES, "big") for part in (self.counter, self.logged_bytes)
+        )
+
+
+def decode(value: bytes | None) -> Checkpoint:
+    """The checkpoint in a row's value; without one nothing was published."""
+    value = value or b""
+    return Checkpoint(
+        int.from_bytes(value[:_NUMBER_BYTES], "big"),
+        int.from_bytes(value[_NUMBER_BYTES:], "big"),
+    )

@@ -1,0 +1,249 @@
+"""The actor that deletes a partition's expired items: the second stage of time to live (S120).
+
+It reads which items are due from what the expirer keeps, and asks the partition to delete them.
+The partition decides on what the item says then, so that an update that came before wins (S127).
+While nothing is due it sleeps until the earliest time it knows of.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Final, NamedTuple
+
+import structlog
+from msgspec import Struct
+
+from actors.partition import Expired
+from actors.runtime.clock import Clock
+from actors.runtime.mailbox import Envelope, Mailbox
+from actors.subscribers.expirer import Expirer
+from actors.sweep_rate import SweepRate
+from model.errors import (
+    InternalServerError,
+    ResourceNotFoundException,
+    ThrottlingException,
+)
+from model.time_to_live import PAST_US
+from storage import keys_layout
+from storage.store import Row, Store
+
+# Even and small: a request waits for as many as are in work.
+_BATCH_ITEMS: Final = 128
+_BATCH_BYTES: Final = 64 * 1024
+# What comes due within this goes in one sweep.
+_PAUSE_SECONDS: Final = 0.1
+_STEP_SECONDS: Final = 0.01
+_REFUSED_SECONDS: Final = 1.0
+_MICROSECONDS: Final = 1_000_000
+_NEVER: Final = math.inf
+
+_log = structlog.get_logger("actors")
+
+
+class SweptRange(Struct, frozen=True):
+    """The positions of a partition: from ``start`` on, before ``end`` (None: to the last)."""
+
+    table_id: int
+    start: bytes
+    end: bytes | None
+
+    @property
+    def slices(self) -> range:
+        """The slices of the hash space in which positions of the range lie."""
+        first = keys_layout.slice_of(self.start) if self.start else 0
+        if self.end is None:
+            return range(first, keys_layout.EXPIRY_SLICES)
+        last = keys_layout.slice_of(self.end)
+        ends_with_slice = not self.end.rstrip(b"\x00")[1:] and not self.end[0] & 0x0F
+        return range(first, last if ends_with_slice else last + 1)
+
+    def __contains__(self, position: bytes) -> bool:
+        return self.start <= position and (self.end is None or position < self.end)
+
+
+class SweepMeans(NamedTuple):
+    """What all sweepers live with; ``delay_seconds`` is domain time."""
+
+    store: Store
+    clock: Clock
+    rate: SweepRate
+    delay_seconds: float
+
+
+class Sweeper:
+    """The actor.
+
+    Invariants: while it sleeps, nothing that the expirer has listed is due before it wakes; a
+    row is not swept again before the expirer has passed what its first sweep did.
+    """
+
+    def __init__(
+        self,
+        swept: SweptRange,
+        expirer: Expirer,
+        expire: Callable[[tuple[bytes, ...]], Awaitable[Expired]],
+        means: SweepMeans,
+    ) -> None:
+        """``expire`` asks the partition to delete the items at these positions, if expired."""
+        self.name = f"sweeper of partition {expirer.feed.partition_number}"
+        self.mailbox = Mailbox(1)
+        self.in_hand: list[Envelope] = []
+        self._swept = swept
+        self._expirer = expirer
+        self._expire = expire
+        self._store, self._clock, self._rate, delay_seconds = means
+        # An item expires behind its time, not at it.
+        self._delay_us = max(1, round(delay_seconds * _MICROSECONDS))
+        # All that is listed before this was swept, but for what was noticed since.
+        self._swept_before_us: float = -_NEVER
+        # The earliest time that is listed, of those that were not due at the last sweep.
+        self._earliest_us: float = _NEVER
+        # The time of what is being deleted now.
+        self._sweeping_us: int | None = None
+        self._closed = asyncio.get_running_loop().create_future()
+        self._noticed = asyncio.get_running_loop().create_future()
+
+    def notice(self, at_us: int) -> None:
+        """The expirer has listed a time."""
+        if at_us < self._earliest_us:
+            self._earliest_us = at_us
+            if not self._noticed.done():
+                self._noticed.set_result(None)
+
+    @property
+    def lag_seconds(self) -> float:
+        """For how long the items have been expired that are to be deleted next; 0 for none."""
+        at_us = self._earliest_us if self._sweeping_us is None else self._sweeping_us
+        return max(0.0, self._clock.now_epoch_seconds() - at_us / _MICROSECONDS)
+
+    async def run(self) -> None:
+        """Sweep whenever something is due, until the mailbox is closed."""
+        self._closed = self.mailbox.when_closed()
+        self._swept_before_us = -_NEVER
+        while not self._closed.done():
+            try:
+                await self._sweep()
+            except (InternalServerError, ResourceNotFoundException) as error:
+                _log.info("sweep_refused", sweeper=self.name, error=str(error))
+                await self._pause(_REFUSED_SECONDS)
+            else:
+                self._sweeping_us = None
+                await self._pause(_PAUSE_SECONDS)
+                await self._sleep()
+
+    async def _sweep(self) -> None:
+        """Have everything deleted that is due now; return when the expirer has seen that."""
+        now_us = _epoch_us(self._clock.now_epoch_seconds())
+        before_us = now_us - self._delay_us + 1
+        # What is gone leaves marks that are dear to pass by: they are not looked at again.
+        self._swept_before_us = min(self._swept_before_us, self._earliest_us)
+        from_us = max(self._swept_before_us, now_us - PAST_US + 1)
+        # Before rows are read: what is noticed from now on may not be among them.
+        self._earliest_us = _NEVER
+        counter = 0
+        refusal: InternalServerError | None = None
+        async for positions in self._due(int(from_us), before_us):
+            await self._pause(self._rate.take(len(positions)))
+            if self._closed.done():
+                return
+            try:
+                counter = max(counter, await self._ask(positions))
+            except InternalServerError as error:
+                counter, refusal = max(counter, await self._ask_singly(positions)), error
+        # The rows of what is deleted are there until the expirer has passed it.
+        while self._expirer.position < counter and not self._closed.done():
+            await self._pause(_STEP_SECONDS)
+        if refusal is not None:
+            raise refusal
+        self._swept_before_us = before_us
+        listed_us = await self._earliest_from(before_us)
+        self._earliest_us = min(self._earliest_us, listed_us)
+
+    async def _due(self, from_us: int, before_us: int) -> AsyncIterator[tuple[bytes, ...]]:
+        """The positions of the items that are due, some at a time."""
+        for slice_number in self._swept.slices:
+            start, end = keys_layout.expiry_span(
+                self._swept.table_id, slice_number, from_us, before_us
+            )
+            while start < end and (rows := await self._page(start, end, _BATCH_ITEMS)):
+                times_and_positions = [keys_layout.expiry_of(row.key) for row in rows]
+                positions = tuple(
+                    position for _, position in times_and_positions if position in self._swept
+                )
+                if positions:
+                    self._sweeping_us = times_and_positions[0][0]
+                    yield positions
+                start = rows[-1].key + b"\x00"
+
+    async def _page(self, start: bytes, end: bytes, max_rows: int) -> list[Row]:
+        return await self._store.durable().page(
+            start, end, max_rows=max_rows, max_bytes=_BATCH_BYTES
+        )
+
+    async def _ask(self, positions: tuple[bytes, ...]) -> int:
+        """Have the partition delete what is expired of these; its counter after that."""
+        while True:
+            try:
+                return (await self._expire(positions)).counter
+            except ThrottlingException:
+                # Clients go first where a partition has more to do than it can.
+                await self._pause(_STEP_SECONDS)
+                if self._closed.done():
+                    return 0
+
+    async def _ask_singly(self, positions: tuple[bytes, ...]) -> int:
+        """As ``_ask``, past items that are damaged.
+
+        Raises:
+            InternalServerError: all were refused.
+        """
+        counters = []
+        for position in positions:
+            try:
+                counters.append(await self._ask((position,)))
+            except InternalServerError as error:
+                refusal = error
+        if not counters:
+            raise refusal
+        return max(counters)
+
+    async def _earliest_from(self, from_us: int) -> float:
+        """The earliest listed time from this one on, in microseconds; infinite for none."""
+        earliest_us = _NEVER
+        for slice_number in self._swept.slices:
+            start, end = keys_layout.expiry_span(self._swept.table_id, slice_number, from_us)
+            for row in await self._page(start, end, 1):
+                earliest_us = min(earliest_us, keys_layout.expiry_of(row.key)[0])
+        return earliest_us
+
+    async def _sleep(self) -> None:
+        """Wait until the earliest time is due, or one before it is listed."""
+        while not self._closed.done():
+            self._noticed = asyncio.get_running_loop().create_future()
+            waiting = [self._closed, self._noticed]
+            if self._earliest_us is _NEVER:
+                await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                continue
+            due = self._clock.wait_until(_epoch_seconds(self._earliest_us + self._delay_us))
+            await asyncio.wait([*waiting, due], return_when=asyncio.FIRST_COMPLETED)
+            if due.done():
+                return
+            due.cancel()
+
+    async def _pause(self, seconds: float) -> None:
+        if seconds > 0:
+            await asyncio.wait([self._closed], timeout=seconds)
+
+
+def _epoch_us(epoch_seconds: float) -> int:
+    return math.floor(epoch_seconds * _MICROSECONDS)
+
+
+def _epoch_seconds(epoch_us: float) -> float:
+    """The first time of a clock that is not before that microsecond, whatever rounding does."""
+    epoch_seconds = epoch_us / _MICROSECONDS
+    while _epoch_us(epoch_seconds) < epoch_us:
+        epoch_seconds = math.nextafter(epoch_seconds, math.inf)
+    return epoch_seconds

@@ -1,0 +1,133 @@
+"""Time to live at work on one table: who lists expiry times, and who deletes what is due."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+from typing import Final
+
+import anyio
+from msgspec import Struct
+
+from actors.change_feed import ChangeFeed
+from actors.subscribers.expirer import Expirer, ExpiryRows
+from actors.subscribers.expiry_backfill import ExpiryBackfill
+from actors.sweep_rate import SweepRate
+from actors.sweeper import Sweeper, SweepMeans, SweptRange
+from actors.table import Surroundings, Table
+from model.limits import TIME_TO_LIVE_CHANGE_SECONDS
+from storage import keys_layout
+
+_STEP_SECONDS: Final = 0.001
+
+
+class TimeToLiveSettings(Struct, frozen=True):
+    """What may be set for time to live.
+
+    ``delay_seconds`` is how long an expired item stays at least, in domain time;
+    ``transition_seconds`` how long ENABLING and DISABLING take at least.
+    """
+
+    delay_seconds: float = 1.0
+    deletes_per_second: float = 4_000.0
+    change_interval_seconds: float = TIME_TO_LIVE_CHANGE_SECONDS
+    transition_seconds: float = 0.0
+
+
+class TimeToLiveActors:
+    """The actors of one table's time to live; they follow it as a whole (``Following``)."""
+
+    def __init__(
+        self,
+        table: Table,
+        surroundings: Surroundings,
+        settings: TimeToLiveSettings,
+        rate: SweepRate,
+    ) -> None:
+        definition = table.definition
+        assert definition.time_to_live is not None
+        self._table = table
+        self._store = surroundings.store
+        self._supervisor = surroundings.supervisor
+        self._means = SweepMeans(
+            surroundings.store, surroundings.clock, rate, settings.delay_seconds
+        )
+        self._attribute_name = definition.time_to_live.attribute_name
+        self._rows = ExpiryRows(definition.table_id, definition.key_schema, self._attribute_name)
+        self._backfill: ExpiryBackfill | None = None
+        self._expirers: dict[int, Expirer] = {}
+        self._sweepers: dict[int, Sweeper] = {}
+        self._is_closing = False
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether the expirers have begun."""
+        return bool(self._expirers)
+
+    @property
+    def lag_seconds(self) -> float:
+        """For how long items have been expired that are to be deleted next; 0 for none."""
+        return max((sweeper.lag_seconds for sweeper in self._sweepers.values()), default=0.0)
+
+    def backfill(self, ended: Callable[[], None]) -> None:
+        """Begin to list what is in the table, or go on with it."""
+        self._backfill = ExpiryBackfill(self._rows, self._store, ended=ended)
+        self._supervisor.start(self._backfill)
+
+    def follow(self, feeds: list[ChangeFeed]) -> None:
+        """List what changes from now on."""
+        for feed in feeds:
+            number = feed.partition_number
+            expirer = Expirer(self._rows, feed, partial(self._notice, number))
+            self._expirers[number] = expirer
+            self._supervisor.start(expirer)
+
+    def sweep(self) -> None:
+        """Delete what is due from now on."""
+        ranges = self._table.record.partitions
+        ends = [following.start for _, following in pairwise(ranges)] + [None]
+        for place, (swept, end) in enumerate(zip(ranges, ends, strict=True)):
+            sweeper = Sweeper(
+                SweptRange(self._rows.table_id, swept.start, end),
+                self._expirers[swept.number],
+                partial(self._table.expire, place, self._attribute_name),
+                self._means,
+            )
+            self._sweepers[swept.number] = sweeper
+            self._supervisor.start(sweeper)
+
+    async def wait_caught_up(self) -> bool:
+        """Wait until every change that is durable now is listed; False if closed before."""
+        tails = {expirer: expirer.feed.tail for expirer in self._expirers.values()}
+        for expirer, tail in tails.items():
+            # A follower tells nobody where it is; milliseconds don't matter here.
+            while expirer.position < tail and not self._is_closing:  # noqa: ASYNC110
+                await anyio.sleep(_STEP_SECONDS)
+        return not self._is_closing
+
+    def floor(self, partition_number: int) -> int:
+        """The counter up to which a log's records are not needed any more."""
+        expirer = self._expirers.get(partition_number)
+        return 0 if expirer is None else expirer.stored_position
+
+    async def close(self) -> None:
+        """Stop all, the sweepers first: nothing is deleted from then on."""
+        self._is_closing = True
+        await asyncio.gather(*map(self._supervisor.stop, self._sweepers.values()))
+        if self._backfill is not None:
+            await self._supervisor.stop(self._backfill)
+        await asyncio.gather(*map(self._supervisor.stop, self._expirers.values()))
+        self._sweepers.clear()
+        self._expirers.clear()
+
+    def _notice(self, partition_number: int, at_us: int) -> None:
+        sweeper = self._sweepers.get(partition_number)
+        if sweeper is not None:
+            sweeper.notice(at_us)
+
+
+def subscriber_id(table: Table) -> bytes:
+    """What names a table's time to live among those who follow it."""
+    return keys_layout.expiry_subscriber(table.definition.table_id)

@@ -1,0 +1,160 @@
+"""Takes the time to live of tables through its states.
+
+ENABLING: the positions from which changes are recorded are kept as the expirers' first
+checkpoints, in the batch that begins it. What is in the table is listed first, then the expirers
+start at those positions, and what they repeat makes the list right. ENABLED: they have caught
+up, and expired items are deleted. DISABLING: nothing is deleted any more, the list goes.
+
+It belongs to the database's actor, which alone calls it. After a crash each step goes on from
+what is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+import anyio
+from msgspec import structs
+
+from actors.catalog_owner import CatalogOwner
+from actors.sweep_rate import SweepRate
+from actors.table import Surroundings, Table
+from actors.time_to_live import TimeToLiveActors, TimeToLiveSettings, subscriber_id
+from model.errors import DynamoDBError
+from model.table import TimeToLive
+from model.time_to_live import TimeToLiveChange, changed
+from storage import keys_layout
+from storage.store import StoreError
+
+_COUNTER_BYTES: Final = 8
+
+
+class TimeToLiveKeeper:
+    """Moves a table's time to live to its next state whenever the present one is over.
+
+    ``tell(table)`` has the database's actor call ``advance`` again.
+    """
+
+    def __init__(
+        self,
+        owner: CatalogOwner,
+        surroundings: Surroundings,
+        settings: TimeToLiveSettings,
+        tell: Callable[[Table], None],
+    ) -> None:
+        self._owner = owner
+        self._surroundings = surroundings
+        self._settings = settings
+        self._tell = tell
+        self._rate = SweepRate(settings.deletes_per_second)
+
+    async def change(self, table: Table, change: TimeToLiveChange) -> None:
+        """Switch time to live on or off; it is begun when this returns, durably.
+
+        Raises:
+            ValidationException: as ``model.time_to_live.changed``.
+            StoreError: nothing was changed.
+        """
+        now = self._surroundings.clock.now_epoch_seconds()
+        settings = changed(
+            table.definition.time_to_live, change, now, self._settings.change_interval_seconds
+        )
+        if change.enabled:
+            await self._begin(table, settings)
+        else:
+            await self._put(table, settings)
+            # From the answer on nothing is deleted. What was recorded until now does no harm.
+            await table.detach(subscriber_id(table))
+            await table.redefine(table.definition)
+
+    async def resume(self, table: Table) -> None:
+        """Put the time to live of a table to work: at start, and when it was switched on."""
+        settings = table.definition.time_to_live
+        if settings is None or settings.status == "DISABLED":
+            return
+        if settings.status == "DISABLING":
+            self._surroundings.supervisor.run_aside(self._tell_when_disabling_is_over, table)
+            return
+        if table.following(subscriber_id(table)) is not None:
+            return
+        actors = TimeToLiveActors(table, self._surroundings, self._settings, self._rate)
+        table.attach(subscriber_id(table), actors)
+        if settings.status == "ENABLED":
+            actors.follow(await table.feeds())
+            actors.sweep()
+        else:
+            actors.backfill(lambda: self._tell(table))
+
+    async def advance(self, table: Table) -> None:
+        """The present state is over, or the first reading of the table; go on."""
+        settings = table.definition.time_to_live
+        if settings is None:
+            return
+        if settings.status == "DISABLING":
+            await self._end(table, settings)
+        elif settings.status == "ENABLING":
+            actors = table.following(subscriber_id(table))
+            assert isinstance(actors, TimeToLiveActors)
+            if not actors.is_followed:
+                actors.follow(await table.feeds())
+                self._surroundings.supervisor.run_aside(self._tell_when_caught_up, table, actors)
+                return
+            await self._put(table, structs.replace(settings, status="ENABLED"))
+            actors.sweep()
+
+    async def _begin(self, table: Table, settings: TimeToLive) -> None:
+        old = table.definition
+        definition = structs.replace(old, time_to_live=settings)
+        subscriber = subscriber_id(table)
+        try:
+            positions = await table.redefine(definition)
+            record = structs.replace(table.record, definition=definition)
+            await self._owner.put(
+                record,
+                puts=[
+                    (
+                        keys_layout.checkpoint(subscriber, partition_number),
+                        counter.to_bytes(_COUNTER_BYTES, "big"),
+                    )
+                    for partition_number, counter in positions.items()
+                ],
+            )
+        except (StoreError, DynamoDBError):
+            with suppress(DynamoDBError):
+                await table.redefine(old)
+            raise
+        table.record = record
+
+    async def _end(self, table: Table, settings: TimeToLive) -> None:
+        """Delete the list of expiry times, and the checkpoints of those who kept it."""
+        table_id = table.definition.table_id
+        await self._put(
+            table,
+            structs.replace(settings, status="DISABLED"),
+            range_deletes=[
+                keys_layout.expiry_range(table_id),
+                keys_layout.expiry_checkpoint_range(table_id),
+            ],
+        )
+
+    async def _put(
+        self,
+        table: Table,
+        settings: TimeToLive,
+        range_deletes: list[tuple[bytes, bytes]] | None = None,
+    ) -> None:
+        definition = structs.replace(table.definition, time_to_live=settings)
+        record = structs.replace(table.record, definition=definition)
+        await self._owner.put(record, range_deletes=range_deletes or ())
+        table.record = record
+
+    async def _tell_when_caught_up(self, table: Table, actors: TimeToLiveActors) -> None:
+        if await actors.wait_caught_up():
+            await anyio.sleep(self._settings.transition_seconds)
+            self._tell(table)
+
+    async def _tell_when_disabling_is_over(self, table: Table) -> None:
+        await anyio.sleep(self._settings.transition_seconds)
+        self._tell(table)

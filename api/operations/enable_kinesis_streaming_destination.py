@@ -1,0 +1,45 @@
+"""EnableKinesisStreamingDestination."""
+
+from __future__ import annotations
+
+from msgspec import json
+
+from actors.destination_keeper import EnableDestination
+from api import shapes, structures
+from api.arn import table_name
+from api.destination_arn import topic_of
+from api.operation import Call, Operation
+
+
+class EnableKinesisStreamingDestinationInput(structures.Shape, frozen=True):
+    """The members of EnableKinesisStreamingDestination."""
+
+    TableName: shapes.ControlTableName
+    StreamArn: shapes.StreamArn
+    EnableKinesisStreamingConfiguration: (
+        structures.EnableKinesisStreamingConfigurationShape | None
+    ) = None
+
+
+async def handle(call: Call[EnableKinesisStreamingDestinationInput]) -> bytes:
+    """Publish a table's changes to the topic that the StreamArn names."""
+    request = call.request
+    name, configuration = table_name(request.TableName), request.EnableKinesisStreamingConfiguration
+    given = configuration.ApproximateCreationDateTimePrecision if configuration else None
+    message = EnableDestination(name, topic_of(request.StreamArn), given or "MILLISECOND")
+    destination = await call.database.change_destination(message)
+    return json.encode(
+        {
+            "TableName": name,
+            "StreamArn": request.StreamArn,
+            "DestinationStatus": destination.status,
+            "EnableKinesisStreamingConfiguration": {
+                "ApproximateCreationDateTimePrecision": destination.precision
+            },
+        }
+    )
+
+
+OPERATION = Operation(
+    "EnableKinesisStreamingDestination", EnableKinesisStreamingDestinationInput, handle
+)

@@ -1,0 +1,51 @@
+"""UpdateKinesisStreamingDestination."""
+
+from __future__ import annotations
+
+from msgspec import json
+
+from actors.destination_keeper import UpdateDestination
+from api import shapes, structures
+from api.arn import table_name
+from api.destination_arn import topic_of
+from api.operation import Call, Operation
+from model.errors import ValidationException
+
+
+class UpdateKinesisStreamingDestinationInput(structures.Shape, frozen=True):
+    """The members of UpdateKinesisStreamingDestination."""
+
+    TableName: shapes.ControlTableName
+    StreamArn: shapes.StreamArn
+    UpdateKinesisStreamingConfiguration: (
+        structures.UpdateKinesisStreamingConfigurationShape | None
+    ) = None
+
+
+async def handle(call: Call[UpdateKinesisStreamingDestinationInput]) -> bytes:
+    """Write the times of a table's changes with another precision."""
+    request = call.request
+    name, configuration = table_name(request.TableName), request.UpdateKinesisStreamingConfiguration
+    precision = configuration.ApproximateCreationDateTimePrecision if configuration else None
+    if precision is None:
+        raise ValidationException(
+            "Streaming destination cannot be updated with given parameters: "
+            "UpdateKinesisStreamingConfiguration cannot be null or contain only null values"
+        )
+    message = UpdateDestination(name, topic_of(request.StreamArn), precision)
+    destination = await call.database.change_destination(message)
+    return json.encode(
+        {
+            "TableName": name,
+            "StreamArn": request.StreamArn,
+            "DestinationStatus": destination.status,
+            "UpdateKinesisStreamingConfiguration": {
+                "ApproximateCreationDateTimePrecision": destination.precision
+            },
+        }
+    )
+
+
+OPERATION = Operation(
+    "UpdateKinesisStreamingDestination", UpdateKinesisStreamingDestinationInput, handle
+)

@@ -1,0 +1,79 @@
+"""What consumers in Kafka are told, before it takes one of their formats.
+
+A change of an item, an item as a snapshot found it, or a gap: changes are missing.
+"""
+
+from __future__ import annotations
+
+from hashlib import md5
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from model import item as items
+from model.key import KeySchema
+from model.stored_item import StoredItem
+from streams import sequence_number, stream_record
+from streams.change_record import ChangeRecord, Origin, TransactionPlace
+
+KafkaEventName: TypeAlias = Literal["INSERT", "MODIFY", "REMOVE", "GAP"]
+# Whose change it was; a snapshot does not know it any more, and nobody made a gap.
+KafkaOrigin: TypeAlias = Literal["user", "ttl", "transaction", "backfill", "snapshot", "gap"]
+
+_ORIGINS: Final[dict[Origin, KafkaOrigin]] = {
+    Origin.USER: "user",
+    Origin.TTL: "ttl",
+    Origin.TRANSACTION: "transaction",
+    Origin.BACKFILL: "backfill",
+}
+# The key of no item: compacted topics refuse a record without a key.
+_NO_KEYS: Final = b"{}"
+
+
+class KafkaEvent(NamedTuple):
+    """One thing to be told, whatever the format.
+
+    ``sequence_number`` is as clients see it, empty for a gap. ``keys`` is the primary key as
+    compact DynamoDB JSON, in the order of the key schema.
+    """
+
+    name: KafkaEventName
+    event_id: str
+    origin: KafkaOrigin
+    sequence_number: str
+    time_us: int
+    keys: bytes
+    old: StoredItem | None
+    new: StoredItem | None
+    transaction: TransactionPlace | None = None
+
+
+def of_change(record: ChangeRecord) -> KafkaEvent:
+    """A change, under the event id that DynamoDB Streams gives it."""
+    return KafkaEvent(
+        stream_record.event_name(record),
+        stream_record.event_id(record),
+        _ORIGINS[record.origin],
+        record.sequence_number.wire(),
+        record.commit_time_us,
+        record.keys,
+        record.old,
+        record.new,
+        record.transaction,
+    )
+
+
+def of_snapshot(item: StoredItem, key_schema: KeySchema, taken_us: int) -> KafkaEvent:
+    """An item as it is, under the sequence number of the change that made it."""
+    number = sequence_number.unpack(item.version).wire()
+    keys = items.encode(key_schema.key_of(item.item))
+    event_id = _digest(f"snapshot {number} {taken_us} {keys.hex()}")
+    return KafkaEvent("INSERT", event_id, "snapshot", number, taken_us, keys, None, item)
+
+
+def of_gap(table_name: str, time_us: int) -> KafkaEvent:
+    """Changes of the table are missing."""
+    event_id = _digest(f"gap {table_name} {time_us}")
+    return KafkaEvent("GAP", event_id, "gap", "", time_us, _NO_KEYS, None, None)
+
+
+def _digest(text: str) -> str:
+    return md5(text.encode(), usedforsecurity=False).hexdigest()

@@ -1,0 +1,70 @@
+"""How far back the logs of a table go, and where in them a time or a change is.
+
+The log of a partition has a record of every counter while the table is followed. Its beginning
+goes when nobody needs it, and what was changed while nobody followed was never in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from storage import catalog, keys_layout
+from storage.store import View
+from streams import change_log
+from streams.change_record import ChangeRecord
+
+
+class LogReach(NamedTuple):
+    """What a log holds: every change with a counter above ``after``, up to ``last``.
+
+    ``lost_us`` is when the last change was made that it does not hold, or a later time where that
+    is not known; None where nothing is lost.
+    """
+
+    partition_number: int
+    after: int
+    last: int
+    lost_us: int | None
+
+
+async def reaches(
+    view: View, table_id: int, partition_numbers: Iterable[int], now_us: int
+) -> list[LogReach]:
+    """How far each log goes back, as a view shows it."""
+    return [await _reach(view, table_id, number, now_us) for number in partition_numbers]
+
+
+async def position_at(view: View, log: LogReach, time_us: int) -> int:
+    """The counter behind which a log has all changes that were made at that time or later."""
+    low, high = log.after, log.last
+    # Times rise with counters.
+    while low < high:
+        middle = (low + high) // 2
+        record = await first_behind(view, log.partition_number, middle)
+        if record is not None and record.commit_time_us < time_us:
+            low = min(record.sequence_number.counter, high)
+        else:
+            high = middle
+    return low
+
+
+async def first_behind(view: View, partition_number: int, after: int) -> ChangeRecord | None:
+    """The first change with a higher counter; None at the log's end."""
+    records = await change_log.read(view, partition_number, after, max_records=1, max_bytes=1)
+    return records[0] if records else None
+
+
+async def _reach(view: View, table_id: int, number: int, now_us: int) -> LogReach:
+    head_value, trim_value = await view.load(
+        [keys_layout.partition_head(number), keys_layout.trim(table_id, number)]
+    )
+    last = catalog.decode_partition_head(head_value).counter
+    trimmed = change_log.decode_trim(trim_value)
+    first = await first_behind(view, number, trimmed.counter)
+    after = last if first is None else first.sequence_number.counter - 1
+    if after == 0:
+        return LogReach(number, after, last, None)
+    if after <= trimmed.counter and trimmed.time_us is not None:
+        return LogReach(number, after, last, trimmed.time_us)
+    return LogReach(number, after, last, now_us if first is None else first.commit_time_us - 1)

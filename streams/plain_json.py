@@ -1,0 +1,57 @@
+"""Items as plain JSON, without DynamoDB's types: for consumers that know nothing of them.
+
+What is lost: which arrays were sets, and which strings were binaries (base64) or numbers that
+no double holds. Sets come in their stored order, which is ascending.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any, Final
+
+from msgspec import Raw
+
+from model.attribute_value import AttributeValue
+from model.item import Item
+
+# Every decimal of so many digits is one double and no other's.
+_EXACT_DIGITS: Final = 15
+# Integers of so many characters fit in 64 bits; a longer one is written with an exponent, so that
+# no parser takes it for such an integer.
+_INTEGER_CHARACTERS: Final = 18
+
+
+def plain_item(item: Item) -> dict[str, Any]:
+    """The attributes of an item or map, ready for msgspec's encoder."""
+    return {name: plain(value) for name, value in item.items()}
+
+
+def plain(value: AttributeValue) -> Any:
+    """The content of a checked value, ready for msgspec's encoder."""
+    for type_name, content in value.items():
+        if type_name == "N":
+            return number(content)
+        if type_name == "M":
+            return plain_item(content)
+        if type_name == "L":
+            return [plain(member) for member in content]
+        if type_name == "NS":
+            return numbers(content)
+        return None if type_name == "NULL" else content
+    raise AssertionError("a checked value has one type")
+
+
+def number(text: str) -> Raw | str:
+    """A JSON number if a double holds all digits of this canonical number, else its text."""
+    if len(text) <= _EXACT_DIGITS:
+        return Raw(text.encode())
+    nearest = repr(float(text))
+    if Decimal(nearest) != Decimal(text):
+        return text
+    return Raw((text if len(text) <= _INTEGER_CHARACTERS else nearest).encode())
+
+
+def numbers(texts: list[str]) -> list[Raw | str]:
+    """JSON numbers if all of a set can be, else all as texts: an array has one type."""
+    found = [number(text) for text in texts]
+    return list(texts) if any(isinstance(member, str) for member in found) else found

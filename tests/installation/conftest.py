@@ -1,0 +1,64 @@
+"""The package as it is installed, once for all tests of this folder; what they need beside it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+import pytest
+
+from tests.support.server import PROJECT
+
+
+def has_compose_client() -> bool:
+    try:
+        done = subprocess.run(["docker", "compose", "version"], capture_output=True, check=False)
+    except FileNotFoundError:
+        return False
+    return done.returncode == 0
+
+
+_COMPOSE_IS_MISSING = not has_compose_client()
+
+collect_ignore = ["test_compose_client.py"] if _COMPOSE_IS_MISSING else []
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what could not be run here, where a reader of the result sees it."""
+    if _COMPOSE_IS_MISSING:
+        terminalreporter.section("not run")
+        terminalreporter.write_line(
+            "tests/installation/test_compose_client.py: needs docker compose (the client, and no "
+            "engine), which is not on this machine"
+        )
+
+
+def run(*command: str | Path, cwd: Path) -> None:
+    finished = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel"]
+    run(*command, "--directory", directory, cwd=PROJECT)
+    (built,) = directory.iterdir()
+    return built
+
+
+@pytest.fixture(scope="session")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment with the wheel in it, and the dependencies of the one that runs the tests."""
+    environment = tmp_path_factory.mktemp("installed")
+    venv.create(environment, with_pip=False)
+    python = environment / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--python", python]
+    run(*pip, "install", "--quiet", "--no-deps", "--no-index", wheel, cwd=environment)
+    (site_packages,) = environment.glob("lib/python*/site-packages")
+    # Lines of other .pth files there are not followed, so an editable install stays out.
+    (site_packages / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
+    return environment

@@ -1,0 +1,99 @@
+"""The compose file: its parts fit together, and the server's variables are options."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+import msgspec
+import pytest
+
+from tests.support.compose_file import COMPOSE_FILE, read_compose_file
+from tests.support.dockerfile import stages
+from tests.support.server import PROJECT
+
+COMPOSE = read_compose_file()
+DYNACTOR, KAFKA, PROMETHEUS = (
+    COMPOSE.services[name] for name in ("dynactor", "kafka", "prometheus")
+)
+FOLDER = COMPOSE_FILE.parent
+
+
+def test_a_member_that_is_misspelt_or_of_another_type_is_found(tmp_path):
+    text = COMPOSE_FILE.read_text()
+    for right, wrong in (("healthcheck:", "health_check:"), ("interval: 10s", "interval: 10")):
+        assert right in text
+        broken = tmp_path / "compose.yaml"
+        broken.write_text(text.replace(right, wrong))
+        with pytest.raises(msgspec.ValidationError):
+            read_compose_file(broken)
+
+
+def test_the_server_and_kafka_come_without_being_asked_for_by_profile():
+    assert [name for name, service in COMPOSE.services.items() if not service.profiles] == [
+        "dynactor",
+        "kafka",
+    ]
+
+
+def test_nobody_waits_for_anybody():
+    assert all(service.depends_on == [] for service in COMPOSE.services.values())
+
+
+def test_all_that_is_mounted_is_there():
+    used = {volume.split(":")[0] for one in COMPOSE.services.values() for volume in one.volumes}
+    paths = {volume for volume in used if volume.startswith(".")}
+    assert used - paths == set(COMPOSE.volumes)
+    assert paths
+    assert all((FOLDER / path).is_file() for path in paths)
+
+
+def test_the_image_is_built_from_its_dockerfile_and_keeps_its_data_in_the_volume():
+    assert DYNACTOR.build is not None
+    dockerfile = FOLDER / DYNACTOR.build.context / DYNACTOR.build.dockerfile
+    (declared,) = stages(dockerfile)[-1].all("VOLUME")
+    assert [volume.split(":")[1] for volume in DYNACTOR.volumes] == [declared]
+
+
+def test_every_service_tells_its_health():
+    for service in (KAFKA, PROMETHEUS):
+        assert service.healthcheck is not None
+        assert service.healthcheck.test[0] == "CMD"
+    assert stages(FOLDER / "Dockerfile")[-1].health_check
+
+
+def test_the_servers_variables_are_options_of_it():
+    told = subprocess.run(
+        [sys.executable, "-m", "api", "serve", "--help"],
+        cwd=PROJECT,
+        env={**os.environ, "COLUMNS": "500"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    options = set(re.findall(r"DYNACTOR_\w+", told.stdout))
+    image = stages(FOLDER / "Dockerfile")[-1].environment
+    given = {name for name in {**image, **DYNACTOR.environment} if name.startswith("DYNACTOR_")}
+    assert given <= options
+
+
+def test_the_server_asks_for_kafka_where_containers_find_it():
+    bootstrap_servers = DYNACTOR.environment["DYNACTOR_KAFKA_BOOTSTRAP_SERVERS"]
+    advertised = KAFKA.environment["KAFKA_ADVERTISED_LISTENERS"].split(",")
+    assert f"CONTAINERS://{bootstrap_servers}" in advertised
+    assert bootstrap_servers.split(":")[0] in COMPOSE.services
+
+
+def test_prometheus_asks_the_admin_port_by_a_name_that_the_server_answers_to():
+    name, port = (
+        DYNACTOR.environment["DYNACTOR_ALLOWED_HOSTS"],
+        DYNACTOR.environment["DYNACTOR_ADMIN_PORT"],
+    )
+    scrape = msgspec.yaml.decode((FOLDER / "prometheus.yaml").read_bytes())
+    (job,) = scrape["scrape_configs"]
+    assert job["static_configs"] == [{"targets": [f"{name}:{port}"]}]
+    assert name in COMPOSE.services
+    published = {re.sub(r".*:", "", text) for text in DYNACTOR.ports}
+    assert port in published

@@ -1,0 +1,46 @@
+"""A real broker for every test of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.kafka_broker import (
+    GIVEN_BROKER,
+    BrokerAddress,
+    KafkaBroker,
+    given_broker,
+    running_broker,
+)
+from tests.support.maven_jars import NotFetched
+
+
+@pytest.fixture(scope="session")
+def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+    """The broker that is started here, one for the whole session."""
+    try:
+        with running_broker(tmp_path_factory.mktemp("kafka")) as broker:
+            yield broker
+    except NotFetched as error:
+        if given_broker() is not None:
+            # The tests that break nothing can run.
+            raise
+        pytest.exit(f"No Kafka for the tests: {error}\nOr name one by {GIVEN_BROKER}=host:port")
+
+
+@pytest.fixture(scope="session")
+def kafka_broker(request: pytest.FixtureRequest) -> BrokerAddress:
+    """A broker to talk to: the one of DYNACTOR_TEST_KAFKA, or one that is started."""
+    given = given_broker()
+    return request.getfixturevalue("own_broker") if given is None else given
+
+
+@pytest.fixture
+def breakable_broker(own_broker: KafkaBroker) -> Iterator[KafkaBroker]:
+    """A broker that the test may stop, kill or suspend; it runs again when the test is over."""
+    own_broker.ensure_running()
+    try:
+        yield own_broker
+    finally:
+        own_broker.ensure_running()

@@ -1,0 +1,37 @@
+"""Our records lie where a Java producer would have put them: joins by key ask for that."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from streams.kafka_partitioner import partition_of
+from tests.support.java_references import java_partitions, partitions_of_java_producer
+from tests.support.kafka_broker import BrokerAddress
+from tests.support.kafka_topics import created_topic
+
+_RANDOM = random.Random(20)
+# Every length that the hash treats apart, keys as they are written, bytes with the sign bit set.
+KEYS = [
+    *(bytes(range(length)) for length in range(1, 17)),
+    *(b"\xff" * length for length in range(1, 9)),
+    *(b'{"pk":{"S":"item-%d"}}' % number for number in range(500)),
+    *(b'{"pk":{"N":"%d"},"sk":{"B":"AAE="}}' % number for number in range(500)),
+    '{"pk":{"S":"Größe 🙂"}}'.encode(),
+    *(_RANDOM.randbytes(_RANDOM.randrange(1, 300)) for _ in range(2_000)),
+    _RANDOM.randbytes(2_048),
+]
+
+
+@pytest.mark.parametrize("partition_count", [6, 2**31 - 1])
+def test_each_key_has_the_partition_of_javas_partitioner(partition_count: int):
+    ours = [partition_of(key, partition_count) for key in KEYS]
+    assert ours == java_partitions(KEYS, partition_count)
+
+
+async def test_each_key_lies_where_a_java_producers_record_lies(kafka_broker: BrokerAddress):
+    topic = await created_topic(kafka_broker, partition_count=12)
+    ours = [partition_of(key, 12) for key in KEYS]
+    assert set(ours) == set(range(12))
+    assert ours == partitions_of_java_producer(kafka_broker, topic, KEYS)

@@ -1,0 +1,211 @@
+"""A real server publishes to a real broker: everything, in order, whatever is stopped or killed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.support.clients import WireClient, boto3_client
+from tests.support.kafka_broker import BrokerAddress, KafkaBroker
+from tests.support.kafka_consumer import Isolation, Replica, read_topic
+from tests.support.kafka_server import (
+    Writer,
+    kafka_options,
+    lag_records,
+    replica_of,
+    stream_arn,
+    wait_published,
+    wait_until,
+)
+from tests.support.server import Server, running_server
+from tests.support.tables import definition, unique_name, wait_until_active
+
+DELIVERIES = ("at-least-once", "exactly-once")
+
+
+@pytest.fixture(params=DELIVERIES)
+def delivery(request: pytest.FixtureRequest) -> tuple[str, str]:
+    return ("--kafka-delivery", request.param)
+
+
+async def rebuilt(
+    broker: BrokerAddress, server: Server, table: str, delivery: tuple[str, str]
+) -> Replica:
+    """What a consumer ends with that reads the topic of this table; it is the table."""
+    is_committed = delivery[1] == "exactly-once"
+    isolation: Isolation = "read_committed" if is_committed else "read_uncommitted"
+    return await replica_of(broker, f"dynactor.{table}", server, table, isolation)
+
+
+def created(server: Server) -> str:
+    name = unique_name()
+    with closing(WireClient(server.endpoint)) as call:
+        call("CreateTable", definition("pk:S", name=name))
+        wait_until_active(call, name)
+    return name
+
+
+@contextmanager
+def writing(servers: list[Server], table: str, clients: int = 4) -> Iterator[list[Writer]]:
+    """Clients that write to the last of these servers within the context."""
+    writers = [Writer(lambda: servers[-1].endpoint, table, seed) for seed in range(clients)]
+    for writer in writers:
+        writer.start()
+    try:
+        yield writers
+    finally:
+        for writer in writers:
+            writer.end()
+    assert [error for writer in writers for error in writer.errors] == []
+
+
+def wait_written(writers: list[Writer], more: int) -> None:
+    enough = sum(writer.written for writer in writers) + more
+    wait_until(lambda: sum(writer.written for writer in writers) >= enough, "they have written")
+
+
+async def test_a_consumer_rebuilds_the_table(kafka_broker: BrokerAddress, delivery):
+    with running_server(*kafka_options(kafka_broker, *delivery)) as server:
+        table = created(server)
+        with writing([server], table) as writers:
+            wait_written(writers, 2_000)
+        wait_published(server, table)
+        replica = await rebuilt(kafka_broker, server, table, delivery)
+        assert replica.duplicates == 0
+        assert {name for name, _ in replica.events} == {"INSERT", "MODIFY", "REMOVE"}
+        assert {origin for _, origin in replica.events} == {"user"}
+
+
+async def test_a_destination_is_switched_on_and_off_by_boto3(kafka_broker: BrokerAddress):
+    options = ("--kafka-bootstrap-servers", kafka_broker.bootstrap_servers)
+    topic = unique_name("topic")
+    with running_server(*options) as server, closing(boto3_client(server.endpoint)) as client:
+        table = created(server)
+        named = {"TableName": table, "StreamArn": stream_arn(topic)}
+
+        def status() -> str:
+            described = client.describe_kinesis_streaming_destination(TableName=table)
+            return described["KinesisDataStreamDestinations"][0]["DestinationStatus"]
+
+        client.put_item(TableName=table, Item={"pk": {"S": "before"}})
+        client.enable_kinesis_streaming_destination(**named)
+        client.put_item(TableName=table, Item={"pk": {"S": "a"}, "blob": {"B": b"\x00\xff"}})
+        wait_until(lambda: status() == "ACTIVE", "it is active")
+        client.delete_item(TableName=table, Key={"pk": {"S": "before"}})
+        client.disable_kinesis_streaming_destination(**named)
+        wait_until(lambda: status() == "DISABLED", "it is disabled")
+        client.put_item(TableName=table, Item={"pk": {"S": "after"}})
+        records = await read_topic(kafka_broker, topic)
+        names = sorted(record.headers["event-name"] for record in records)
+        assert names == ["INSERT", "REMOVE"]
+
+
+async def test_items_of_400_kb_are_published_whole(kafka_broker: BrokerAddress, delivery):
+    with running_server(*kafka_options(kafka_broker, *delivery)) as server:
+        table = created(server)
+        with closing(WireClient(server.endpoint)) as call:
+            for number in range(3):
+                # Control characters take six bytes each in JSON.
+                text = chr(1) * (399_000 - number)
+                call("PutItem", {"TableName": table, "Item": {"pk": {"S": "a"}, "t": {"S": text}}})
+        wait_published(server, table)
+        replica = await rebuilt(kafka_broker, server, table, delivery)
+        assert "omitted" not in replica.items.values()
+
+
+async def test_a_broker_that_is_away_holds_nothing_up_and_misses_nothing(
+    breakable_broker: KafkaBroker, delivery
+):
+    with running_server(*kafka_options(breakable_broker, *delivery)) as server:
+        table = created(server)
+        with writing([server], table) as writers:
+            wait_written(writers, 500)
+            with breakable_broker.stopped():
+                wait_written(writers, 3_000)
+                assert lag_records(server)[table] >= 2_000
+            wait_written(writers, 500)
+            with breakable_broker.suspended():
+                wait_written(writers, 1_000)
+        wait_published(server, table)
+        await rebuilt(breakable_broker, server, table, delivery)
+        # Once per state, and not once per retry.
+        assert server.log.count("not_publishing") <= 4, server.log
+        assert "Traceback" not in server.log, server.log
+
+
+async def test_a_server_starts_and_stops_without_its_broker(
+    breakable_broker: KafkaBroker, tmp_path: Path, delivery
+):
+    options = kafka_options(breakable_broker, *delivery)
+    with breakable_broker.stopped(), running_server(*options, data_dir=tmp_path) as server:
+        table = created(server)
+        with writing([server], table) as writers:
+            wait_written(writers, 500)
+        began = time.monotonic()
+        assert server.stop() == 0
+        assert time.monotonic() - began < 10
+    with running_server(*options, data_dir=tmp_path) as server:
+        wait_published(server, table)
+        replica = await rebuilt(breakable_broker, server, table, delivery)
+        assert replica.duplicates == 0
+
+
+async def test_a_killed_server_loses_nothing_and_exactly_once_doubles_nothing(
+    breakable_broker: KafkaBroker, tmp_path: Path, delivery: tuple[str, str]
+):
+    options = kafka_options(breakable_broker, *delivery)
+    with ExitStack() as stack:
+        servers = [stack.enter_context(running_server(*options, data_dir=tmp_path))]
+        table = created(servers[0])
+        with writing(servers, table) as writers:
+            for round_number in range(4):
+                wait_written(writers, 700)
+                if round_number == 2:
+                    breakable_broker.kill()
+                servers[-1].kill()
+                servers.append(stack.enter_context(running_server(*options, data_dir=tmp_path)))
+                if round_number == 2:
+                    wait_written(writers, 700)
+                    breakable_broker.start()
+            wait_written(writers, 300)
+        wait_published(servers[-1], table)
+        replica = await rebuilt(breakable_broker, servers[-1], table, delivery)
+        assert delivery[1] == "at-least-once" or replica.duplicates == 0
+
+
+async def test_a_destination_that_is_cut_off_is_told_of_the_gap_and_ends_with_the_table(
+    breakable_broker: KafkaBroker, tmp_path: Path, delivery: tuple[str, str]
+):
+    cap_bytes = 500_000
+    options = kafka_options(breakable_broker, *delivery, "--kafka-retention-bytes", str(cap_bytes))
+    with running_server(*options, data_dir=tmp_path) as server:
+        table = created(server)
+        with (
+            writing([server], table) as writers,
+            closing(boto3_client(server.endpoint)) as client,
+        ):
+
+            def destination() -> dict[str, str]:
+                described = client.describe_kinesis_streaming_destination(TableName=table)
+                found: dict[str, str] = described["KinesisDataStreamDestinations"][0]
+                return found
+
+            wait_until(lambda: destination()["DestinationStatus"] == "ACTIVE", "it is active")
+            wait_written(writers, 500)
+            with breakable_broker.stopped():
+                wait_until(
+                    lambda: destination()["DestinationStatus"] == "ENABLE_FAILED", "it is cut off"
+                )
+                assert destination()["DestinationStatusDescription"].startswith("BROKEN")
+                wait_written(writers, 1_000)
+            wait_until(lambda: destination()["DestinationStatus"] == "ACTIVE", "it is mended")
+            wait_written(writers, 500)
+        wait_published(server, table)
+        replica = await rebuilt(breakable_broker, server, table, delivery)
+        # One in each Kafka partition.
+        assert replica.gaps == 3
+        assert server.log.count("destination_cut_off") == 1

@@ -1,0 +1,400 @@
+"""S116-S128: time to live, on a virtual clock; S129-S131 are in test_session_data.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import pytest
+
+from model import key as keys
+from tests.support.clients import STREAMS_TARGET_PREFIX, WireClient
+from tests.support.clocked_server import Clocked, clocked_server
+from tests.support.streams import records_of
+from tests.support.tables import (
+    global_index,
+    local_index,
+    table,
+    wait_until_indexes_active,
+)
+from tests.support.ttl import (
+    Item,
+    found,
+    put_all,
+    scanned,
+    specification,
+    status,
+    switch,
+    wait_swept,
+    wait_until,
+)
+
+TTL = "ExpirationTime"
+
+pytestmark = pytest.mark.ours_alone("no other server has a clock to set")
+
+FIVE_YEARS = 5 * 365 * 24 * 60 * 60
+SERVICE = {"PrincipalId": "dynamodb.amazonaws.com", "Type": "Service"}
+KEYS = ("UserName:S", "SessionId:S")
+BOTH_IMAGES = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
+
+
+class Place(NamedTuple):
+    """A server on a virtual clock, and its clients."""
+
+    clocked: Clocked
+    wire: WireClient
+    streams: WireClient
+
+
+@contextmanager
+def place(epoch_seconds: float, *arguments: str) -> Iterator[Place]:
+    with (
+        clocked_server(epoch_seconds, *arguments) as clocked,
+        closing(WireClient(clocked.endpoint)) as wire,
+        closing(WireClient(clocked.endpoint, STREAMS_TARGET_PREFIX)) as streams,
+    ):
+        yield Place(clocked, wire, streams)
+
+
+@pytest.fixture(scope="module")
+def prompt() -> Iterator[Place]:
+    """Expired items are deleted at once; tests go on from where the last one left the clock."""
+    with place(1_600_000_000, "--ttl-delay-seconds", "0", "--copy-messages") as prompt:
+        yield prompt
+
+
+@pytest.fixture(scope="module")
+def slow() -> Iterator[Place]:
+    """Expired items stay for a hundred seconds."""
+    with place(1_600_000_000, "--ttl-delay-seconds", "100", "--copy-messages") as slow:
+        yield slow
+
+
+@pytest.fixture
+def name(prompt: Place) -> Iterator[str]:
+    """A table of sessions on the prompt server, with time to live."""
+    with table(prompt.wire, *KEYS) as name:
+        switch(prompt.wire, name, TTL)
+        yield name
+
+
+def session(user: str, session_id: str, expires: float | str | Decimal | None = None) -> Item:
+    item: Item = {"UserName": {"S": user}, "SessionId": {"S": session_id}}
+    return item if expires is None else item | {TTL: {"N": str(expires)}}
+
+
+def key(item: Item) -> Item:
+    return {name: item[name] for name in ("UserName", "SessionId")}
+
+
+def sessions(wire: WireClient, name: str) -> set[str]:
+    return {item["SessionId"]["S"] for item in scanned(wire, name)}
+
+
+def swept(prompt: Place, name: str, user: str) -> None:
+    """Wait until what was due of a user has been swept."""
+    expired = {TTL: {"N": str(prompt.clocked.now - 1)}}
+    wait_swept(prompt.wire, name, {"UserName": {"S": user}}, "SessionId", expired)
+
+
+def test_s116_enabling_names_exactly_one_attribute(prompt: Place):
+    wire = prompt.wire
+    with table(wire, *KEYS) as name:
+        nothing = {"TableName": name, "TimeToLiveSpecification": {"Enabled": True}}
+        assert "attributeName" in str(wire.refused("UpdateTimeToLive", nothing).message)
+        assert status(wire, name) == "DISABLED"
+        switch(wire, name, TTL)
+        second = {"TableName": name, "TimeToLiveSpecification": specification("Other")}
+        assert wire.refused("UpdateTimeToLive", second) == (
+            "ValidationException",
+            f"TimeToLive is active on a different AttributeName: current AttributeName is {TTL}",
+        )
+        assert wire("DescribeTimeToLive", {"TableName": name}) == {
+            "TimeToLiveDescription": {"TimeToLiveStatus": "ENABLED", "AttributeName": TTL}
+        }
+
+
+def test_s117_the_backlog_of_one_partition_does_not_delay_another():
+    start = 1_600_000_000
+    options = ("--ttl-delay-seconds", "0", "--ttl-deletes-per-second", "300")
+    with place(start, *options) as (clocked, wire, _), table(wire, *KEYS) as name:
+        switch(wire, name, TTL)
+        for first in range(0, 2_000, 25):
+            puts = [
+                {"PutRequest": {"Item": session("crowd", f"{n:05}", start + 10)}}
+                for n in range(first, first + 25)
+            ]
+            wire("BatchWriteItem", {"RequestItems": {name: puts}})
+        alone = [session(user, "only", start + 11) for user in "abcdefgh"]
+        put_all(wire, name, *alone)
+        clocked.set(start + 20)
+        others = [item for item in alone if quarter(item) != quarter(session("crowd", ""))]
+        assert others
+        wait_until(lambda: all(found(wire, name, key(item)) is None for item in others))
+        assert clocked.deleted_items(name) < 1_500
+
+
+def quarter(item: Item) -> int:
+    """The quarter of the hash space: each partition of an on-demand table has one."""
+    return keys.partition_hash([item["UserName"]])[0] >> 6
+
+
+def test_s118_only_a_number_counts_as_seconds_of_the_epoch(prompt: Place, name: str):
+    past = str(prompt.clocked.now - 100)
+    others: list[dict[str, Any]] = [
+        {"S": past},
+        {"NS": [past]},
+        {"L": [{"N": past}]},
+        {"M": {"N": {"N": past}}},
+        {"B": "MTYwMDAwMDAwMA=="},
+        {"NULL": True},
+        {"BOOL": True},
+    ]
+    items = [session("u", next(iter(value))) | {TTL: value} for value in others]
+    milliseconds = session("u", "milliseconds", int(past) * 1000)
+    put_all(prompt.wire, name, *items, milliseconds, session("u", "without"))
+
+    swept(prompt, name, "u")
+
+    assert sessions(prompt.wire, name) == {
+        *(item["SessionId"]["S"] for item in items),
+        "milliseconds",
+        "without",
+    }
+
+
+def test_s119_expired_is_past_by_less_than_five_years(prompt: Place, name: str):
+    now = prompt.clocked.now
+    stay = {
+        "now": Decimal(now),
+        "a little later": now + Decimal("0.001"),
+        "five years": Decimal(now - FIVE_YEARS),
+        "more than five years": Decimal(now - FIVE_YEARS - 1),
+        "before 1970": Decimal(-1),
+    }
+    go = {
+        "a little earlier": now - Decimal("0.001"),
+        "a second": Decimal(now - 1),
+        "five years less a second": Decimal(now - FIVE_YEARS + 1),
+        "five years less a little": now - FIVE_YEARS + Decimal("0.001"),
+    }
+    for session_id, expires in {**stay, **go}.items():
+        put_all(prompt.wire, name, session("u", session_id, expires))
+
+    wait_until(lambda: not sessions(prompt.wire, name) & set(go))
+    swept(prompt, name, "u")
+
+    assert sessions(prompt.wire, name) == set(stay)
+
+
+def test_s120_what_has_expired_is_first_known_and_then_swept(slow: Place):
+    clocked, wire, _ = slow
+    lag = "dynactor_time_to_live_lag_seconds"
+    with table(wire, *KEYS) as name:
+        switch(wire, name, TTL)
+        now = clocked.now
+        item = session("u", "s", now + 10)
+        put_all(wire, name, item)
+        clocked.set(now + 60)
+        # Known: the delay is not over.
+        wait_until(lambda: clocked.metric(lag, name) == 50)
+        assert found(wire, name, key(item)) == item
+        # Swept.
+        clocked.set(now + 110)
+        wait_until(lambda: found(wire, name, key(item)) is None)
+        wait_until(lambda: clocked.metric(lag, name) == 0)
+
+
+def test_s121_a_sweep_takes_no_capacity_and_disturbs_no_write(prompt: Place):
+    clocked, wire, _ = prompt
+    indexes = {"GlobalSecondaryIndexes": [global_index("ByTime", "SessionId")]}
+    with table(wire, *KEYS, **indexes) as name:
+        switch(wire, name, TTL)
+        now = clocked.now
+        put_all(wire, name, *(session(f"u{n}", "s", now + 10) for n in range(300)))
+        stays = session("stays", "s")
+        request = {"TableName": name, "Item": stays, "ReturnConsumedCapacity": "INDEXES"}
+        first = wire("PutItem", request)["ConsumedCapacity"]
+        clocked.set(now + 20)
+        # Put while items go, each time as new: a unit for the table, one for the index.
+        while len(scanned(wire, name, Select="ALL_ATTRIBUTES")) > 1:
+            wire("DeleteItem", {"TableName": name, "Key": key(stays)})
+            assert wire("PutItem", request)["ConsumedCapacity"] == first
+        assert first["CapacityUnits"] == 2
+        assert clocked.deleted_items(name) == 300
+
+
+def test_s122_items_leave_every_index(prompt: Place):
+    clocked, wire, _ = prompt
+    with table(
+        wire,
+        *(*KEYS, "Device:S"),
+        indexes=(local_index("ByDevice", "UserName", "Device"),),
+        GlobalSecondaryIndexes=[
+            global_index("OfDevice", "Device", "UserName"),
+            global_index("OfSession", "SessionId", projection="KEYS_ONLY"),
+        ],
+    ) as name:
+        switch(wire, name, TTL)
+        now = clocked.now
+        device = {"Device": {"S": "phone"}}
+        goes, stays = session("u", "goes", now + 5), session("u", "stays", now + 50)
+        put_all(wire, name, goes | device, stays | device)
+        names = ("ByDevice", "OfDevice", "OfSession")
+        for index in names:
+            wait_until(lambda index=index: len(scanned(wire, name, IndexName=index)) == 2)
+        clocked.set(now + 6)
+        wait_until(lambda: found(wire, name, key(goes)) is None)
+        # A local index changes with its table, a global one a moment later.
+        assert [each["SessionId"]["S"] for each in scanned(wire, name, IndexName="ByDevice")] == [
+            "stays"
+        ]
+        for index in names:
+            wait_until(lambda index=index: len(scanned(wire, name, IndexName=index)) == 1)
+        described = wait_until_indexes_active(wire, name)
+        every = described["LocalSecondaryIndexes"] + described["GlobalSecondaryIndexes"]
+        assert [index["ItemCount"] for index in every] == [1, 1, 1]
+
+
+def test_s123_a_deletion_is_marked_in_the_stream_as_the_systems(prompt: Place):
+    clocked, wire, streams = prompt
+    with table(wire, *KEYS, StreamSpecification=BOTH_IMAGES) as name:
+        arn = wire("DescribeTable", {"TableName": name})["Table"]["LatestStreamArn"]
+        switch(wire, name, TTL)
+        now = clocked.now
+        expires, deleted = session("u", "expires", now + 5), session("u", "deleted", now + 5)
+        put_all(wire, name, expires, deleted)
+        wire("DeleteItem", {"TableName": name, "Key": key(deleted)})
+        clocked.set(now + 6)
+        wait_until(lambda: found(wire, name, key(expires)) is None)
+
+        records = records_of(streams, arn)
+
+        removed = {
+            record["dynamodb"]["Keys"]["SessionId"]["S"]: record
+            for record in records
+            if record["eventName"] == "REMOVE"
+        }
+        assert removed["expires"]["userIdentity"] == SERVICE
+        assert removed["expires"]["dynamodb"]["OldImage"] == expires
+        assert "NewImage" not in removed["expires"]["dynamodb"]
+        assert removed["expires"]["dynamodb"]["ApproximateCreationDateTime"] == now + 6
+        assert [record for record in records if "userIdentity" in record] == [removed["expires"]]
+        assert len(records) == 4
+
+
+def test_s124_an_expired_item_stays_for_the_delay_that_is_set(slow: Place):
+    clocked, wire, _ = slow
+    with table(wire, *KEYS) as name:
+        switch(wire, name, TTL)
+        now = clocked.now
+        first, second = session("u", "first", now + 1), session("u", "second", now + 2)
+        put_all(wire, name, first, second)
+        clocked.set(now + 101)
+        wait_until(lambda: found(wire, name, key(first)) is None)
+        assert found(wire, name, key(second)) == second
+        clocked.set(now + 102)
+        wait_until(lambda: found(wire, name, key(second)) is None)
+
+
+@pytest.fixture
+def expired(slow: Place) -> Iterator[tuple[str, Item]]:
+    """A table with an item that has expired and is not deleted yet, and one that has not."""
+    with table(slow.wire, *KEYS) as name:
+        switch(slow.wire, name, TTL)
+        now = slow.clocked.now
+        item = session("u", "expired", now + 10)
+        put_all(slow.wire, name, item, session("u", "valid", now + 10_000))
+        slow.clocked.set(now + 50)
+        yield name, item
+
+
+def of_user(name: str, **members: Any) -> dict[str, Any]:
+    return {
+        "TableName": name,
+        "KeyConditionExpression": "UserName = :user",
+        **members,
+        "ExpressionAttributeValues": {
+            ":user": {"S": "u"},
+            **members.get("ExpressionAttributeValues", {}),
+        },
+    }
+
+
+def test_s125_an_expired_item_is_still_read_until_it_is_deleted(
+    slow: Place, expired: tuple[str, Item]
+):
+    name, item = expired
+    assert found(slow.wire, name, key(item)) == item
+    assert item in slow.wire("Query", of_user(name))["Items"]
+    assert item in scanned(slow.wire, name)
+
+
+def test_s126_a_filter_hides_expired_items(slow: Place, expired: tuple[str, Item]):
+    name, item = expired
+    hidden = {
+        "FilterExpression": "ExpirationTime > :now",
+        "ExpressionAttributeValues": {":now": {"N": str(slow.clocked.now)}},
+    }
+    for answer in (
+        slow.wire("Query", of_user(name, **hidden)),
+        slow.wire("Scan", {"TableName": name, **hidden}),
+    ):
+        assert [each["SessionId"]["S"] for each in answer["Items"]] == ["valid"]
+        assert answer["ScannedCount"] == 2
+    assert found(slow.wire, name, key(item)) == item
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["SET ExpirationTime = :later", "REMOVE ExpirationTime", "SET ExpirationTime = :text"],
+)
+def test_s127_an_update_of_an_expired_items_time_is_honoured(
+    slow: Place, expired: tuple[str, Item], change: str
+):
+    name, item = expired
+    now = slow.clocked.now
+    values = {":later": {"N": str(now + 100_000)}, ":text": {"S": str(now - 10)}}
+    used = {name: value for name, value in values.items() if name in change}
+    slow.wire(
+        "UpdateItem",
+        {
+            "TableName": name,
+            "Key": key(item),
+            "UpdateExpression": change,
+            **({"ExpressionAttributeValues": used} if used else {}),
+        },
+    )
+    # An expired item of the same user is deleted at its time; this one, due before, is not.
+    behind = session("u", "behind", now - 1)
+    put_all(slow.wire, name, behind)
+    slow.clocked.set(now + 100)
+    wait_until(lambda: found(slow.wire, name, key(behind)) is None)
+    assert found(slow.wire, name, key(item)) is not None
+
+
+def test_s127_an_update_of_something_else_leaves_it_to_be_deleted(
+    slow: Place, expired: tuple[str, Item]
+):
+    name, item = expired
+    slow.wire(
+        "UpdateItem",
+        {
+            "TableName": name,
+            "Key": key(item),
+            "UpdateExpression": "SET Visits = :one",
+            "ExpressionAttributeValues": {":one": {"N": "1"}},
+        },
+    )
+    slow.clocked.set(slow.clocked.now + 100)
+    wait_until(lambda: found(slow.wire, name, key(item)) is None)
+
+
+def test_s128_the_deletions_of_a_table_are_counted(prompt: Place, name: str):
+    now = prompt.clocked.now
+    put_all(prompt.wire, name, *(session(f"u{n}", "s", now - 1) for n in range(20)))
+    wait_until(lambda: sessions(prompt.wire, name) == set())
+    wait_until(lambda: prompt.clocked.deleted_items(name) == 20)

@@ -1,0 +1,58 @@
+"""What a Dockerfile says, so that its commands can be run where no Docker engine is."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Stage(NamedTuple):
+    """The instructions of one stage, in order: each its name and the rest of its line."""
+
+    instructions: tuple[tuple[str, str], ...]
+
+    def all(self, name: str) -> list[str]:
+        """What stands behind every instruction of this name."""
+        return [rest for instruction, rest in self.instructions if instruction == name]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables of its ENV instructions."""
+        words = [word for rest in self.all("ENV") for word in shlex.split(rest)]
+        return {name: value for name, _, value in (word.partition("=") for word in words)}
+
+    @property
+    def command(self) -> list[str]:
+        """What a container runs: ENTRYPOINT, then CMD; both as JSON."""
+        (entry_point,), (command,) = self.all("ENTRYPOINT"), self.all("CMD")
+        return [*json.loads(entry_point), *json.loads(command)]
+
+    @property
+    def health_check(self) -> list[str]:
+        """The command of HEALTHCHECK, as JSON."""
+        (rest,) = self.all("HEALTHCHECK")
+        _, _, command = rest.partition(" CMD ")
+        arguments: list[str] = json.loads(command)
+        return arguments
+
+    @property
+    def copied(self) -> list[tuple[list[str], str]]:
+        """Sources out of the build's context, and where each group of them goes."""
+        words = [rest.split() for rest in self.all("COPY") if not rest.startswith("--from")]
+        return [(sources, target) for *sources, target in words]
+
+
+def stages(dockerfile: Path) -> list[Stage]:
+    """The stages of a Dockerfile; the last one becomes the image."""
+    text = re.sub(r"^\s*#.*\n", "", dockerfile.read_text(), flags=re.MULTILINE)
+    lines = re.sub(r"\s*\\\n\s*", " ", text).splitlines()
+    found: list[list[tuple[str, str]]] = []
+    for line in filter(str.strip, lines):
+        name, _, rest = line.strip().partition(" ")
+        if name == "FROM":
+            found.append([])
+        found[-1].append((name, rest.strip()))
+    return [Stage(tuple(instructions)) for instructions in found]
