@@ -294,7 +294,8 @@ async def _state_at_work(
         labels,
         percentage_progress=100 * filling.fraction_done if filling else None,
         backfill_write_units=filling.write_units if filling else None,
-        backfill_throttle_events=actors.backfill_throttle_events,
+        backfill_throttle_events=actors.backfill_throttle_events
+        + (filling.throttle_events if filling else 0),
         lag_records=actors.lag_records,
         lag_seconds=lag_seconds,
     )

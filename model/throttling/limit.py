@@ -16,9 +16,9 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct
 
 from model.errors import (
-    DynamoDBError,
     ProvisionedThroughputExceededException,
     RequestLimitExceeded,
+    Throttled,
     ThrottlingException,
     ThrottlingReason,
 )
@@ -105,7 +105,7 @@ class Refusal(Struct, frozen=True):
         provisioned = self.billing_mode == "PROVISIONED"
         return "ProvisionedThroughputExceeded" if provisioned else "ThrottlingError"
 
-    def error(self) -> DynamoDBError:
+    def error(self) -> Throttled:
         """The error that a single operation is answered with."""
         if self.limit is LimitType.ACCOUNT:
             return RequestLimitExceeded(self.message, self.reasons)

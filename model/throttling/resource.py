@@ -82,13 +82,21 @@ class ResourceLimits:
         partitions: Iterable[int],
         now_seconds: float,
         index_name: str | None = None,
+        *,
+        has_grown: bool = False,
     ) -> None:
+        """``has_grown``: its partitions tell of its previous peak, as nothing else remembers it."""
         self.arn = arn
         self.index_name = index_name
         self.throughput = throughput
         self._partitions = set(partitions)
         self._refusals: dict[tuple[OperationType, LimitType], Refusal] = {}
-        self._make(now_seconds, previous_read_peak=0.0, previous_write_peak=0.0)
+        grown = len(self._partitions) if has_grown else 0
+        self._make(
+            now_seconds,
+            previous_read_peak=grown * PARTITION_READ_UNITS / 2,
+            previous_write_peak=grown * PARTITION_WRITE_UNITS / 2,
+        )
 
     def refusal(self, operation: OperationType, limit: LimitType) -> Refusal:
         """What is said of a request that one of the limits refuses; made once."""

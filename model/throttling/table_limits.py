@@ -18,6 +18,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from model.capacity import Receipt
 from model.errors import ThrottlingReason
+from model.table import TABLE_INDEX_ID
 from model.throttling.limit import Refusal, both
 from model.throttling.resource import ResourceLimits
 
@@ -34,23 +35,24 @@ class IndexWrite(NamedTuple):
     into another.
     """
 
-    index_name: str
+    index_id: int
     partition_number: int
     units: float
 
 
 class TableLimits:
-    """The limits of a table and its global indexes.
+    """The limits of a table and its global indexes, these by their ids.
 
-    ``throttle_events`` counts the requests that were refused, or would have been, by reason and
-    resource.
+    ``throttle_events`` counts the requests that were refused, by reason and resource;
+    ``observed_events`` those that would have been.
     """
 
     def __init__(self, table: ResourceLimits, mode: ThrottlingMode) -> None:
         self.table = table
-        self.indexes: dict[str, ResourceLimits] = {}
+        self.indexes: dict[int, ResourceLimits] = {}
         self.mode: ThrottlingMode = mode
         self.throttle_events: Counter[ThrottlingReason] = Counter()
+        self.observed_events: Counter[ThrottlingReason] = Counter()
 
     def take_write(
         self,
@@ -70,16 +72,16 @@ class TableLimits:
         refused_by = writes.refused_by(partition_number, now_seconds)
         if refused_by is not None:
             return self._refuse_write(partition_number, index_writes, now_seconds)
-        for name, index_partition, _ in index_writes:
-            if self.indexes[name].writes.refused_by(index_partition, now_seconds) is not None:
+        for index_id, index_partition, _ in index_writes:
+            if self.indexes[index_id].writes.refused_by(index_partition, now_seconds) is not None:
                 return self._refuse_write(partition_number, index_writes, now_seconds)
         units = receipt.write_units
         for index in receipt.indexes:
             if index.kind == "LocalSecondaryIndexes":
                 units += index.write_units
         writes.take(partition_number, units, now_seconds)
-        for name, index_partition, index_units in index_writes:
-            self.indexes[name].writes.take(index_partition, index_units, now_seconds)
+        for index_id, index_partition, index_units in index_writes:
+            self.indexes[index_id].writes.take(index_partition, index_units, now_seconds)
         return None
 
     def refuse_write(self, partition_number: int, now_seconds: float) -> Refusal | None:
@@ -97,7 +99,7 @@ class TableLimits:
         return self._counted(self.table.refusal("Write", limit))
 
     def refuse_read(
-        self, partition_number: int, now_seconds: float, index_name: str | None = None
+        self, partition_number: int, now_seconds: float, index_id: int = TABLE_INDEX_ID
     ) -> Refusal | None:
         """Why no read of a partition of the table or index is admitted now, if so.
 
@@ -106,7 +108,7 @@ class TableLimits:
         """
         if self.mode != "enforce":
             return None
-        resource = self.table if index_name is None else self.indexes[index_name]
+        resource = self._resource(index_id)
         limit = resource.reads.refused_by(partition_number, now_seconds)
         if limit is None:
             return None
@@ -118,22 +120,36 @@ class TableLimits:
         partition_number: int,
         units: float,
         now_seconds: float,
-        index_name: str | None = None,
+        index_id: int = TABLE_INDEX_ID,
     ) -> None:
         """Take what a read has cost in a partition of the table, local indexes too, or index.
 
         A read that is only observed is judged here.
         """
+        self.take_page(((partition_number, units),), now_seconds, index_id)
+
+    def take_page(
+        self,
+        reads: Sequence[tuple[int, float]],
+        now_seconds: float,
+        index_id: int = TABLE_INDEX_ID,
+    ) -> None:
+        """As ``take_read``, of one read of several partitions: each with its units.
+
+        It is judged by the first of them, where it was admitted.
+        """
         if self.mode == "off":
             return
-        resource = self.table if index_name is None else self.indexes[index_name]
+        resource = self._resource(index_id)
         if self.mode == "observe":
-            limit = resource.reads.refused_by(partition_number, now_seconds)
+            first = reads[0][0]
+            limit = resource.reads.refused_by(first, now_seconds)
             if limit is not None:
-                resource.reads.refused(partition_number, limit)
+                resource.reads.refused(first, limit)
                 self._counted(resource.refusal("Read", limit))
                 return
-        resource.reads.take(partition_number, units, now_seconds)
+        for partition_number, units in reads:
+            resource.reads.take(partition_number, units, now_seconds)
 
     def take_backfill(self, index_write: IndexWrite, now_seconds: float) -> float | None:
         """Take the units of entries that a backfill puts into an index: what writes leave.
@@ -146,8 +162,8 @@ class TableLimits:
         """
         if self.mode == "off":
             return None
-        name, partition_number, units = index_write
-        writes = self.indexes[name].writes
+        index_id, partition_number, units = index_write
+        writes = self.indexes[index_id].writes
         if writes.refused_by(partition_number, now_seconds) is None:
             writes.take(partition_number, units, now_seconds)
             return None
@@ -161,7 +177,7 @@ class TableLimits:
         """Gather the reasons for which a write is refused: one for each table and index."""
         refusal = None
         touched = [(self.table, partition_number)]
-        touched += [(self.indexes[name], place) for name, place, _ in index_writes]
+        touched += [(self.indexes[index_id], place) for index_id, place, _ in index_writes]
         for resource, place in touched:
             limit = resource.writes.refused_by(place, now_seconds)
             if limit is None:
@@ -172,7 +188,11 @@ class TableLimits:
         assert refusal is not None
         return self._counted(refusal)
 
+    def _resource(self, index_id: int) -> ResourceLimits:
+        return self.table if index_id == TABLE_INDEX_ID else self.indexes[index_id]
+
     def _counted(self, refusal: Refusal) -> Refusal | None:
+        events = self.throttle_events if self.mode == "enforce" else self.observed_events
         for reason in refusal.reasons:
-            self.throttle_events[reason] += 1
+            events[reason] += 1
         return refusal if self.mode == "enforce" else None

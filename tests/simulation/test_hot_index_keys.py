@@ -15,6 +15,7 @@ from model.partitions import partition_count
 from model.table import Throughput
 from model.throttling.table_limits import TableLimits
 from tests.support.virtual_load import (
+    INDEX_ID,
     Outcome,
     Writes,
     limits,
@@ -63,14 +64,14 @@ class Load:
         if len(inside) < 2:
             return
         children = (max(self._numbers) + 1, max(self._numbers) + 2)
-        self.table.indexes["i"].split(number, children, second)
+        self.table.indexes[INDEX_ID].split(number, children, second)
         self._numbers[place : place + 1] = children
         self._starts.insert(place + 1, inside[len(inside) // 2])
 
 
 def hot_partitions(table: TableLimits, before: dict[int, int], second: int) -> list[int]:
     """Those of the index that were above their ceilings since ``before``."""
-    readings = table.indexes["i"].writes.readings(second)
+    readings = table.indexes[INDEX_ID].writes.readings(second)
     hot = [
         number for number, now in readings.items() if now.ceiling_refusals > before.get(number, 0)
     ]

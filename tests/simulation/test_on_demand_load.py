@@ -6,7 +6,7 @@ import pytest
 
 from model.throttling.on_demand import OnDemandUnits
 from tests.support.virtual_load import (
-    INDEX,
+    INDEX_ID,
     Outcome,
     Writes,
     limits,
@@ -133,4 +133,4 @@ def test_an_index_of_an_on_demand_table_has_its_own_partitions():
 
     assert units_of(outcomes) == pytest.approx([1_000] * 5, abs=90)
     assert reasons_of(outcomes) == {"IndexWriteKeyRangeThroughputExceeded"}
-    assert table.indexes[INDEX].writes.readings(5)[2].taken_units == pytest.approx(5_000, abs=90)
+    assert table.indexes[INDEX_ID].writes.readings(5)[2].taken_units == pytest.approx(5_000, abs=90)

@@ -15,6 +15,7 @@ from model.throttling.table_limits import IndexWrite, TableLimits, ThrottlingMod
 TABLE_ARN = "arn:aws:dynamodb:eu-central-1:000000000000:table/t"
 INDEX_ARN = f"{TABLE_ARN}/index/i"
 INDEX = "i"
+INDEX_ID = 1
 # Of several clients none is always the first (the golden ratio spreads any number of them).
 _OUT_OF_STEP = 0.618034
 
@@ -51,7 +52,7 @@ def limits(
     made = TableLimits(ResourceLimits(TABLE_ARN, throughput, range(partitions), now_seconds), mode)
     if index is not None:
         of_index, index_partitions = index
-        made.indexes[INDEX] = ResourceLimits(
+        made.indexes[INDEX_ID] = ResourceLimits(
             INDEX_ARN, of_index, range(index_partitions), now_seconds, INDEX
         )
     return made
@@ -143,7 +144,7 @@ def _prepared(writes: Writes) -> tuple[Receipt, tuple[IndexWrite, ...]]:
         return receipt(writes.units), ()
     return (
         receipt(writes.units, global_units=writes.units),
-        (IndexWrite(INDEX, writes.index_partition, writes.units),),
+        (IndexWrite(INDEX_ID, writes.index_partition, writes.units),),
     )
 
 

@@ -17,8 +17,8 @@ from model.errors import (
 from model.throttling.limit import LimitType, refusal
 from model.throttling.table_limits import IndexWrite, TableLimits
 from tests.support.virtual_load import (
-    INDEX,
     INDEX_ARN,
+    INDEX_ID,
     TABLE_ARN,
     limits,
     on_demand,
@@ -43,7 +43,7 @@ def balances(table: TableLimits, now: float) -> list[float | None]:
 
 
 def taken(table: TableLimits) -> tuple[float, dict[int, float]]:
-    of_index = table.indexes[INDEX].writes.readings(0)
+    of_index = table.indexes[INDEX_ID].writes.readings(0)
     return table.table.writes.readings(0)[0].taken_units, {
         number: reading.taken_units for number, reading in of_index.items()
     }
@@ -52,14 +52,14 @@ def taken(table: TableLimits) -> tuple[float, dict[int, float]]:
 def test_a_write_takes_units_of_its_table_and_of_each_index_it_touches():
     table = with_index()
 
-    table.take_write(0, receipt(3, global_units=2), [IndexWrite(INDEX, 1, 2)], 0)
+    table.take_write(0, receipt(3, global_units=2), [IndexWrite(INDEX_ID, 1, 2)], 0)
 
     assert taken(table) == (3, {0: 0, 1: 2})
 
 
 def test_an_entry_that_moves_takes_units_of_both_its_partitions():
     table = with_index()
-    writes = [IndexWrite(INDEX, 0, 1), IndexWrite(INDEX, 1, 2)]
+    writes = [IndexWrite(INDEX_ID, 0, 1), IndexWrite(INDEX_ID, 1, 2)]
 
     table.take_write(0, receipt(3, global_units=3), writes, 0)
 
@@ -78,7 +78,7 @@ def test_local_indexes_live_on_their_tables_units():
 def test_an_index_without_units_refuses_the_tables_write():
     """S102, S110."""
     table = with_index(index_units=10)
-    write = (0, receipt(5, global_units=5), [IndexWrite(INDEX, 0, 5)], 0.0)
+    write = (0, receipt(5, global_units=5), [IndexWrite(INDEX_ID, 0, 5)], 0.0)
     assert table.take_write(*write) is None
 
     before = balances(table, 0)
@@ -95,14 +95,14 @@ def test_an_index_without_units_refuses_the_tables_write():
 def test_the_other_keys_of_an_index_are_still_written():
     table = with_index(index_units=10)
     for _ in range(2):
-        table.take_write(0, receipt(5, global_units=5), [IndexWrite(INDEX, 0, 5)], 0)
+        table.take_write(0, receipt(5, global_units=5), [IndexWrite(INDEX_ID, 0, 5)], 0)
 
-    assert table.take_write(0, receipt(5, global_units=5), [IndexWrite(INDEX, 1, 5)], 0) is None
+    assert table.take_write(0, receipt(5, global_units=5), [IndexWrite(INDEX_ID, 1, 5)], 0) is None
 
 
 def test_a_refusal_names_every_table_and_index_that_has_too_little():
     table = with_index(5, 5)
-    both = [IndexWrite(INDEX, 0, 5), IndexWrite(INDEX, 1, 5)]
+    both = [IndexWrite(INDEX_ID, 0, 5), IndexWrite(INDEX_ID, 1, 5)]
     assert table.take_write(0, receipt(5, global_units=10), both, 0) is None
 
     refused = table.take_write(0, receipt(5, global_units=10), both, 0)
@@ -142,9 +142,9 @@ def test_a_read_takes_its_units_when_they_are_known():
 def test_a_read_of_an_index_takes_the_indexs_units():
     """S99, S101."""
     table = limits(provisioned(1, 100), 1, index=(provisioned(1, 10), 1))
-    table.take_read(0, 20, 0, INDEX)
+    table.take_read(0, 20, 0, INDEX_ID)
 
-    refused = table.refuse_read(0, 0, INDEX)
+    refused = table.refuse_read(0, 0, INDEX_ID)
 
     assert refused is not None
     assert refused.reasons == (
@@ -168,20 +168,20 @@ def test_one_partition_gives_3000_read_units_a_second():
 def test_a_backfill_and_writes_share_an_indexs_units():
     """S168, S197: what a backfill takes a write misses, and the other way round."""
     table = with_index(100, 20)
-    assert table.take_backfill(IndexWrite(INDEX, 0, 10), 0) is None
+    assert table.take_backfill(IndexWrite(INDEX_ID, 0, 10), 0) is None
 
-    refused = table.take_write(0, receipt(1, global_units=1), [IndexWrite(INDEX, 0, 1)], 0)
-    wait_seconds = table.take_backfill(IndexWrite(INDEX, 0, 10), 0)
+    refused = table.take_write(0, receipt(1, global_units=1), [IndexWrite(INDEX_ID, 0, 1)], 0)
+    wait_seconds = table.take_backfill(IndexWrite(INDEX_ID, 0, 10), 0)
 
     assert refused is not None
     assert wait_seconds
-    assert table.take_backfill(IndexWrite(INDEX, 0, 10), wait_seconds + 0.1) is None
+    assert table.take_backfill(IndexWrite(INDEX_ID, 0, 10), wait_seconds + 0.1) is None
 
 
 def test_a_backfill_does_not_wait_for_an_index_that_is_only_observed():
     table = with_index(100, 2, mode="observe")
 
-    assert [table.take_backfill(IndexWrite(INDEX, 0, 10), 0) for _ in range(3)] == [None] * 3
+    assert [table.take_backfill(IndexWrite(INDEX_ID, 0, 10), 0) for _ in range(3)] == [None] * 3
     assert taken(table)[1][0] == 10
 
 
@@ -196,7 +196,7 @@ def run(table: TableLimits, writes: list[tuple[float, int, int, int]]) -> list[b
     refused = []
     for wait, units, place, index_units in writes:
         now += wait
-        touched = [IndexWrite(INDEX, place, index_units)] if index_units else []
+        touched = [IndexWrite(INDEX_ID, place, index_units)] if index_units else []
         write = receipt(units, global_units=index_units or None)
         refused.append(table.take_write(0, write, touched, now) is not None)
     return refused
@@ -209,7 +209,8 @@ def test_observing_counts_what_enforcing_refuses(writes):
     run(enforced, writes)
 
     assert not any(run(observed, writes))
-    assert observed.throttle_events == enforced.throttle_events
+    assert observed.observed_events == enforced.throttle_events
+    assert not observed.throttle_events
     now = sum(wait for wait, *_ in writes)
     assert balances(observed, now) == balances(enforced, now)
 
@@ -220,6 +221,7 @@ def test_off_counts_and_takes_nothing(writes):
 
     assert not any(run(table, writes))
     assert not table.throttle_events
+    assert not table.observed_events
     assert taken(table) == (0, {0: 0, 1: 0})
 
 
@@ -253,14 +255,14 @@ def test_a_read_that_is_only_observed_is_judged_when_it_is_done():
     reading = table.table.reads.readings(0)[0]
 
     assert (reading.taken_units, reading.refusals) == (50, 2)
-    assert table.throttle_events.total() == 2
+    assert table.observed_events.total() == 2
 
 
 @pytest.mark.parametrize("throughput", [provisioned(40_000, 40_000), on_demand(max_writes=9_000)])
 def test_an_admitted_request_leaves_nothing_to_collect(throughput):
     """Of objects that Python's collector looks at, those made are gone again."""
     table = limits(throughput, 50, index=(throughput, 50))
-    write, touched = receipt(1, global_units=1), (IndexWrite(INDEX, 1, 1),)
+    write, touched = receipt(1, global_units=1), (IndexWrite(INDEX_ID, 1, 1),)
     gc.collect()
     gc.disable()
     try:
@@ -305,10 +307,10 @@ def test_a_change_of_billing_mode_changes_what_is_said():
 def test_a_table_and_its_index_split_apart():
     table = with_index()
     table.table.split(0, (5, 6), 0)
-    table.indexes[INDEX].split(1, (7, 8), 0)
+    table.indexes[INDEX_ID].split(1, (7, 8), 0)
 
     write = receipt(1, global_units=1)
-    assert table.take_write(6, write, [IndexWrite(INDEX, 8, 1)], 0) is None
+    assert table.take_write(6, write, [IndexWrite(INDEX_ID, 8, 1)], 0) is None
     assert table.refuse_read(5, 0) is None
 
 
