@@ -79,7 +79,7 @@ class ReadRange(Struct, frozen=True):
     by_partition: bool = False
 
 
-class ItemRead(NamedTuple):
+class ItemRead(Struct, gc=False):
     """An item, None if there is none, and the units that reading it took."""
 
     stored: StoredItem | None
@@ -226,9 +226,19 @@ class Table:
         """
         position = keys.encode(self.definition.key_schema, key)
         number = self._map.number_of(position)
-        self.throttle.check_read(number)
-        (stored,) = await self._load([position])
-        return self._taken(number, stored, consistent=consistent)
+        throttle = self.throttle
+        if throttle.mode == "enforce":
+            throttle.check_read(number)
+        try:
+            (value,) = await self._store.durable().load([self._row_prefix + position])
+        except StoreError as error:
+            raise _unreadable(self.definition.name, error) from error
+        stored = None if value is None else codec.decode(value)
+        units = capacity.item_read_units(
+            0 if stored is None else stored.size_bytes, consistent=consistent
+        )
+        throttle.take_read(number, units)
+        return ItemRead(stored, units)
 
     async def get_many(
         self, keys_wanted: Sequence[Item], *, consistent: bool, room_bytes: int
@@ -247,7 +257,12 @@ class Table:
             for position, refusal in zip(positions, refused, strict=True)
             if refusal is None
         ]
-        found = iter(await self._load(admitted))
+        prefix = self._row_prefix
+        try:
+            values = await self._store.durable().load([prefix + each for each in admitted])
+        except StoreError as error:
+            raise _unreadable(self.definition.name, error) from error
+        found = iter([None if value is None else codec.decode(value) for value in values])
         reads: list[ItemRead | Throttled] = []
         for number, refusal in zip(numbers, refused, strict=True):
             if refusal is not None:
@@ -259,22 +274,15 @@ class Table:
                 break
             # What those before it took is known only now.
             late = throttle.refused_read(number)
-            reads.append(late or self._taken(number, stored, consistent=consistent))
+            if late is not None:
+                reads.append(late)
+                continue
+            units = capacity.item_read_units(
+                stored.size_bytes if stored else 0, consistent=consistent
+            )
+            throttle.take_read(number, units)
+            reads.append(ItemRead(stored, units))
         return reads
-
-    def _taken(self, number: int, stored: StoredItem | None, *, consistent: bool) -> ItemRead:
-        blocks = capacity.read_blocks(stored.size_bytes) if stored else 1
-        units = capacity.read_units(blocks, consistent=consistent)
-        self.throttle.take_read(number, units)
-        return ItemRead(stored, units)
-
-    async def _load(self, positions: Sequence[bytes]) -> list[StoredItem | None]:
-        prefix = self._row_prefix
-        try:
-            values = await self._store.durable().load([prefix + each for each in positions])
-        except StoreError as error:
-            raise _unreadable(self.definition.name, error) from error
-        return [None if value is None else codec.decode(value) for value in values]
 
     async def read(self, request: ReadRange) -> Page:
         """One page of a Query or Scan, from one durable view.

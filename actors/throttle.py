@@ -112,10 +112,11 @@ class TableThrottle:
         Raises:
             Throttled: so it is.
         """
-        if self.mode == "enforce":
-            refusal = self._limits.refuse_write(partition_number, self._clock.now_epoch_seconds())
-            if refusal is not None:
-                raise refusal.error()
+        if self.mode != "enforce":
+            return
+        refusal = self._limits.refuse_write(partition_number, self._clock.now_epoch_seconds())
+        if refusal is not None:
+            raise refusal.error()
 
     def take_write(
         self, partition_number: int, position: bytes, change: Change
@@ -154,9 +155,13 @@ class TableThrottle:
         Raises:
             Throttled: so it is.
         """
-        refused = self.refused_read(partition_number, index_id)
-        if refused is not None:
-            raise refused
+        if self.mode != "enforce":
+            return
+        refusal = (self._made or self._limits).refuse_read(
+            partition_number, self._clock.now_epoch_seconds(), index_id
+        )
+        if refusal is not None:
+            raise refusal.error()
 
     def refused_read(
         self, partition_number: int, index_id: int = TABLE_INDEX_ID
@@ -172,7 +177,8 @@ class TableThrottle:
     def take_read(self, partition_number: int, units: float) -> None:
         """Take what a read of one of the table's items has cost."""
         if self.mode != "off":
-            self._limits.take_read(partition_number, units, self._clock.now_epoch_seconds())
+            limits = self._made or self._limits
+            limits.take_read(partition_number, units, self._clock.now_epoch_seconds())
         self.consumed.read_units += units
 
     def take_page(

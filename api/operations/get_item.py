@@ -37,12 +37,13 @@ async def handle(call: Call[GetItemInput]) -> bytes:
     table = call.database.table(name)
     check_key(table.definition.key_schema, request.Key)
     check_scalar_keys(table.definition, placeholders.nested)
-    found, read_units = await table.get(request.Key, consistent=bool(request.ConsistentRead))
+    read = await table.get(request.Key, consistent=bool(request.ConsistentRead))
+    found = read.stored
     members = []
     if found is not None:
         members.append(b'"Item":' + projected(found, projector))
     if request.ReturnConsumedCapacity is not None:
-        receipt = Receipt(read_units=read_units)
+        receipt = Receipt(read_units=read.units)
         members += capacity_member(name, receipt, request.ReturnConsumedCapacity)
     return joined(members) if members else EMPTY
 

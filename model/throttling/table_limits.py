@@ -126,7 +126,11 @@ class TableLimits:
 
         A read that is only observed is judged here.
         """
-        self.take_page(((partition_number, units),), now_seconds, index_id)
+        if self.mode == "enforce":
+            resource = self.indexes[index_id] if index_id else self.table
+            resource.reads.take(partition_number, units, now_seconds)
+        else:
+            self.take_page(((partition_number, units),), now_seconds, index_id)
 
     def take_page(
         self,
