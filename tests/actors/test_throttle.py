@@ -105,6 +105,17 @@ async def test_a_write_that_is_refused_stays_refused_when_its_batch_is_decided_a
             assert await accepted(table, 3) == 1
 
 
+async def test_a_write_to_a_partition_that_has_nothing_left_does_not_reach_it():
+    async with running_database(clock=SetClock(), throttling="auto") as database:
+        await database.create_table(provisioned(1))
+        table = database.table("Thread")
+        await table.write(put(thread("EC2", "a")))
+        with pytest.raises(ProvisionedThroughputExceededException):
+            table.submit(put(thread("EC2", "b")))
+        assert not table._partitions[0].mailbox
+        assert table.throttle.throttle_events.total() == 1
+
+
 async def test_an_entry_that_moves_takes_units_where_it_leaves_and_where_it_comes():
     async with running_database(
         clock=SetClock(), partitions_per_table=2, throttling="auto"

@@ -245,11 +245,11 @@ def seconds_until_filled(served: CapacityServer, name: str, write_units: int) ->
     return seconds
 
 
-def with_statuses(served: CapacityServer, statuses: list[str]) -> str:
-    """A table of items with these statuses."""
+def with_statuses(served: CapacityServer, statuses: list[str], size_bytes: int = 0) -> str:
+    """A table of items with these statuses, of that size at least."""
     name = served.table(**units(50, 5_000))
     for number, status in enumerate(statuses):
-        assert served.put(name, item(f"{number}", status=status)).status == 200
+        assert served.put(name, item(f"{number}", size_bytes, status=status)).status == 200
     return name
 
 
@@ -287,18 +287,19 @@ def test_s168_a_skewed_index_key_throttles_writes_to_the_table_during_the_backfi
 
 
 def test_s194_raising_the_write_units_makes_the_build_faster(served):
-    slow, raised = (with_statuses(served, ["new"] * 30) for _ in range(2))
+    # Each puts the index into debt for seconds.
+    slow, raised = (with_statuses(served, ["new"] * 6, size_bytes=10_000) for _ in range(2))
     add_by_status(served, slow, 2)
-    slow_seconds = seconds_until_filled(served, slow, 30)
+    slow_seconds = seconds_until_filled(served, slow, 60)
     add_by_status(served, raised, 2)
     update = {"IndexName": BY_STATUS, "ProvisionedThroughput": throughput(1, 100)}
     served.wire(
         "UpdateTable", {"TableName": raised, "GlobalSecondaryIndexUpdates": [{"Update": update}]}
     )
 
-    raised_seconds = seconds_until_filled(served, raised, 30)
+    raised_seconds = seconds_until_filled(served, raised, 60)
 
-    assert slow_seconds >= 13
+    assert slow_seconds >= 20
     assert raised_seconds <= 2
 
 

@@ -229,6 +229,15 @@ def test_a_failed_condition_takes_the_units_of_the_item_all_the_same(served):
     assert served.metrics("consumed_write_capacity_units", name) == {("",): 6}
 
 
+def test_a_failed_condition_on_a_larger_item_takes_the_units_of_that(served):
+    name = served.table(**units(5, 6))
+    served.put(name, item("a"))
+
+    served.put(name, item("a", 4_500), ConditionExpression="attribute_not_exists(pk)")
+
+    assert served.metrics("consumed_write_capacity_units", name) == {("",): 6}
+
+
 def test_expired_items_are_deleted_without_units(served):
     name = served.table(**units(5, 4))
     setting = {"Enabled": True, "AttributeName": "at"}
