@@ -1,4 +1,4 @@
-"""S101, S102, S110, S138, S139, S161, S168, S194, S197, A11: capacity that is used up."""
+"""S101, S102, S110, S138, S139, S161, S168, S194, S196, S197, A11: capacity that is used up."""
 
 from __future__ import annotations
 
@@ -301,6 +301,18 @@ def test_s194_raising_the_write_units_makes_the_build_faster(served):
 
     assert slow_seconds >= 20
     assert raised_seconds <= 2
+
+
+def test_s196_the_backfill_leaves_the_tables_read_units_alone(served):
+    name = served.table(**units(1, 5_000))
+    for number in range(10):
+        served.put(name, item(f"{number}", 20_000, status="new"))
+    add_by_status(served, name, 100)
+    seconds_until_filled(served, name, 200)
+
+    assert served.metrics("consumed_read_capacity_units", name) == {}
+    missing = {"TableName": name, "Key": item("missing"), "ConsistentRead": True}
+    assert served.wire.send("GetItem", missing).status == 200
 
 
 def test_s197_writes_beyond_the_indexs_units_throttle_the_build():
