@@ -19,7 +19,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from model.capacity import Receipt
 from model.errors import ThrottlingReason
 from model.table import TABLE_INDEX_ID
-from model.throttling.limit import Refusal, both
+from model.throttling.limit import LimitType, Refusal, both
 from model.throttling.resource import ResourceLimits
 
 # A rounding must not make anybody ask in a circle.
@@ -108,7 +108,7 @@ class TableLimits:
         """
         if self.mode != "enforce":
             return None
-        resource = self._resource(index_id)
+        resource = self.indexes[index_id] if index_id else self.table
         limit = resource.reads.refused_by(partition_number, now_seconds)
         if limit is None:
             return None
@@ -126,11 +126,15 @@ class TableLimits:
 
         A read that is only observed is judged here.
         """
-        if self.mode == "enforce":
-            resource = self.indexes[index_id] if index_id else self.table
-            resource.reads.take(partition_number, units, now_seconds)
-        else:
-            self.take_page(((partition_number, units),), now_seconds, index_id)
+        if self.mode == "off":
+            return
+        reads = self.indexes[index_id].reads if index_id else self.table.reads
+        if self.mode == "observe":
+            limit = reads.refused_by(partition_number, now_seconds)
+            if limit is not None:
+                self._observe_read(partition_number, limit, index_id)
+                return
+        reads.take(partition_number, units, now_seconds)
 
     def take_page(
         self,
@@ -149,8 +153,7 @@ class TableLimits:
             first = reads[0][0]
             limit = resource.reads.refused_by(first, now_seconds)
             if limit is not None:
-                resource.reads.refused(first, limit)
-                self._counted(resource.refusal("Read", limit))
+                self._observe_read(first, limit, index_id)
                 return
         for partition_number, units in reads:
             resource.reads.take(partition_number, units, now_seconds)
@@ -191,6 +194,11 @@ class TableLimits:
             refusal = one if refusal is None else both(refusal, one)
         assert refusal is not None
         return self._counted(refusal)
+
+    def _observe_read(self, partition_number: int, limit: LimitType, index_id: int) -> None:
+        resource = self._resource(index_id)
+        resource.reads.refused(partition_number, limit)
+        self._counted(resource.refusal("Read", limit))
 
     def _resource(self, index_id: int) -> ResourceLimits:
         return self.table if index_id == TABLE_INDEX_ID else self.indexes[index_id]
