@@ -44,6 +44,7 @@ from actors.subscribers.lag import NO_LAG, IndexLag
 from actors.subscribers.relay_settings import RelaySettings
 from actors.subscribers.replay_progress import ReplayProgress
 from actors.table import Surroundings, Table
+from actors.throttle import ThrottleSettings, ThrottlingSetting
 from actors.time_to_live import TimeToLiveSettings
 from actors.time_to_live_keeper import TimeToLiveKeeper
 from model import destination_rules
@@ -55,7 +56,7 @@ from model.errors import (
     ResourceNotFoundException,
     ValidationException,
 )
-from model.limits import ITEM_COLLECTION_BYTES, MIB
+from model.limits import ITEM_COLLECTION_BYTES, MIB, THROUGHPUT_DECREASES_PER_DAY
 from model.partitions import partition_count
 from model.table import (
     TABLE_INDEX_ID,
@@ -103,6 +104,10 @@ class DatabaseSettings(Struct, frozen=True):
     # How often shards are rolled and logs trimmed, in domain time and in real time.
     keep_streams_seconds: float = 30.0
     relays: RelaySettings = RelaySettings()
+    # How throughput limits are kept where a table's tag says nothing else.
+    throttling: ThrottlingSetting = "auto"
+    # How often in a day units may be taken away from a table or index before once an hour.
+    throughput_decreases_per_day: int = THROUGHPUT_DECREASES_PER_DAY
 
 
 class IndexCounters(Struct, frozen=True):
@@ -219,6 +224,10 @@ class Database:
             RecentChanges(),
             PartitionSettings(
                 settings.item_collection_limit_bytes, settings.copy_messages, settings.index_lag
+            ),
+            ThrottleSettings(
+                settings.throttling,
+                f"arn:aws:dynamodb:{settings.region}:{settings.account_id}:table/",
             ),
         )
         self._owner = CatalogOwner(store)
@@ -388,7 +397,9 @@ class Database:
             if table is not None:
                 # It may have been left half deleted, or another one's place taken.
                 await table.close()
-            table = self._tables[record.definition.name] = self._table(record)
+            table = self._tables[record.definition.name] = Table(
+                record, self._surroundings, is_stored=True
+            )
             await self.replays.forget(table)
             await self._put_to_work(table)
             self._transition(record.definition)
@@ -518,7 +529,7 @@ class Database:
         await self._owner.put(record, head=head, puts=[stream_row(stream)] if stream else ())
         if stream is not None:
             self.streams.remember(stream)
-        table = self._tables[definition.name] = self._table(record)
+        table = self._tables[definition.name] = Table(record, self._surroundings)
         await self._put_to_work(table)
         self._transition(definition)
         names = [index.name for index in definition.indexes]
@@ -531,7 +542,7 @@ class Database:
         table = self._named(message.name)
         old = self._settled(message.name).definition
         now = self.clock.now_epoch_seconds()
-        new = apply_edit(old, message.edit, now)
+        new = apply_edit(old, message.edit, now, self.settings.throughput_decreases_per_day)
         answered = await _state(table)
         settled = new
         if self._is_settled_at_once(new):
@@ -721,9 +732,6 @@ class Database:
         self._tell_later(self.settings.relays.check_seconds, CheckDestinations())
 
     # -- parts ------------------------------------------------------------------------------
-
-    def _table(self, record: TableRecord) -> Table:
-        return Table(record, self._surroundings)
 
     def _named(self, name: str) -> Table:
         table = self._tables.get(name)

@@ -18,6 +18,7 @@ from actors.runtime.supervisor import Supervisor
 from actors.subscribers.backfill import IndexBackfill
 from actors.subscribers.index_maintainer import IndexMaintainer
 from actors.subscribers.lag import IndexLag
+from actors.throttle import BackfillUnits
 from model.errors import InternalServerError
 from model.index import IndexDefinition
 from model.key import KeySchema
@@ -72,6 +73,7 @@ class GlobalIndexActors:
         *,
         copy_messages: bool,
         lag: IndexLag,
+        units: BackfillUnits,
     ) -> None:
         self.place = place
         self.map = PartitionMap(place.ranges)
@@ -79,11 +81,12 @@ class GlobalIndexActors:
         self._supervisor = supervisor
         self._copy_messages = copy_messages
         self._lag = lag
+        self._units = units
         self._is_closing = False
         self._partitions: dict[int, IndexPartition] = {}
         self._maintainers: list[IndexMaintainer] = []
         self._backfill: IndexBackfill | None = None
-        # How many pieces of a backfill had to wait for room in a partition of the index.
+        # How many pieces of backfills had to wait for room in a partition of the index.
         self.backfill_throttle_events = 0
 
     def follow(self, feed: ChangeFeed) -> None:
@@ -107,6 +110,7 @@ class GlobalIndexActors:
             self.place.table_key,
             self,
             self._store,
+            units=self._units,
             ended=ended,
         )
         self._supervisor.start(self._backfill)

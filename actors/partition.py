@@ -6,7 +6,8 @@ rows, the change records and the partition's head.
 
 from __future__ import annotations
 
-from typing import Final
+import asyncio
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -15,11 +16,17 @@ from actors.row_owner import Batch, RowOwner
 from actors.runtime.clock import Clock
 from actors.runtime.mailbox import Envelope, Message
 from actors.subscribers.lag import NO_LAG, IndexLag
+from actors.throttle import TableThrottle
 from model import item as items
 from model import key as keys
 from model.capacity import Receipt
 from model.change import Change
-from model.errors import DynamoDBError, ItemCollectionSizeLimitExceededException
+from model.errors import (
+    ConditionalCheckFailedException,
+    DynamoDBError,
+    ItemCollectionSizeLimitExceededException,
+    Throttled,
+)
 from model.item import Item
 from model.limits import INDEX_ENTRY_OVERHEAD_BYTES
 from model.stored_item import StoredItem
@@ -112,6 +119,8 @@ class Partition(RowOwner[_WriteBatch]):
         store: Store,
         clock: Clock,
         settings: PartitionSettings,
+        *,
+        throttle: TableThrottle,
     ) -> None:
         number = feed.partition_number
         super().__init__(
@@ -124,6 +133,9 @@ class Partition(RowOwner[_WriteBatch]):
         self._table = table
         self._held_indexes = _held_indexes(table)
         self._clock = clock
+        self._throttle = throttle
+        # What became of the units of each write in hand: a write that is decided again pays once.
+        self._paid: dict[asyncio.Future[Any], Throttled | None] = {}
         self._item_collection_limit_bytes = settings.item_collection_limit_bytes
         self._reader: ExpiryReader | None = None
         self._row_prefix = keys_layout.row_prefix(table.table_id)
@@ -182,11 +194,17 @@ class Partition(RowOwner[_WriteBatch]):
         assert isinstance(message, WriteItem)
         position = message.partition_key + message.sort_key
         version = SequenceNumber(self.partition_number, batch.counter + 1).packed()
+        old = batch.items[position]
         try:
-            change = decide(self._table, batch.items[position], message.write, version)
+            change = decide(self._table, old, message.write, version)
             self._check_collection(batch, message.partition_key, change)
+        except ConditionalCheckFailedException as error:
+            return self._pay_failed(envelope, old, message.write) or error
         except DynamoDBError as error:
             return error
+        refused = self._pay(envelope, position, change)
+        if refused is not None:
+            return refused
         if self._has_effect(change):
             self._apply(batch, message, change)
         return Written(
@@ -194,6 +212,26 @@ class Partition(RowOwner[_WriteBatch]):
             change.receipt,
             batch.collections[message.partition_key] if self._table.local_indexes else None,
         )
+
+    def worked_off(self) -> None:
+        """Nothing of the batch is decided again."""
+        self._paid.clear()
+
+    def _pay(self, envelope: Envelope, position: bytes, change: Change) -> Throttled | None:
+        if envelope.reply not in self._paid:
+            self._paid[envelope.reply] = self._throttle.take_write(
+                self.partition_number, position, change
+            )
+        return self._paid[envelope.reply]
+
+    def _pay_failed(
+        self, envelope: Envelope, old: StoredItem | None, write: Write
+    ) -> Throttled | None:
+        if envelope.reply not in self._paid:
+            self._paid[envelope.reply] = self._throttle.take_failed_write(
+                self.partition_number, old, write
+            )
+        return self._paid[envelope.reply]
 
     def _expire(self, batch: _WriteBatch, message: ExpireItems) -> Expired:
         """Decide on what each item says now: a write that came before is honoured (S127)."""

@@ -39,6 +39,10 @@ class PartitionMap:
         """The place in the map of the partition that owns a position."""
         return bisect_right(self._starts, position) - 1
 
+    def number_of(self, position: bytes) -> int:
+        """The number of the partition that owns a position."""
+        return self.ranges[bisect_right(self._starts, position) - 1].number
+
     def pieces(self, key_range: KeyRange, *, reverse: bool = False) -> Iterator[KeyRange]:
         """A range cut at the partitions' boundaries, in reading order."""
         first = self.owner_of(key_range.start)

@@ -110,6 +110,9 @@ class RowOwner(ABC, Generic[BatchT]):
     def became_durable(self, batch: BatchT) -> None:
         """A batch is durable; called before its replies go out."""
 
+    def worked_off(self) -> None:
+        """All of a batch was accepted or refused; called before the next one is taken."""
+
     async def run(self) -> None:
         """Load the head, then work through the mailbox until it is closed and drained."""
         await self._load_head()
@@ -120,6 +123,7 @@ class RowOwner(ABC, Generic[BatchT]):
             self.in_hand = batch
             began = loop.time()
             await self._work(batch)
+            self.worked_off()
             self.in_hand = []
             if loop.time() - began > BATCH_SECONDS:
                 max_messages = max(1, len(batch) // 2)

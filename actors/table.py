@@ -30,9 +30,16 @@ from actors.partition_map import PartitionMap
 from actors.runtime.clock import Clock
 from actors.runtime.mailbox import MailboxClosed, MailboxFull
 from actors.runtime.supervisor import Supervisor
+from actors.throttle import BackfillUnits, PartitionRead, TableThrottle, ThrottleSettings
+from model import capacity
 from model import key as keys
 from model.capacity import IndexKind
-from model.errors import InternalServerError, ResourceNotFoundException, ThrottlingException
+from model.errors import (
+    InternalServerError,
+    ResourceNotFoundException,
+    Throttled,
+    ThrottlingException,
+)
 from model.index import IndexDefinition
 from model.item import Item
 from model.key_range import KeyRange
@@ -72,6 +79,13 @@ class ReadRange(Struct, frozen=True):
     by_partition: bool = False
 
 
+class ItemRead(Struct, gc=False):
+    """An item, None if there is none, and the units that reading it took."""
+
+    stored: StoredItem | None
+    units: float
+
+
 class Following(Protocol):
     """What follows a table's changes as a whole: time to live, a Kafka destination."""
 
@@ -92,6 +106,7 @@ class Surroundings(NamedTuple):
     clock: Clock
     recent: RecentChanges
     settings: PartitionSettings
+    throttling: ThrottleSettings = ThrottleSettings()
 
 
 class Table:
@@ -101,8 +116,14 @@ class Table:
         self,
         record: TableRecord,
         surroundings: Surroundings,
+        *,
+        is_stored: bool = False,
     ) -> None:
-        self.record = record
+        """``is_stored``: the table was there before the server started."""
+        self._record = record
+        self.throttle = TableThrottle(
+            record, surroundings.clock, surroundings.throttling, is_stored=is_stored
+        )
         self._surroundings = surroundings
         self._store = surroundings.store
         self._supervisor = surroundings.supervisor
@@ -123,9 +144,19 @@ class Table:
         self.expired_items = 0
 
     @property
+    def record(self) -> TableRecord:
+        """The table as the catalog keeps it; its limits follow it at once."""
+        return self._record
+
+    @record.setter
+    def record(self, record: TableRecord) -> None:
+        self._record = record
+        self.throttle.follow(record)
+
+    @property
     def definition(self) -> TableDefinition:
         """The table's definition."""
-        return self.record.definition
+        return self._record.definition
 
     async def write(self, write: Write) -> Written:
         """Carry out a write and return once it is durable; raises as ``submit`` says."""
@@ -134,11 +165,11 @@ class Table:
     def submit(self, write: Write) -> asyncio.Future[Written]:
         """Send a write to its partition; the future completes once it is durable.
 
-        The future raises what ``model.write.decide`` raises, and InternalServerError if the
-        store takes no writes.
+        The future raises what ``model.write.decide`` raises, Throttled if a limit of the table or
+        of an index refuses it, and InternalServerError if the store takes no writes.
 
         Raises:
-            ThrottlingException: the partition's mailbox is full.
+            Throttled: nothing is left of the partition's units, or its mailbox is full.
             InternalServerError: the partition has failed too often and was given up.
         """
         schema = self.definition.key_schema
@@ -149,7 +180,9 @@ class Table:
                 key, size_bytes = write.key, 0
         partition_key = keys.encode_partition(schema, key)
         sort_key = keys.encode_sort(schema, key)
-        partition = self._partition(self._map.owner_of(partition_key + sort_key))
+        place = self._map.owner_of(partition_key + sort_key)
+        self.throttle.check_write(self._map.ranges[place].number)
+        partition = self._partition(place)
         try:
             return partition.mailbox.put_nowait(
                 WriteItem(partition_key, sort_key, write), size_bytes
@@ -185,20 +218,78 @@ class Table:
         self.expired_items += expired.deleted_items
         return expired
 
-    async def get(self, keys_wanted: Sequence[Item]) -> list[StoredItem | None]:
-        """The items with these keys, all from one durable view."""
-        prefix = self._row_prefix
-        schema = self.definition.key_schema
+    async def get(self, key: Item, *, consistent: bool) -> ItemRead:
+        """The item with this key.
+
+        Raises:
+            Throttled: nothing is left of its partition's read units.
+        """
+        position = keys.encode(self.definition.key_schema, key)
+        number = self._map.number_of(position)
+        throttle = self.throttle
+        if throttle.mode == "enforce":
+            throttle.check_read(number)
         try:
-            values = await self._store.durable().load(
-                [prefix + keys.encode(schema, key) for key in keys_wanted]
-            )
+            (value,) = await self._store.durable().load([self._row_prefix + position])
         except StoreError as error:
             raise _unreadable(self.definition.name, error) from error
-        return [None if value is None else codec.decode(value) for value in values]
+        stored = None if value is None else codec.decode(value)
+        units = capacity.item_read_units(
+            0 if stored is None else stored.size_bytes, consistent=consistent
+        )
+        throttle.take_read(number, units)
+        return ItemRead(stored, units)
+
+    async def get_many(
+        self, keys_wanted: Sequence[Item], *, consistent: bool, room_bytes: int
+    ) -> list[ItemRead | Throttled]:
+        """The items with these keys, all from one durable view; each is admitted on its own.
+
+        The list ends before the item with which all together would be larger than the room.
+        """
+        throttle = self.throttle
+        schema = self.definition.key_schema
+        positions = [keys.encode(schema, key) for key in keys_wanted]
+        numbers = list(map(self._map.number_of, positions))
+        refused = list(map(throttle.refused_read, numbers))
+        admitted = [
+            position
+            for position, refusal in zip(positions, refused, strict=True)
+            if refusal is None
+        ]
+        prefix = self._row_prefix
+        try:
+            values = await self._store.durable().load([prefix + each for each in admitted])
+        except StoreError as error:
+            raise _unreadable(self.definition.name, error) from error
+        found = iter([None if value is None else codec.decode(value) for value in values])
+        reads: list[ItemRead | Throttled] = []
+        for number, refusal in zip(numbers, refused, strict=True):
+            if refusal is not None:
+                reads.append(refusal)
+                continue
+            stored = next(found)
+            room_bytes -= stored.size_bytes if stored else 0
+            if room_bytes < 0:
+                break
+            # What those before it took is known only now.
+            late = throttle.refused_read(number)
+            if late is not None:
+                reads.append(late)
+                continue
+            units = capacity.item_read_units(
+                stored.size_bytes if stored else 0, consistent=consistent
+            )
+            throttle.take_read(number, units)
+            reads.append(ItemRead(stored, units))
+        return reads
 
     async def read(self, request: ReadRange) -> Page:
-        """One page of a Query or Scan, from one durable view."""
+        """One page of a Query or Scan, from one durable view.
+
+        Raises:
+            Throttled: nothing is left of the read units of the partition where it begins.
+        """
         try:
             return await self._read(request)
         except StoreError as error:
@@ -207,22 +298,31 @@ class Table:
     async def _read(self, request: ReadRange) -> Page:
         view = self._store.durable()
         builder = PageBuilder(request.rules)
-        started = False
         index = request.index
         of_index = self._indexes.get(index.index_id) if index else None
         partition_map = of_index.map if of_index else self._map
+        index_id = index.index_id if index and of_index else TABLE_INDEX_ID
+        reads: list[PartitionRead] = []
+        paid_blocks = 0
         for piece in partition_map.pieces(_rest(request), reverse=request.reverse):
-            if started and request.by_partition:
+            number = partition_map.number_of(piece.start)
+            if not reads:
+                self.throttle.check_read(number, index_id)
+            elif request.by_partition:
                 builder.finish_partition()
-            started = True
             async for entries in self._rows(view, request, piece, builder):
                 fetched = await self._fetch(view, entries) if request.rules.fetch else None
                 for at, entry in enumerate(entries):
                     builder.add(entry, fetched[at] if fetched else None)
                     if builder.full:
                         break
+            blocks = builder.blocks - paid_blocks
+            paid_blocks += blocks
+            units = capacity.read_units(blocks, consistent=request.consistent)
+            reads.append(PartitionRead(number, units))
             if builder.full:
                 break
+        self.throttle.take_page(reads, index if of_index else None)
         builder.finish_partition()
         kind: IndexKind = "GlobalSecondaryIndexes" if of_index else "LocalSecondaryIndexes"
         return builder.page(
@@ -333,6 +433,7 @@ class Table:
             self._supervisor,
             copy_messages=self._settings.copy_messages,
             lag=self._settings.index_lag,
+            units=BackfillUnits(self.throttle, index_id, self._surroundings.clock),
         )
         self._indexes[index_id] = actors
         return actors
@@ -403,6 +504,7 @@ class Table:
                 self._store,
                 self._surroundings.clock,
                 self._settings,
+                throttle=self.throttle,
             )
             self._partitions[place] = partition
             self._supervisor.start(partition)

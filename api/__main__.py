@@ -141,6 +141,8 @@ async def _running(options: ServeOptions) -> AsyncIterator[_Running]:
             change_interval_seconds=options.ttl_change_interval_seconds,
             transition_seconds=options.ttl_transition_seconds,
         ),
+        throttling=options.throttling,
+        throughput_decreases_per_day=options.throughput_decreases_per_day,
         copy_messages=options.copy_messages,
     )
     # Taken first: whether the ports are free is known before the data is touched.

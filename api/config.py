@@ -15,11 +15,16 @@ from cyclopts.types import UInt16
 
 from actors.runtime.clock import Clock, SystemClock, VirtualClock
 from actors.subscribers.lag import NO_LAG, IndexLag
+from actors.throttle import ThrottlingSetting
 from api.access import Access
 from api.kafka_options import KafkaOptions
 from api.logs import LogLevel
 from api.times import parse_time
-from model.limits import ITEM_COLLECTION_BYTES, TIME_TO_LIVE_CHANGE_SECONDS
+from model.limits import (
+    ITEM_COLLECTION_BYTES,
+    THROUGHPUT_DECREASES_PER_DAY,
+    TIME_TO_LIVE_CHANGE_SECONDS,
+)
 
 _FOR_TESTERS: Final = Group(
     "For testers", help="What AWS fixes or hides, to be reached by a test.", sort_key=3
@@ -87,6 +92,15 @@ class ServeOptions:
 
     ttl_deletes_per_second: float = 4_000.0
     """How many expired items are deleted in a second at most, of all tables together."""
+
+    throttling: ThrottlingSetting = "auto"
+    """What is done beyond a table's capacity: enforce answers with DynamoDB's errors, observe only
+    counts, off neither; auto enforces for provisioned tables and observes those on demand. The tag
+    dynactor:throttling says so of one table."""
+
+    throughput_decreases_per_day: int = THROUGHPUT_DECREASES_PER_DAY
+    """How often in a UTC day a table's or index's units may be lowered; then once an hour."""
+
     kafka: KafkaOptions = field(default_factory=KafkaOptions)
 
     item_collection_limit_bytes: Annotated[int, Parameter(group=_FOR_TESTERS)] = (
@@ -142,6 +156,8 @@ class ServeOptions:
             raise ConfigurationError("--partitions-per-table must be at least 1")
         if self.ttl_deletes_per_second <= 0:
             raise ConfigurationError("--ttl-deletes-per-second must be more than 0")
+        if self.throughput_decreases_per_day < 0:
+            raise ConfigurationError("--throughput-decreases-per-day must be at least 0")
         if self.virtual_clock is not None:
             if self.admin_port is None:
                 raise ConfigurationError(

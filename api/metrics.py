@@ -19,9 +19,12 @@ from actors.database import Database
 from actors.global_index import GlobalIndexActors
 from actors.table import Table
 from actors.time_to_live import TimeToLiveActors, subscriber_id
+from model.errors import ThrottlingReason
 
 _INDEX = ("table", "index")
 _DESTINATION = ("table", "topic")
+# The reason that DynamoDB has no name for: a partition's mailbox was full.
+_TOO_MANY_WAIT = "TooManyWritesWait"
 
 
 class _IndexState(Struct, frozen=True):
@@ -33,6 +36,18 @@ class _IndexState(Struct, frozen=True):
     backfill_throttle_events: int = 0
     lag_records: int = 0
     lag_seconds: float | None = None
+
+
+class _CapacityState(Struct, frozen=True):
+    """What a table or an index has served and refused, refusals by reason."""
+
+    # The index is empty for the table itself.
+    labels: tuple[str, str]
+    consumed_read_capacity_units: float
+    consumed_write_capacity_units: float
+    read_throttle_events: Mapping[str, int]
+    write_throttle_events: Mapping[str, int]
+    observed_throttle_events: Mapping[str, int]
 
 
 class _ExpiryState(Struct, frozen=True):
@@ -62,17 +77,13 @@ async def exposition(
 ) -> tuple[bytes, str]:
     """All metrics in the form that an Accept header asks for, and that form's content type."""
     indexes = [state for table in database.tables for state in await _index_states(database, table)]
-    throttled_writes = {
-        table.definition.name: table.write_throttle_events for table in database.tables
-    }
+    capacity = [state for table in database.tables for state in _capacity_states(table)]
     destinations = [
         state for table in database.tables for state in await _destination_states(database, table)
     ]
     expiry = list(map(_expiry_state, database.tables))
     registry = CollectorRegistry()
-    registry.register(
-        _Collector(indexes, destinations, throttled_writes, throttled_requests, expiry)
-    )
+    registry.register(_Collector(indexes, destinations, capacity, throttled_requests, expiry))
     if database.clock_keeper is not None:
         registry.register(_VirtualClock(database.clock_keeper.state))
     encode, content_type = choose_encoder(accept)
@@ -86,18 +97,19 @@ class _Collector(Collector):
         self,
         indexes: list[_IndexState],
         destinations: list[_DestinationState],
-        throttled_writes: Mapping[str, int],
+        capacity: list[_CapacityState],
         throttled_requests: Mapping[tuple[str, str], int],
         expiry: list[_ExpiryState],
     ) -> None:
         self._indexes = indexes
         self._destinations = destinations
-        self._throttled_writes = throttled_writes
+        self._capacity = capacity
         self._throttled_requests = throttled_requests
         self._expiry = expiry
 
     def collect(self) -> Iterator[Metric]:
         """Each metric, those of CloudWatch with its name there."""
+        yield from self._consumed()
         yield from self._throttling()
         yield from self._building()
         yield from self._lag()
@@ -113,15 +125,33 @@ class _Collector(Collector):
         for labels, count in sorted(self._throttled_requests.items()):
             requests.add_metric(labels, count)
         yield requests
-        writes = CounterMetricFamily(
-            "dynactor_write_throttle_events",
-            "WriteThrottleEvents: writes refused because too many waited; "
+        told = {
+            "read_throttle_events": "ReadThrottleEvents: reads refused, by the limit that did it; "
             "each of a batch is counted.",
-            labels=("table",),
-        )
-        for table, count in self._throttled_writes.items():
-            writes.add_metric((table,), count)
-        yield writes
+            "write_throttle_events": "WriteThrottleEvents: writes refused, by the limit that did "
+            "it; each of a batch is counted, and each limit of a write that several refused.",
+            "observed_throttle_events": "What DynamoDB would have refused of tables whose limits "
+            "are only observed.",
+        }
+        for name, text in told.items():
+            events = CounterMetricFamily(f"dynactor_{name}", text, labels=(*_INDEX, "reason"))
+            for state in self._capacity:
+                for reason, count in getattr(state, name).items():
+                    events.add_metric((*state.labels, reason), count)
+            yield events
+
+    def _consumed(self) -> Iterator[Metric]:
+        told = {
+            "consumed_read_capacity_units": "ConsumedReadCapacityUnits: units of reads; of a table "
+            "with its local indexes where no index is named.",
+            "consumed_write_capacity_units": "ConsumedWriteCapacityUnits: units of writes, "
+            "likewise; without those of an index's filling.",
+        }
+        for name, text in told.items():
+            units = CounterMetricFamily(f"dynactor_{name}", text, labels=_INDEX)
+            for state in self._capacity:
+                units.add_metric(state.labels, getattr(state, name))
+            yield units
 
     def _building(self) -> Iterator[Metric]:
         progress = GaugeMetricFamily(
@@ -137,8 +167,8 @@ class _Collector(Collector):
         )
         throttled = CounterMetricFamily(
             "dynactor_online_index_throttle_events",
-            "OnlineIndexThrottleEvents: how often the filling of an index had to wait, "
-            "as too many writes waited for a partition of the index.",
+            "OnlineIndexThrottleEvents: how often the filling of an index had to wait for write "
+            "units of the index, or as too many writes waited for one of its partitions.",
             labels=_INDEX,
         )
         for index in self._indexes:
@@ -214,6 +244,33 @@ class _Collector(Collector):
             for destination in self._destinations:
                 count.add_metric(destination.labels, getattr(destination, name))
             yield count
+
+
+def _capacity_states(table: Table) -> Iterator[_CapacityState]:
+    throttle = table.throttle
+    consumed = {"": throttle.consumed, **throttle.consumed_by_index}
+    refused = _events_by_index(throttle.throttle_events)
+    observed = _events_by_index(throttle.observed_events)
+    refused.setdefault("", {})[_TOO_MANY_WAIT] = table.write_throttle_events
+    for index, units in consumed.items():
+        events = refused.get(index, {})
+        yield _CapacityState(
+            (table.definition.name, index),
+            units.read_units,
+            units.write_units,
+            {reason: count for reason, count in events.items() if "Read" in reason},
+            {reason: count for reason, count in events.items() if "Read" not in reason},
+            observed.get(index, {}),
+        )
+
+
+def _events_by_index(events: Mapping[ThrottlingReason, int]) -> dict[str, dict[str, int]]:
+    """Counts by the index that an ARN names, and by reason; a table's own under an empty name."""
+    found: dict[str, dict[str, int]] = {}
+    for reason, count in events.items():
+        index = reason.resource.partition("/index/")[2]
+        found.setdefault(index, {})[reason.reason] = count
+    return found
 
 
 def _expiry_state(table: Table) -> _ExpiryState:
@@ -294,7 +351,8 @@ async def _state_at_work(
         labels,
         percentage_progress=100 * filling.fraction_done if filling else None,
         backfill_write_units=filling.write_units if filling else None,
-        backfill_throttle_events=actors.backfill_throttle_events,
+        backfill_throttle_events=actors.backfill_throttle_events
+        + (filling.throttle_events if filling else 0),
         lag_records=actors.lag_records,
         lag_seconds=lag_seconds,
     )

@@ -27,7 +27,7 @@ from model.errors import (
     MissingAuthenticationTokenException,
     ResourceNotFoundException,
     SerializationException,
-    ThrottlingException,
+    Throttled,
     UnknownOperationException,
     ValidationException,
 )
@@ -131,7 +131,7 @@ class Protocol:
         except (ValidationException, ResourceNotFoundException):
             decoder.check_serialization(body)
             raise
-        except ThrottlingException:
+        except Throttled:
             self.throttled_requests.update(
                 (table, operation.name) for table in _table_names(call.request)
             )

@@ -73,6 +73,12 @@ def read_units(blocks: int, *, consistent: bool) -> float:
     return float(blocks) if consistent else blocks / 2
 
 
+def item_read_units(size_bytes: int, *, consistent: bool) -> float:
+    """Read capacity units of one item; a missing one, of size 0, costs as much as a small one."""
+    blocks = -(-size_bytes // READ_UNIT_BYTES) or 1
+    return float(blocks) if consistent else blocks / 2
+
+
 def write_units(size_bytes: int) -> int:
     """Write capacity units of a size: 1 KB each, rounded up, at least 1."""
     return -(-size_bytes // WRITE_UNIT_BYTES) or 1

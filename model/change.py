@@ -127,16 +127,25 @@ def write_receipt(
             IndexUnits(
                 change.definition.name,
                 change.kind,
-                write_units=_index_write_units(change),
+                write_units=sum(units for _, units in entry_writes(change)),
             )
             for change in changes
         ),
     )
 
 
-def _index_write_units(change: IndexChange) -> int:
-    old_bytes = change.old.size_bytes if change.old else 0
-    new_bytes = change.new.size_bytes if change.new else 0
-    if change.moves:
-        return capacity.write_units(old_bytes) + capacity.write_units(new_bytes)
-    return capacity.write_units(max(old_bytes, new_bytes))
+def entry_writes(change: IndexChange) -> tuple[tuple[StoredItem, int], ...]:
+    """The entries that a change of an index writes, and the units of each.
+
+    An entry whose key changes is deleted at one place and put at another; else one write does.
+    """
+    old, new = change.old, change.new
+    if old is not None and new is not None and change.moves:
+        return (
+            (old, capacity.write_units(old.size_bytes)),
+            (new, capacity.write_units(new.size_bytes)),
+        )
+    written = new or old
+    assert written is not None, "a change has an entry before or after"
+    size_bytes = max(old.size_bytes if old else 0, new.size_bytes if new else 0)
+    return ((written, capacity.write_units(size_bytes)),)

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Final
 
+from msgspec import Struct
+
 _SERVICE: Final = "com.amazonaws.dynamodb.v20120810"
 _CORAL_SERVICE: Final = "com.amazon.coral.service"
 _CORAL_VALIDATE: Final = "com.amazon.coral.validate"
@@ -132,15 +134,45 @@ class TrimmedDataAccessException(DynamoDBError):
     """The stream records that are asked for are older than what is kept."""
 
 
-class ProvisionedThroughputExceededException(DynamoDBError):
+class ThrottlingReason(Struct, frozen=True):
+    """Which limit refused a request, and the ARN of the table or index whose limit it is.
+
+    ``reason`` is put together of resource, operation and limit, such as
+    IndexWriteKeyRangeThroughputExceeded (API reference, "ThrottlingReason").
+    """
+
+    reason: str
+    resource: str
+
+
+class Throttled(DynamoDBError):
+    """A request that may be sent again; knows why it was refused, where a limit did it."""
+
+    reasons_member: ClassVar[str] = "ThrottlingReasons"
+
+    def __init__(self, message: str, reasons: tuple[ThrottlingReason, ...] = ()) -> None:
+        super().__init__(message)
+        self.reasons = reasons
+
+    def members(self) -> dict[str, Any]:
+        """The message, and the reasons if there are any."""
+        if not self.reasons:
+            return {"message": self.message}
+        return {"message": self.message, self.reasons_member: list(self.reasons)}
+
+
+class ProvisionedThroughputExceededException(Throttled):
     """The request rate is above what the table or index allows."""
 
 
-class ThrottlingException(DynamoDBError):
+class ThrottlingException(Throttled):
     """The request was refused before it was begun; it may be sent again."""
 
+    # With a small letter, in this one error of the three (botocore's service model).
+    reasons_member = "throttlingReasons"
 
-class RequestLimitExceeded(DynamoDBError):
+
+class RequestLimitExceeded(Throttled):
     """The account's request rate is above its quota."""
 
 

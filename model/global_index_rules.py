@@ -21,7 +21,11 @@ from model.errors import (
 )
 from model.index import IndexDefinition
 from model.key import KeyAttribute, KeySchema
-from model.limits import GLOBAL_INDEX_KEY_ATTRIBUTES, GLOBAL_INDEXES
+from model.limits import (
+    GLOBAL_INDEX_KEY_ATTRIBUTES,
+    GLOBAL_INDEXES,
+    THROUGHPUT_DECREASES_PER_DAY,
+)
 from model.schema_rules import INVALID, KeyElement, NewIndex
 from model.table import BillingMode, GlobalIndex, TableDefinition, Throughput
 
@@ -265,6 +269,7 @@ def updated(
     updates: Sequence[GlobalIndexUpdate],
     old_billing_mode: BillingMode,
     now_epoch_seconds: float,
+    decreases_per_day: int = THROUGHPUT_DECREASES_PER_DAY,
 ) -> TableDefinition:
     """A table, already in its new billing mode, with its indexes' new throughput (S166, S208).
 
@@ -273,6 +278,7 @@ def updated(
     Raises:
         ValidationException: throughput is missing, does not go with the mode, is too much, or
             is what it was.
+        LimitExceededException: units were taken away from an index too often today.
     """
     by_name = {update.name: update for update in updates}
     billing_mode = definition.billing_mode
@@ -290,7 +296,7 @@ def updated(
         changed = _switched(index, billing_mode) if switched else index
         update = by_name.get(index.definition.name)
         if update is not None:
-            changed = _updated(changed, billing_mode, update, now_epoch_seconds)
+            changed = _updated(changed, billing_mode, update, now_epoch_seconds, decreases_per_day)
         indexes.append(index if changed == index else replace(changed, status="UPDATING"))
     return replace(definition, global_indexes=tuple(indexes))
 
@@ -310,6 +316,7 @@ def _updated(
     billing_mode: BillingMode,
     update: GlobalIndexUpdate,
     now_epoch_seconds: float,
+    decreases_per_day: int,
 ) -> GlobalIndex:
     name = index.definition.name
     if update == GlobalIndexUpdate(name):
@@ -321,7 +328,7 @@ def _updated(
         throughput_rules.check_of_index(billing_mode, name, update.throughput)
         throughput_rules.check_changes(index.throughput, update.throughput, f"index {name}")
         throughput = throughput_rules.changed(
-            index.throughput, update.throughput, now_epoch_seconds
+            index.throughput, update.throughput, now_epoch_seconds, decreases_per_day
         )
         index = replace(index, throughput=throughput)
     return _with_other_throughput(

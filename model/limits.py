@@ -60,6 +60,12 @@ PARTITION_WRITE_UNITS: Final = 1000  # per second (S139)
 ON_DEMAND_PARTITIONS: Final = 4  # of a new on-demand table
 ON_DEMAND_READ_UNITS: Final = 12_000  # per second, of a new on-demand table
 ON_DEMAND_WRITE_UNITS: Final = 4_000  # per second, of a new on-demand table
+# Decreases of a table's or index's throughput in a UTC day; then one in each hour without any
+# ("Quotas", "Decreasing provisioned throughput").
+THROUGHPUT_DECREASES_PER_DAY: Final = 4
+THROUGHPUT_DECREASE_SECONDS: Final = 60 * 60
+BURST_SECONDS: Final = 300  # of unused units that are kept ("Burst and adaptive capacity")
+PEAK_SETTLES_SECONDS: Final = 30 * 60  # until twice a peak is allowed ("On-demand capacity mode")
 TABLE_READ_UNITS: Final = 40_000  # <= per second, of one table (default quota)
 TABLE_WRITE_UNITS: Final = 40_000  # <= per second, of one table (default quota)
 ACCOUNT_READ_UNITS: Final = 80_000  # per second, of an account; shown, never enforced

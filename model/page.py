@@ -92,6 +92,12 @@ class PageBuilder:
             else items.encode(rules.projector.project(source.item))
         )
 
+    @property
+    def blocks(self) -> int:
+        """How many blocks of 4 KB are to be paid if nothing more is read; not once finished."""
+        unfinished = capacity.read_blocks(self._entry_bytes) or 1
+        return self._finished_blocks + unfinished + self._fetched_blocks
+
     def finish_partition(self) -> None:
         """Count what was read of a partition; a Scan rounds each partition's sum on its own."""
         self._finished_blocks += capacity.read_blocks(self._entry_bytes) or 1

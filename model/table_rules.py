@@ -16,6 +16,7 @@ from model import global_index_rules, schema_rules, stream_rules, tag_rules, thr
 from model.errors import ResourceInUseException, ValidationException
 from model.global_index_rules import GlobalIndexUpdate, NewGlobalIndex
 from model.key import KeyAttribute
+from model.limits import THROUGHPUT_DECREASES_PER_DAY
 from model.schema_rules import INVALID, KeyElement, NewIndex
 from model.stream_rules import StreamChange
 from model.table import BillingMode, TableClass, TableDefinition, Throughput
@@ -169,7 +170,10 @@ def check_edit(edit: TableEdit) -> None:
 
 
 def apply_edit(
-    definition: TableDefinition, edit: TableEdit, now_epoch_seconds: float
+    definition: TableDefinition,
+    edit: TableEdit,
+    now_epoch_seconds: float,
+    decreases_per_day: int = THROUGHPUT_DECREASES_PER_DAY,
 ) -> TableDefinition:
     """The definition after a change that ``check_edit`` let pass.
 
@@ -178,13 +182,14 @@ def apply_edit(
 
     Raises:
         ValidationException: this table can't be changed so.
-        ResourceInUseException, LimitExceededException: not now, while other changes go on.
+        ResourceInUseException, LimitExceededException: not now, while other changes go on; or
+            units were taken away too often today.
         ResourceNotFoundException: it has no such index.
     """
     _check_state(definition, edit)
-    changed = _with_capacity(definition, edit, now_epoch_seconds)
+    changed = _with_capacity(definition, edit, now_epoch_seconds, decreases_per_day)
     changed = global_index_rules.updated(
-        changed, edit.index_updates, definition.billing_mode, now_epoch_seconds
+        changed, edit.index_updates, definition.billing_mode, now_epoch_seconds, decreases_per_day
     )
     for index in edit.index_creates:
         changed = global_index_rules.with_created(changed, index, edit.attribute_definitions)
@@ -236,7 +241,7 @@ def _check_state(definition: TableDefinition, edit: TableEdit) -> None:
 
 
 def _with_capacity(
-    definition: TableDefinition, edit: TableEdit, now_epoch_seconds: float
+    definition: TableDefinition, edit: TableEdit, now_epoch_seconds: float, decreases_per_day: int
 ) -> TableDefinition:
     billing_mode = edit.billing_mode or definition.billing_mode
     if edit.throughput is not None:
@@ -245,7 +250,7 @@ def _with_capacity(
         definition = replace(
             definition,
             throughput=throughput_rules.changed(
-                definition.throughput, edit.throughput, now_epoch_seconds
+                definition.throughput, edit.throughput, now_epoch_seconds, decreases_per_day
             ),
         )
     if billing_mode != definition.billing_mode:

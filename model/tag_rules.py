@@ -14,6 +14,9 @@ from model.schema_rules import INVALID
 
 Tags: TypeAlias = tuple[tuple[str, str], ...]
 
+# How the throughput limits of the table are kept; other values would be typing errors.
+THROTTLING_TAG: Final = "dynactor:throttling"
+_THROTTLING_VALUES: Final = ("auto", "enforce", "observe", "off")
 _RESERVED_PREFIX: Final = "aws:"
 
 
@@ -21,7 +24,8 @@ def added(current: Tags, tags: Sequence[tuple[str, str]]) -> Tags:
     """The tags after some were added; a key that is there gets the new value.
 
     Raises:
-        ValidationException: a key comes twice or is AWS's own, or there are too many in all.
+        ValidationException: a key comes twice or is AWS's own, there are too many in all, or the
+            tag by which throttling is set has a value that says nothing.
     """
     keys = [key for key, _ in tags]
     if len(set(keys)) < len(keys):
@@ -31,6 +35,12 @@ def added(current: Tags, tags: Sequence[tuple[str, str]]) -> Tags:
             raise ValidationException(
                 f"{INVALID}Tag keys that begin with {_RESERVED_PREFIX} are reserved: {key}"
             )
+    throttling = dict(tags).get(THROTTLING_TAG, "auto")
+    if throttling not in _THROTTLING_VALUES:
+        raise ValidationException(
+            f"{INVALID}The tag {THROTTLING_TAG} must be one of "
+            f"{', '.join(_THROTTLING_VALUES)}: {throttling}"
+        )
     merged = {**dict(current), **dict(tags)}
     if len(merged) > TAGS_PER_RESOURCE:
         raise ValidationException(

@@ -12,12 +12,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from model.errors import ValidationException
+from model.errors import LimitExceededException, ValidationException
 from model.limits import (
     ON_DEMAND_READ_UNITS,
     ON_DEMAND_WRITE_UNITS,
     TABLE_READ_UNITS,
     TABLE_WRITE_UNITS,
+    THROUGHPUT_DECREASE_SECONDS,
+    THROUGHPUT_DECREASES_PER_DAY,
     THROUGHPUT_UNITS,
 )
 from model.schema_rules import INVALID
@@ -140,16 +142,47 @@ def _members(throughput: Throughput) -> tuple[tuple[str, int], ...]:
     )
 
 
-def changed(current: Throughput, wanted: Throughput, now_epoch_seconds: float) -> Throughput:
-    """The throughput after a change of units, with the times and counts it leaves."""
+def changed(
+    current: Throughput,
+    wanted: Throughput,
+    now_epoch_seconds: float,
+    decreases_per_day: int = THROUGHPUT_DECREASES_PER_DAY,
+) -> Throughput:
+    """The throughput after a change of units, with the times and counts it leaves.
+
+    Raises:
+        LimitExceededException: units were taken away too often today.
+    """
     increase = wanted.read_units > current.read_units or wanted.write_units > current.write_units
     decrease = wanted.read_units < current.read_units or wanted.write_units < current.write_units
+    if decrease:
+        _check_decrease(current, now_epoch_seconds, decreases_per_day)
     return Throughput(
         wanted.read_units,
         wanted.write_units,
         now_epoch_seconds if increase else current.last_increase_epoch_seconds,
         now_epoch_seconds if decrease else current.last_decrease_epoch_seconds,
         decreases_today(current, now_epoch_seconds) + decrease,
+    )
+
+
+def _check_decrease(current: Throughput, now_epoch_seconds: float, per_day: int) -> None:
+    """Refuse a decrease beyond those of a day, unless there was none for an hour.
+
+    Source: "Quotas", "Decreasing provisioned throughput". AWS's message goes on with the
+    times of the last decrease and of the next.
+    """
+    today = decreases_today(current, now_epoch_seconds)
+    last = current.last_decrease_epoch_seconds
+    if today < per_day or last is None:
+        return
+    if now_epoch_seconds - last >= THROUGHPUT_DECREASE_SECONDS:
+        return
+    raise LimitExceededException(
+        "Subscriber limit exceeded: Provisioned throughput decreases are limited within a given "
+        f"UTC day. After the first {per_day} decreases, each subsequent decrease in the same UTC "
+        f"day can be performed at most once every {THROUGHPUT_DECREASE_SECONDS} seconds. Number "
+        f"of decreases today: {today}."
     )
 
 

@@ -51,8 +51,11 @@ class SystemClock:
 
     def now_epoch_seconds(self) -> float:
         """The machine's time, or the latest time told if that is later."""
-        self._latest_epoch_seconds = max(self._latest_epoch_seconds, time.time())
-        return self._latest_epoch_seconds
+        now = time.time()
+        if now < self._latest_epoch_seconds:
+            return self._latest_epoch_seconds
+        self._latest_epoch_seconds = now
+        return now
 
     def wait_until(self, epoch_seconds: float) -> asyncio.Future[None]:
         """As ``Clock``; up to ten seconds late where the machine's clock is set forward."""

@@ -8,13 +8,14 @@ behind it apply them all. After a crash it goes on from the cursor with a new vi
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict, deque
-from collections.abc import Awaitable, Callable
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, NamedTuple
 
 from actors.index_partition import Backfill
 from actors.runtime.mailbox import Envelope, Mailbox
 from actors.subscribers.index_maintainer import IndexWriter
+from actors.throttle import BackfillUnits
 from model import key as keys
 from model.capacity import write_units
 from model.index import IndexDefinition, entry_position, global_entry
@@ -39,12 +40,23 @@ _HASH_SPACE: Final = 1 << 64
 _DONE: Final = b""
 
 
-class _Page(NamedTuple):
-    """A page of items on its way into the index, and where the next one begins."""
+class _Entry(NamedTuple):
+    """An entry to be put, and the write units that it takes."""
 
+    position: bytes
+    value: bytes
+    units: int
+
+
+class _Page(NamedTuple):
+    """A page of items on its way into the index, and where the next one begins.
+
+    ``entries`` by the places of the index's partitions.
+    """
+
+    entries: dict[int, list[_Entry]]
     written: list[Awaitable[None]]
     items: int
-    units: int
     following: bytes
 
 
@@ -63,6 +75,7 @@ class IndexBackfill:
         writer: IndexWriter,
         store: Store,
         *,
+        units: BackfillUnits,
         ended: Callable[[], None],
     ) -> None:
         self.name = f"backfill of index {index.name}"
@@ -71,6 +84,8 @@ class IndexBackfill:
         self.read_items = 0
         # Since the server started; what a crash made it put again was consumed again.
         self.write_units = 0
+        # How often entries had to wait for units of the index.
+        self.throttle_events = 0
         self._index = index
         self._table_key = table_key
         self._holds_whole_items = index.projection.type == "ALL"
@@ -82,6 +97,7 @@ class IndexBackfill:
         )
         self._writer = writer
         self._store = store
+        self._units = units
         self._ended = ended
         self._prefix = keys_layout.row_prefix(table_id, TABLE_INDEX_ID)
         self._cursor_key = keys_layout.backfill_cursor(table_id, index.index_id)
@@ -103,8 +119,10 @@ class IndexBackfill:
             self._cursor = self._stored_cursor
         end = keys_layout.end_of(self._prefix)
         start = self._cursor
+        closed = self.mailbox.when_closed()
         pages: deque[_Page] = deque()
         passed = 0
+        stored_at_events = 0
         try:
             while pages or (start != _DONE and not self.mailbox.closed):
                 if start != _DONE and len(pages) < _PAGES_AHEAD and not self.mailbox.closed:
@@ -112,12 +130,19 @@ class IndexBackfill:
                         start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES
                     )
                     start = rows[-1].key + b"\x00" if rows else _DONE
-                    pages.append(self._put_entries(rows, start))
+                    page = self._page(rows, start)
+                    # Known before it is whole: it may be left half asked for.
+                    pages.append(page)
+                    if not await self._put_entries(page, closed):
+                        return
                     continue
                 await self._pass(pages[0])
                 pages.popleft()
                 passed += 1
-                if passed % _CURSOR_PAGES == 0 or self._cursor == _DONE:
+                # Units that were waited for are not taken twice.
+                has_waited = self.throttle_events > stored_at_events
+                if passed % _CURSOR_PAGES == 0 or has_waited or self._cursor == _DONE:
+                    stored_at_events = self.throttle_events
                     await self._store_cursor()
         finally:
             # What is under way would come late to an index whose followers have begun.
@@ -126,9 +151,8 @@ class IndexBackfill:
         if self._cursor == _DONE:
             self._ended()
 
-    def _put_entries(self, rows: list[Row], following: bytes) -> _Page:
-        entries: defaultdict[int, list[tuple[bytes, bytes]]] = defaultdict(list)
-        units = 0
+    def _page(self, rows: list[Row], following: bytes) -> _Page:
+        page = _Page({}, [], len(rows), following)
         for row in rows:
             stored = codec.decode(row.value)
             entry = global_entry(self._index, self._table_key, self._decode(stored.data))
@@ -139,20 +163,45 @@ class IndexBackfill:
                 if not self._holds_whole_items:
                     stored = StoredItem.of(entry, stored.version)
                     value = codec.encode(stored)
-                entries[self._writer.owner_of(position)].append((position, value))
-                units += write_units(stored.size_bytes)
-        written = [
-            self._writer.ask(place, Backfill(tuple(of_place)))
-            for place, of_place in entries.items()
-        ]
-        return _Page(written, len(rows), units, following)
+                place = self._writer.owner_of(position)
+                put = _Entry(position, value, write_units(stored.size_bytes))
+                page.entries.setdefault(place, []).append(put)
+        return page
+
+    async def _put_entries(self, page: _Page, closed: asyncio.Future[None]) -> bool:
+        """Ask for the entries of a page as far as the index has units, then for the others.
+
+        Returns:
+            False if the mailbox was closed before all were asked for.
+        """
+        for place, entries in page.entries.items():
+            begin = 0
+            for at, entry in enumerate(entries):
+                is_waiting = False
+                while (wait := self._units.take(place, entry.units)) is not None:
+                    if not is_waiting:
+                        is_waiting = True
+                        self.throttle_events += 1
+                        self._ask(page, place, entries[begin:at])
+                        begin = at
+                    await asyncio.wait([wait, closed], return_when=asyncio.FIRST_COMPLETED)
+                    wait.cancel()
+                    if closed.done():
+                        return False
+                self.write_units += entry.units
+            self._ask(page, place, entries[begin:])
+        return True
+
+    def _ask(self, page: _Page, place: int, entries: Sequence[_Entry]) -> None:
+        if entries:
+            message = Backfill(tuple((entry.position, entry.value) for entry in entries))
+            page.written.append(self._writer.ask(place, message))
 
     async def _pass(self, page: _Page) -> None:
         """Wait until a page is durable, all of it, and go on behind it."""
         for carried_out in page.written:
             await carried_out
         self.read_items += page.items
-        self.write_units += page.units
         self._cursor = page.following
 
     async def _store_cursor(self) -> None:

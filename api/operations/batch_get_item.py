@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from msgspec import json
+from msgspec import Struct, field, json
 
 from actors.database import Database
 from actors.table import Table
@@ -13,10 +13,9 @@ from api.arn import table_name
 from api.item_answers import joined, projected
 from api.item_requests import check_together, placeholders_of, projector_of
 from api.operation import Call, Operation
-from model import capacity
 from model import item as items
 from model.capacity import Receipt, consumed_capacity
-from model.errors import ValidationException
+from model.errors import Throttled, ValidationException
 from model.expressions.key_paths import check_scalar_keys
 from model.expressions.projection import Projector
 from model.item import Item
@@ -25,6 +24,7 @@ from model.limits import BATCH_GET_KEYS, BATCH_GET_RESPONSE_BYTES
 
 # A hundred items of 400 KB are more than twice what an answer holds.
 _KEYS_AT_ONCE: Final = 10
+_NO_ROOM: Final = -1
 
 
 class BatchGetItemInput(structures.Shape, frozen=True):
@@ -45,51 +45,84 @@ class _TableGets(NamedTuple):
     nested: set[str]
 
 
+class _Outcome(Struct):
+    """What was read of one table, and what was not."""
+
+    # That of the answer's 16 MB which is left; below 0 once an item did not fit.
+    room_bytes: int
+    is_read: bool = False
+    found: list[bytes] = field(default_factory=list)
+    read_units: float = 0.0
+    keys_left: list[Item] = field(default_factory=list)
+    refusal: Throttled | None = None
+
+
 async def handle(call: Call[BatchGetItemInput]) -> bytes:
     """Read items of several tables, each at the price of a GetItem.
 
-    Once the answer holds 16 MB, the keys left are given back as UnprocessedKeys.
+    Keys refused for want of capacity, and those left once the answer holds 16 MB, are given
+    back as UnprocessedKeys; only if all are refused, the batch fails.
     """
     request = call.request
     gets = _checked(request)
     tables = [_checked_table(call.database, of_table) for of_table in gets]
-    responses: list[bytes] = []
-    unprocessed: dict[str, Any] = {}
-    consumed: list[dict[str, Any]] = []
+    outcomes = []
     room_bytes = BATCH_GET_RESPONSE_BYTES
     for of_table, table in zip(gets, tables, strict=True):
-        keys_left = of_table.request.Keys
-        found: list[bytes] = []
-        read_units = 0.0
-        while keys_left and room_bytes >= 0:
-            keys_read = 0
-            for stored in await table.get(keys_left[:_KEYS_AT_ONCE]):
-                room_bytes -= stored.size_bytes if stored else 0
-                if room_bytes < 0:
-                    break
-                keys_read += 1
-                read_units += capacity.read_units(
-                    capacity.read_blocks(stored.size_bytes) if stored else 1,
-                    consistent=bool(of_table.request.ConsistentRead),
-                )
-                if stored is not None:
-                    found.append(projected(stored, of_table.projector))
-            keys_left = keys_left[keys_read:]
-        if keys_left:
-            unprocessed[of_table.given_name] = _rest(of_table.request, keys_left)
-        responses.append(json.encode(of_table.given_name) + b":[" + b",".join(found) + b"]")
-        units = consumed_capacity(
-            of_table.name, Receipt(read_units=read_units), request.ReturnConsumedCapacity
-        )
-        if units is not None:
-            consumed.append(units)
+        outcome = await _read(of_table, table, room_bytes)
+        room_bytes = outcome.room_bytes
+        outcomes.append(outcome)
+    if not any(outcome.is_read for outcome in outcomes):
+        raise next(outcome.refusal for outcome in outcomes if outcome.refusal)
+    responses = [
+        json.encode(of_table.given_name) + b":[" + b",".join(outcome.found) + b"]"
+        for of_table, outcome in zip(gets, outcomes, strict=True)
+    ]
+    unprocessed = {
+        of_table.given_name: _rest(of_table.request, outcome.keys_left)
+        for of_table, outcome in zip(gets, outcomes, strict=True)
+        if outcome.keys_left
+    }
     members = [
         b'"Responses":' + joined(responses),
         b'"UnprocessedKeys":' + json.encode(unprocessed),
     ]
-    if consumed:
+    consumed = [
+        consumed_capacity(
+            of_table.name,
+            Receipt(read_units=outcome.read_units),
+            request.ReturnConsumedCapacity,
+        )
+        for of_table, outcome in zip(gets, outcomes, strict=True)
+    ]
+    if any(consumed):
         members.append(b'"ConsumedCapacity":' + json.encode(consumed))
     return joined(members)
+
+
+async def _read(of_table: _TableGets, table: Table, room_bytes: int) -> _Outcome:
+    """Read what is admitted and fits into the room of an answer; nothing behind that."""
+    outcome = _Outcome(room_bytes)
+    keys_wanted = of_table.request.Keys
+    consistent = bool(of_table.request.ConsistentRead)
+    while keys_wanted and outcome.room_bytes >= 0:
+        asked = keys_wanted[:_KEYS_AT_ONCE]
+        reads = await table.get_many(asked, consistent=consistent, room_bytes=outcome.room_bytes)
+        for key, read in zip(asked, reads, strict=False):
+            if isinstance(read, Throttled):
+                outcome.keys_left.append(key)
+                outcome.refusal = read
+                continue
+            outcome.is_read = True
+            outcome.read_units += read.units
+            if read.stored is not None:
+                outcome.room_bytes -= read.stored.size_bytes
+                outcome.found.append(projected(read.stored, of_table.projector))
+        keys_wanted = keys_wanted[len(reads) :]
+        if len(reads) < len(asked):
+            outcome.room_bytes = _NO_ROOM
+    outcome.keys_left += keys_wanted
+    return outcome
 
 
 def _checked(request: BatchGetItemInput) -> list[_TableGets]:

@@ -17,7 +17,7 @@ from api.operation import Call, Operation
 from model import item as items
 from model import key as keys
 from model.capacity import Receipt, consumed_capacity
-from model.errors import DynamoDBError, ThrottlingException, ValidationException
+from model.errors import DynamoDBError, Throttled, ValidationException
 from model.index import check_size_with_entries
 from model.item import Item
 from model.key_rules import check_batch_put_key, check_index_keys, check_key
@@ -47,7 +47,7 @@ class _Outcome(Struct):
 
     written: bool = False
     receipt: Receipt = Receipt()
-    refusal: ThrottlingException | None = None
+    refusal: Throttled | None = None
     unprocessed: list[Any] = field(default_factory=list)
     collections: dict[bytes, dict[str, Any]] = field(default_factory=dict)
 
@@ -100,7 +100,7 @@ def _outcome(
     outcome = _Outcome()
     schema = table.definition.key_schema
     for request, write, result in zip(of_table.requests, of_table.writes, results, strict=True):
-        if isinstance(result, ThrottlingException):
+        if isinstance(result, Throttled):
             outcome.unprocessed.append(_as_given(request))
             outcome.refusal = result
         elif isinstance(result, BaseException):

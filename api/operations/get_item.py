@@ -7,7 +7,6 @@ from api.arn import table_name
 from api.item_answers import EMPTY, capacity_member, joined, projected
 from api.item_requests import check_together, placeholders_of, projector_of
 from api.operation import Call, Operation
-from model import capacity
 from model import item as items
 from model.capacity import Receipt
 from model.expressions.key_paths import check_scalar_keys
@@ -38,15 +37,13 @@ async def handle(call: Call[GetItemInput]) -> bytes:
     table = call.database.table(name)
     check_key(table.definition.key_schema, request.Key)
     check_scalar_keys(table.definition, placeholders.nested)
-    (found,) = await table.get([request.Key])
+    read = await table.get(request.Key, consistent=bool(request.ConsistentRead))
+    found = read.stored
     members = []
     if found is not None:
         members.append(b'"Item":' + projected(found, projector))
     if request.ReturnConsumedCapacity is not None:
-        blocks = capacity.read_blocks(found.size_bytes) if found else 1
-        receipt = Receipt(
-            read_units=capacity.read_units(blocks, consistent=bool(request.ConsistentRead))
-        )
+        receipt = Receipt(read_units=read.units)
         members += capacity_member(name, receipt, request.ReturnConsumedCapacity)
     return joined(members) if members else EMPTY
 

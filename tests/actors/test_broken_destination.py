@@ -215,4 +215,5 @@ async def all_items(table: Table) -> list[object]:
         {name: item[name] for name in ("forum", "subject")}
         for item in (item_of(number, 1_000) for number in range(1_000))
     ]
-    return [stored.item for stored in await table.get(keys) if stored is not None]
+    found = [(await table.get(key, consistent=True)).stored for key in keys]
+    return [stored.item for stored in found if stored is not None]

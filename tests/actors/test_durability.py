@@ -41,7 +41,7 @@ async def test_nothing_is_answered_or_shown_before_it_is_durable():
             reply = table.submit(put(thread("EC2", "a", posts=2)))
             await turns()
             assert not reply.done()
-            (found,) = await table.get([thread("EC2", "a")])
+            found = (await table.get(thread("EC2", "a"), consistent=True)).stored
             assert found.item["posts"] == {"N": "1"}
             index = table.definition.local_indexes[0]
             for request in (SCAN, ReadRange(key_range.WHOLE, PageRules(), index=index)):
@@ -49,7 +49,7 @@ async def test_nothing_is_answered_or_shown_before_it_is_durable():
                 assert b'"posts":{"N":"1"}' in item
             await store.release()
             await reply
-            (found,) = await table.get([thread("EC2", "a")])
+            found = (await table.get(thread("EC2", "a"), consistent=True)).stored
             assert found.item["posts"] == {"N": "2"}
 
 

@@ -28,6 +28,7 @@ from tests.support.clients import AUTHORIZATION, JSON_1_0, TARGET_PREFIX
 from tests.support.databases import SetClock, put, running_database, table_definition, thread
 from tests.support.expiry import switch, until_items, until_listed, until_status
 
+OF_FULL_MAILBOXES = (("index", ""), ("reason", "TooManyWritesWait"), ("table", "Thread"))
 OF_INDEX = (("index", "by_posts"), ("table", "Thread"))
 Labels = tuple[tuple[str, str], ...]
 
@@ -73,7 +74,7 @@ async def test_a_table_without_indexes_has_no_index_metrics():
         found = await scrape(database)
     assert found["index_lag_records"] == found["index_lag_seconds"] == {}
     assert found["online_index_percentage_progress"] == {}
-    assert found["write_throttle_events"] == {(("table", "Thread"),): 0}
+    assert found["write_throttle_events"] == {OF_FULL_MAILBOXES: 0}
 
 
 async def test_a_virtual_clock_tells_its_time_and_real_time_needs_none():
@@ -231,7 +232,7 @@ async def test_writes_that_meet_a_full_mailbox_are_counted():
         (("operation", "PutItem"), ("table", "Thread")): 2,
         (("operation", "BatchWriteItem"), ("table", "Thread")): 1,
     }
-    assert found["write_throttle_events"] == {(("table", "Thread"),): 4}
+    assert found["write_throttle_events"] == {OF_FULL_MAILBOXES: 4}
 
 
 async def test_openmetrics_is_spoken_to_whom_it_is_asked_for():

@@ -78,7 +78,13 @@ class Server:
 
 
 def serve_command(*arguments: str, data_dir: Path | None = None) -> list[str]:
-    """What starts a server on a free port; to be run in the project's directory."""
+    """What starts a server on a free port; to be run in the project's directory.
+
+    Tables of tests have few units, and tests are in a hurry: throttling only observes, unless
+    ``arguments`` say otherwise.
+    """
+    if "--throttling" not in arguments:
+        arguments += ("--throttling", "observe")
     place = ["--in-memory"] if data_dir is None else ["--data-dir", str(data_dir)]
     return [sys.executable, "-m", "api", "serve", "--port", "0", *place, *arguments]
 

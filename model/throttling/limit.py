@@ -1,0 +1,136 @@
+"""The limits that refuse requests, and the errors that say so.
+
+The billing mode decides which error it is; the messages are those that botocore's service model
+documents for the reasons of a cancelled transaction, where they stand in full.
+
+Sources: API reference, "ThrottlingReason" and "TransactionCanceledException"; Developer Guide,
+"Error handling with DynamoDB" (RequestLimitExceeded is for on-demand tables that can't be scaled
+any further), "Maximum throughput for on-demand tables" (the message of that limit).
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+from model.errors import (
+    ProvisionedThroughputExceededException,
+    RequestLimitExceeded,
+    Throttled,
+    ThrottlingException,
+    ThrottlingReason,
+)
+from model.table import BillingMode
+
+OperationType: TypeAlias = Literal["Read", "Write"]
+
+_TABLE_PROVISIONED: Final = (
+    "The level of configured provisioned throughput for the table was exceeded. Consider "
+    "increasing your provisioning level with the UpdateTable API."
+)
+_INDEX_PROVISIONED: Final = (
+    "The level of configured provisioned throughput for one or more global secondary indexes of "
+    "the table was exceeded. Consider increasing your provisioning level for the "
+    "under-provisioned global secondary indexes with the UpdateTable API."
+)
+_TABLE_ON_DEMAND: Final = (
+    "Throughput exceeds the current capacity of your table or index. DynamoDB is automatically "
+    "scaling your table or index so please try again shortly. If exceptions persist, check if you "
+    "have a hot key: "
+    "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html."
+)
+_INDEX_ON_DEMAND: Final = (
+    "Throughput exceeds the current capacity for one or more global secondary indexes. DynamoDB "
+    "is automatically scaling your index so please try again shortly."
+)
+_MAX_ON_DEMAND: Final = (
+    "Throughput exceeds the maximum OnDemandThroughput configured on table or index"
+)
+_ACCOUNT: Final = (
+    "Throughput exceeds the current throughput limit for your account. Please contact AWS Support "
+    "at https://aws.amazon.com/support request a limit increase"
+)
+
+
+class LimitType(Enum):
+    """The limits of a table or index."""
+
+    # The units that are provisioned, the saved ones and those lent by other partitions too.
+    PROVISIONED = auto()
+    # What one partition takes.
+    KEY_RANGE = auto()
+    # Twice the previous peak of all partitions of an on-demand table.
+    GROWTH = auto()
+    # The account's quota for one table.
+    ACCOUNT = auto()
+    # MaxReadRequestUnits, MaxWriteRequestUnits.
+    MAX_ON_DEMAND = auto()
+
+
+# The end of DynamoDB's reasons. An on-demand table that grows too fast has no name of its own:
+# what it lacks are partitions.
+_REASONS: Final = {
+    LimitType.PROVISIONED: "ProvisionedThroughputExceeded",
+    LimitType.KEY_RANGE: "KeyRangeThroughputExceeded",
+    LimitType.GROWTH: "KeyRangeThroughputExceeded",
+    LimitType.ACCOUNT: "AccountLimitExceeded",
+    LimitType.MAX_ON_DEMAND: "MaxOnDemandThroughputExceeded",
+}
+
+
+class Refusal(Struct, frozen=True):
+    """Why a request is refused: the first limit that refused it, and the reasons of all."""
+
+    limit: LimitType
+    billing_mode: BillingMode
+    of_index: bool
+    reasons: tuple[ThrottlingReason, ...]
+
+    @property
+    def message(self) -> str:
+        """DynamoDB's text for it."""
+        if self.limit is LimitType.ACCOUNT:
+            return _ACCOUNT
+        if self.limit is LimitType.MAX_ON_DEMAND:
+            return _MAX_ON_DEMAND
+        if self.billing_mode == "PROVISIONED":
+            return _INDEX_PROVISIONED if self.of_index else _TABLE_PROVISIONED
+        return _INDEX_ON_DEMAND if self.of_index else _TABLE_ON_DEMAND
+
+    @property
+    def cancellation_code(self) -> str:
+        """The code among the reasons of a cancelled transaction; its message is the same."""
+        provisioned = self.billing_mode == "PROVISIONED"
+        return "ProvisionedThroughputExceeded" if provisioned else "ThrottlingError"
+
+    def error(self) -> Throttled:
+        """The error that a single operation is answered with."""
+        if self.limit is LimitType.ACCOUNT:
+            return RequestLimitExceeded(self.message, self.reasons)
+        if self.billing_mode == "PROVISIONED":
+            return ProvisionedThroughputExceededException(self.message, self.reasons)
+        return ThrottlingException(self.message, self.reasons)
+
+
+def refusal(
+    operation: OperationType,
+    limit: LimitType,
+    billing_mode: BillingMode,
+    resource_arn: str,
+    *,
+    of_index: bool,
+) -> Refusal:
+    """A refusal by one limit of one table or index."""
+    resource = "Index" if of_index else "Table"
+    reason = ThrottlingReason(f"{resource}{operation}{_REASONS[limit]}", resource_arn)
+    return Refusal(limit, billing_mode, of_index, (reason,))
+
+
+def both(first: Refusal, second: Refusal) -> Refusal:
+    """The refusal of a request that two limits refuse, the first one's with the reasons of both."""
+    if second.reasons[0] in first.reasons:
+        return first
+    reasons = first.reasons + second.reasons
+    return Refusal(first.limit, first.billing_mode, first.of_index, reasons)

@@ -1,0 +1,179 @@
+"""On-demand units of one table or index, reads or writes.
+
+Each partition takes what its ceiling allows, nothing is saved. All together take twice the
+previous peak, no less than a new table's units and than what the table is warmed for. A peak is a
+minute's mean of what was taken; it is a *previous* one half an hour later, so that load which
+doubles no more than once in 30 minutes is never refused. What was allowed once stays allowed:
+DynamoDB does not merge partitions. Growing beyond the partitions' ceilings needs splits, which are
+the caller's (``partitions_wanted``).
+
+A maximum that was set is a bucket: DynamoDB documents that it is a target, which saved units may
+pass for a while.
+
+Sources: Developer Guide, "On-demand capacity mode", "Initial throughput and scaling properties",
+"Maximum throughput for on-demand tables".
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from math import ceil
+from typing import Final
+
+from msgspec import Struct
+
+from model.limits import PEAK_SETTLES_SECONDS
+from model.throttling.ceiling import Ceiling
+from model.throttling.limit import LimitType
+from model.throttling.partition_reading import PartitionReading
+from model.throttling.token_bucket import TokenBucket
+
+_MINUTE_SECONDS: Final = 60
+_MINUTES_TO_SETTLE: Final = PEAK_SETTLES_SECONDS // _MINUTE_SECONDS
+
+
+class OnDemandRates(Struct, frozen=True):
+    """Units per second: what bounds the reads or writes of an on-demand table or index.
+
+    ``least`` is what it may take however low its peaks were; ``quota`` is the account's for one
+    table; ``maximum`` the one that was set for it, if any.
+    """
+
+    least: float
+    partition: float
+    quota: float
+    maximum: float | None = None
+
+
+class _Partition:
+    """One partition's ceiling."""
+
+    __slots__ = ("ceiling", "ceiling_refusals", "refusals", "taken_units")
+
+    def __init__(self, ceiling: Ceiling) -> None:
+        self.ceiling = ceiling
+        self.taken_units = 0.0
+        self.refusals = 0
+        self.ceiling_refusals = 0
+
+
+class OnDemandUnits:
+    """The units. ``previous_peak`` is in units per second."""
+
+    def __init__(
+        self,
+        rates: OnDemandRates,
+        partitions: Iterable[int],
+        now_seconds: float,
+        previous_peak: float = 0.0,
+    ) -> None:
+        self._rates = rates
+        self._partitions = {
+            number: _Partition(Ceiling(rates.partition, now_seconds)) for number in partitions
+        }
+        self._maximum: TokenBucket | None = None
+        self._all = Ceiling(0.0, now_seconds)
+        self.previous_peak = previous_peak
+        # The means of the latest minutes, which are not previous yet.
+        self._minutes = deque([0.0] * (_MINUTES_TO_SETTLE - 1))
+        self._minute_units = 0.0
+        self._minute_ends_at = now_seconds + _MINUTE_SECONDS
+        self.change(rates, now_seconds)
+
+    @property
+    def units_per_second(self) -> float:
+        """What all partitions together may take, if they are enough."""
+        return self._all.units_per_second
+
+    @property
+    def partitions_wanted(self) -> int:
+        """How many partitions it takes to serve that, evenly used."""
+        return ceil(self.units_per_second / self._rates.partition)
+
+    def refused_by(self, partition_number: int, now_seconds: float) -> LimitType | None:
+        """The limit that refuses a request to a partition now; None if it is admitted."""
+        if now_seconds >= self._minute_ends_at:
+            self._end_minutes(now_seconds)
+        if self._maximum is not None and self._maximum.fill(now_seconds) <= 0:
+            return LimitType.MAX_ON_DEMAND
+        if self._all.is_reached(now_seconds):
+            at_quota = self._all.units_per_second >= self._rates.quota
+            return LimitType.ACCOUNT if at_quota else LimitType.GROWTH
+        if self._partitions[partition_number].ceiling.is_reached(now_seconds):
+            return LimitType.KEY_RANGE
+        return None
+
+    def take(self, partition_number: int, units: float, now_seconds: float) -> None:
+        """Take the units of a request that was admitted."""
+        if now_seconds >= self._minute_ends_at:
+            self._end_minutes(now_seconds)
+        partition = self._partitions[partition_number]
+        partition.ceiling.take(units, now_seconds)
+        partition.taken_units += units
+        self._all.take(units, now_seconds)
+        self._minute_units += units
+        if self._maximum is not None:
+            self._maximum.take(units, now_seconds)
+
+    def refused(self, partition_number: int, limit: LimitType) -> None:
+        """Count a request to this partition that a limit refused."""
+        partition = self._partitions[partition_number]
+        partition.refusals += 1
+        partition.ceiling_refusals += limit is LimitType.KEY_RANGE
+
+    def wait_seconds(self, partition_number: int, now_seconds: float) -> float:
+        """How long until a request to a partition is admitted, if no others come before."""
+        return max(
+            self._maximum.wait_seconds(now_seconds) if self._maximum else 0.0,
+            self._all.wait_seconds(now_seconds),
+            self._partitions[partition_number].ceiling.wait_seconds(now_seconds),
+        )
+
+    def change(self, rates: OnDemandRates, now_seconds: float) -> None:
+        """Go on with other bounds; previous peaks are kept."""
+        self._rates = rates
+        if rates.maximum is None:
+            self._maximum = None
+        elif self._maximum is None:
+            self._maximum = TokenBucket(rates.maximum, now_seconds)
+        else:
+            self._maximum.change_rate(rates.maximum, now_seconds)
+        self._allow()
+
+    def split(self, parent: int, children: tuple[int, int], now_seconds: float) -> None:
+        """Put two partitions in the place of one.
+
+        Each may take as much of this second as its parent still could: from the next on, both
+        together take twice what one could.
+        """
+        divided = self._partitions.pop(parent)
+        for number in children:
+            self._partitions[number] = _Partition(divided.ceiling.copy(now_seconds))
+
+    def readings(self, now_seconds: float) -> dict[int, PartitionReading]:
+        """What each partition has taken."""
+        del now_seconds
+        return {
+            number: PartitionReading(
+                partition.taken_units,
+                partition.refusals,
+                partition.ceiling_refusals,
+                partition.ceiling.units_per_second,
+            )
+            for number, partition in self._partitions.items()
+        }
+
+    def _end_minutes(self, now_seconds: float) -> None:
+        """End the minute, and those after it in which nothing was taken."""
+        passed = int((now_seconds - self._minute_ends_at) // _MINUTE_SECONDS) + 1
+        for _ in range(min(passed, _MINUTES_TO_SETTLE + 1)):
+            self._minutes.append(self._minute_units / _MINUTE_SECONDS)
+            self._minute_units = 0.0
+            self.previous_peak = max(self.previous_peak, self._minutes.popleft())
+        self._minute_ends_at += passed * _MINUTE_SECONDS
+        self._allow()
+
+    def _allow(self) -> None:
+        allowed = max(self._rates.least, 2 * self.previous_peak)
+        self._all.units_per_second = min(allowed, self._rates.quota)

@@ -1,0 +1,187 @@
+"""Provisioned units of one table or index, reads or writes: spread over partitions, and lent.
+
+Every partition has an even share of the units (S138), keeps what it does not use for up to 300
+seconds, and takes no more than its ceiling (S139). A partition whose share is used up takes what
+the others leave unused (S161): nothing is refused while the table as a whole has units to spare.
+DynamoDB documents that this is instant and goes up to the table's units and the partition's
+ceiling, not how; here the units move from balance to balance, so that none is there twice.
+
+What a partition lends is what came in for it since the last time and was not taken, one second's
+at most. What it has saved before stays its own, and a second's units always. What is lent waits
+in a pool, no more than a second's units of the table, for whoever comes first.
+
+Sources: Developer Guide, "Burst and adaptive capacity"; Elhemali et al., "Amazon DynamoDB: A
+Scalable, Predictably Performant, and Fully Managed NoSQL Database Service", USENIX ATC 2022.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from model.throttling.ceiling import Ceiling
+from model.throttling.limit import LimitType
+from model.throttling.partition_reading import PartitionReading
+from model.throttling.token_bucket import TokenBucket
+
+# A busy partition asks with every request, and asking the others looks at all of them.
+_COLLECTING_SECONDS: Final = 0.1
+# Of units that came in; what is older was saved.
+_LENT_SECONDS: Final = 1.0
+# What a partition takes of the pool beyond its debt: the less, the more even between two.
+_LENT_UNITS: Final = 8.0
+
+
+class _Partition:
+    """One partition's share."""
+
+    __slots__ = (
+        "bucket",
+        "ceiling",
+        "ceiling_refusals",
+        "refusals",
+        "seen_at",
+        "seen_units",
+        "taken_units",
+    )
+
+    def __init__(self, bucket: TokenBucket, ceiling: Ceiling, now_seconds: float) -> None:
+        self.bucket = bucket
+        self.ceiling = ceiling
+        self.taken_units = 0.0
+        self.refusals = 0
+        self.ceiling_refusals = 0
+        # When its use was last looked at, and what it had taken by then.
+        self.seen_at = now_seconds
+        self.seen_units = 0.0
+
+    def unused_units(self, now_seconds: float) -> float:
+        """What it can lend now; looking at it begins the count anew."""
+        bucket = self.bucket
+        rate = bucket.units_per_second
+        came_in = min(now_seconds - self.seen_at, _LENT_SECONDS) * rate
+        unused = came_in - (self.taken_units - self.seen_units)
+        self.seen_at, self.seen_units = now_seconds, self.taken_units
+        return max(0.0, min(unused, bucket.fill(now_seconds) - rate))
+
+
+class ProvisionedUnits:
+    """The units. Invariant: lending leaves the sum of all balances and the pool as it was."""
+
+    def __init__(
+        self,
+        units_per_second: float,
+        partition_units_per_second: float,
+        partitions: Iterable[int],
+        now_seconds: float,
+    ) -> None:
+        """Spread units over partitions; ``partition_units_per_second`` is each one's ceiling."""
+        numbers = list(partitions)
+        share = units_per_second / len(numbers)
+        self.units_per_second = units_per_second
+        self._partitions = {
+            number: _Partition(
+                TokenBucket(share, now_seconds),
+                Ceiling(partition_units_per_second, now_seconds),
+                now_seconds,
+            )
+            for number in numbers
+        }
+        self._pool_units = 0.0
+        self._collected_at = now_seconds
+
+    def refused_by(self, partition_number: int, now_seconds: float) -> LimitType | None:
+        """The limit that refuses a request to a partition now; None if it is admitted."""
+        partition = self._partitions[partition_number]
+        if partition.ceiling.is_reached(now_seconds):
+            return LimitType.KEY_RANGE
+        if partition.bucket.fill(now_seconds) > 0 or self._lend(partition.bucket, now_seconds):
+            return None
+        return LimitType.PROVISIONED
+
+    def take(self, partition_number: int, units: float, now_seconds: float) -> None:
+        """Take the units of a request that was admitted."""
+        partition = self._partitions[partition_number]
+        partition.bucket.take(units, now_seconds)
+        partition.ceiling.take(units, now_seconds)
+        partition.taken_units += units
+
+    def refused(self, partition_number: int, limit: LimitType) -> None:
+        """Count a request to this partition that a limit refused."""
+        partition = self._partitions[partition_number]
+        partition.refusals += 1
+        partition.ceiling_refusals += limit is LimitType.KEY_RANGE
+
+    def wait_seconds(self, partition_number: int, now_seconds: float) -> float:
+        """How long until a request to a partition is admitted, if no others come before."""
+        if self.refused_by(partition_number, now_seconds) is None:
+            return 0.0
+        partition = self._partitions[partition_number]
+        own_units = partition.bucket.wait_seconds(now_seconds)
+        lent_units = max(0.0, self._collected_at + _COLLECTING_SECONDS - now_seconds)
+        return max(min(own_units, lent_units), partition.ceiling.wait_seconds(now_seconds))
+
+    def change(self, units_per_second: float, now_seconds: float) -> None:
+        """Spread another number of units; balances stay, as far as they still fit."""
+        self.units_per_second = units_per_second
+        self._pool_units = min(self._pool_units, units_per_second)
+        share = units_per_second / len(self._partitions)
+        for partition in self._partitions.values():
+            partition.bucket.change_rate(share, now_seconds)
+
+    def split(self, parent: int, children: tuple[int, int], now_seconds: float) -> None:
+        """Put two partitions in the place of one.
+
+        The units are spread evenly again, over one partition more. Each child gets half of its
+        parent's balance, or debt, and may take as much of this second as its parent still could:
+        from the next on, both together take twice what one could.
+        """
+        divided = self._partitions.pop(parent)
+        half = divided.bucket.fill(now_seconds) / 2
+        share = self.units_per_second / (len(self._partitions) + 2)
+        for number in children:
+            bucket = TokenBucket(share, now_seconds)
+            bucket.balance_units = half
+            ceiling = divided.ceiling.copy(now_seconds)
+            self._partitions[number] = _Partition(bucket, ceiling, now_seconds)
+        self.change(self.units_per_second, now_seconds)
+
+    def readings(self, now_seconds: float) -> dict[int, PartitionReading]:
+        """What each partition has taken and has left."""
+        return {
+            number: PartitionReading(
+                partition.taken_units,
+                partition.refusals,
+                partition.ceiling_refusals,
+                partition.bucket.units_per_second,
+                partition.bucket.fill(now_seconds),
+            )
+            for number, partition in self._partitions.items()
+        }
+
+    def _lend(self, bucket: TokenBucket, now_seconds: float) -> bool:
+        """Fill an empty bucket from the pool; whether there was enough for it to go on."""
+        if now_seconds - self._collected_at >= _COLLECTING_SECONDS:
+            self._collect(now_seconds)
+        lent = min(self._pool_units, _LENT_UNITS - bucket.balance_units)
+        self._pool_units -= lent
+        bucket.balance_units += lent
+        return bucket.balance_units > 0
+
+    def _collect(self, now_seconds: float) -> None:
+        """Move into the pool what the partitions leave unused, as much of it as has room."""
+        self._collected_at = now_seconds
+        offers = []
+        offered = 0.0
+        for partition in self._partitions.values():
+            unused = partition.unused_units(now_seconds)
+            if unused > 0:
+                offers.append((partition.bucket, unused))
+                offered += unused
+        room = self.units_per_second - self._pool_units
+        if offered == 0 or room <= 0:
+            return
+        wanted = min(1.0, room / offered)
+        for bucket, unused in offers:
+            bucket.balance_units -= unused * wanted
+        self._pool_units += offered * wanted

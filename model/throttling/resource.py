@@ -1,0 +1,180 @@
+"""The limits of one resource, a table or a global secondary index: its reads and its writes.
+
+Both follow from the billing mode of the table, which its indexes share (S167), and from the
+resource's own throughput (S98, S166).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from model.limits import (
+    PARTITION_READ_UNITS,
+    PARTITION_WRITE_UNITS,
+    TABLE_READ_UNITS,
+    TABLE_WRITE_UNITS,
+)
+from model.table import BillingMode, GlobalIndex, TableDefinition
+from model.throttling.limit import LimitType, OperationType, Refusal, refusal
+from model.throttling.on_demand import OnDemandRates, OnDemandUnits
+from model.throttling.provisioned import ProvisionedUnits
+from model.throughput_rules import NO_LIMIT, at_least_warm
+
+Units: TypeAlias = ProvisionedUnits | OnDemandUnits
+
+
+class OperationThroughput(Struct, frozen=True):
+    """The units per second of a resource's reads or of its writes.
+
+    ``provisioned`` is 0 on demand. ``warm`` is what it is warmed for, no less than what its mode
+    gives anyway. ``maximum`` is what an on-demand one was bounded to, None if it was not.
+    """
+
+    provisioned: int
+    warm: int
+    maximum: int | None = None
+
+
+class ResourceThroughput(Struct, frozen=True):
+    """What a resource's limits follow from."""
+
+    billing_mode: BillingMode
+    read: OperationThroughput
+    write: OperationThroughput
+
+
+def throughput_of(
+    billing_mode: BillingMode, resource: TableDefinition | GlobalIndex
+) -> ResourceThroughput:
+    """That of a table, or of an index of a table with this billing mode."""
+    provisioned = resource.throughput
+    warm = at_least_warm(billing_mode, provisioned, resource.warm_throughput)
+    most = resource.on_demand_throughput or {}
+
+    def maximum(member: str) -> int | None:
+        units: int = most.get(member, NO_LIMIT)
+        return None if units == NO_LIMIT else units
+
+    return ResourceThroughput(
+        billing_mode,
+        OperationThroughput(
+            provisioned.read_units, warm["ReadUnitsPerSecond"], maximum("MaxReadRequestUnits")
+        ),
+        OperationThroughput(
+            provisioned.write_units, warm["WriteUnitsPerSecond"], maximum("MaxWriteRequestUnits")
+        ),
+    )
+
+
+class ResourceLimits:
+    """The limits.
+
+    ``arn`` is what ThrottlingReasons show; ``index_name`` is None for a table's own limits.
+    """
+
+    def __init__(
+        self,
+        arn: str,
+        throughput: ResourceThroughput,
+        partitions: Iterable[int],
+        now_seconds: float,
+        index_name: str | None = None,
+        *,
+        has_grown: bool = False,
+    ) -> None:
+        """``has_grown``: its partitions tell of its previous peak, as nothing else remembers it."""
+        self.arn = arn
+        self.index_name = index_name
+        self.throughput = throughput
+        self._partitions = set(partitions)
+        self._refusals: dict[tuple[OperationType, LimitType], Refusal] = {}
+        grown = len(self._partitions) if has_grown else 0
+        self._make(
+            now_seconds,
+            previous_read_peak=grown * PARTITION_READ_UNITS / 2,
+            previous_write_peak=grown * PARTITION_WRITE_UNITS / 2,
+        )
+
+    def refusal(self, operation: OperationType, limit: LimitType) -> Refusal:
+        """What is said of a request that one of the limits refuses; made once."""
+        known = self._refusals.get((operation, limit))
+        if known is None:
+            of_index = self.index_name is not None
+            mode = self.throughput.billing_mode
+            known = refusal(operation, limit, mode, self.arn, of_index=of_index)
+            self._refusals[operation, limit] = known
+        return known
+
+    def change(self, throughput: ResourceThroughput, now_seconds: float) -> None:
+        """Go on with another throughput; with another billing mode nothing saved is kept.
+
+        A resource that becomes on-demand may take at once what was provisioned: half of it counts
+        as the previous peak (Developer Guide, "Considerations when switching capacity modes").
+        """
+        before, self.throughput = self.throughput, throughput
+        if before.billing_mode != throughput.billing_mode:
+            self._refusals.clear()
+            self._make(
+                now_seconds,
+                previous_read_peak=before.read.provisioned / 2,
+                previous_write_peak=before.write.provisioned / 2,
+            )
+            return
+        _change(self.reads, throughput.read, _READ_RATES, now_seconds)
+        _change(self.writes, throughput.write, _WRITE_RATES, now_seconds)
+
+    def split(self, parent: int, children: tuple[int, int], now_seconds: float) -> None:
+        """Put two partitions in the place of one; what was saved, or owed, is halved."""
+        self._partitions.remove(parent)
+        self._partitions.update(children)
+        self.reads.split(parent, children, now_seconds)
+        self.writes.split(parent, children, now_seconds)
+
+    def _make(
+        self, now_seconds: float, *, previous_read_peak: float, previous_write_peak: float
+    ) -> None:
+        read, write = self.throughput.read, self.throughput.write
+        partitions = self._partitions
+        self.reads: Units
+        self.writes: Units
+        if self.throughput.billing_mode == "PROVISIONED":
+            self.reads = ProvisionedUnits(
+                read.provisioned, PARTITION_READ_UNITS, partitions, now_seconds
+            )
+            self.writes = ProvisionedUnits(
+                write.provisioned, PARTITION_WRITE_UNITS, partitions, now_seconds
+            )
+        else:
+            self.reads = OnDemandUnits(
+                _READ_RATES.of(read), partitions, now_seconds, previous_read_peak
+            )
+            self.writes = OnDemandUnits(
+                _WRITE_RATES.of(write), partitions, now_seconds, previous_write_peak
+            )
+
+
+class _FixedRates(Struct, frozen=True):
+    """DynamoDB's own bounds: of a partition, and of a table by the account's quota."""
+
+    partition: int
+    quota: int
+
+    def of(self, throughput: OperationThroughput) -> OnDemandRates:
+        """All that bounds an on-demand resource."""
+        return OnDemandRates(throughput.warm, self.partition, self.quota, throughput.maximum)
+
+
+_READ_RATES = _FixedRates(PARTITION_READ_UNITS, TABLE_READ_UNITS)
+_WRITE_RATES = _FixedRates(PARTITION_WRITE_UNITS, TABLE_WRITE_UNITS)
+
+
+def _change(
+    units: Units, throughput: OperationThroughput, rates: _FixedRates, now_seconds: float
+) -> None:
+    if isinstance(units, ProvisionedUnits):
+        units.change(throughput.provisioned, now_seconds)
+    else:
+        units.change(rates.of(throughput), now_seconds)

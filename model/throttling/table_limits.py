@@ -1,0 +1,210 @@
+"""What a request takes of a table's limits and of its indexes': all of it or nothing.
+
+A write needs units of its table and of every global index whose view of the item changes; where
+one of them has none left, nothing is taken and the table's write is refused (S102, S110). Local
+indexes live on their table's units (S49).
+
+Three modes. *Enforce* refuses. *Observe* refuses nothing and counts what enforcing would have
+refused; such a request takes nothing either, so that the balances are those of a DynamoDB that
+refused it, and both modes count the same on the same requests. *Off* does neither and leaves the
+balances alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from model.capacity import Receipt
+from model.errors import ThrottlingReason
+from model.table import TABLE_INDEX_ID
+from model.throttling.limit import LimitType, Refusal, both
+from model.throttling.resource import ResourceLimits
+
+# A rounding must not make anybody ask in a circle.
+_LEAST_WAIT_SECONDS: Final = 0.001
+
+ThrottlingMode: TypeAlias = Literal["enforce", "observe", "off"]
+
+
+class IndexWrite(NamedTuple):
+    """What a write takes of one partition of a global index.
+
+    An entry that moves to another key may be two of these: it leaves one partition and comes
+    into another.
+    """
+
+    index_id: int
+    partition_number: int
+    units: float
+
+
+class TableLimits:
+    """The limits of a table and its global indexes, these by their ids.
+
+    ``throttle_events`` counts the requests that were refused, by reason and resource;
+    ``observed_events`` those that would have been.
+    """
+
+    def __init__(self, table: ResourceLimits, mode: ThrottlingMode) -> None:
+        self.table = table
+        self.indexes: dict[int, ResourceLimits] = {}
+        self.mode: ThrottlingMode = mode
+        self.throttle_events: Counter[ThrottlingReason] = Counter()
+        self.observed_events: Counter[ThrottlingReason] = Counter()
+
+    def take_write(
+        self,
+        partition_number: int,
+        receipt: Receipt,
+        index_writes: Sequence[IndexWrite],
+        now_seconds: float,
+    ) -> Refusal | None:
+        """Take a write's units, or say why it is refused.
+
+        ``index_writes`` are those of the receipt's global indexes, by partition.
+        """
+        mode = self.mode
+        if mode == "off":
+            return None
+        writes = self.table.writes
+        refused_by = writes.refused_by(partition_number, now_seconds)
+        if refused_by is not None:
+            return self._refuse_write(partition_number, index_writes, now_seconds)
+        for index_id, index_partition, _ in index_writes:
+            if self.indexes[index_id].writes.refused_by(index_partition, now_seconds) is not None:
+                return self._refuse_write(partition_number, index_writes, now_seconds)
+        units = receipt.write_units
+        for index in receipt.indexes:
+            if index.kind == "LocalSecondaryIndexes":
+                units += index.write_units
+        writes.take(partition_number, units, now_seconds)
+        for index_id, index_partition, index_units in index_writes:
+            self.indexes[index_id].writes.take(index_partition, index_units, now_seconds)
+        return None
+
+    def refuse_write(self, partition_number: int, now_seconds: float) -> Refusal | None:
+        """Why no write to a partition is admitted now, if so; takes nothing if one is.
+
+        For refusing it before any work is done on it. Which indexes it touches is not known by
+        then, so that it may be refused later all the same.
+        """
+        if self.mode != "enforce":
+            return None
+        limit = self.table.writes.refused_by(partition_number, now_seconds)
+        if limit is None:
+            return None
+        self.table.writes.refused(partition_number, limit)
+        return self._counted(self.table.refusal("Write", limit))
+
+    def refuse_read(
+        self, partition_number: int, now_seconds: float, index_id: int = TABLE_INDEX_ID
+    ) -> Refusal | None:
+        """Why no read of a partition of the table or index is admitted now, if so.
+
+        A read is admitted while something is left; it takes its units when it is done
+        (``take_read``), when they are known.
+        """
+        if self.mode != "enforce":
+            return None
+        resource = self.indexes[index_id] if index_id else self.table
+        limit = resource.reads.refused_by(partition_number, now_seconds)
+        if limit is None:
+            return None
+        resource.reads.refused(partition_number, limit)
+        return self._counted(resource.refusal("Read", limit))
+
+    def take_read(
+        self,
+        partition_number: int,
+        units: float,
+        now_seconds: float,
+        index_id: int = TABLE_INDEX_ID,
+    ) -> None:
+        """Take what a read has cost in a partition of the table, local indexes too, or index.
+
+        A read that is only observed is judged here.
+        """
+        if self.mode == "off":
+            return
+        reads = self.indexes[index_id].reads if index_id else self.table.reads
+        if self.mode == "observe":
+            limit = reads.refused_by(partition_number, now_seconds)
+            if limit is not None:
+                self._observe_read(partition_number, limit, index_id)
+                return
+        reads.take(partition_number, units, now_seconds)
+
+    def take_page(
+        self,
+        reads: Sequence[tuple[int, float]],
+        now_seconds: float,
+        index_id: int = TABLE_INDEX_ID,
+    ) -> None:
+        """As ``take_read``, of one read of several partitions: each with its units.
+
+        It is judged by the first of them, where it was admitted.
+        """
+        if self.mode == "off":
+            return
+        resource = self._resource(index_id)
+        if self.mode == "observe":
+            first = reads[0][0]
+            limit = resource.reads.refused_by(first, now_seconds)
+            if limit is not None:
+                self._observe_read(first, limit, index_id)
+                return
+        for partition_number, units in reads:
+            resource.reads.take(partition_number, units, now_seconds)
+
+    def take_backfill(self, index_write: IndexWrite, now_seconds: float) -> float | None:
+        """Take the units of entries that a backfill puts into an index: what writes leave.
+
+        Both share the index's units (S168, S197). An index that is only observed gives what is
+        there, and nothing waits for more.
+
+        Returns:
+            None if the entries may be put; else the seconds after which to ask again.
+        """
+        if self.mode == "off":
+            return None
+        index_id, partition_number, units = index_write
+        writes = self.indexes[index_id].writes
+        if writes.refused_by(partition_number, now_seconds) is None:
+            writes.take(partition_number, units, now_seconds)
+            return None
+        if self.mode == "observe":
+            return None
+        return max(_LEAST_WAIT_SECONDS, writes.wait_seconds(partition_number, now_seconds))
+
+    def _refuse_write(
+        self, partition_number: int, index_writes: Sequence[IndexWrite], now_seconds: float
+    ) -> Refusal | None:
+        """Gather the reasons for which a write is refused: one for each table and index."""
+        refusal = None
+        touched = [(self.table, partition_number)]
+        touched += [(self.indexes[index_id], place) for index_id, place, _ in index_writes]
+        for resource, place in touched:
+            limit = resource.writes.refused_by(place, now_seconds)
+            if limit is None:
+                continue
+            resource.writes.refused(place, limit)
+            one = resource.refusal("Write", limit)
+            refusal = one if refusal is None else both(refusal, one)
+        assert refusal is not None
+        return self._counted(refusal)
+
+    def _observe_read(self, partition_number: int, limit: LimitType, index_id: int) -> None:
+        resource = self._resource(index_id)
+        resource.reads.refused(partition_number, limit)
+        self._counted(resource.refusal("Read", limit))
+
+    def _resource(self, index_id: int) -> ResourceLimits:
+        return self.table if index_id == TABLE_INDEX_ID else self.indexes[index_id]
+
+    def _counted(self, refusal: Refusal) -> Refusal | None:
+        events = self.throttle_events if self.mode == "enforce" else self.observed_events
+        for reason in refusal.reasons:
+            events[reason] += 1
+        return refusal if self.mode == "enforce" else None

@@ -1,0 +1,75 @@
+"""The names and messages of refusals, held against botocore's service model."""
+
+from __future__ import annotations
+
+import re
+from itertools import product
+from typing import Any, cast
+
+import pytest
+from botocore.loaders import Loader
+from msgspec import json
+
+from model.throttling.limit import LimitType, Refusal, refusal
+
+SHAPES: dict[str, Any] = Loader().load_service_model("dynamodb", "service-2")["shapes"]
+
+
+def plain(documentation: str) -> str:
+    return re.sub(r"<[^>]*>", "", documentation)
+
+
+REASONS = plain(SHAPES["ThrottlingReason"]["members"]["reason"]["documentation"])
+CANCELLATIONS = plain(SHAPES["TransactionCanceledException"]["documentation"])
+
+
+def made(limit: LimitType, mode: str = "PROVISIONED", *, of_index: bool = False) -> Refusal:
+    return refusal("Write", limit, cast("Any", mode), "arn", of_index=of_index)
+
+
+def test_every_limit_type_of_the_documentation_is_known():
+    listed = set(re.findall(r"(\w+Exceeded): The request rate", REASONS))
+
+    known = {made(limit).reasons[0].reason.removeprefix("TableWrite") for limit in LimitType}
+    assert known == listed
+
+
+@pytest.mark.parametrize(
+    "name", ["TableReadProvisionedThroughputExceeded", "IndexWriteAccountLimitExceeded"]
+)
+def test_the_examples_of_the_documentation_are_put_together_alike(name):
+    names = {
+        refusal(operation, limit, "PROVISIONED", "arn", of_index=of_index).reasons[0].reason
+        for operation, limit, of_index in product(("Read", "Write"), LimitType, (False, True))
+    }
+
+    assert name in REASONS
+    assert name in names
+    assert len(names) == 16
+
+
+@pytest.mark.parametrize("of_index", [False, True])
+@pytest.mark.parametrize("mode", ["PROVISIONED", "PAY_PER_REQUEST"])
+def test_messages_and_codes_are_those_of_cancelled_transactions(mode, of_index):
+    refused = made(LimitType.KEY_RANGE, mode, of_index=of_index)
+
+    assert refused.message in CANCELLATIONS
+    assert f"Code: {refused.cancellation_code} " in CANCELLATIONS
+
+
+@pytest.mark.parametrize(
+    ("limit", "mode"),
+    [
+        (LimitType.PROVISIONED, "PROVISIONED"),
+        (LimitType.KEY_RANGE, "PAY_PER_REQUEST"),
+        (LimitType.ACCOUNT, "PAY_PER_REQUEST"),
+    ],
+)
+def test_an_error_on_the_wire_has_the_members_of_its_shape(limit, mode):
+    error = made(limit, mode).error()
+    members = json.decode(json.encode(error.members()))
+
+    shape = SHAPES[type(error).__name__]["members"]
+    assert members.keys() == shape.keys()
+    (reasons,) = (value for name, value in members.items() if name != "message")
+    assert reasons[0].keys() == SHAPES["ThrottlingReason"]["members"].keys()

@@ -1,0 +1,62 @@
+"""What a table's or index's limits follow from."""
+
+from __future__ import annotations
+
+import pytest
+
+from model.index import IndexDefinition, Projection
+from model.key import KeyAttribute, KeySchema
+from model.table import GlobalIndex, TableDefinition, Throughput
+from model.throttling.resource import OperationThroughput, ResourceThroughput, throughput_of
+
+KEY = KeySchema((KeyAttribute("pk", "S"),))
+
+
+def index(**members) -> GlobalIndex:
+    return GlobalIndex(IndexDefinition(1, "i", KEY, Projection("ALL")), **members)
+
+
+def table(**members) -> TableDefinition:
+    return TableDefinition("t", 1, "uuid", 0.0, KEY.attributes, KEY, **members)
+
+
+def test_a_provisioned_table_is_warm_for_what_it_is_provisioned_with():
+    definition = table(throughput=Throughput(30, 20))
+
+    assert throughput_of("PROVISIONED", definition) == ResourceThroughput(
+        "PROVISIONED", OperationThroughput(30, 30), OperationThroughput(20, 20)
+    )
+
+
+def test_an_index_has_units_of_its_own():
+    """S98, S166, S167: its table's mode, its own units."""
+    found = throughput_of("PROVISIONED", index(throughput=Throughput(7, 8)))
+
+    assert (found.read.provisioned, found.write.provisioned) == (7, 8)
+
+
+def test_a_new_on_demand_table_is_warm_for_12000_reads_and_4000_writes():
+    found = throughput_of("PAY_PER_REQUEST", table(billing_mode="PAY_PER_REQUEST"))
+
+    assert found == ResourceThroughput(
+        "PAY_PER_REQUEST", OperationThroughput(0, 12_000), OperationThroughput(0, 4_000)
+    )
+
+
+def test_warm_throughput_and_maxima_are_taken_from_the_definition():
+    warm = {"ReadUnitsPerSecond": 20_000, "WriteUnitsPerSecond": 5_000}
+    definition = index(warm_throughput=warm, on_demand_throughput={"MaxWriteRequestUnits": 50})
+
+    found = throughput_of("PAY_PER_REQUEST", definition)
+
+    assert found.read == OperationThroughput(0, 20_000)
+    assert found.write == OperationThroughput(0, 5_000, 50)
+
+
+@pytest.mark.parametrize("maximum", [-1, None])
+def test_a_maximum_that_was_taken_away_is_none(maximum):
+    members = {} if maximum is None else {"MaxReadRequestUnits": maximum}
+
+    found = throughput_of("PAY_PER_REQUEST", index(on_demand_throughput=members))
+
+    assert found.read.maximum is None

@@ -1,0 +1,153 @@
+"""Token buckets and ceilings: what is admitted, saved, owed."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.throttling.ceiling import Ceiling
+from model.throttling.token_bucket import TokenBucket
+
+RATES = st.floats(0.1, 2_000)
+# The time since the request before, in seconds, and the units of the request.
+ARRIVALS = st.lists(st.tuples(st.floats(0, 50), st.integers(1, 400)), max_size=60)
+
+
+def accepted_units(bucket: TokenBucket, arrivals: list[tuple[float, int]]) -> list[int]:
+    """What each request got: its units, or 0."""
+    now = 0.0
+    accepted = []
+    for wait, units in arrivals:
+        now += wait
+        if bucket.fill(now) > 0:
+            bucket.take(units, now)
+            accepted.append(units)
+        else:
+            accepted.append(0)
+    return accepted
+
+
+def test_a_new_bucket_holds_one_second():
+    assert TokenBucket(100, 7).fill(7) == 100
+
+
+def test_a_bucket_saves_300_seconds_and_no_more():
+    bucket = TokenBucket(100, 0)
+
+    assert [bucket.fill(100), bucket.fill(299), bucket.fill(10_000)] == [10_100, 30_000, 30_000]
+
+
+def test_a_request_larger_than_what_is_left_is_admitted_and_owed():
+    bucket = TokenBucket(1, 0)
+    bucket.take(400, 0)
+
+    assert bucket.fill(0) == -399
+    assert bucket.wait_seconds(100) == 299
+    assert bucket.fill(400) > 0
+
+
+def test_what_is_taken_of_a_full_bucket_is_not_made_good_by_the_time_before():
+    bucket = TokenBucket(100, 0)
+    bucket.fill(300)
+    bucket.take(500, 600)
+
+    assert bucket.fill(600) == 29_500
+
+
+def test_raising_the_rate_keeps_what_was_saved():
+    bucket = TokenBucket(100, 0)
+    bucket.change_rate(200, 300)
+
+    assert bucket.fill(300) == 30_000
+    assert bucket.fill(301) == 30_200
+
+
+def test_lowering_the_rate_keeps_what_still_fits():
+    bucket = TokenBucket(100, 0)
+    bucket.change_rate(10, 300)
+
+    assert bucket.fill(300) == 3_000
+
+
+@given(RATES, ARRIVALS)
+def test_a_bucket_never_gives_more_than_came_in_and_one_request(rate, arrivals):
+    accepted = accepted_units(TokenBucket(rate, 0), arrivals)
+
+    seconds = sum(wait for wait, _ in arrivals)
+    most = max((units for _, units in arrivals), default=0)
+    assert sum(accepted) <= rate * (seconds + 1) + most + 1e-6
+
+
+@given(RATES, ARRIVALS)
+def test_what_a_bucket_gave_and_has_is_what_came_in(rate, arrivals):
+    bucket = TokenBucket(rate, 0)
+    accepted = accepted_units(bucket, arrivals)
+
+    seconds = sum(wait for wait, _ in arrivals)
+    came_in = rate * (seconds + 1)
+    if came_in <= 300 * rate:
+        assert bucket.fill(seconds) == pytest.approx(came_in - sum(accepted), abs=1e-6)
+    else:
+        assert bucket.fill(seconds) <= came_in - sum(accepted) + 1e-6
+
+
+@given(RATES, RATES, ARRIVALS)
+def test_a_higher_rate_gives_no_less_but_for_one_request(one, other, arrivals):
+    low, high = (accepted_units(TokenBucket(rate, 0), arrivals) for rate in sorted((one, other)))
+
+    assert sum(high) >= sum(low) - max((units for _, units in arrivals), default=0)
+
+
+@given(RATES, RATES, st.lists(st.floats(0, 5), max_size=100))
+def test_a_higher_rate_gives_no_less_of_single_units(one, other, waits):
+    arrivals = [(wait, 1) for wait in waits]
+    low, high = (
+        sum(accepted_units(TokenBucket(rate, 0), arrivals)) for rate in sorted((one, other))
+    )
+
+    assert high >= low
+
+
+def test_a_ceiling_gives_its_units_in_each_second_at_once_or_not():
+    ceiling = Ceiling(1_000, 0)
+    for _ in range(1_000):
+        assert not ceiling.is_reached(0.5)
+        ceiling.take(1, 0.5)
+
+    assert ceiling.is_reached(0.5)
+    assert ceiling.is_reached(0.999)
+    assert not ceiling.is_reached(1.0)
+
+
+def test_a_ceiling_saves_nothing():
+    ceiling = Ceiling(1_000, 0)
+    ceiling.take(1_000, 500)
+
+    assert ceiling.is_reached(500.9)
+
+
+@pytest.mark.parametrize(
+    ("units", "wait_seconds"), [(0, 0), (999, 0), (1_000, 0.75), (1_999, 0.75), (2_000, 1.75)]
+)
+def test_what_is_above_a_ceiling_is_taken_of_the_next_seconds(units, wait_seconds):
+    ceiling = Ceiling(1_000, 7)
+    ceiling.take(units, 7.25)
+
+    assert ceiling.wait_seconds(7.25) == wait_seconds
+    assert not ceiling.is_reached(7.25 + wait_seconds)
+    assert wait_seconds == 0 or ceiling.is_reached(7.2 + wait_seconds)
+
+
+@given(ARRIVALS)
+def test_a_ceiling_is_passed_by_one_request_at_most(arrivals):
+    ceiling = Ceiling(100, 0)
+    now, taken = 0.0, 0
+    for wait, units in arrivals:
+        now += wait
+        if not ceiling.is_reached(now):
+            ceiling.take(units, now)
+            taken += units
+
+    most = max((units for _, units in arrivals), default=0)
+    assert taken <= 100 * (int(now) + 1) + most
