@@ -127,7 +127,8 @@ async def test_its_consumer_is_told_of_the_gap_and_ends_with_the_table(relays):
         while relay_of(database, table).lag_records:
             await asyncio.sleep(0)
         assert number > 10_000
-        assert gaps(broker) == [1, 1, 1]
+        # As often in each Kafka partition: where these writes pass the cap, it is cut off again.
+        assert len(set(gaps(broker))) == 1
         assert rebuilt_table(broker) == sorted(await all_items(table), key=repr)
         assert destination_of(table).status_description is None
 

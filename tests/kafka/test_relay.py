@@ -175,37 +175,3 @@ async def test_a_killed_server_loses_nothing_and_exactly_once_doubles_nothing(
         wait_published(servers[-1], table)
         replica = await rebuilt(breakable_broker, servers[-1], table, delivery)
         assert delivery[1] == "at-least-once" or replica.duplicates == 0
-
-
-async def test_a_destination_that_is_cut_off_is_told_of_the_gap_and_ends_with_the_table(
-    breakable_broker: KafkaBroker, tmp_path: Path, delivery: tuple[str, str]
-):
-    cap_bytes = 500_000
-    options = kafka_options(breakable_broker, *delivery, "--kafka-retention-bytes", str(cap_bytes))
-    with running_server(*options, data_dir=tmp_path) as server:
-        table = created(server)
-        with (
-            writing([server], table) as writers,
-            closing(boto3_client(server.endpoint)) as client,
-        ):
-
-            def destination() -> dict[str, str]:
-                described = client.describe_kinesis_streaming_destination(TableName=table)
-                found: dict[str, str] = described["KinesisDataStreamDestinations"][0]
-                return found
-
-            wait_until(lambda: destination()["DestinationStatus"] == "ACTIVE", "it is active")
-            wait_written(writers, 500)
-            with breakable_broker.stopped():
-                wait_until(
-                    lambda: destination()["DestinationStatus"] == "ENABLE_FAILED", "it is cut off"
-                )
-                assert destination()["DestinationStatusDescription"].startswith("BROKEN")
-                wait_written(writers, 1_000)
-            wait_until(lambda: destination()["DestinationStatus"] == "ACTIVE", "it is mended")
-            wait_written(writers, 500)
-        wait_published(server, table)
-        replica = await rebuilt(breakable_broker, server, table, delivery)
-        # One in each Kafka partition.
-        assert replica.gaps == 3
-        assert server.log.count("destination_cut_off") == 1

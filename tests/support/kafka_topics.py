@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.errors import KafkaError
 
 from tests.support.kafka_broker import LARGEST_MESSAGE_BYTES, BrokerAddress
 from tests.support.tables import unique_name
+
+_PATIENCE_SECONDS = 30
 
 
 async def created_topic(
@@ -34,11 +38,19 @@ async def created_topic(
 
 
 async def partition_count(broker: BrokerAddress, topic: str) -> int:
-    """How many partitions a topic has."""
-    async with admin(broker) as client:
-        (found,) = await client.describe_topics([topic])
-    assert found["error_code"] == 0, found
-    return len(found["partitions"])
+    """How many partitions a topic has; asked again while a broker has only just come back."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + _PATIENCE_SECONDS
+    while True:
+        try:
+            async with admin(broker) as client:
+                (found,) = await client.describe_topics([topic])
+        except KafkaError as error:
+            if not error.retriable or loop.time() > deadline:
+                raise
+        else:
+            assert found["error_code"] == 0, found
+            return len(found["partitions"])
 
 
 async def produced(broker: BrokerAddress, topic: str, value: bytes) -> int:
