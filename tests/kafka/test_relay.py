@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -152,26 +152,3 @@ async def test_a_server_starts_and_stops_without_its_broker(
         wait_published(server, table)
         replica = await rebuilt(breakable_broker, server, table, delivery)
         assert replica.duplicates == 0
-
-
-async def test_a_killed_server_loses_nothing_and_exactly_once_doubles_nothing(
-    breakable_broker: KafkaBroker, tmp_path: Path, delivery: tuple[str, str]
-):
-    options = kafka_options(breakable_broker, *delivery)
-    with ExitStack() as stack:
-        servers = [stack.enter_context(running_server(*options, data_dir=tmp_path))]
-        table = created(servers[0])
-        with writing(servers, table) as writers:
-            for round_number in range(4):
-                wait_written(writers, 700)
-                if round_number == 2:
-                    breakable_broker.kill()
-                servers[-1].kill()
-                servers.append(stack.enter_context(running_server(*options, data_dir=tmp_path)))
-                if round_number == 2:
-                    wait_written(writers, 700)
-                    breakable_broker.start()
-            wait_written(writers, 300)
-        wait_published(servers[-1], table)
-        replica = await rebuilt(breakable_broker, servers[-1], table, delivery)
-        assert delivery[1] == "at-least-once" or replica.duplicates == 0
