@@ -21,6 +21,7 @@ BIN := $(VENV)/bin
 # Given, so that every machine gets the same versions, and pip has nothing to search for.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 ARGS ?=
+WORKERS ?= 2
 
 .PHONY: serve test test-kafka check unit crash crash-kafka differential bench image install clean help
 
@@ -34,8 +35,10 @@ check: $(VENV)/.develops
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
+# Two at a time, file by file: a test waits for its server most of the time, and one server each
+# serves all wire tests of a worker.
 unit: $(VENV)/.develops
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest --numprocesses $(WORKERS) --dist loadfile $(ARGS)
 
 # A broker of DYNACTOR_TEST_KAFKA=host:port, or Kafka started by Java 17 out of Maven's artifacts.
 test-kafka: $(VENV)/.develops

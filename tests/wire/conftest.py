@@ -6,15 +6,16 @@ import shutil
 
 import pytest
 
+from tests.support.left_out import leave_out
+
 _NODE_IS_MISSING = shutil.which("node") is None or shutil.which("npm") is None
 
 collect_ignore = ["test_javascript.py"] if _NODE_IS_MISSING else []
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say what could not be run here, where a reader of the result sees it."""
+def pytest_configure(config: pytest.Config) -> None:
     if _NODE_IS_MISSING:
-        terminalreporter.section("not run")
-        terminalreporter.write_line(
-            "tests/wire/test_javascript.py: needs node and npm, which are not on this machine"
+        leave_out(
+            config,
+            "tests/wire/test_javascript.py: needs node and npm, which are not on this machine",
         )
