@@ -231,9 +231,13 @@ class _RocksStore:
         _log.info("disk_has_space_again")
 
     def _is_held(self, view: RocksView) -> bool:
-        """Whether a view is older than any read: its holder is told, and takes another one."""
-        age_seconds = self._loop_seconds() - (view.replaced_at or 0.0)
-        return view.replaced_at is not None and age_seconds >= self._longest_read_seconds
+        """Whether a view is older than any read: its holder is told, and takes another one.
+
+        One whose sync failed was shown to nobody; who knows what still keeps it.
+        """
+        if view.replaced_at is None:
+            return True
+        return self._loop_seconds() - view.replaced_at >= self._longest_read_seconds
 
     @staticmethod
     def _loop_seconds() -> float:

@@ -18,6 +18,7 @@ The process reads one command a line and answers each with one line:
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import subprocess
 import sys
@@ -167,6 +168,8 @@ async def _load(view: View, key: str) -> str:
 
 
 async def _serve(directory: Path, memtable_bytes: int) -> None:
+    # What was let go of must be gone: the collector may come late, or not at all.
+    gc.disable()
     options = RocksOptions(
         reserve_bytes=1 << 20,
         memtable_bytes=memtable_bytes,
