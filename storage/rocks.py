@@ -22,7 +22,7 @@ from rocksdict import WriteBatch, WriteOptions
 
 from storage.data_directory import open_data_directory
 from storage.rocks_engine import DiskEngine, Engine, MemoryEngine
-from storage.rocks_errors import translate
+from storage.rocks_errors import repeats_an_error, translate
 from storage.rocks_options import RocksOptions
 from storage.rocks_view import RocksView, pin
 from storage.store import Closed, Conflict, Full, Group, Retry, Store, StoreError, View
@@ -193,7 +193,9 @@ class _RocksStore:
         """Refuse every later commit; returns what they are told."""
         self._engine.keep_only_synced()
         translated = translate(failure)
-        if isinstance(translated, Full):
+        # The sync of what was written before the disk was full may be told of that write alone.
+        is_still_full = isinstance(self._refusal, Full) and repeats_an_error(failure)
+        if isinstance(translated, Full) or is_still_full:
             self._refusal = self._refusal or translated
             _log.error("disk_full", error=str(failure))
         else:

@@ -8,6 +8,7 @@ from storage.store import Damaged, Full, Retry, StoreError
 
 _NO_SPACE: Final = "No space left on device"
 _STALL: Final = "Write stall"
+_SAID_BEFORE: Final = "Writer has previous error"
 
 
 def translate(error: Exception) -> StoreError:
@@ -18,3 +19,8 @@ def translate(error: Exception) -> StoreError:
     if _STALL in text:
         return Retry(text)
     return Damaged(text)
+
+
+def repeats_an_error(error: Exception) -> bool:
+    """Whether the engine only says that it failed before, and not again why."""
+    return _SAID_BEFORE in str(error)

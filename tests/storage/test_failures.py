@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from storage.rocks import open_rocks
+from storage.store import Closed, Full
 from tests.support.power_loss import PowerLoss
 from tests.support.store_process import StoreProcess
 
@@ -181,3 +183,20 @@ def wait_until(process: StoreProcess, answer: str) -> None:
     """Write until the answer is this one: the disk's free space is asked for now and then."""
     while not put(process, "probe", "x").startswith(answer):
         pass
+
+
+async def test_an_error_that_the_engine_repeats_after_a_full_disk_leaves_it_a_full_disk(
+    data: Path,
+) -> None:
+    # Which of the two a sync meets is a matter of microseconds.
+    store = await open_rocks(data)
+    try:
+        store._end_writing(Exception("IO error: No space left on device"))
+        store._end_writing(Exception("IO error: Writer has previous error."))
+        assert isinstance(store._refusal, Full)
+        store._end_writing(Exception("IO error: the disk is gone"))
+        assert isinstance(store._refusal, Closed)
+        store._end_writing(Exception("IO error: Writer has previous error."))
+        assert isinstance(store._refusal, Closed)
+    finally:
+        await store.close()
