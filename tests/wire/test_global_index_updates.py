@@ -398,6 +398,9 @@ def test_what_phase_1_allows(held_in_phase_1: WireClient, allocating: str):
 QUERY = {"KeyConditionExpression": "a = :a", "ExpressionAttributeValues": {":a": {"S": "x"}}}
 
 
+_WRITES_UNTIL_IT_WOULD_BE_THERE = 30
+
+
 @pytest.fixture(scope="module")
 def held_in_phase_2() -> Iterator[WireClient]:
     """A server on which an added index never catches up with the writes during its backfill."""
@@ -414,13 +417,23 @@ def begin_to_fill(wire: WireClient, name: str) -> None:
     request["GlobalSecondaryIndexes"] = [global_index("one", "b", **units(1))]
     wire("CreateTable", request)
     wait_until_active(wire, name)
-    update(wire, name, **create("added", "a", **units(1)))
-    # A write in each turn: one of them falls between the first and the last moment of the
-    # filling, and is what the index waits for.
     number = 0
-    while state(wire, name, "added") != ("CREATING", True):
-        put(wire, name, str(number), a={"S": "x"})
-        number += 1
+    while True:
+        update(wire, name, **create("added", "a", **units(1)))
+        # A write in each turn: one of them falls between the first and the last moment of the
+        # filling, and is what the index waits for.
+        while state(wire, name, "added") not in (("CREATING", True), ("ACTIVE", None)):
+            put(wire, name, str(number), a={"S": "x"})
+            number += 1
+        for _ in range(_WRITES_UNTIL_IT_WOULD_BE_THERE):
+            put(wire, name, str(number), a={"S": "x"})
+            number += 1
+        if state(wire, name, "added") == ("CREATING", True):
+            return
+        # None did: once more.
+        wait_until_indexes_active(wire, name)
+        update(wire, name, **changes(delete("added")))
+        wait_until_indexes_active(wire, name)
 
 
 @ours_alone("no other server can be held in a phase")
