@@ -17,12 +17,3 @@ def partition_count(billing_mode: BillingMode, throughput: Throughput) -> int:
     reads = throughput.read_units * PARTITION_WRITE_UNITS
     writes = throughput.write_units * PARTITION_READ_UNITS
     return -(-(reads + writes) // (PARTITION_READ_UNITS * PARTITION_WRITE_UNITS)) or 1
-
-
-def warm_partition_count(read_units: int, write_units: int) -> int:
-    """How many partitions serve both at once, each with its own ceilings, evenly used.
-
-    What a warm throughput asks for: a table with fewer is split before the load is there. Source:
-    "Understanding DynamoDB warm throughput".
-    """
-    return max(1, -(-read_units // PARTITION_READ_UNITS), -(-write_units // PARTITION_WRITE_UNITS))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from model.partitions import partition_count, warm_partition_count
+from model.partitions import partition_count
 from model.table import Throughput
 
 
@@ -18,11 +18,3 @@ def test_provisioned_partitions_share_reads_and_writes(reads, writes, count):
 
 def test_a_new_on_demand_table_has_four():
     assert partition_count("PAY_PER_REQUEST", Throughput(0, 0)) == 4
-
-
-@pytest.mark.parametrize(
-    ("reads", "writes", "count"),
-    [(12_000, 4_000, 4), (12_001, 4_000, 5), (0, 0, 1), (3_000, 5_001, 6), (40_000, 40_000, 40)],
-)
-def test_a_warm_table_has_partitions_for_its_reads_and_its_writes(reads, writes, count):
-    assert warm_partition_count(reads, writes) == count
