@@ -43,7 +43,7 @@ def test_more_is_cut_off(bomb: bytes):
         compression.inflate(bomb)
 
 
-# gzip writes the time into what it packs: names, so that a test is called the same in every process.
+# gzip writes the time into what it packs: ids, so that every process calls a test the same.
 @pytest.mark.parametrize(
     "packed",
     [b"", b"{}", gzip.compress(b"{}")[:-1], gzip.compress(b"{}") + b"tail"],

@@ -26,7 +26,7 @@ def test_two_gzip_members_in_a_row_are_one_body(wire: WireClient):
     assert b"at 'limit'" in answer.body
 
 
-# gzip writes the time into what it packs: names, so that a test is called the same in every process.
+# gzip writes the time into what it packs: ids, so that every process calls a test the same.
 @pytest.mark.parametrize(
     "body",
     [b"", b"{}", b"\x1f\x8b\x08", gzip.compress(b"{}")[:-4], gzip.compress(b"{}") + b"tail"],
