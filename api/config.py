@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Final
@@ -152,18 +153,25 @@ class ServeOptions:
                     f"Anybody who can reach {host} is let in: there are no credentials yet. "
                     "Add --allow-open if that is meant"
                 )
+        self._check_numbers()
         if self.partitions_per_table is not None and self.partitions_per_table < 1:
             raise ConfigurationError("--partitions-per-table must be at least 1")
         if self.ttl_deletes_per_second <= 0:
             raise ConfigurationError("--ttl-deletes-per-second must be more than 0")
-        if self.throughput_decreases_per_day < 0:
-            raise ConfigurationError("--throughput-decreases-per-day must be at least 0")
         if self.virtual_clock is not None:
             if self.admin_port is None:
                 raise ConfigurationError(
                     "--virtual-clock needs --admin-port: nobody could move the clock without it"
                 )
             self.new_clock()
+
+    def _check_numbers(self) -> None:
+        """No time, size or count is below zero, or no number at all."""
+        for option in fields(self):
+            value = getattr(self, option.name)
+            if isinstance(value, int | float) and not 0 <= value < math.inf:
+                name = option.name.replace("_", "-")
+                raise ConfigurationError(f"--{name} must be at least 0, and finite: it is {value}")
 
     def new_clock(self) -> Clock:
         """Domain time: the machine's, or a virtual clock that stands still.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -52,3 +53,16 @@ def test_memory_has_no_directory():
 def test_a_table_has_a_partition_at_least():
     with pytest.raises(ConfigurationError):
         ServeOptions(partitions_per_table=0)
+
+
+@pytest.mark.parametrize("value", [-1.0, math.nan, math.inf])
+@pytest.mark.parametrize("name", ["ttl_delay_seconds", "table_transition_seconds"])
+def test_a_time_is_a_finite_number_from_zero_on(name: str, value: float):
+    option = "--" + name.replace("_", "-")
+    with pytest.raises(ConfigurationError, match=f"{option} must be at least 0"):
+        ServeOptions(**{name: value})  # type: ignore[arg-type]
+
+
+def test_a_count_is_not_below_zero():
+    with pytest.raises(ConfigurationError, match="--item-collection-limit-bytes"):
+        ServeOptions(item_collection_limit_bytes=-1)
