@@ -96,11 +96,11 @@ class TimeToLiveActors:
         """Delete what is due from now on."""
         ranges = self._table.record.partitions
         ends = [following.start for _, following in pairwise(ranges)] + [None]
-        for place, (swept, end) in enumerate(zip(ranges, ends, strict=True)):
+        for swept, end in zip(ranges, ends, strict=True):
             sweeper = Sweeper(
                 SweptRange(self._rows.table_id, swept.start, end),
                 self._expirers[swept.number],
-                partial(self._table.expire, place, self._attribute_name),
+                partial(self._table.expire, swept.number, self._attribute_name),
                 self._means,
             )
             self._sweepers[swept.number] = sweeper
@@ -119,6 +119,9 @@ class TimeToLiveActors:
         """The counter up to which a log's records are not needed any more."""
         expirer = self._expirers.get(partition_number)
         return 0 if expirer is None else expirer.stored_position
+
+    def split(self, parent: int, children: list[ChangeFeed]) -> None:
+        """A partition was split: its children's logs follow its own."""
 
     async def close(self) -> None:
         """Stop all, the sweepers first: nothing is deleted from then on."""
