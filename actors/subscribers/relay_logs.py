@@ -7,7 +7,7 @@ changes are in the one, from then on in the other.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import structlog
@@ -90,7 +90,7 @@ class RelayLogs:
     """
 
     def __init__(
-        self, feeds: Iterable[ChangeFeed], *, subscriber: bytes, store: Store, relay: str
+        self, feeds: Sequence[ChangeFeed], *, subscriber: bytes, store: Store, relay: str
     ) -> None:
         self._subscriber = subscriber
         self._store = store
@@ -111,8 +111,13 @@ class RelayLogs:
     def __getitem__(self, partition_number: int) -> RelayLog:
         return self._logs[partition_number]
 
-    def add(self, feeds: Iterable[ChangeFeed]) -> None:
+    def add(self, feeds: Sequence[ChangeFeed]) -> None:
         """Logs that nothing was published of, children behind their parents."""
+        kept = {feed.parent for feed in (*(log.feed for log in self), *feeds)}
+        for log in self:
+            # As long as it is kept, its children know of it.
+            if log.is_whole and log.number not in kept:
+                del self._logs[log.number]
         for feed in feeds:
             key = keys_layout.checkpoint(self._subscriber, feed.partition_number)
             self._logs[feed.partition_number] = RelayLog(feed, key)
