@@ -39,7 +39,8 @@ from actors.runtime.mailbox import (
     ReplyT,
 )
 from actors.runtime.supervisor import Supervisor
-from actors.split_keeper import SplitKeeper, SplitPartition
+from actors.split_keeper import GrowTable, SplitKeeper, SplitPartition
+from actors.split_watch import SplitSettings, SplitWatch
 from actors.stream_keeper import StreamKeeper, StreamSettings, stream_row
 from actors.subscribers.lag import NO_LAG, IndexLag
 from actors.subscribers.relay_settings import RelaySettings
@@ -105,6 +106,7 @@ class DatabaseSettings(Struct, frozen=True):
     # How often shards are rolled and logs trimmed, in domain time and in real time.
     keep_streams_seconds: float = 30.0
     relays: RelaySettings = RelaySettings()
+    splits: SplitSettings = SplitSettings()
     # How throughput limits are kept where a table's tag says nothing else.
     throttling: ThrottlingSetting = "auto"
     # How often in a day units may be taken away from a table or index before once an hour.
@@ -237,7 +239,18 @@ class Database:
             self._owner, self._surroundings, settings.time_to_live, self._tell_time_to_live
         )
         self.streams = StreamKeeper(self._owner, store, settings.streams)
-        self._splits = SplitKeeper(self._owner, store, self.streams, clock)
+        # Where a number of partitions is set, none are made for throughput.
+        grows = settings.partitions_per_table is None
+        self._splits = SplitKeeper(self._owner, store, self.streams, clock, grows=grows)
+        self.split_watch = SplitWatch(
+            settings.splits,
+            store,
+            clock,
+            supervisor,
+            tables=lambda: self.tables,
+            wanted=self._splits.wanted,
+            tell=self._tell,
+        )
         publishing = Publishing(
             self._owner,
             self._surroundings,
@@ -263,6 +276,11 @@ class Database:
         if table is None or table.definition.status in ("CREATING", "DELETING"):
             raise ResourceNotFoundException("Requested resource not found")
         return table
+
+    @property
+    def partition_splits(self) -> int:
+        """How many partitions were split since the server started."""
+        return self._splits.splits
 
     @property
     def tables(self) -> Sequence[Table]:
@@ -469,6 +487,12 @@ class Database:
                 return None
             case SplitPartition():
                 return await self._splits.split(self._settled(message.name), message)
+            case GrowTable():
+                table = self._same(message.name, message.table_id)
+                # One at a time: others' messages come between.
+                if table is not None and await self._splits.grow(table):
+                    self._tell(message)
+                return None
             case StartReplay():
                 return await self._start_replay(message)
             case CancelReplay():
@@ -519,12 +543,10 @@ class Database:
             definition = destination_rules.enabled(definition, topic, "MILLISECOND")
         number = self._owner.head.next_partition_number
         ranges = []
-        for throughput in (
-            definition.throughput,
-            *(index.throughput for index in definition.global_indexes),
-        ):
+        resources: list[TableDefinition | GlobalIndex] = [definition, *definition.global_indexes]
+        for resource in resources:
             count = self.settings.partitions_per_table or partition_count(
-                definition.billing_mode, throughput
+                definition.billing_mode, resource.throughput, resource.warm_throughput
             )
             ranges.append(partition_map.divide_evenly(number, count))
             number += count
@@ -581,6 +603,7 @@ class Database:
                 await table.stop_index(index.definition.index_id)
         await self._put_to_work(table)
         self._transition(settled)
+        self._tell(GrowTable(settled.table_id, settled.name))
         return structs.replace(answered, definition=new)
 
     async def _update_time_to_live(self, message: UpdateTimeToLive) -> None:
@@ -608,7 +631,7 @@ class Database:
         for index in definition.global_indexes:
             if index.definition.index_id not in partitions:
                 count = self.settings.partitions_per_table or partition_count(
-                    definition.billing_mode, index.throughput
+                    definition.billing_mode, index.throughput, index.warm_throughput
                 )
                 partitions[index.definition.index_id] = partition_map.divide_evenly(
                     head.next_partition_number, count
@@ -883,6 +906,7 @@ async def open_database(
         await database.adopt(loaded)
         supervisor.start(database)
         supervisor.run_aside(remind, clock, database.keep_streams)
+        supervisor.run_aside(remind, clock, database.split_watch.check)
         try:
             yield database
         finally:

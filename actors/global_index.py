@@ -254,11 +254,16 @@ class GlobalIndexActors:
         for envelope in waiting:
             self._partition(number).mailbox.give(envelope)
 
-    def divide(self, parent: int, ranges: tuple[PartitionRange, ...]) -> None:
+    def divide(
+        self, ranges: tuple[PartitionRange, ...], parent: int, children: tuple[int, int]
+    ) -> None:
         """A partition was split: these are the ranges now."""
         self.map = PartitionMap(ranges)
         for envelope in self._partitions.pop(parent).mailbox.drain():
             envelope.refuse(PartitionMoved())
+        # At work at once: who looks for large partitions finds them.
+        for number in children:
+            self._partition(number)
 
     def head(self, number: int) -> PartitionHead | None:
         """What a partition knows of itself, if it is at work."""

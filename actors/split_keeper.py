@@ -24,8 +24,10 @@ from actors.runtime.mailbox import Message
 from actors.stream_keeper import StreamKeeper, stream_row
 from actors.table import Table
 from model.errors import ResourceInUseException, ValidationException
-from model.split_point import divides_collection
-from model.table import TABLE_INDEX_ID, TableDefinition
+from model.partitions import partition_count
+from model.split_point import divides_collection, middle, width
+from model.table import TABLE_INDEX_ID, GlobalIndex, TableDefinition
+from model.throttling.on_demand import OnDemandUnits
 from storage import catalog, keys_layout
 from storage.catalog import CatalogHead, EndedLog, PartitionHead, TableRecord
 from storage.store import Store
@@ -44,6 +46,13 @@ class SplitPartition(Message[tuple[int, int]], frozen=True):
     at: bytes
     share: float = 0.5
     index_id: int = TABLE_INDEX_ID
+
+
+class GrowTable(Message[None], frozen=True):
+    """A table, or an index of it, has fewer partitions than its throughput needs."""
+
+    table_id: int
+    name: str
 
 
 def is_settled(definition: TableDefinition) -> bool:
@@ -67,9 +76,17 @@ class SplitKeeper:
     """Carries splits out. ``splits`` counts them since the server started."""
 
     def __init__(
-        self, owner: CatalogOwner, store: Store, streams: StreamKeeper, clock: Clock
+        self,
+        owner: CatalogOwner,
+        store: Store,
+        streams: StreamKeeper,
+        clock: Clock,
+        *,
+        grows: bool,
     ) -> None:
+        """``grows``: whether tables get partitions for the throughput that they are given."""
         self.splits = 0
+        self._grows = grows
         self._owner = owner
         self._store = store
         self._streams = streams
@@ -90,6 +107,52 @@ class SplitKeeper:
             children = await self._split_index(table, message)
         self.splits += 1
         return children
+
+    def wanted(self, table: Table, index_id: int) -> int:
+        """How many partitions a table, or one of its global indexes, needs for its throughput."""
+        if not self._grows:
+            return 0
+        definition = table.definition
+        resource: TableDefinition | GlobalIndex = definition
+        if index_id:
+            resource = next(
+                index
+                for index in definition.global_indexes
+                if index.definition.index_id == index_id
+            )
+        wanted = partition_count(
+            definition.billing_mode, resource.throughput, resource.warm_throughput
+        )
+        limits = table.throttle.limits(index_id)
+        for units in (limits.reads, limits.writes) if limits else ():
+            if isinstance(units, OnDemandUnits):
+                wanted = max(wanted, units.partitions_wanted)
+        return wanted
+
+    async def grow(self, table: Table) -> bool:
+        """Split the widest partition of a table or index that has too few for its throughput.
+
+        Returns:
+            False if all have enough, or the table is not settled.
+
+        Raises:
+            StoreError: nothing was changed.
+        """
+        if not is_settled(table.definition):
+            return False
+        for index_id in (TABLE_INDEX_ID, *table.record.index_partitions):
+            ranges = PartitionMap(table.record.ranges(index_id))
+            if len(ranges.numbers) >= self.wanted(table, index_id):
+                continue
+            number = max(ranges.numbers, key=lambda each: width(ranges.range_of(each)))
+            point = middle(ranges.range_of(number))
+            if point is not None:
+                name = table.definition.name
+                await self.split(
+                    table, SplitPartition(name, number, point.at, point.share, index_id)
+                )
+                return True
+        return False
 
     async def _split_table(self, table: Table, message: SplitPartition) -> tuple[int, int]:
         parent, record = message.number, table.record

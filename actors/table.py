@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from actors.change_feed import ChangeFeed, RecentChanges
 from actors.global_index import GlobalIndexActors, IndexPlace
+from actors.heat import SAMPLED
 from actors.partition import (
     Expired,
     ExpireItems,
@@ -152,6 +153,7 @@ class Table:
         self._partitions: dict[int, Partition | Sealed] = {}
         self._row_prefix = keys_layout.row_prefix(record.definition.table_id)
         self._closed = False
+        self._gets = 0
         # How many writes were refused since the server started, as their mailbox was full.
         self.write_throttle_events = 0
         # How many items time to live has deleted since the server started.
@@ -253,6 +255,9 @@ class Table:
             0 if stored is None else stored.size_bytes, consistent=consistent
         )
         throttle.take_read(number, units)
+        self._gets += 1
+        if not self._gets % SAMPLED:
+            throttle.read_heat.note(number, position)
         return ItemRead(stored, units)
 
     async def get_many(
@@ -297,6 +302,9 @@ class Table:
             )
             throttle.take_read(number, units)
             reads.append(ItemRead(stored, units))
+        self._gets += 1
+        if not self._gets % SAMPLED and positions:
+            throttle.read_heat.note(numbers[0], positions[0])
         return reads
 
     async def read(self, request: ReadRange) -> Page:
@@ -338,6 +346,9 @@ class Table:
             if builder.full:
                 break
         self.throttle.take_page(reads, index if of_index else None)
+        self._gets += 1
+        if not self._gets % SAMPLED and not request.by_partition:
+            self.throttle.read_heat.note(reads[0].partition_number, request.key_range.start)
         builder.finish_partition()
         kind: IndexKind = "GlobalSecondaryIndexes" if of_index else "LocalSecondaryIndexes"
         return builder.page(
@@ -586,6 +597,9 @@ class Table:
                 self._partition(number).mailbox.give(envelope)
             else:
                 envelope.refuse(PartitionMoved())
+        # At work, whether or not anything waits: who looks for large partitions finds them.
+        for number in children:
+            self._partition(number)
 
     def divide_index(
         self, record: TableRecord, index_id: int, parent: int, children: tuple[int, int]
@@ -593,7 +607,7 @@ class Table:
         """A partition of a global index was split, durably; the record says so."""
         self.record = record
         self.throttle.split(parent, children, index_id)
-        self._indexes[index_id].divide(parent, record.ranges(index_id))
+        self._indexes[index_id].divide(record.ranges(index_id), parent, children)
 
     def forget_log(self, record: TableRecord, number: int) -> None:
         """A log that had ended is gone, durably; the record says so."""
@@ -611,8 +625,11 @@ class Table:
         indexes = (each.subscriber_id for each in self._indexes.values() if each.is_followed)
         return (*indexes, *self._followings)
 
-    def head(self, number: int) -> PartitionHead | None:
-        """What a partition knows of itself, if it is at work."""
+    def head(self, number: int, index_id: int = TABLE_INDEX_ID) -> PartitionHead | None:
+        """What a partition of the table or of a global index knows of itself, if it is at work."""
+        if index_id:
+            actors = self._indexes.get(index_id)
+            return actors.head(number) if actors else None
         partition = self._partitions.get(number)
         return partition.head if isinstance(partition, Partition) else None
 

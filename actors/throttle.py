@@ -19,6 +19,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
+from actors.heat import SAMPLED, HeatSample
 from actors.partition_map import PartitionMap
 from actors.runtime.clock import Clock
 from model import capacity
@@ -26,7 +27,7 @@ from model.capacity import Receipt
 from model.change import Change, entry_writes
 from model.errors import Throttled, ThrottlingReason
 from model.index import IndexDefinition, entry_position
-from model.key import without_hash
+from model.key import encode, without_hash
 from model.stored_item import StoredItem
 from model.table import TABLE_INDEX_ID, GlobalIndex, TableDefinition
 from model.tag_rules import THROTTLING_TAG
@@ -101,6 +102,10 @@ class TableThrottle:
         # Who takes what is asked of a partition by those who began before it was split.
         self._heirs: dict[int, int] = {}
         self.mode = mode_of(record.definition, settings.setting)
+        # Where requests go, in the table and in its indexes.
+        self.read_heat = HeatSample()
+        self.write_heat = HeatSample()
+        self._writes = 0
         # Local indexes included.
         self.consumed = Consumed()
         # By the names of global indexes.
@@ -126,9 +131,13 @@ class TableThrottle:
         """Take the units of a decided write of the item at a position, or say why it is refused."""
         receipt = change.receipt
         if self.mode != "off":
+            self._writes += 1
+            is_sampled = not self._writes % SAMPLED
+            if is_sampled and position:
+                self.write_heat.note(partition_number, position)
             touched = _NO_INDEXES
             if receipt.indexes and change.global_changes:
-                touched = self._index_writes(position, change)
+                touched = self._index_writes(position, change, is_sampled=is_sampled)
             refusal = self._limits.take_write(
                 partition_number, receipt, touched, self._clock.now_epoch_seconds()
             )
@@ -231,12 +240,20 @@ class TableThrottle:
             self._change()
             self.consumed_by_index = _counters(new, self.consumed_by_index)
 
+    def limits(self, index_id: int = TABLE_INDEX_ID) -> ResourceLimits | None:
+        """The limits of the table or of an index; None while nobody has used it."""
+        if self._made is None or not self._is_there(index_id):
+            return None
+        return self._made.resource(index_id)
+
     def split(self, parent: int, children: tuple[int, int], index_id: int = TABLE_INDEX_ID) -> None:
         """A partition of the table or of an index was split; the record says so already."""
         for number, heir in self._heirs.items():
             if heir == parent:
                 self._heirs[number] = children[0]
         self._heirs[parent] = children[0]
+        self.read_heat.forget(parent)
+        self.write_heat.forget(parent)
         if self._made is None:
             return
         self._made.resource(index_id).split(parent, children, self._clock.now_epoch_seconds())
@@ -309,7 +326,9 @@ class TableThrottle:
             has_grown=self._is_stored,
         )
 
-    def _index_writes(self, position: bytes, change: Change) -> tuple[IndexWrite, ...]:
+    def _index_writes(
+        self, position: bytes, change: Change, *, is_sampled: bool
+    ) -> tuple[IndexWrite, ...]:
         """What a change takes of the partitions of global indexes."""
         assert change.global_changes is not None
         # Made before it is asked for what belongs to it.
@@ -326,6 +345,9 @@ class TableThrottle:
                     number = index_map.number_of(
                         entry_position(one.definition, entry.item, without_hash(position))
                     )
+                if is_sampled:
+                    # Without the table's key: entries of one index key are not divided for heat.
+                    self.write_heat.note(number, encode(one.definition.key_schema, entry.item))
                 key = index_id, number
                 units[key] = units.get(key, 0) + entry_units
         return tuple(IndexWrite(*key, of_partition) for key, of_partition in units.items())
