@@ -44,9 +44,9 @@ class CatalogOwner:
         await self._commit(head or self.head, [row, *puts], deletes, range_deletes)
 
     async def delete(
-        self, record: TableRecord, *, puts: Sequence[tuple[bytes, bytes]], keep_logs: bool
+        self, record: TableRecord, *, puts: Sequence[tuple[bytes, bytes]], logs: Sequence[int]
     ) -> None:
-        """Take a table away with all its rows; its logs stay where a stream still shows them.
+        """Take a table away with all its rows, and these of its logs.
 
         Raises:
             StoreError: as the store's ``commit``.
@@ -60,10 +60,7 @@ class CatalogOwner:
             keys_layout.checkpoint_range(record.definition.table_id),
             keys_layout.expiry_range(record.definition.table_id),
         ]
-        if not keep_logs:
-            range_deletes += [
-                keys_layout.change_range(partition.number) for partition in record.partitions
-            ]
+        range_deletes += [keys_layout.change_range(number) for number in logs]
         await self._commit(self.head, puts, deletes, range_deletes)
 
     async def change(

@@ -43,10 +43,22 @@ class ChangeFeed:
 
     Invariants: every record with a counter up to ``tail`` is durable; ``_recent`` holds all
     records with counters above ``_recent_after`` and up to ``tail``, without decoded items.
+
+    ``parent`` is the number of the partition whose split began this one, while that log is kept:
+    who follows both follows it first. ``last`` is the counter that the log ended with, None while
+    it grows.
     """
 
-    def __init__(self, partition_number: int, store: Store, recent: RecentChanges) -> None:
+    def __init__(
+        self,
+        partition_number: int,
+        store: Store,
+        recent: RecentChanges,
+        parent: int | None = None,
+    ) -> None:
         self.partition_number = partition_number
+        self.parent = parent
+        self.last: int | None = None
         self.tail = 0
         # How many bytes of records the log was ever given, up to the tail.
         self.logged_bytes = 0
@@ -77,11 +89,13 @@ class ChangeFeed:
             self._recent += records
             self._sizes_bytes += sizes_bytes
             self._memory.added(self, len(records), sum(sizes_bytes))
-            self.additions += 1
-            waiting, self._waiting = self._waiting, []
-            for future in waiting:
-                if not future.done():
-                    future.set_result(None)
+            self._wake()
+
+    def end(self) -> None:
+        """The partition was split behind the tail: nothing is added any more."""
+        assert self._has_begun
+        self.last = self.tail
+        self._wake()
 
     def forget_oldest(self, records: int) -> None:
         """Give up the oldest records kept in memory; they are read from the disk from now on."""
@@ -89,8 +103,15 @@ class ChangeFeed:
             self._recent_after = self._recent.popleft().sequence_number.counter
             self._sizes_bytes.popleft()
 
+    def _wake(self) -> None:
+        self.additions += 1
+        waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
     def wait_addition(self) -> asyncio.Future[None]:
-        """A future that completes when records are added."""
+        """A future that completes when records are added, or the log ends."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(future)
         return future

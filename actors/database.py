@@ -22,11 +22,11 @@ from actors.destination_keeper import (
     DestinationKeeper,
     DisableDestination,
     EnableDestination,
-    Origins,
     UpdateDestination,
 )
 from actors.index_keeper import IndexKeeper
 from actors.partition import PartitionSettings
+from actors.publishing import Origins, Publishing
 from actors.reminder import remind
 from actors.replay_keeper import CancelReplay, EndReplay, ReplayKeeper, StartReplay
 from actors.runtime.clock import Clock
@@ -39,6 +39,8 @@ from actors.runtime.mailbox import (
     ReplyT,
 )
 from actors.runtime.supervisor import Supervisor
+from actors.split_keeper import GrowTable, SplitKeeper, SplitPartition
+from actors.split_watch import SplitSettings, SplitWatch
 from actors.stream_keeper import StreamKeeper, StreamSettings, stream_row
 from actors.subscribers.lag import NO_LAG, IndexLag
 from actors.subscribers.relay_settings import RelaySettings
@@ -104,6 +106,7 @@ class DatabaseSettings(Struct, frozen=True):
     # How often shards are rolled and logs trimmed, in domain time and in real time.
     keep_streams_seconds: float = 30.0
     relays: RelaySettings = RelaySettings()
+    splits: SplitSettings = SplitSettings()
     # How throughput limits are kept where a table's tag says nothing else.
     throttling: ThrottlingSetting = "auto"
     # How often in a day units may be taken away from a table or index before once an hour.
@@ -236,25 +239,28 @@ class Database:
             self._owner, self._surroundings, settings.time_to_live, self._tell_time_to_live
         )
         self.streams = StreamKeeper(self._owner, store, settings.streams)
-        origins = Origins(settings.region, settings.account_id)
-        self.destinations = DestinationKeeper(
-            self._owner,
+        # Where a number of partitions is set, none are made for throughput.
+        grows = settings.partitions_per_table is None
+        self._splits = SplitKeeper(self._owner, store, self.streams, clock, grows=grows)
+        self.split_watch = SplitWatch(
+            settings.splits,
             store,
+            clock,
             supervisor,
-            settings=settings.relays,
-            origins=origins,
-            broker=broker,
-            clock=clock,
+            tables=lambda: self.tables,
+            wanted=self._splits.wanted,
             tell=self._tell,
         )
-        self.replays = ReplayKeeper(
+        publishing = Publishing(
             self._owner,
             self._surroundings,
-            settings=settings.relays,
-            origins=origins,
-            broker=broker,
-            tell=self._tell,
+            settings.relays,
+            Origins(settings.region, settings.account_id),
+            broker,
+            self._tell,
         )
+        self.destinations = DestinationKeeper(publishing)
+        self.replays = ReplayKeeper(publishing)
         # Whether the actor ran before and did not end: what it holds may be half changed.
         self._crashed = False
 
@@ -270,6 +276,11 @@ class Database:
         if table is None or table.definition.status in ("CREATING", "DELETING"):
             raise ResourceNotFoundException("Requested resource not found")
         return table
+
+    @property
+    def partition_splits(self) -> int:
+        """How many partitions were split since the server started."""
+        return self._splits.splits
 
     @property
     def tables(self) -> Sequence[Table]:
@@ -344,6 +355,24 @@ class Database:
             ResourceNotFoundException: there is none.
         """
         return await self._ask(CancelReplay(replay_id))
+
+    async def split_partition(
+        self,
+        name: str,
+        number: int,
+        at: bytes,
+        *,
+        share: float = 0.5,
+        index_id: int = TABLE_INDEX_ID,
+    ) -> tuple[int, int]:
+        """Split a partition of a table, or of a global index, at a position; returns its children.
+
+        Raises:
+            ResourceNotFoundException, ResourceInUseException: no such table, or it can't be split
+                at this moment.
+            ValidationException: it can't be split there.
+        """
+        return await self._ask(SplitPartition(name, number, at, share, index_id))
 
     async def update_time_to_live(self, name: str, change: TimeToLiveChange) -> None:
         """Switch a table's time to live on or off.
@@ -422,7 +451,7 @@ class Database:
     async def _put_to_work(self, table: Table) -> None:
         """Start who follows a table's changes, and have its indexes go on in their phases."""
         await self.destinations.resume(table)
-        if table.definition.records_changes:
+        if table.definition.records_changes or table.record.ended_logs:
             self.streams.attach(await table.feeds())
         await self._time_to_live.resume(table)
         await self._indexes.resume(table)
@@ -455,6 +484,14 @@ class Database:
                 return None
             case KeepStreams():
                 await self._keep_streams()
+                return None
+            case SplitPartition():
+                return await self._splits.split(self._settled(message.name), message)
+            case GrowTable():
+                table = self._same(message.name, message.table_id)
+                # One at a time: others' messages come between.
+                if table is not None and await self._splits.grow(table):
+                    self._tell(message)
                 return None
             case StartReplay():
                 return await self._start_replay(message)
@@ -506,12 +543,10 @@ class Database:
             definition = destination_rules.enabled(definition, topic, "MILLISECOND")
         number = self._owner.head.next_partition_number
         ranges = []
-        for throughput in (
-            definition.throughput,
-            *(index.throughput for index in definition.global_indexes),
-        ):
+        resources: list[TableDefinition | GlobalIndex] = [definition, *definition.global_indexes]
+        for resource in resources:
             count = self.settings.partitions_per_table or partition_count(
-                definition.billing_mode, throughput
+                definition.billing_mode, resource.throughput, resource.warm_throughput
             )
             ranges.append(partition_map.divide_evenly(number, count))
             number += count
@@ -568,6 +603,7 @@ class Database:
                 await table.stop_index(index.definition.index_id)
         await self._put_to_work(table)
         self._transition(settled)
+        self._tell(GrowTable(settled.table_id, settled.name))
         return structs.replace(answered, definition=new)
 
     async def _update_time_to_live(self, message: UpdateTimeToLive) -> None:
@@ -595,7 +631,7 @@ class Database:
         for index in definition.global_indexes:
             if index.definition.index_id not in partitions:
                 count = self.settings.partitions_per_table or partition_count(
-                    definition.billing_mode, index.throughput
+                    definition.billing_mode, index.throughput, index.warm_throughput
                 )
                 partitions[index.definition.index_id] = partition_map.divide_evenly(
                     head.next_partition_number, count
@@ -673,10 +709,11 @@ class Database:
         feeds = await table.feeds()
         tails = {feed.partition_number: feed.tail for feed in feeds}
         stream = self.streams.disabled(record.definition, tails, self.clock.now_epoch_seconds())
-        is_shown = stream is not None or self.streams.shows(tails)
         try:
             await self._owner.delete(
-                table.record, puts=[stream_row(stream)] if stream else (), keep_logs=is_shown
+                table.record,
+                puts=[stream_row(stream)] if stream else (),
+                logs=[number for number in tails if not self.streams.shows([number])],
             )
         except StoreError:
             table.reopen(record)
@@ -707,7 +744,7 @@ class Database:
         await self.streams.roll(now)
         await self.streams.expire(now)
         for table in list(self._tables.values()):
-            numbers = [partition.number for partition in table.record.partitions]
+            numbers = table.record.log_numbers
             if not self.streams.attached(numbers):
                 continue
             await self._trim(table, now)
@@ -719,6 +756,9 @@ class Database:
         for feed in await table.feeds():
             floor = table.floor(feed.partition_number, feed.tail)
             await self.streams.trim(feed, table.definition.table_id, floor, now_epoch_seconds)
+            ended = table.record.ended_log(feed.partition_number)
+            if ended and floor >= ended.last and not self.streams.shows([ended.number]):
+                await self._splits.release(table, ended)
 
     async def _check_destinations(self) -> None:
         """Cut off who takes no changes; the room that they took on the disk is given back."""
@@ -726,8 +766,8 @@ class Database:
         for table in list(self._tables.values()):
             if await self.destinations.check(table, now):
                 await self._trim(table, now)
-                for partition in table.record.partitions:
-                    start, end = keys_layout.change_range(partition.number)
+                for number in table.record.log_numbers:
+                    start, end = keys_layout.change_range(number)
                     self._supervisor.run_aside(self._store.reclaim, start, end)
         self._tell_later(self.settings.relays.check_seconds, CheckDestinations())
 
@@ -866,6 +906,7 @@ async def open_database(
         await database.adopt(loaded)
         supervisor.start(database)
         supervisor.run_aside(remind, clock, database.keep_streams)
+        supervisor.run_aside(remind, clock, database.split_watch.check)
         try:
             yield database
         finally:

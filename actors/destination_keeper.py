@@ -14,31 +14,30 @@ It belongs to the database's actor, which alone calls what changes something.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
 import anyio
 import structlog
-from msgspec import Struct, structs
+from msgspec import structs
 
-from actors.catalog_owner import CatalogOwner
-from actors.runtime.clock import Clock
+from actors import recording
+from actors.change_feed import ChangeFeed
+from actors.publishing import Publishing
+from actors.recording import Stored
 from actors.runtime.mailbox import Message
 from actors.runtime.supervisor import Supervisor
 from actors.subscribers.broken_destination import BrokenDestination
 from actors.subscribers.checkpoint import Checkpoint
-from actors.subscribers.kafka_relay import KafkaRelay, RelayPlace, RelaySurroundings
-from actors.subscribers.relay_settings import RelaySettings
+from actors.subscribers.kafka_relay import KafkaRelay
+from actors.subscribers.relay_place import RelayPlace, RelaySurroundings
 from actors.subscribers.shared_publisher import SharedPublisher
 from actors.table import Table
 from model import destination_rules as rules
-from model.errors import ValidationException
 from model.table import CreationTimePrecision, StreamingDestination, TableDefinition
 from storage import keys_layout
-from storage.store import Store, StoreError
-from streams.broker import Broker
-from streams.kafka_message import KafkaSource
+from storage.catalog import TableRecord
 
 _MICROSECONDS: Final = 1_000_000
 
@@ -81,13 +80,6 @@ class CheckDestinations(Message[None], frozen=True):
     """It is time to see whether a destination is to be cut off."""
 
 
-class Origins(Struct, frozen=True):
-    """Where the server says that its changes come from."""
-
-    region: str
-    account_id: str
-
-
 class Relaying:
     """What follows a table for a destination: its relay, or who waits for its broker."""
 
@@ -99,6 +91,11 @@ class Relaying:
         """The counter up to which it needs no records of a log any more."""
         return self.actor.floor(partition_number)
 
+    def split(self, parent: int, children: Sequence[ChangeFeed]) -> None:
+        """A partition was split."""
+        del parent
+        self.actor.split(children)
+
     async def close(self) -> None:
         """Stop the actor; a relay after its present round, or within its deadline."""
         await self._supervisor.stop(self.actor)
@@ -107,32 +104,20 @@ class Relaying:
 class DestinationKeeper:
     """Moves a destination to its next phase whenever the present one is over.
 
-    ``tell`` has the database's actor call ``advance``. Without a broker relays publish nothing,
-    and hold what was recorded.
+    Without a broker relays publish nothing, and hold what was recorded.
     """
 
-    def __init__(
-        self,
-        owner: CatalogOwner,
-        store: Store,
-        supervisor: Supervisor,
-        *,
-        settings: RelaySettings,
-        origins: Origins,
-        broker: Broker | None,
-        clock: Clock,
-        tell: Callable[[Message[None]], None],
-    ) -> None:
-        self._owner = owner
-        self._store = store
-        self._supervisor = supervisor
-        self._settings = settings
-        self._origins = origins
-        self._tell = tell
+    def __init__(self, publishing: Publishing) -> None:
+        self._publishing = publishing
+        self._owner = publishing.owner
+        self._supervisor = publishing.surroundings.supervisor
+        self._settings = publishing.settings
+        self._tell = publishing.tell
+        broker, clock = publishing.broker, publishing.surroundings.clock
         self._surroundings = (
             None
             if broker is None
-            else RelaySurroundings(broker, SharedPublisher(broker), settings, clock, set())
+            else RelaySurroundings(broker, SharedPublisher(broker), self._settings, clock, set())
         )
 
     def relay(self, table: Table, destination: StreamingDestination) -> KafkaRelay | None:
@@ -167,11 +152,7 @@ class DestinationKeeper:
             ValidationException: there is no Kafka, or as ``destination_rules.enabled``.
             StoreError: nothing was changed.
         """
-        if self._surroundings is None:
-            raise ValidationException(
-                "Changes can't be published: the server was started without "
-                "--kafka-bootstrap-servers"
-            )
+        self._publishing.needed_broker()
         definition = rules.enabled(table.definition, message.topic, message.precision)
         await self._record_for(table, definition, definition.destinations[-1])
         destination = table.definition.destinations[-1]
@@ -270,7 +251,7 @@ class DestinationKeeper:
         await self._put(
             table,
             rules.with_destination(table.definition, broken),
-            deletes=_checkpoint_keys(table, subscriber),
+            forgotten=subscriber,
         )
         await table.detach(subscriber)
         self._wait_for_broker(table, broken)
@@ -318,55 +299,45 @@ class DestinationKeeper:
         self, table: Table, definition: TableDefinition, destination: StreamingDestination
     ) -> None:
         """Tell the partitions, and store from where on each has recorded, with the record."""
-        old = table.definition
-        try:
-            counters = await table.redefine(definition)
+        feeds = await table.live_feeds()
+        subscriber = _subscriber(definition, destination)
+
+        def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
             if self._settings.snapshot == "initial" and any(counters.values()):
-                destination = structs.replace(destination, needs_snapshot=True)
-                definition = rules.with_destination(definition, destination)
-            subscriber = _subscriber(definition, destination)
-            record = structs.replace(table.record, definition=definition)
-            await self._owner.put(
-                record,
+                needing = structs.replace(destination, needs_snapshot=True)
+                record = structs.replace(
+                    record, definition=rules.with_destination(definition, needing)
+                )
+            return Stored(
+                recording.without_followers(record, [subscriber]),
                 puts=[
                     (
                         keys_layout.checkpoint(subscriber, feed.partition_number),
                         # What came since then is counted as taken: a moment's records.
                         Checkpoint(counters[feed.partition_number], feed.logged_bytes).encode(),
                     )
-                    for feed in await table.feeds()
+                    for feed in feeds
                 ],
             )
-        except StoreError:
-            await table.redefine(old)
-            raise
-        table.record = record
+
+        await recording.redefine(self._owner, table, definition, storing)
 
     async def _start(self, table: Table, destination: StreamingDestination) -> None:
         definition = table.definition
-        source = KafkaSource(
-            self._origins.region,
-            self._origins.account_id,
-            definition.name,
-            definition.key_schema,
-            self._settings.topic_prefix,
-            self._settings.version,
-            destination.precision,
-        )
         place = RelayPlace(
             definition.table_id,
             _subscriber(definition, destination),
             f"{self._settings.topic_prefix}.{definition.name}.{definition.uuid}."
             f"{destination.destination_id}",
             destination.topic,
-            source,
+            self._publishing.source(definition),
             destination.partition_count,
             destination.needs_snapshot,
         )
         relay = KafkaRelay(
             place,
-            await table.feeds(),
-            self._store,
+            await table.feeds_for(place.subscriber),
+            self._publishing.surroundings.store,
             self._surroundings,
             settled=partial(self._tell_settled, definition, destination),
         )
@@ -394,21 +365,26 @@ class DestinationKeeper:
         await self._put(
             table,
             rules.with_destination(table.definition, disabled),
-            deletes=_checkpoint_keys(table, subscriber),
+            forgotten=subscriber,
         )
 
     async def _put(
-        self, table: Table, definition: TableDefinition, deletes: Sequence[bytes] = ()
+        self, table: Table, definition: TableDefinition, *, forgotten: bytes | None = None
     ) -> None:
-        old = table.definition
-        record = structs.replace(table.record, definition=definition)
-        try:
-            await table.redefine(definition)
-            await self._owner.put(record, deletes=deletes)
-        except StoreError:
-            await table.redefine(old)
-            raise
-        table.record = record
+        """Have a table keep to a definition, and perhaps forget a relay's checkpoints."""
+
+        def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
+            del counters
+            if forgotten is None:
+                return Stored(record)
+            return Stored(
+                recording.without_followers(record, [forgotten]),
+                deletes=[
+                    keys_layout.checkpoint(forgotten, number) for number in record.log_numbers
+                ],
+            )
+
+        await recording.redefine(self._owner, table, definition, storing)
 
 
 def _advance(
@@ -428,10 +404,3 @@ def _destination(definition: TableDefinition, destination_id: int) -> StreamingD
 
 def _subscriber(definition: TableDefinition, destination: StreamingDestination) -> bytes:
     return keys_layout.destination_subscriber(definition.table_id, destination.destination_id)
-
-
-def _checkpoint_keys(table: Table, subscriber: bytes) -> list[bytes]:
-    return [
-        keys_layout.checkpoint(subscriber, partition.number)
-        for partition in table.record.partitions
-    ]

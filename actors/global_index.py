@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Generator
 from typing import Any, Final, NamedTuple
 
@@ -12,9 +13,11 @@ from msgspec import Struct
 
 from actors.change_feed import ChangeFeed
 from actors.index_partition import ApplyChanges, Backfill, IndexPartition
-from actors.partition_map import PartitionMap
-from actors.runtime.mailbox import MailboxFull
+from actors.partition_map import PartitionMap, PartitionMoved
+from actors.row_owner import MAILBOX_MESSAGES
+from actors.runtime.mailbox import Mailbox, MailboxFull
 from actors.runtime.supervisor import Supervisor
+from actors.sealed import Sealed
 from actors.subscribers.backfill import IndexBackfill
 from actors.subscribers.index_maintainer import IndexMaintainer
 from actors.subscribers.lag import IndexLag
@@ -23,8 +26,9 @@ from model.errors import InternalServerError
 from model.index import IndexDefinition
 from model.key import KeySchema
 from storage import keys_layout
-from storage.catalog import PartitionRange
+from storage.catalog import PartitionHead, PartitionRange
 from storage.store import Store
+from streams.entry_change import EntryChange
 
 # How long a follower waits before it asks again: for room, or for a store that takes writes.
 _ROOM_SECONDS: Final = 0.001
@@ -54,12 +58,12 @@ class _Asked(NamedTuple):
     """
 
     actors: GlobalIndexActors
-    place: int
+    number: int
     message: ApplyChanges | Backfill
     reply: asyncio.Future[None] | None
 
     def __await__(self) -> Generator[Any, None, None]:
-        return self.actors.wait_carried_out(self.place, self.message, self.reply).__await__()
+        return self.actors.wait_carried_out(self.number, self.message, self.reply).__await__()
 
 
 class GlobalIndexActors:
@@ -83,14 +87,24 @@ class GlobalIndexActors:
         self._lag = lag
         self._units = units
         self._is_closing = False
-        self._partitions: dict[int, IndexPartition] = {}
-        self._maintainers: list[IndexMaintainer] = []
+        self._partitions: dict[int, IndexPartition | Sealed] = {}
+        # By the numbers of the logs that they follow.
+        self._maintainers: dict[int, IndexMaintainer] = {}
         self._backfill: IndexBackfill | None = None
         # How many pieces of backfills had to wait for room in a partition of the index.
         self.backfill_throttle_events = 0
 
+    @property
+    def subscriber_id(self) -> bytes:
+        """What names the index in checkpoints."""
+        return self.place.subscriber_id
+
     def follow(self, feed: ChangeFeed) -> None:
-        """Carry the changes of one of the table's partitions into the index from now on."""
+        """Carry the changes of one of the table's partitions into the index from now on.
+
+        Parents go before their children.
+        """
+        parent = None if feed.parent is None else self._maintainers.get(feed.parent)
         maintainer = IndexMaintainer(
             self.place.definition,
             self.place.table_key,
@@ -98,9 +112,20 @@ class GlobalIndexActors:
             self.place.subscriber_id,
             feed,
             lag=self._lag,
+            after=parent.ended if parent else None,
         )
-        self._maintainers.append(maintainer)
+        self._maintainers[feed.partition_number] = maintainer
         self._supervisor.start(maintainer)
+
+    def split(self, parent: int, children: list[ChangeFeed]) -> None:
+        """A partition of the table was split; its log has ended."""
+        if parent in self._maintainers:
+            for feed in children:
+                self.follow(feed)
+
+    def forget(self, partition_number: int) -> None:
+        """A log that had ended is gone."""
+        self._maintainers.pop(partition_number, None)
 
     def backfill(self, ended: Callable[[], None]) -> None:
         """Begin to fill the index with what is in the table, or go on with it."""
@@ -127,29 +152,27 @@ class GlobalIndexActors:
 
     async def wait_caught_up(self) -> None:
         """Wait until every change that is durable now is in the index."""
-        tails = [maintainer.feed.tail for maintainer in self._maintainers]
-        for maintainer, tail in zip(self._maintainers, tails, strict=True):
+        tails = {maintainer: maintainer.feed.tail for maintainer in self._maintainers.values()}
+        for maintainer, tail in tails.items():
             # A follower tells nobody where it is; milliseconds don't matter here.
             while maintainer.position < tail and not maintainer.mailbox.closed:  # noqa: ASYNC110
                 await anyio.sleep(_ROOM_SECONDS)
 
     def floor(self, partition_number: int) -> int:
         """The counter up to which a log's records are not needed any more."""
-        for maintainer in self._maintainers:
-            if maintainer.feed.partition_number == partition_number:
-                return maintainer.stored_position
-        return 0
+        maintainer = self._maintainers.get(partition_number)
+        return 0 if maintainer is None else maintainer.stored_position
 
     @property
     def lag_records(self) -> int:
         """How many changes its followers are behind, at most."""
-        return sum(maintainer.lag_records for maintainer in self._maintainers)
+        return sum(maintainer.lag_records for maintainer in self._maintainers.values())
 
     async def oldest_unapplied_us(self) -> int | None:
         """When the oldest change was committed that is not in the index yet; None if all are."""
         oldest = [
             records[0].commit_time_us
-            for maintainer in self._maintainers
+            for maintainer in list(self._maintainers.values())
             if maintainer.lag_records
             and (
                 records := await maintainer.feed.read(
@@ -160,32 +183,39 @@ class GlobalIndexActors:
         return min(oldest, default=None)
 
     def owner_of(self, position: bytes) -> int:
-        """The place of the partition that owns a position."""
-        return self.map.owner_of(position)
+        """The number of the partition that owns a position."""
+        return self.map.number_of(position)
 
-    def ask(self, place: int, message: ApplyChanges | Backfill) -> Awaitable[None]:
+    def ask(self, number: int, message: ApplyChanges | Backfill) -> Awaitable[None]:
         """Have a message carried out, durably, however long the store takes no writes.
 
         It is sent at once if there is room. What is returned waits; it raises
         InternalServerError if the store takes no writes and the index is being closed.
         """
         try:
-            reply = self._partition(place).mailbox.put_nowait(message)
+            reply = self._partition(number).mailbox.put_nowait(message)
         except MailboxFull:
             if isinstance(message, Backfill):
                 self.backfill_throttle_events += 1
             reply = None
-        return _Asked(self, place, message, reply)
+        except PartitionMoved:
+            reply = None
+        return _Asked(self, number, message, reply)
 
     async def wait_carried_out(
-        self, place: int, message: ApplyChanges | Backfill, reply: asyncio.Future[None] | None
+        self, number: int, message: ApplyChanges | Backfill, reply: asyncio.Future[None] | None
     ) -> None:
         """Wait for the reply to a message; send it, again, where there is none or a refusal."""
         while True:
             try:
-                await (reply or self._partition(place).mailbox.put_nowait(message))
+                await (reply or self._partition(number).mailbox.put_nowait(message))
             except MailboxFull:
                 await anyio.sleep(_ROOM_SECONDS)
+            except PartitionMoved:
+                # Sent again to the children: what the parent had applied they know of.
+                for asked in [self.ask(*part) for part in self._parts(message)]:
+                    await asked
+                return
             except InternalServerError as error:
                 if self._is_closing:
                     raise
@@ -201,22 +231,82 @@ class GlobalIndexActors:
         if self._backfill is not None:
             await self._supervisor.stop(self._backfill)
             self._backfill = None
-        await asyncio.gather(*map(self._supervisor.stop, self._maintainers))
+        await asyncio.gather(*map(self._supervisor.stop, self._maintainers.values()))
         self._maintainers.clear()
-        await asyncio.gather(*map(self._supervisor.stop, self._partitions.values()))
+        await asyncio.gather(*map(self._supervisor.stop, self._actors()))
         self._partitions.clear()
 
-    def _partition(self, place: int) -> IndexPartition:
-        partition = self._partitions.get(place)
+    # -- splitting --------------------------------------------------------------------------
+
+    async def seal(self, number: int) -> None:
+        """Have a partition end behind what it has taken; what comes from now on waits."""
+        partition = self._partitions.get(number)
+        assert not isinstance(partition, Sealed)
+        self._partitions[number] = Sealed(
+            Mailbox(MAILBOX_MESSAGES, copy_messages=self._copy_messages)
+        )
+        if partition is not None:
+            await self._supervisor.stop(partition)
+
+    def unseal(self, number: int) -> None:
+        """The partition was not split after all: it goes on with what waits."""
+        waiting = self._partitions.pop(number).mailbox.drain()
+        for envelope in waiting:
+            self._partition(number).mailbox.give(envelope)
+
+    def divide(
+        self, ranges: tuple[PartitionRange, ...], parent: int, children: tuple[int, int]
+    ) -> None:
+        """A partition was split: these are the ranges now."""
+        self.map = PartitionMap(ranges)
+        for envelope in self._partitions.pop(parent).mailbox.drain():
+            envelope.refuse(PartitionMoved())
+        # At work at once: who looks for large partitions finds them.
+        for number in children:
+            self._partition(number)
+
+    def head(self, number: int) -> PartitionHead | None:
+        """What a partition knows of itself, if it is at work."""
+        partition = self._partitions.get(number)
+        return partition.head if isinstance(partition, IndexPartition) else None
+
+    def _actors(self) -> list[IndexPartition]:
+        return [each for each in self._partitions.values() if isinstance(each, IndexPartition)]
+
+    def _parts(self, message: ApplyChanges | Backfill) -> list[tuple[int, ApplyChanges | Backfill]]:
+        """A message for a partition that was split, as its parts for those that own them now."""
+        match message:
+            case ApplyChanges(source=source, changes=changes):
+                moved: defaultdict[int, list[EntryChange]] = defaultdict(list)
+                for change in changes:
+                    moved[self.owner_of(change.position)].append(change)
+                return [
+                    (number, ApplyChanges(source, tuple(part))) for number, part in moved.items()
+                ]
+            case Backfill(entries=entries):
+                put: defaultdict[int, list[tuple[bytes, bytes]]] = defaultdict(list)
+                for entry in entries:
+                    put[self.owner_of(entry[0])].append(entry)
+                return [(number, Backfill(tuple(part))) for number, part in put.items()]
+
+    def _partition(self, number: int) -> IndexPartition | Sealed:
+        """The partition of that number, or what waits for it while it is split.
+
+        Raises:
+            PartitionMoved: it was split.
+        """
+        partition = self._partitions.get(number)
         if partition is None:
+            if number not in self.map:
+                raise PartitionMoved
             definition = self.place.definition
             partition = IndexPartition(
-                self.place.ranges[place].number,
+                number,
                 definition,
                 keys_layout.row_prefix(self.place.table_id, definition.index_id),
                 self._store,
                 copy_messages=self._copy_messages,
             )
-            self._partitions[place] = partition
+            self._partitions[number] = partition
             self._supervisor.start(partition)
         return partition

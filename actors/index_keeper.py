@@ -111,7 +111,7 @@ class IndexKeeper:
 
     async def _follow(self, table: Table, index: GlobalIndex) -> None:
         actors = table.index(index.definition.index_id) or table.start_index(index)
-        for feed in await table.feeds():
+        for feed in await table.feeds_for(actors.subscriber_id):
             actors.follow(feed)
 
     async def _remove(self, table: Table, index: GlobalIndex) -> None:

@@ -1,6 +1,7 @@
 """The partition map: which partition owns which range of positions.
 
-A boundary is a position: a bare hash, until a collection is split by sort key.
+A boundary is a position: a bare hash, until a collection is split by sort key. Partitions are
+known by their numbers: their places in the map change with every split.
 """
 
 from __future__ import annotations
@@ -27,6 +28,24 @@ def divide_evenly(first_number: int, count: int) -> tuple[PartitionRange, ...]:
     )
 
 
+class PartitionMoved(Exception):
+    """The partition was split: what it was asked is to be asked of its children."""
+
+
+def divide(
+    ranges: tuple[PartitionRange, ...], parent: int, at: bytes, children: tuple[int, int]
+) -> tuple[PartitionRange, ...]:
+    """The ranges with two partitions in the place of one; the second begins at this position."""
+    divided: list[PartitionRange] = []
+    for partition in ranges:
+        if partition.number == parent:
+            divided.append(PartitionRange(children[0], partition.start))
+            divided.append(PartitionRange(children[1], at))
+        else:
+            divided.append(partition)
+    return tuple(divided)
+
+
 class PartitionMap:
     """The ranges of one table's partitions, in order; the first begins with nothing."""
 
@@ -34,6 +53,21 @@ class PartitionMap:
         assert ranges[0].start == b""
         self.ranges = ranges
         self._starts = [partition.start for partition in ranges]
+        self._places = {partition.number: place for place, partition in enumerate(ranges)}
+
+    def __contains__(self, partition_number: int) -> bool:
+        return partition_number in self._places
+
+    @property
+    def numbers(self) -> list[int]:
+        """The numbers of all partitions, in the order of their ranges."""
+        return list(self._places)
+
+    def range_of(self, partition_number: int) -> KeyRange:
+        """The range of positions that a partition owns."""
+        place = self._places[partition_number]
+        end = self._starts[place + 1] if place + 1 < len(self._starts) else None
+        return KeyRange(self._starts[place], end)
 
     def owner_of(self, position: bytes) -> int:
         """The place in the map of the partition that owns a position."""

@@ -8,30 +8,29 @@ The keeper belongs to the database's actor, which alone calls what changes somet
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 from uuid import uuid4
 
 import structlog
 from msgspec import structs
 
-from actors.catalog_owner import CatalogOwner
-from actors.destination_keeper import Origins
+from actors import recording
+from actors.change_feed import ChangeFeed
+from actors.publishing import Publishing
+from actors.recording import Stored
 from actors.runtime.mailbox import Message
 from actors.runtime.supervisor import Supervisor
-from actors.subscribers.relay_settings import RelaySettings
 from actors.subscribers.replay import Replay, ReplayPlace
 from actors.subscribers.replay_progress import ReplayProgress, ReplayStart
-from actors.table import Surroundings, Table
+from actors.table import Table
 from model import destination_rules as rules
-from model.errors import DynamoDBError, ResourceNotFoundException, ValidationException
-from model.table import TABLE_INDEX_ID, TableDefinition
+from model.errors import ResourceNotFoundException, ValidationException
+from model.table import TABLE_INDEX_ID
+from storage.catalog import TableRecord
 from storage.store import StoreError
 from streams import log_reach, sequence_number
-from streams.broker import Broker
-from streams.kafka_message import KafkaSource
 from streams.log_reach import LogReach
 from streams.sequence_number import SequenceNumber
 
@@ -75,6 +74,11 @@ class Replaying:
         """The counter up to which it needs no records of a log any more."""
         return self.replay.floor(partition_number)
 
+    def split(self, parent: int, children: Sequence[ChangeFeed]) -> None:
+        """A partition was split."""
+        del parent
+        self.replay.split(children)
+
     async def close(self) -> None:
         """Stop the job: it is cancelled."""
         await self._supervisor.stop(self.replay)
@@ -83,22 +87,10 @@ class Replaying:
 class ReplayKeeper:
     """The jobs that run, and the last ones that ended."""
 
-    def __init__(
-        self,
-        owner: CatalogOwner,
-        surroundings: Surroundings,
-        *,
-        settings: RelaySettings,
-        origins: Origins,
-        broker: Broker | None,
-        tell: Callable[[Message[Any]], None],
-    ) -> None:
-        self._owner = owner
-        self._surroundings = surroundings
-        self._settings = settings
-        self._origins = origins
-        self._broker = broker
-        self._tell = tell
+    def __init__(self, publishing: Publishing) -> None:
+        self._publishing = publishing
+        self._owner = publishing.owner
+        self._surroundings = publishing.surroundings
         self._replays: dict[str, Replay] = {}
 
     # -- for requests -----------------------------------------------------------------------
@@ -127,24 +119,21 @@ class ReplayKeeper:
                 not go back so far.
             StoreError: nothing was changed.
         """
-        if self._broker is None:
-            raise ValidationException(
-                "Changes can't be published: the server was started without "
-                "--kafka-bootstrap-servers"
-            )
+        broker = self._publishing.needed_broker()
         self._check_topic(message.topic, tables)
         # The place in the logs first: a refusal changes nothing.
         positions, is_whole = await self._positions(table, message.start)
-        recorded_from = await self._record(table)
+        replay_id = uuid4().hex
+        subscriber = _subscriber(replay_id)
+        recorded_from = await self._record(table, subscriber, positions)
         if message.start.origin == "snapshot":
             positions = recorded_from
         definition = table.definition
         heads = await table.heads()
-        replay_id = uuid4().hex
         place = ReplayPlace(
             replay_id,
             definition.table_id,
-            self._source(definition),
+            self._publishing.source(definition),
             message.topic,
             message.start,
             message.follows,
@@ -155,16 +144,16 @@ class ReplayKeeper:
         told = EndReplay(definition.table_id, definition.name, replay_id)
         replay = Replay(
             place,
-            await table.feeds(),
+            [feed for feed in await table.feeds() if feed.partition_number in positions],
             self._surroundings.store,
             self._surroundings.clock,
-            broker=self._broker,
-            settings=self._settings,
-            ended=lambda: self._tell(told),
+            broker=broker,
+            settings=self._publishing.settings,
+            ended=lambda: self._publishing.tell(told),
         )
         self._forget_oldest()
         self._replays[replay_id] = replay
-        table.attach(_subscriber(replay_id), Replaying(replay, self._surroundings.supervisor))
+        table.attach(subscriber, Replaying(replay, self._surroundings.supervisor))
         self._surroundings.supervisor.start(replay)
         return replay.progress
 
@@ -244,35 +233,39 @@ class ReplayKeeper:
         if self.writes_to(topic):
             raise ValidationException(f"Another replay is writing to topic {topic}")
 
-    async def _record(self, table: Table) -> dict[int, int]:
-        """Have changes recorded, whoever else follows the table or ceases to."""
-        old = table.definition
-        definition = structs.replace(old, is_replayed=True)
-        record = structs.replace(table.record, definition=definition)
-        try:
-            counters = await table.redefine(definition)
+    async def _record(
+        self, table: Table, subscriber: bytes, positions: Mapping[int, int]
+    ) -> dict[int, int]:
+        """Have changes recorded, whoever else follows the table or ceases to.
+
+        Of the logs that have ended, those with positions are kept for it.
+        """
+
+        def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
+            del counters
             # Durable with it is all that was accepted before: a snapshot shows it.
-            await self._owner.put(record)
-        except (StoreError, DynamoDBError):
-            with suppress(DynamoDBError):
-                await table.redefine(old)
-            raise
-        table.record = record
-        return counters
+            return Stored(recording.with_follower(record, subscriber, positions))
+
+        definition = structs.replace(table.definition, is_replayed=True)
+        return await recording.redefine(self._owner, table, definition, storing)
 
     async def _positions(self, table: Table, start: ReplayStart) -> tuple[dict[int, int], bool]:
         """Where in each log a job begins, and whether nothing of the table lies before it."""
         if start.origin == "snapshot":
             return {}, True
         view = self._surroundings.store.durable()
-        numbers = [partition.number for partition in table.record.partitions]
         now_us = int(self._surroundings.clock.now_epoch_seconds() * _MICROSECONDS)
-        logs = await log_reach.reaches(view, table.definition.table_id, numbers, now_us)
+        logs = await log_reach.reaches(view, table.record, now_us)
         if start.origin == "beginning":
             if all(log.after == log.last and log.lost_us is not None for log in logs):
                 raise _too_far_back(table.definition.name, logs)
             return {log.partition_number: log.after for log in logs}, _is_whole(logs)
         time_us, known = start.number, None
+        if start.origin == "time" and time_us > now_us:
+            raise ValidationException(
+                f"{_text_of(time_us)} is still to come: by the server's clock it is "
+                f"{_text_of(now_us)}"
+            )
         if start.origin == "sequence-number":
             known = sequence_number.unpack(start.number)
             time_us = await self._time_of(table.definition.name, logs, known)
@@ -304,18 +297,6 @@ class ReplayKeeper:
             raise _too_far_back(name, logs)
         return record.commit_time_us
 
-    def _source(self, definition: TableDefinition) -> KafkaSource:
-        destination = rules.in_use(definition)
-        return KafkaSource(
-            self._origins.region,
-            self._origins.account_id,
-            definition.name,
-            definition.key_schema,
-            self._settings.topic_prefix,
-            self._settings.version,
-            "MILLISECOND" if destination is None else destination.precision,
-        )
-
 
 def _is_whole(logs: Sequence[LogReach]) -> bool:
     return all(log.lost_us is None for log in logs)
@@ -330,11 +311,14 @@ def _too_far_back(name: str, logs: Sequence[LogReach]) -> ValidationException:
             "stream. --from snapshot starts with every item"
         )
     lost_us = max(log.lost_us for log in logs if log.lost_us is not None)
-    oldest = datetime.fromtimestamp((lost_us + 1) / _MICROSECONDS, tz=UTC)
     return ValidationException(
-        f"The changes of table {name} are kept from {oldest.isoformat()} on, and no older ones: "
+        f"The changes of table {name} are kept from {_text_of(lost_us + 1)} on, and no older ones: "
         "--from beginning starts with the oldest one kept, --from snapshot with every item"
     )
+
+
+def _text_of(time_us: int) -> str:
+    return datetime.fromtimestamp(time_us / _MICROSECONDS, tz=UTC).isoformat()
 
 
 def _subscriber(replay_id: str) -> bytes:

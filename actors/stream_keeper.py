@@ -108,7 +108,7 @@ class StreamKeeper:
     # -- for the database's actor -----------------------------------------------------------
 
     def attach(self, feeds: Iterable[ChangeFeed]) -> None:
-        """These partitions are alive: their tails are known."""
+        """These logs are kept: their tails are known."""
         self._feeds.update((feed.partition_number, feed) for feed in feeds)
 
     def attached(self, partition_numbers: Iterable[int]) -> bool:
@@ -153,6 +153,14 @@ class StreamKeeper:
         if stream is None or stream.disabled_epoch_seconds is not None:
             return None
         return shards.disabled(stream, tails, now_epoch_seconds)
+
+    def split(
+        self, table_id: int, parent: int, last: int, children: tuple[int, int], now: float
+    ) -> list[Stream]:
+        """The streams that show a partition's log, as they are once it is split."""
+        of_table = [stream for stream in self.all() if stream.table_id == table_id]
+        split = [shards.split(stream, parent, last, children, now) for stream in of_table]
+        return [new for new, old in zip(split, of_table, strict=True) if new.shards != old.shards]
 
     def remember(self, stream: Stream) -> None:
         """A stream was written."""

@@ -17,6 +17,7 @@ import structlog
 from msgspec import Struct
 
 from actors.partition import Expired
+from actors.partition_map import PartitionMoved
 from actors.runtime.clock import Clock
 from actors.runtime.mailbox import Envelope, Mailbox
 from actors.subscribers.expirer import Expirer, Listed
@@ -86,7 +87,10 @@ class Sweeper:
         expire: Callable[[tuple[bytes, ...]], Awaitable[Expired]],
         means: SweepMeans,
     ) -> None:
-        """``expire`` asks the partition to delete the items at these positions, if expired."""
+        """``expire`` asks the partition to delete the items at these positions, if expired.
+
+        It raises PartitionMoved when that was split: its children have sweepers of their own.
+        """
         self.name = f"sweeper of partition {expirer.feed.partition_number}"
         self.mailbox = Mailbox(1)
         self.in_hand: list[Envelope] = []
@@ -133,8 +137,13 @@ class Sweeper:
         at_us = self._earliest_us if self._sweeping_us is None else self._sweeping_us
         return max(0.0, self._clock.now_epoch_seconds() - at_us / _MICROSECONDS)
 
+    @property
+    def swept(self) -> SweptRange:
+        """The positions that it looks after."""
+        return self._swept
+
     async def run(self) -> None:
-        """Sweep whenever something is due, until the mailbox is closed."""
+        """Sweep whenever something is due, until the mailbox is closed or the partition split."""
         self._closed = self.mailbox.when_closed()
         # What was known before a crash is found again.
         self._swept_before_us = -_NEVER
@@ -143,6 +152,8 @@ class Sweeper:
             from_us = self._swept_before_us
             try:
                 await self._sweep(from_us)
+            except PartitionMoved:
+                return
             except (InternalServerError, ResourceNotFoundException) as error:
                 _log.info("sweep_refused", sweeper=self.name, error=str(error))
                 self._swept_before_us = min(self._swept_before_us, from_us)

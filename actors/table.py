@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from actors.change_feed import ChangeFeed, RecentChanges
 from actors.global_index import GlobalIndexActors, IndexPlace
+from actors.heat import SAMPLED
 from actors.partition import (
     Expired,
     ExpireItems,
@@ -26,10 +27,12 @@ from actors.partition import (
     WriteItem,
     Written,
 )
-from actors.partition_map import PartitionMap
+from actors.partition_map import PartitionMap, PartitionMoved
+from actors.row_owner import MAILBOX_MESSAGES
 from actors.runtime.clock import Clock
-from actors.runtime.mailbox import MailboxClosed, MailboxFull
+from actors.runtime.mailbox import Mailbox, MailboxClosed, MailboxFull
 from actors.runtime.supervisor import Supervisor
+from actors.sealed import Sealed
 from actors.throttle import BackfillUnits, PartitionRead, TableThrottle, ThrottleSettings
 from model import capacity
 from model import key as keys
@@ -90,7 +93,14 @@ class Following(Protocol):
     """What follows a table's changes as a whole: time to live, a Kafka destination."""
 
     def floor(self, partition_number: int) -> int:
-        """The counter up to which a log's records are not needed any more."""
+        """The counter up to which a log's records are not needed any more.
+
+        Of a log that ended (``ChangeFeed.last``) only those are asked who followed it then.
+        """
+        ...
+
+    def split(self, parent: int, children: list[ChangeFeed]) -> None:
+        """A partition was split, durably: its log has ended, and these go on behind it."""
         ...
 
     async def close(self) -> None:
@@ -129,15 +139,21 @@ class Table:
         self._supervisor = surroundings.supervisor
         self._settings = surroundings.settings
         self._map = PartitionMap(record.partitions)
-        self._feeds = [
-            ChangeFeed(partition.number, surroundings.store, surroundings.recent)
-            for partition in record.partitions
-        ]
+        parents = {child: ended.number for ended in record.ended_logs for child in ended.children}
+        # Parents before their children.
+        self._feeds = {
+            number: ChangeFeed(number, surroundings.store, surroundings.recent, parents.get(number))
+            for number in record.log_numbers
+        }
+        for ended in record.ended_logs:
+            self._feeds[ended.number].begin(ended.last, ended.logged_bytes)
+            self._feeds[ended.number].end()
         self._indexes: dict[int, GlobalIndexActors] = {}
         self._followings: dict[bytes, Following] = {}
-        self._partitions: list[Partition | None] = [None] * len(record.partitions)
+        self._partitions: dict[int, Partition | Sealed] = {}
         self._row_prefix = keys_layout.row_prefix(record.definition.table_id)
         self._closed = False
+        self._gets = 0
         # How many writes were refused since the server started, as their mailbox was full.
         self.write_throttle_events = 0
         # How many items time to live has deleted since the server started.
@@ -180,9 +196,9 @@ class Table:
                 key, size_bytes = write.key, 0
         partition_key = keys.encode_partition(schema, key)
         sort_key = keys.encode_sort(schema, key)
-        place = self._map.owner_of(partition_key + sort_key)
-        self.throttle.check_write(self._map.ranges[place].number)
-        partition = self._partition(place)
+        number = self._map.number_of(partition_key + sort_key)
+        self.throttle.check_write(number)
+        partition = self._partitions.get(number) or self._partition(number)
         try:
             return partition.mailbox.put_nowait(
                 WriteItem(partition_key, sort_key, write), size_bytes
@@ -198,15 +214,16 @@ class Table:
             raise InternalServerError("A partition of this table has failed") from None
 
     async def expire(
-        self, place: int, attribute_name: str, positions: tuple[bytes, ...]
+        self, number: int, attribute_name: str, positions: tuple[bytes, ...]
     ) -> Expired:
         """Have a partition delete the items at these positions that have expired by then.
 
         Raises:
+            PartitionMoved: it was split; its children may be asked.
             InternalServerError: the store takes no writes, or the partition was given up.
             ResourceNotFoundException: the table is being deleted.
         """
-        partition = self._partition(place)
+        partition = self._partition(number)
         try:
             # Even if it is full: at most one such message waits in a mailbox.
             reply = partition.mailbox.put_nowait(
@@ -238,6 +255,9 @@ class Table:
             0 if stored is None else stored.size_bytes, consistent=consistent
         )
         throttle.take_read(number, units)
+        self._gets += 1
+        if not self._gets % SAMPLED:
+            throttle.read_heat.note(number, position)
         return ItemRead(stored, units)
 
     async def get_many(
@@ -282,6 +302,9 @@ class Table:
             )
             throttle.take_read(number, units)
             reads.append(ItemRead(stored, units))
+        self._gets += 1
+        if not self._gets % SAMPLED and positions:
+            throttle.read_heat.note(numbers[0], positions[0])
         return reads
 
     async def read(self, request: ReadRange) -> Page:
@@ -323,6 +346,9 @@ class Table:
             if builder.full:
                 break
         self.throttle.take_page(reads, index if of_index else None)
+        self._gets += 1
+        if not self._gets % SAMPLED and not request.by_partition:
+            self.throttle.read_heat.note(reads[0].partition_number, request.key_range.start)
         builder.finish_partition()
         kind: IndexKind = "GlobalSecondaryIndexes" if of_index else "LocalSecondaryIndexes"
         return builder.page(
@@ -385,19 +411,36 @@ class Table:
         )
         return [catalog.decode_partition_head(value) for value in values]
 
-    async def feed(self, place: int) -> ChangeFeed:
-        """The change feed of one partition, its tail known."""
-        feed = self._feeds[place]
-        (value,) = await self._store.durable().load(
-            [keys_layout.partition_head(feed.partition_number)]
-        )
-        head = catalog.decode_partition_head(value)
-        feed.begin(head.counter, head.logged_bytes)
-        return feed
-
     async def feeds(self) -> list[ChangeFeed]:
-        """The change feeds of all partitions, their tails known."""
-        return [await self.feed(place) for place in range(len(self._feeds))]
+        """The change feeds of all logs that are kept, their tails known, parents before children.
+
+        Those of ended logs are among them; not everybody reads these (``feeds_for``).
+        """
+        feeds = list(self._feeds.values())
+        values = await self._store.durable().load(
+            [keys_layout.partition_head(feed.partition_number) for feed in feeds]
+        )
+        for feed, value in zip(feeds, values, strict=True):
+            # That of an ended log has begun.
+            head = catalog.decode_partition_head(value)
+            feed.begin(head.counter, head.logged_bytes)
+        return feeds
+
+    async def live_feeds(self) -> list[ChangeFeed]:
+        """The change feeds of the present partitions, their tails known."""
+        return [feed for feed in await self.feeds() if feed.last is None]
+
+    async def feeds_for(self, subscriber_id: bytes) -> list[ChangeFeed]:
+        """What a subscriber follows: all present logs, and ended ones that it followed then."""
+        return [
+            feed
+            for feed in await self.feeds()
+            if feed.last is None or subscriber_id in self._subscribers(feed.partition_number)
+        ]
+
+    def _subscribers(self, partition_number: int) -> tuple[bytes, ...]:
+        ended = self.record.ended_log(partition_number)
+        return ended.subscribers if ended else ()
 
     async def redefine(self, definition: TableDefinition) -> dict[int, int]:
         """Have every partition keep to a new definition.
@@ -405,13 +448,12 @@ class Table:
         Returns:
             The counter of the last change under the old one, by partition number.
         """
-        places = range(len(self._feeds))
+        numbers = self._map.numbers
         replies = [
-            self._partition(place).mailbox.put_nowait(Redefine(definition), always=True)
-            for place in places
+            self._partition(number).mailbox.put_nowait(Redefine(definition), always=True)
+            for number in numbers
         ]
         counters = await asyncio.gather(*replies)
-        numbers = [feed.partition_number for feed in self._feeds]
         return dict(zip(numbers, counters, strict=True))
 
     def index(self, index_id: int) -> GlobalIndexActors | None:
@@ -425,7 +467,7 @@ class Table:
             self.definition.table_id,
             self.definition.key_schema,
             index.definition,
-            self.record.index_partitions[index_id],
+            self.record.ranges(index_id),
         )
         actors = GlobalIndexActors(
             place,
@@ -445,7 +487,10 @@ class Table:
             await actors.close()
 
     def attach(self, subscriber_id: bytes, following: Following) -> None:
-        """Keep the changes that it still needs, and stop it when the table is closed."""
+        """Keep the changes that it still needs, and stop it when the table is closed.
+
+        ``subscriber_id`` names it among those who followed a log that ends.
+        """
         assert subscriber_id not in self._followings
         self._followings[subscriber_id] = following
 
@@ -461,10 +506,18 @@ class Table:
 
     def floor(self, partition_number: int, tail: int) -> int:
         """The counter up to which no follower needs a log's records any more."""
+        ended = self.record.ended_log(partition_number)
         floors = [tail]
-        floors += [following.floor(partition_number) for following in self._followings.values()]
+        for subscriber_id, following in self._followings.items():
+            if ended is None or subscriber_id in ended.subscribers:
+                floors.append(following.floor(partition_number))
         for index in self.definition.global_indexes:
-            actors = self._indexes.get(index.definition.index_id)
+            index_id = index.definition.index_id
+            if ended is not None:
+                subscriber = keys_layout.index_subscriber(self.definition.table_id, index_id)
+                if subscriber not in ended.subscribers:
+                    continue
+            actors = self._indexes.get(index_id)
             if actors is not None:
                 floors.append(actors.floor(partition_number))
             elif index.holds_entries:
@@ -483,30 +536,124 @@ class Table:
         await asyncio.gather(*(following.close() for following in followings))
         self._indexes.clear()
         self._followings.clear()
-        await asyncio.gather(
-            *(self._supervisor.stop(partition) for partition in self._partitions if partition)
-        )
+        partitions = [each for each in self._partitions.values() if isinstance(each, Partition)]
+        await asyncio.gather(*map(self._supervisor.stop, partitions))
 
     def reopen(self, record: TableRecord) -> None:
         """Take writes again: the deletion for which the table was closed was refused."""
         self.record = record
-        self._partitions = [None] * len(self._partitions)
+        self._partitions.clear()
         self._closed = False
 
-    def _partition(self, place: int) -> Partition:
-        partition = self._partitions[place]
+    # -- splitting --------------------------------------------------------------------------
+
+    async def seal(self, number: int) -> None:
+        """Have a partition end behind what it has taken; what comes from now on waits.
+
+        When this returns all that it took is durable and answered.
+        """
+        partition = self._partitions.get(number)
+        assert not isinstance(partition, Sealed)
+        self._partitions[number] = Sealed(
+            Mailbox(MAILBOX_MESSAGES, copy_messages=self._settings.copy_messages)
+        )
+        if partition is not None:
+            await self._supervisor.stop(partition)
+
+    def unseal(self, number: int) -> None:
+        """The partition was not split after all: it goes on with what waits."""
+        for envelope in self._partitions.pop(number).mailbox.drain():
+            self._partition(number).mailbox.give(envelope)
+
+    def divide(self, record: TableRecord, parent: int, children: tuple[int, int]) -> None:
+        """A partition was split, durably; the record says so. What waits is its children's."""
+        self.record = record
+        self.throttle.split(parent, children)
+        self._map = PartitionMap(record.partitions)
+        ended = record.ended_log(parent)
+        feeds = [
+            ChangeFeed(
+                number,
+                self._store,
+                self._surroundings.recent,
+                parent=parent if ended else None,
+            )
+            for number in children
+        ]
+        for feed in feeds:
+            feed.begin(0)
+            self._feeds[feed.partition_number] = feed
+        if ended is None:
+            del self._feeds[parent]
+        else:
+            self._feeds[parent].begin(ended.last, ended.logged_bytes)
+            self._feeds[parent].end()
+            for following in (*self._indexes.values(), *self._followings.values()):
+                following.split(parent, feeds)
+        for envelope in self._partitions.pop(parent).mailbox.drain():
+            message = envelope.message
+            if isinstance(message, WriteItem):
+                number = self._map.number_of(message.partition_key + message.sort_key)
+                self._partition(number).mailbox.give(envelope)
+            else:
+                envelope.refuse(PartitionMoved())
+        # At work, whether or not anything waits: who looks for large partitions finds them.
+        for number in children:
+            self._partition(number)
+
+    def divide_index(
+        self, record: TableRecord, index_id: int, parent: int, children: tuple[int, int]
+    ) -> None:
+        """A partition of a global index was split, durably; the record says so."""
+        self.record = record
+        self.throttle.split(parent, children, index_id)
+        self._indexes[index_id].divide(record.ranges(index_id), parent, children)
+
+    def forget_log(self, record: TableRecord, number: int) -> None:
+        """A log that had ended is gone, durably; the record says so."""
+        self.record = record
+        del self._feeds[number]
+        for feed in self._feeds.values():
+            if feed.parent == number:
+                feed.parent = None
+        for actors in self._indexes.values():
+            actors.forget(number)
+
+    @property
+    def subscriber_ids(self) -> tuple[bytes, ...]:
+        """Who follows the table's logs now."""
+        indexes = (each.subscriber_id for each in self._indexes.values() if each.is_followed)
+        return (*indexes, *self._followings)
+
+    def head(self, number: int, index_id: int = TABLE_INDEX_ID) -> PartitionHead | None:
+        """What a partition of the table or of a global index knows of itself, if it is at work."""
+        if index_id:
+            actors = self._indexes.get(index_id)
+            return actors.head(number) if actors else None
+        partition = self._partitions.get(number)
+        return partition.head if isinstance(partition, Partition) else None
+
+    def _partition(self, number: int) -> Partition | Sealed:
+        """The partition of that number, or what waits for it while it is split.
+
+        Raises:
+            PartitionMoved: it was split.
+        """
+        partition = self._partitions.get(number)
         if partition is None:
             if self._closed:
                 raise _not_found()
+            if number not in self._map:
+                raise PartitionMoved
             partition = Partition(
-                self._feeds[place],
+                self._feeds[number],
                 self.definition,
                 self._store,
                 self._surroundings.clock,
                 self._settings,
                 throttle=self.throttle,
             )
-            self._partitions[place] = partition
+            self._partitions[number] = partition
             self._supervisor.start(partition)
         return partition
 

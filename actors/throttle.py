@@ -19,6 +19,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
+from actors.heat import SAMPLED, HeatSample
 from actors.partition_map import PartitionMap
 from actors.runtime.clock import Clock
 from model import capacity
@@ -26,7 +27,7 @@ from model.capacity import Receipt
 from model.change import Change, entry_writes
 from model.errors import Throttled, ThrottlingReason
 from model.index import IndexDefinition, entry_position
-from model.key import without_hash
+from model.key import encode, without_hash
 from model.stored_item import StoredItem
 from model.table import TABLE_INDEX_ID, GlobalIndex, TableDefinition
 from model.tag_rules import THROTTLING_TAG
@@ -98,7 +99,13 @@ class TableThrottle:
         self._since = clock.now_epoch_seconds()
         self._made: TableLimits | None = None
         self._maps: dict[int, PartitionMap] = {}
+        # Who takes what is asked of a partition by those who began before it was split.
+        self._heirs: dict[int, int] = {}
         self.mode = mode_of(record.definition, settings.setting)
+        # Where requests go, in the table and in its indexes.
+        self.read_heat = HeatSample()
+        self.write_heat = HeatSample()
+        self._writes = 0
         # Local indexes included.
         self.consumed = Consumed()
         # By the names of global indexes.
@@ -124,9 +131,13 @@ class TableThrottle:
         """Take the units of a decided write of the item at a position, or say why it is refused."""
         receipt = change.receipt
         if self.mode != "off":
+            self._writes += 1
+            is_sampled = not self._writes % SAMPLED
+            if is_sampled and position:
+                self.write_heat.note(partition_number, position)
             touched = _NO_INDEXES
             if receipt.indexes and change.global_changes:
-                touched = self._index_writes(position, change)
+                touched = self._index_writes(position, change, is_sampled=is_sampled)
             refusal = self._limits.take_write(
                 partition_number, receipt, touched, self._clock.now_epoch_seconds()
             )
@@ -169,6 +180,7 @@ class TableThrottle:
         """As ``check_read``; returns the error."""
         if self.mode != "enforce":
             return None
+        partition_number = self._heirs.get(partition_number, partition_number)
         refusal = self._limits.refuse_read(
             partition_number, self._clock.now_epoch_seconds(), index_id
         )
@@ -178,6 +190,8 @@ class TableThrottle:
         """Take what a read of one of the table's items has cost."""
         if self.mode != "off":
             limits = self._made or self._limits
+            if self._heirs:
+                partition_number = self._heirs.get(partition_number, partition_number)
             limits.take_read(partition_number, units, self._clock.now_epoch_seconds())
         self.consumed.read_units += units
 
@@ -191,10 +205,13 @@ class TableThrottle:
             # The index went while it was read.
             return
         if self.mode != "off":
+            if self._heirs:
+                heirs = self._heirs
+                reads = [PartitionRead(heirs.get(each[0], each[0]), each[1]) for each in reads]
             self._limits.take_page(reads, self._clock.now_epoch_seconds(), index_id)
         consumed.read_units += sum(read.units for read in reads)
 
-    def take_backfill(self, index_id: int, place: int, units: int) -> float | None:
+    def take_backfill(self, index_id: int, partition_number: int, units: int) -> float | None:
         """Take the units of an entry that a backfill puts into a partition of an index.
 
         Returns:
@@ -203,7 +220,8 @@ class TableThrottle:
         if self.mode == "off" or not self._is_there(index_id):
             return None
         limits = self._limits
-        write = IndexWrite(index_id, self._maps[index_id].ranges[place].number, units)
+        number = self._heirs.get(partition_number, partition_number)
+        write = IndexWrite(index_id, number, units)
         return limits.take_backfill(write, self._clock.now_epoch_seconds())
 
     # -- for the table ----------------------------------------------------------------------
@@ -221,6 +239,26 @@ class TableThrottle:
         if changes_limits:
             self._change()
             self.consumed_by_index = _counters(new, self.consumed_by_index)
+
+    def limits(self, index_id: int = TABLE_INDEX_ID) -> ResourceLimits | None:
+        """The limits of the table or of an index; None while nobody has used it."""
+        if self._made is None or not self._is_there(index_id):
+            return None
+        return self._made.resource(index_id)
+
+    def split(self, parent: int, children: tuple[int, int], index_id: int = TABLE_INDEX_ID) -> None:
+        """A partition of the table or of an index was split; the record says so already."""
+        for number, heir in self._heirs.items():
+            if heir == parent:
+                self._heirs[number] = children[0]
+        self._heirs[parent] = children[0]
+        self.read_heat.forget(parent)
+        self.write_heat.forget(parent)
+        if self._made is None:
+            return
+        self._made.resource(index_id).split(parent, children, self._clock.now_epoch_seconds())
+        if index_id:
+            self._maps[index_id] = PartitionMap(self._record.index_partitions[index_id])
 
     @property
     def throttle_events(self) -> Counter[ThrottlingReason]:
@@ -288,7 +326,9 @@ class TableThrottle:
             has_grown=self._is_stored,
         )
 
-    def _index_writes(self, position: bytes, change: Change) -> tuple[IndexWrite, ...]:
+    def _index_writes(
+        self, position: bytes, change: Change, *, is_sampled: bool
+    ) -> tuple[IndexWrite, ...]:
         """What a change takes of the partitions of global indexes."""
         assert change.global_changes is not None
         # Made before it is asked for what belongs to it.
@@ -300,12 +340,15 @@ class TableThrottle:
                 continue
             index_map = self._maps[index_id]
             for entry, entry_units in entry_writes(one):
-                place = 0
+                number = index_map.ranges[0].number
                 if len(index_map.ranges) > 1:
-                    place = index_map.owner_of(
+                    number = index_map.number_of(
                         entry_position(one.definition, entry.item, without_hash(position))
                     )
-                key = index_id, index_map.ranges[place].number
+                if is_sampled:
+                    # Without the table's key: entries of one index key are not divided for heat.
+                    self.write_heat.note(number, encode(one.definition.key_schema, entry.item))
+                key = index_id, number
                 units[key] = units.get(key, 0) + entry_units
         return tuple(IndexWrite(*key, of_partition) for key, of_partition in units.items())
 
@@ -331,13 +374,13 @@ class BackfillUnits:
         self._index_id = index_id
         self._clock = clock
 
-    def take(self, place: int, units: int) -> asyncio.Future[None] | None:
-        """Take the units of an entry for the partition of the index at this place.
+    def take(self, partition_number: int, units: int) -> asyncio.Future[None] | None:
+        """Take the units of an entry for a partition of the index.
 
         Returns:
             None if the entry may be put; else a future that completes when to ask again.
         """
-        wait_seconds = self._throttle.take_backfill(self._index_id, place, units)
+        wait_seconds = self._throttle.take_backfill(self._index_id, partition_number, units)
         if wait_seconds is None:
             return None
         # The units may be raised meanwhile (S194).

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import pairwise
 from typing import Final
 
 import anyio
 from msgspec import Struct
 
 from actors.change_feed import ChangeFeed
+from actors.partition_map import PartitionMap
 from actors.subscribers.expirer import Expirer, ExpiryRows, Listed
 from actors.subscribers.expiry_backfill import ExpiryBackfill
 from actors.sweep_rate import SweepRate
@@ -84,27 +84,56 @@ class TimeToLiveActors:
         self._backfill = ExpiryBackfill(self._rows, self._store, ended=read)
         self._supervisor.start(self._backfill)
 
-    def follow(self, feeds: list[ChangeFeed]) -> None:
-        """List what changes from now on."""
+    def follow(self, feeds: Sequence[ChangeFeed]) -> None:
+        """List what changes from now on; parents go before their children."""
         for feed in feeds:
             number = feed.partition_number
-            expirer = Expirer(self._rows, feed, partial(self._notice, number))
+            parent = None if feed.parent is None else self._expirers.get(feed.parent)
+            expirer = Expirer(
+                self._rows,
+                feed,
+                partial(self._notice, number),
+                after=None if parent is None else parent.ended,
+            )
             self._expirers[number] = expirer
             self._supervisor.start(expirer)
 
     def sweep(self) -> None:
         """Delete what is due from now on."""
-        ranges = self._table.record.partitions
-        ends = [following.start for _, following in pairwise(ranges)] + [None]
-        for place, (swept, end) in enumerate(zip(ranges, ends, strict=True)):
+        self._sweep([partition.number for partition in self._table.record.partitions])
+
+    def _sweep(self, partition_numbers: Sequence[int]) -> None:
+        partitions = PartitionMap(self._table.record.partitions)
+        for number in partition_numbers:
+            swept = partitions.range_of(number)
             sweeper = Sweeper(
-                SweptRange(self._rows.table_id, swept.start, end),
-                self._expirers[swept.number],
-                partial(self._table.expire, place, self._attribute_name),
+                SweptRange(self._rows.table_id, swept.start, swept.end),
+                self._expirers[number],
+                partial(self._table.expire, number, self._attribute_name),
                 self._means,
             )
-            self._sweepers[swept.number] = sweeper
+            self._sweepers[number] = sweeper
             self._supervisor.start(sweeper)
+
+    def split(self, parent: int, children: Sequence[ChangeFeed]) -> None:
+        """A partition was split: its expirer goes on to the end, then its children's begin.
+
+        Their sweepers begin at once, and find all that is listed.
+        """
+        if parent not in self._expirers:
+            return
+        self._forget_gone()
+        self.follow(children)
+        sweeper = self._sweepers.pop(parent, None)
+        if sweeper is not None:
+            sweeper.mailbox.close()
+            self._sweep([feed.partition_number for feed in children])
+
+    def _forget_gone(self) -> None:
+        """Forget who followed logs to their ends that are kept no longer."""
+        kept = self._table.record.log_numbers
+        for number in self._expirers.keys() - set(kept):
+            del self._expirers[number]
 
     async def wait_caught_up(self) -> bool:
         """Wait until every change that is durable now is listed; False if closed before."""
@@ -134,6 +163,12 @@ class TimeToLiveActors:
         sweeper = self._sweepers.get(partition_number)
         if sweeper is not None:
             sweeper.notice(listed)
+            return
+        # Of a partition that was split.
+        for sweeper in self._sweepers.values():
+            own = [each for each in listed if each.position in sweeper.swept]
+            if own:
+                sweeper.notice(own)
 
 
 def subscriber_id(table: Table) -> bytes:

@@ -11,14 +11,16 @@ what is stored.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
 
 import anyio
 from msgspec import structs
 
+from actors import recording
 from actors.catalog_owner import CatalogOwner
+from actors.recording import Stored
 from actors.sweep_rate import SweepRate
 from actors.table import Surroundings, Table
 from actors.time_to_live import TimeToLiveActors, TimeToLiveSettings, subscriber_id
@@ -26,7 +28,7 @@ from model.errors import DynamoDBError
 from model.table import TimeToLive
 from model.time_to_live import TimeToLiveChange, changed
 from storage import keys_layout
-from storage.store import StoreError
+from storage.catalog import TableRecord
 
 _COUNTER_BYTES: Final = 8
 
@@ -88,7 +90,7 @@ class TimeToLiveKeeper:
         actors = TimeToLiveActors(table, self._surroundings, self._settings, self._rate)
         table.attach(subscriber_id(table), actors)
         if settings.status == "ENABLED":
-            actors.follow(await table.feeds())
+            actors.follow(await table.feeds_for(subscriber_id(table)))
             actors.sweep()
         else:
             actors.backfill(lambda: self._tell(table))
@@ -111,32 +113,29 @@ class TimeToLiveKeeper:
                 await self._put(table, structs.replace(settings, status="ENABLED"))
                 actors.sweep()
             elif actors.is_read and not actors.is_followed:
-                actors.follow(await table.feeds())
+                actors.follow(await table.feeds_for(subscriber_id(table)))
                 self._surroundings.supervisor.run_aside(self._tell_when_caught_up, table, actors)
 
     async def _begin(self, table: Table, settings: TimeToLive) -> None:
-        old = table.definition
-        definition = structs.replace(old, time_to_live=settings)
         subscriber = subscriber_id(table)
-        try:
-            positions = await table.redefine(definition)
-            record = structs.replace(table.record, definition=definition)
-            await self._owner.put(
-                record,
-                puts=[
-                    (
-                        keys_layout.checkpoint(subscriber, partition_number),
-                        counter.to_bytes(_COUNTER_BYTES, "big"),
-                    )
-                    for partition_number, counter in positions.items()
-                ]
-                + [(key, b"") for key in keys_layout.expiry_ends(definition.table_id)],
+
+        def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
+            checkpoints = [
+                (
+                    keys_layout.checkpoint(subscriber, partition_number),
+                    counter.to_bytes(_COUNTER_BYTES, "big"),
+                )
+                for partition_number, counter in counters.items()
+            ]
+            ends = [(key, b"") for key in keys_layout.expiry_ends(record.definition.table_id)]
+            return Stored(
+                # It may have been on before, and logs have ended that it followed then.
+                recording.without_followers(record, [subscriber]),
+                puts=[*checkpoints, *ends],
             )
-        except (StoreError, DynamoDBError):
-            with suppress(DynamoDBError):
-                await table.redefine(old)
-            raise
-        table.record = record
+
+        definition = structs.replace(table.definition, time_to_live=settings)
+        await recording.redefine(self._owner, table, definition, storing)
 
     async def _end(self, table: Table, settings: TimeToLive) -> None:
         """Delete the list of expiry times, and the checkpoints of those who kept it."""

@@ -23,7 +23,7 @@ _END: Final = b"\x00\x00"
 _ESCAPED_ZERO: Final = b"\x00\xff"
 # Numbers have no zero byte behind their first, so that one zero ends them.
 _NUMBER_END: Final = b"\x00"
-_HASH_BYTES: Final = 8
+HASH_BYTES: Final = 8
 # Copied for each key, which is cheaper than to begin anew.
 _OUTLIERS: Final = md5(b"Outliers", usedforsecurity=False)
 
@@ -76,7 +76,7 @@ def encode_partition(schema: KeySchema, item: Item) -> bytes:
         value = item[attribute.name]
         digest.update(attribute_value.order_key(value))
         encoded += encode_value(value)
-    return digest.digest()[:_HASH_BYTES] + encoded
+    return digest.digest()[:HASH_BYTES] + encoded
 
 
 def split(schema: KeySchema, position: bytes) -> tuple[bytes, bytes]:
@@ -84,10 +84,10 @@ def split(schema: KeySchema, position: bytes) -> tuple[bytes, bytes]:
     assert len(schema.partition) == 1, "a table's key has one partition attribute"
     if schema.partition[0].type == "N":
         # The first byte of a number may be zero.
-        end = position.index(_NUMBER_END, _HASH_BYTES + 1) + len(_NUMBER_END)
+        end = position.index(_NUMBER_END, HASH_BYTES + 1) + len(_NUMBER_END)
     else:
         # A zero byte within is followed by another one than zero.
-        end = position.index(_END, _HASH_BYTES) + len(_END)
+        end = position.index(_END, HASH_BYTES) + len(_END)
     return position[:end], position[end:]
 
 
@@ -106,7 +106,7 @@ def encode(schema: KeySchema, item: Item) -> bytes:
 
 def without_hash(position: bytes) -> bytes:
     """The values alone of an encoded key."""
-    return position[_HASH_BYTES:]
+    return position[HASH_BYTES:]
 
 
 def partition_hash(values: Sequence[AttributeValue]) -> bytes:
@@ -117,4 +117,4 @@ def partition_hash(values: Sequence[AttributeValue]) -> bytes:
     digest = _OUTLIERS.copy()
     for value in values:
         digest.update(attribute_value.order_key(value))
-    return digest.digest()[:_HASH_BYTES]
+    return digest.digest()[:HASH_BYTES]

@@ -23,6 +23,20 @@ class PartitionRange(Struct, frozen=True):
     start: bytes
 
 
+class EndedLog(Struct, frozen=True):
+    """The log of a partition that was split, kept until nobody needs it any more.
+
+    ``last`` is the counter of its last change. ``subscribers`` are the ids of those who followed
+    it when it ended: they alone read it.
+    """
+
+    number: int
+    last: int
+    logged_bytes: int
+    children: tuple[int, int]
+    subscribers: tuple[bytes, ...]
+
+
 class TableRecord(Struct, frozen=True):
     """A table as the catalog keeps it; its partitions in the order of their ranges."""
 
@@ -30,6 +44,26 @@ class TableRecord(Struct, frozen=True):
     partitions: tuple[PartitionRange, ...]
     # Those of each global index, by its id.
     index_partitions: dict[int, tuple[PartitionRange, ...]] = {}
+    # Of the table's own partitions: those of an index have no log.
+    ended_logs: tuple[EndedLog, ...] = ()
+
+    def ranges(self, index_id: int) -> tuple[PartitionRange, ...]:
+        """The partitions of the table itself (id 0), or of a global index."""
+        return self.index_partitions[index_id] if index_id else self.partitions
+
+    def ended_log(self, partition_number: int) -> EndedLog | None:
+        """The log of a partition that was split, while it is kept."""
+        for ended in self.ended_logs:
+            if ended.number == partition_number:
+                return ended
+        return None
+
+    @property
+    def log_numbers(self) -> list[int]:
+        """The numbers of all logs that are kept, those that ended too, parents before children."""
+        ended = [log.number for log in self.ended_logs]
+        # A child's number is higher than its parent's.
+        return sorted(ended + [partition.number for partition in self.partitions])
 
     @property
     def partition_numbers(self) -> list[int]:
@@ -59,6 +93,23 @@ class PartitionHead(Struct, frozen=True):
     applied: dict[int, int] = {}
     # How many bytes of change records were ever written to its log.
     logged_bytes: int = 0
+
+    def divided(self, share: float) -> tuple[PartitionHead, PartitionHead]:
+        """The heads of a partition's children, of which the first gets this share.
+
+        The sums are exact; how much each has is known as well as the share is. Both children know
+        what was applied.
+        """
+        counts = {index_id: round(count * share) for index_id, count in self.item_counts.items()}
+        sizes = {index_id: round(size * share) for index_id, size in self.sizes_bytes.items()}
+        first = PartitionHead(0, counts, sizes, self.applied)
+        second = PartitionHead(
+            0,
+            {index_id: count - counts[index_id] for index_id, count in self.item_counts.items()},
+            {index_id: size - sizes[index_id] for index_id, size in self.sizes_bytes.items()},
+            self.applied,
+        )
+        return first, second
 
 
 _record_decoder = msgpack.Decoder(TableRecord)
@@ -107,3 +158,8 @@ def encode_head(head: CatalogHead) -> bytes:
 def encode_record(record: TableRecord) -> bytes:
     """The bytes of a table's record."""
     return _encoder.encode(record)
+
+
+def decode_record(data: bytes) -> TableRecord:
+    """The record of such bytes."""
+    return _record_decoder.decode(data)

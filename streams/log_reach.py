@@ -6,10 +6,10 @@ goes when nobody needs it, and what was changed while nobody followed was never 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from storage import catalog, keys_layout
+from storage.catalog import TableRecord
 from storage.store import View
 from streams import change_log
 from streams.change_record import ChangeRecord
@@ -19,7 +19,7 @@ class LogReach(NamedTuple):
     """What a log holds: every change with a counter above ``after``, up to ``last``.
 
     ``lost_us`` is when the last change was made that it does not hold, or a later time where that
-    is not known; None where nothing is lost.
+    is not known; None where nothing is lost. What was changed before a split is the parent's.
     """
 
     partition_number: int
@@ -28,11 +28,14 @@ class LogReach(NamedTuple):
     lost_us: int | None
 
 
-async def reaches(
-    view: View, table_id: int, partition_numbers: Iterable[int], now_us: int
-) -> list[LogReach]:
-    """How far each log goes back, as a view shows it."""
-    return [await _reach(view, table_id, number, now_us) for number in partition_numbers]
+async def reaches(view: View, table: TableRecord, now_us: int) -> list[LogReach]:
+    """How far each log of a table goes back, as a view shows it; those that ended, too."""
+    lasts = {ended.number: ended.last for ended in table.ended_logs}
+    table_id = table.definition.table_id
+    return [
+        await _reach(view, table_id, number, lasts.get(number), now_us)
+        for number in table.log_numbers
+    ]
 
 
 async def position_at(view: View, log: LogReach, time_us: int) -> int:
@@ -55,16 +58,19 @@ async def first_behind(view: View, partition_number: int, after: int) -> ChangeR
     return records[0] if records else None
 
 
-async def _reach(view: View, table_id: int, number: int, now_us: int) -> LogReach:
+async def _reach(view: View, table_id: int, number: int, last: int | None, now_us: int) -> LogReach:
+    """``last`` is that of a log that ended."""
     head_value, trim_value = await view.load(
         [keys_layout.partition_head(number), keys_layout.trim(table_id, number)]
     )
-    last = catalog.decode_partition_head(head_value).counter
+    if last is None:
+        last = catalog.decode_partition_head(head_value).counter
     trimmed = change_log.decode_trim(trim_value)
     first = await first_behind(view, number, trimmed.counter)
     after = last if first is None else first.sequence_number.counter - 1
+    if after <= trimmed.counter and trimmed.time_us is not None:
+        # Of a child whose parent's log is gone, that is the time of the parent's last change.
+        return LogReach(number, after, last, trimmed.time_us)
     if after == 0:
         return LogReach(number, after, last, None)
-    if after <= trimmed.counter and trimmed.time_us is not None:
-        return LogReach(number, after, last, trimmed.time_us)
     return LogReach(number, after, last, now_us if first is None else first.commit_time_us - 1)

@@ -1,7 +1,8 @@
 """DynamoDB streams and their shards: windows over the partitions' logs.
 
 A shard shows a part of one partition's log under one stream label. To roll a shard, or to enable
-a stream again, moves windows and nothing else; whoever follows the logs does not notice.
+a stream again, moves windows and nothing else; whoever follows the logs does not notice. Where a
+partition is split its log ends, and two shards follow the one that showed it.
 """
 
 from __future__ import annotations
@@ -139,6 +140,32 @@ def rolled(
                 trimmed=tail,
             )
         )
+    return structs.replace(stream, shards=tuple(shards))
+
+
+def split(
+    stream: Stream, parent: int, last: int, children: tuple[int, int], now_epoch_seconds: float
+) -> Stream:
+    """A stream whose open shard of a partition is closed behind its last change, with two after it.
+
+    These show the partitions that it was split into, from their beginning.
+    """
+    shards: list[Shard] = []
+    for shard in stream.shards:
+        if shard.last is not None or shard.partition_number != parent:
+            shards.append(shard)
+            continue
+        shards.append(_closed(shard, last, now_epoch_seconds))
+        shards += [
+            Shard(
+                shard_id(stream.label, number, 0, now_epoch_seconds),
+                number,
+                0,
+                now_epoch_seconds,
+                parent_id=shard.shard_id,
+            )
+            for number in children
+        ]
     return structs.replace(stream, shards=tuple(shards))
 
 

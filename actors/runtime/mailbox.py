@@ -85,6 +85,18 @@ class Mailbox:
         self._wake_taker()
         return reply
 
+    def give(self, envelope: Envelope) -> None:
+        """Put in what waited in another mailbox; its sender gets the reply."""
+        assert not self.closed
+        self._waiting.append(envelope)
+        self._wake_taker()
+
+    def drain(self) -> list[Envelope]:
+        """Take out all that waits, for another mailbox or to be refused."""
+        waiting = list(self._waiting)
+        self._waiting.clear()
+        return waiting
+
     async def take(self, max_messages: int, max_bytes: int) -> list[Envelope]:
         """Wait for messages and take a batch of them; empty once closed and drained."""
         while not self._waiting:

@@ -51,7 +51,7 @@ class _Entry(NamedTuple):
 class _Page(NamedTuple):
     """A page of items on its way into the index, and where the next one begins.
 
-    ``entries`` by the places of the index's partitions.
+    ``entries`` by the numbers of the index's partitions.
     """
 
     entries: dict[int, list[_Entry]]
@@ -163,9 +163,9 @@ class IndexBackfill:
                 if not self._holds_whole_items:
                     stored = StoredItem.of(entry, stored.version)
                     value = codec.encode(stored)
-                place = self._writer.owner_of(position)
+                number = self._writer.owner_of(position)
                 put = _Entry(position, value, write_units(stored.size_bytes))
-                page.entries.setdefault(place, []).append(put)
+                page.entries.setdefault(number, []).append(put)
         return page
 
     async def _put_entries(self, page: _Page, closed: asyncio.Future[None]) -> bool:
@@ -174,28 +174,28 @@ class IndexBackfill:
         Returns:
             False if the mailbox was closed before all were asked for.
         """
-        for place, entries in page.entries.items():
+        for number, entries in page.entries.items():
             begin = 0
             for at, entry in enumerate(entries):
                 is_waiting = False
-                while (wait := self._units.take(place, entry.units)) is not None:
+                while (wait := self._units.take(number, entry.units)) is not None:
                     if not is_waiting:
                         is_waiting = True
                         self.throttle_events += 1
-                        self._ask(page, place, entries[begin:at])
+                        self._ask(page, number, entries[begin:at])
                         begin = at
                     await asyncio.wait([wait, closed], return_when=asyncio.FIRST_COMPLETED)
                     wait.cancel()
                     if closed.done():
                         return False
                 self.write_units += entry.units
-            self._ask(page, place, entries[begin:])
+            self._ask(page, number, entries[begin:])
         return True
 
-    def _ask(self, page: _Page, place: int, entries: Sequence[_Entry]) -> None:
+    def _ask(self, page: _Page, number: int, entries: Sequence[_Entry]) -> None:
         if entries:
             message = Backfill(tuple((entry.position, entry.value) for entry in entries))
-            page.written.append(self._writer.ask(place, message))
+            page.written.append(self._writer.ask(number, message))
 
     async def _pass(self, page: _Page) -> None:
         """Wait until a page is durable, all of it, and go on behind it."""

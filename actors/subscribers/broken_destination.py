@@ -6,11 +6,12 @@ What the destination missed is gone, so nothing is held for it meanwhile.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import anyio
 
+from actors.change_feed import ChangeFeed
 from actors.runtime.mailbox import Envelope, Mailbox
 from actors.subscribers.relay_settings import RelaySettings
 from streams.broker import Broker, BrokerError
@@ -37,6 +38,9 @@ class BrokenDestination:
         """It needs no records of any log."""
         del partition_number
         return _NOTHING_NEEDED
+
+    def split(self, children: Sequence[ChangeFeed]) -> None:
+        """It reads no logs."""
 
     async def run(self) -> None:
         """Try to reach the topic until it is there, or the mailbox is closed."""

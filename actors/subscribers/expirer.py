@@ -59,9 +59,15 @@ class Expirer(Subscriber):
     """The actor. ``noticed`` is told what came with a run, once it is durable."""
 
     def __init__(
-        self, rows: ExpiryRows, feed: ChangeFeed, noticed: Callable[[list[Listed]], None]
+        self,
+        rows: ExpiryRows,
+        feed: ChangeFeed,
+        noticed: Callable[[list[Listed]], None],
+        *,
+        after: asyncio.Future[None] | None = None,
     ) -> None:
-        super().__init__("expirer", keys_layout.expiry_subscriber(rows.table_id), feed)
+        subscriber = keys_layout.expiry_subscriber(rows.table_id)
+        super().__init__("expirer", subscriber, feed, after=after)
         self._rows = rows
         self._noticed = noticed
         self._given_up = asyncio.get_running_loop().create_future()

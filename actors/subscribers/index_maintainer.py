@@ -6,6 +6,7 @@ a change is carried out without looking at the index, and may be carried out aga
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable
 from typing import Protocol
@@ -26,10 +27,10 @@ class IndexWriter(Protocol):
     """Who finds the partitions of an index, and sends them messages."""
 
     def owner_of(self, position: bytes) -> int:
-        """The place of the partition that owns a position."""
+        """The number of the partition that owns a position."""
         ...
 
-    def ask(self, place: int, message: ApplyChanges | Backfill) -> Awaitable[None]:
+    def ask(self, number: int, message: ApplyChanges | Backfill) -> Awaitable[None]:
         """Send a message; what is returned waits until it is carried out, durably."""
         ...
 
@@ -60,8 +61,9 @@ class IndexMaintainer(Subscriber):
         feed: ChangeFeed,
         *,
         lag: IndexLag = NO_LAG,
+        after: asyncio.Future[None] | None = None,
     ) -> None:
-        super().__init__(f"maintainer of index {index.name}", subscriber_id, feed)
+        super().__init__(f"maintainer of index {index.name}", subscriber_id, feed, after=after)
         self._lag = lag
         self._waits = lag.waits()
         self._index = index
@@ -80,8 +82,8 @@ class IndexMaintainer(Subscriber):
                 changes[self._writer.owner_of(change.position)].append(change)
         source = self.feed.partition_number
         asked = [
-            self._writer.ask(place, ApplyChanges(source, tuple(of_place)))
-            for place, of_place in changes.items()
+            self._writer.ask(number, ApplyChanges(source, tuple(of_partition)))
+            for number, of_partition in changes.items()
         ]
         for carried_out in asked:
             await carried_out

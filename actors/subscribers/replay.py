@@ -105,7 +105,9 @@ class Replay:
         self._clock = clock
         self._settings = settings
         self._ended = ended
+        # Parents before their children.
         self._feeds = {feed.partition_number: feed for feed in feeds}
+        self._joined = asyncio.get_running_loop().create_future()
         self._writer = TopicWriter(broker, settings, place.topic, place.source, self._told)
         self._state: ReplayState = "STARTING"
         self._problem: str | None = None
@@ -165,7 +167,18 @@ class Replay:
         """The counter up to which it needs no records of a log any more."""
         if self.mailbox.closed:
             return _NOTHING_NEEDED
-        return self._positions[partition_number]
+        return self._positions.get(partition_number, _NOTHING_NEEDED)
+
+    def split(self, children: Sequence[ChangeFeed]) -> None:
+        """A partition was split: its children's logs come behind its own."""
+        if self._ends is not None and not self._place.follows:
+            # All that it is to publish was there before.
+            return
+        for feed in children:
+            self._feeds[feed.partition_number] = feed
+            self._positions[feed.partition_number] = 0
+        self._joined.set_result(None)
+        self._joined = asyncio.get_running_loop().create_future()
 
     # -- the actor --------------------------------------------------------------------------
 
@@ -223,8 +236,9 @@ class Replay:
         self._items = 0
         self._snapshots += 1
         place, form = self._place, self._settings.form
-        snapshot = await TableSnapshot.take(self._store, place.table_id, self._feeds)
-        self._positions = {
+        snapshot = await TableSnapshot.take(self._store, place.source.table_name, self._feeds)
+        # Not those of children that have joined since.
+        self._positions |= {
             number: position.counter for number, position in snapshot.positions.items()
         }
         taken_us = self._now_us()
@@ -280,10 +294,12 @@ class Replay:
         """Publish the logs from the positions on, to their ends or for ever."""
         self._state = "CHANGES"
         while True:
-            additions = [feed.additions for feed in self._feeds.values()]
+            feeds = list(self._feeds.values())
+            additions = [feed.additions for feed in feeds]
             records = 0
-            for number in self._feeds:
-                records += await self._publish_run(number)
+            for feed in feeds:
+                if self._is_next(feed):
+                    records += await self._publish_run(feed)
             if records >= _TICK_RECORDS:
                 continue
             if not records:
@@ -291,17 +307,33 @@ class Replay:
                     return
                 self._state = "FOLLOWING"
                 if additions == [feed.additions for feed in self._feeds.values()]:
-                    waiting = [feed.wait_addition() for feed in self._feeds.values()]
-                    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                    waiting = [feed.wait_addition() for feed in feeds]
+                    await asyncio.wait(
+                        [*waiting, self._joined], return_when=asyncio.FIRST_COMPLETED
+                    )
             if self._place.follows:
                 await wait_tick()
 
-    async def _publish_run(self, number: int) -> int:
+    def _is_next(self, feed: ChangeFeed) -> bool:
+        """Whether a log may be read: that of a child, when its parent's was published whole."""
+        parent = None if feed.parent is None else self._feeds.get(feed.parent)
+        if parent is None:
+            return True
+        position = self._positions[parent.partition_number]
+        return parent.last is not None and position >= parent.last
+
+    async def _publish_run(self, feed: ChangeFeed) -> int:
         """Publish a run of one log; returns of how many records."""
+        number = feed.partition_number
         position = self._positions[number]
-        found = await self._feeds[number].read(
-            position, max_records=_ROUND_RECORDS, max_bytes=_ROUND_BYTES
-        )
+        # Before it is read: records may come between, and then the end.
+        last = feed.last
+        found = await feed.read(position, max_records=_ROUND_RECORDS, max_bytes=_ROUND_BYTES)
+        if not found and last is not None:
+            # Its last changes were not recorded: nobody followed the table then.
+            self._missing_changes += max(0, last - position)
+            self._positions[number] = max(position, last)
+            return 0
         end = None if self._ends is None or self._place.follows else self._ends[number]
         records = [
             record for record in found if end is None or record.sequence_number.counter <= end

@@ -7,8 +7,10 @@ table's changes recorded before the snapshot is taken.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Container
 from typing import Final
+
+import anyio
 
 from actors.subscribers.checkpoint import Checkpoint
 from model.limits import KIB
@@ -18,31 +20,41 @@ from storage.store import Store, View
 
 _PAGE_ROWS: Final = 128
 _PAGE_BYTES: Final = 256 * KIB
+_STEP_SECONDS: Final = 0.001
 
 
 class TableSnapshot:
     """A snapshot. As long as somebody has it, the store keeps what it shows."""
 
     def __init__(self, view: View, table_id: int, positions: dict[int, Checkpoint]) -> None:
+        # Where its logs stood, by partition number; those that had ended, too.
         self.positions = positions
         # None once it was let go of.
         self._view: View | None = view
         self._prefix = keys_layout.row_prefix(table_id)
 
     @classmethod
-    async def take(
-        cls, store: Store, table_id: int, partition_numbers: Iterable[int]
-    ) -> TableSnapshot:
-        """The items of the table with these partitions, as they are now."""
-        view = store.durable()
-        numbers = list(partition_numbers)
-        values = await view.load([keys_layout.partition_head(number) for number in numbers])
-        heads = map(catalog.decode_partition_head, values)
+    async def take(cls, store: Store, table_name: str, known: Container[int]) -> TableSnapshot:
+        """The items of a table as they are now, once all of its partitions are known.
+
+        A split is durable a moment before those are told of it who follow the table.
+        """
+        while True:
+            view = store.durable()
+            (row,) = await view.load([keys_layout.table_record(table_name)])
+            assert row is not None, "there is no such table"
+            record = catalog.decode_record(row)
+            numbers = [partition.number for partition in record.partitions]
+            if all(number in known for number in numbers):
+                break
+            await anyio.sleep(_STEP_SECONDS)
         positions = {
-            number: Checkpoint(head.counter, head.logged_bytes)
-            for number, head in zip(numbers, heads, strict=True)
+            ended.number: Checkpoint(ended.last, ended.logged_bytes) for ended in record.ended_logs
         }
-        return cls(view, table_id, positions)
+        values = await view.load(list(map(keys_layout.partition_head, numbers)))
+        for number, head in zip(numbers, map(catalog.decode_partition_head, values), strict=True):
+            positions[number] = Checkpoint(head.counter, head.logged_bytes)
+        return cls(view, record.definition.table_id, positions)
 
     @property
     def is_held(self) -> bool:

@@ -3,6 +3,9 @@
 It pulls at its own pace, and no write waits for it. A run is read, carried out, and then the
 checkpoint moves: after a crash a run may be carried out again, whole, from the checkpoint, so
 its effects must not mind that.
+
+The log of a partition that was split ends. Who follows it goes on to the end, stores that, and
+only then do those begin who follow its children's logs: what happened to an item stays in order.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ _CHECKPOINT_RECORDS: Final = 4_096
 _TICK_SECONDS: Final = 0.008
 _TICK_RECORDS: Final = 64
 _COUNTER_BYTES: Final = 8
+_REFUSED_SECONDS: Final = 0.1
 
 _log = structlog.get_logger("actors")
 
@@ -36,10 +40,18 @@ class Subscriber(ABC):
     """The actor.
 
     Invariant: the effect of every record up to ``position`` is durable, and the stored
-    checkpoint is at or below it.
+    checkpoint is at or below it. ``ended`` completes when the log has ended and its end is stored.
     """
 
-    def __init__(self, name: str, subscriber_id: bytes, feed: ChangeFeed) -> None:
+    def __init__(
+        self,
+        name: str,
+        subscriber_id: bytes,
+        feed: ChangeFeed,
+        *,
+        after: asyncio.Future[None] | None = None,
+    ) -> None:
+        """``after``: the ``ended`` of who follows the parent's log, None if nobody does."""
         self.name = f"{name} of partition {feed.partition_number}"
         self.mailbox = Mailbox(1)
         self.in_hand: list[Envelope] = []
@@ -49,6 +61,8 @@ class Subscriber(ABC):
         self._key = keys_layout.checkpoint(subscriber_id, feed.partition_number)
         self._stored: bytes | None = None
         self._unstored_records = 0
+        self._after = after
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @abstractmethod
     async def carry_out(self, records: list[ChangeRecord]) -> None:
@@ -69,12 +83,14 @@ class Subscriber(ABC):
         return max(0, self.feed.tail - self.position)
 
     async def run(self) -> None:
-        """Follow the log until the mailbox is closed; then store the checkpoint."""
+        """Follow the log until it ends or the mailbox is closed; then store the checkpoint."""
         (self._stored,) = await self._store.latest.load([self._key])
         self.position = self.stored_position
         closed = self.mailbox.when_closed()
+        if self._after is not None:
+            await asyncio.wait([self._after, closed], return_when=asyncio.FIRST_COMPLETED)
         while not closed.done():
-            additions = self.feed.additions
+            additions, last = self.feed.additions, self.feed.last
             records = await self.feed.read(
                 self.position, max_records=_RUN_RECORDS, max_bytes=_RUN_BYTES
             )
@@ -90,11 +106,25 @@ class Subscriber(ABC):
                     await self._store_checkpoint()
                 if len(records) < _TICK_RECORDS:
                     await wait_tick()
+            elif last is not None:
+                await self._end(last, closed)
+                return
             elif self.feed.additions == additions:
                 await asyncio.wait(
                     [self.feed.wait_addition(), closed], return_when=asyncio.FIRST_COMPLETED
                 )
         await self._store_checkpoint()
+
+    async def _end(self, last: int, closed: asyncio.Future[None]) -> None:
+        """Store that the log was followed to its end, however long the store takes no writes."""
+        self.position = last
+        while self.stored_position < last and not closed.done():
+            self._unstored_records += 1
+            await self._store_checkpoint()
+            if self.stored_position < last:
+                await asyncio.wait([closed], timeout=_REFUSED_SECONDS)
+        if self.stored_position >= last and not self.ended.done():
+            self.ended.set_result(None)
 
     def _moved(self, records: list[ChangeRecord]) -> None:
         self.position = records[-1].sequence_number.counter

@@ -148,7 +148,7 @@ class TableLimits:
         """
         if self.mode == "off":
             return
-        resource = self._resource(index_id)
+        resource = self.resource(index_id)
         if self.mode == "observe":
             first = reads[0][0]
             limit = resource.reads.refused_by(first, now_seconds)
@@ -196,11 +196,12 @@ class TableLimits:
         return self._counted(refusal)
 
     def _observe_read(self, partition_number: int, limit: LimitType, index_id: int) -> None:
-        resource = self._resource(index_id)
+        resource = self.resource(index_id)
         resource.reads.refused(partition_number, limit)
         self._counted(resource.refusal("Read", limit))
 
-    def _resource(self, index_id: int) -> ResourceLimits:
+    def resource(self, index_id: int) -> ResourceLimits:
+        """The limits of the table itself (id 0), or of a global index."""
         return self.table if index_id == TABLE_INDEX_ID else self.indexes[index_id]
 
     def _counted(self, refusal: Refusal) -> Refusal | None:

@@ -450,7 +450,5 @@ async def stopped_recording(table: Table) -> None:
 
 async def begins(database, table: Table) -> dict[int, int]:
     """The counters behind which the logs begin."""
-    numbers = [partition.number for partition in table.record.partitions]
-    view = database._store.durable()
-    logs = await log_reach.reaches(view, table.definition.table_id, numbers, 0)
+    logs = await log_reach.reaches(database._store.durable(), table.record, 0)
     return {log.partition_number: log.after for log in logs}

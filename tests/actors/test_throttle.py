@@ -10,6 +10,7 @@ import pytest
 from msgspec import structs
 
 from actors.database import Database
+from actors.partition import Partition
 from actors.table import Table
 from actors.throttle import PartitionRead
 from model.errors import ProvisionedThroughputExceededException
@@ -100,7 +101,9 @@ async def test_a_write_that_is_refused_stays_refused_when_its_batch_is_decided_a
             assert [isinstance(each, Exception) for each in results] == [False, True, True, True]
             assert table.throttle.throttle_events.total() == 3
             # It is remembered for that batch alone.
-            assert not table._partitions[0]._paid
+            (partition,) = table._partitions.values()
+            assert isinstance(partition, Partition)
+            assert not partition._paid
             clock.step(1)
             assert await accepted(table, 3) == 1
 
@@ -112,7 +115,7 @@ async def test_a_write_to_a_partition_that_has_nothing_left_does_not_reach_it():
         await table.write(put(thread("EC2", "a")))
         with pytest.raises(ProvisionedThroughputExceededException):
             table.submit(put(thread("EC2", "b")))
-        assert not table._partitions[0].mailbox
+        assert not any(partition.mailbox for partition in table._partitions.values())
         assert table.throttle.throttle_events.total() == 1
 
 

@@ -209,7 +209,7 @@ async def test_writes_that_meet_a_full_mailbox_are_counted():
         await database.create_table(table_definition())
         table = database.table("Thread")
         await table.write(put(thread("EC2", "a")))
-        partition = table._partitions[0]
+        (partition,) = table._partitions.values()
         assert partition is not None
         partition.mailbox._capacity = 0
         with pytest.raises(MailboxFull):

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import structs
 
 from storage import catalog, keys_layout
-from storage.catalog import PartitionHead
+from storage.catalog import PartitionHead, PartitionRange, TableRecord
 from storage.store import Group
 from streams import change_log, log_reach
 from streams.change_log import Trimmed
 from streams.log_reach import LogReach
 from streams.sequence_number import SequenceNumber
 from tests.support.changes import change
+from tests.support.databases import table_definition
 from tests.support.store import memory_store
 
 TABLE_ID = 7
 PARTITION = 3
 NOW_US = 1_000
+RECORD = TableRecord(
+    structs.replace(table_definition(), table_id=TABLE_ID), (PartitionRange(PARTITION, b""),)
+)
 
 
 async def reach(times_us: dict[int, int], last: int, trim: bytes | None = None) -> LogReach:
     """The reach of a log with records of these times, by counter."""
     async with memory_store() as store:
         await commit(store, times_us, last, trim)
-        (log,) = await log_reach.reaches(store.durable(), TABLE_ID, [PARTITION], NOW_US)
+        (log,) = await log_reach.reaches(store.durable(), RECORD, NOW_US)
         return log
 
 
@@ -66,7 +71,7 @@ async def test_a_time_is_found_in_a_log_with_holes(time_us: int):
     async with memory_store() as store:
         await commit(store, times_us, 10, change_log.encode_trim(4, 40))
         view = store.durable()
-        (log,) = await log_reach.reaches(view, TABLE_ID, [PARTITION], NOW_US)
+        (log,) = await log_reach.reaches(view, RECORD, NOW_US)
         found = await log_reach.position_at(view, log, time_us)
         behind = [at for at in times_us if at > found]
         assert behind == [at for at, time in times_us.items() if time >= time_us]

@@ -1,0 +1,32 @@
+"""A bounded sample of the positions that requests go to: where a busy partition may be divided."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+# Of so many requests one is noted: taking the sample costs next to nothing.
+SAMPLED: Final = 16
+_MOST_SAMPLES: Final = 256
+
+
+class HeatSample:
+    """The latest positions noted of each partition; numbers of indexes' partitions are others."""
+
+    def __init__(self) -> None:
+        self._positions: dict[int, deque[bytes]] = {}
+
+    def note(self, partition_number: int, position: bytes) -> None:
+        """A request went there."""
+        known = self._positions.get(partition_number)
+        if known is None:
+            known = self._positions[partition_number] = deque(maxlen=_MOST_SAMPLES)
+        known.append(position)
+
+    def positions(self, partition_number: int) -> list[bytes]:
+        """Those of a partition."""
+        return list(self._positions.get(partition_number, ()))
+
+    def forget(self, partition_number: int) -> None:
+        """The partition was split, or went."""
+        self._positions.pop(partition_number, None)

@@ -1,0 +1,313 @@
+"""Splits partitions of tables and of global indexes (S134, S137, S139).
+
+A split is a change of the partition map, and copies nothing: two partitions with new numbers stand
+in the place of one. The partition ends behind what it has taken; then its end, the new ranges, its
+children's heads and the shards of streams are committed together. What comes meanwhile waits, a
+few milliseconds, and is its children's. Where the commit is refused, or the server dies before it,
+the partition is what it was.
+
+It belongs to the database's actor, which alone calls it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from msgspec import structs
+
+from actors import partition_map
+from actors.catalog_owner import CatalogOwner
+from actors.global_index import GlobalIndexActors
+from actors.partition_map import PartitionMap
+from actors.runtime.clock import Clock
+from actors.runtime.mailbox import Message
+from actors.stream_keeper import StreamKeeper, stream_row
+from actors.table import Table
+from model.errors import ResourceInUseException, ValidationException
+from model.partitions import partition_count
+from model.split_point import divides_collection, middle, width
+from model.table import TABLE_INDEX_ID, GlobalIndex, TableDefinition
+from model.throttling.on_demand import OnDemandUnits
+from storage import catalog, keys_layout
+from storage.catalog import CatalogHead, EndedLog, PartitionHead, TableRecord
+from storage.store import Store
+from streams.shard import Stream
+
+
+class SplitPartition(Message[tuple[int, int]], frozen=True):
+    """Split a partition of a table, or of one of its global indexes; the reply are its children.
+
+    The second one begins at the position ``at``. ``share`` is the part of the partition's bytes
+    that lies before it, near enough.
+    """
+
+    name: str
+    number: int
+    at: bytes
+    share: float = 0.5
+    index_id: int = TABLE_INDEX_ID
+
+
+class GrowTable(Message[None], frozen=True):
+    """A table, or an index of it, has fewer partitions than its throughput needs."""
+
+    table_id: int
+    name: str
+
+
+def is_settled(definition: TableDefinition) -> bool:
+    """Whether partitions may be split now: not while the table or a follower passes a phase."""
+    settings = definition.time_to_live
+    return (
+        definition.status == "ACTIVE"
+        and all(
+            index.status == "ACTIVE" and index.backfilling is None
+            for index in definition.global_indexes
+        )
+        and (settings is None or settings.status in ("ENABLED", "DISABLED"))
+        and all(
+            destination.status in ("ACTIVE", "DISABLED", "ENABLE_FAILED", "BROKEN")
+            for destination in definition.destinations
+        )
+    )
+
+
+class SplitKeeper:
+    """Carries splits out. ``splits`` counts them since the server started."""
+
+    def __init__(
+        self,
+        owner: CatalogOwner,
+        store: Store,
+        streams: StreamKeeper,
+        clock: Clock,
+        *,
+        grows: bool,
+    ) -> None:
+        """``grows``: whether tables get partitions for the throughput that they are given."""
+        self.splits = 0
+        self._grows = grows
+        self._owner = owner
+        self._store = store
+        self._streams = streams
+        self._clock = clock
+
+    async def split(self, table: Table, message: SplitPartition) -> tuple[int, int]:
+        """Split a partition; durable when this returns.
+
+        Raises:
+            ResourceInUseException: the table is not settled; it may be tried again.
+            ValidationException: there is no such partition, or it can't be split there.
+            StoreError: nothing was changed.
+        """
+        _check(table.record, message)
+        if message.index_id == TABLE_INDEX_ID:
+            children = await self._split_table(table, message)
+        else:
+            children = await self._split_index(table, message)
+        self.splits += 1
+        return children
+
+    def wanted(self, table: Table, index_id: int) -> int:
+        """How many partitions a table, or one of its global indexes, needs for its throughput."""
+        if not self._grows:
+            return 0
+        definition = table.definition
+        resource: TableDefinition | GlobalIndex = definition
+        if index_id:
+            resource = next(
+                index
+                for index in definition.global_indexes
+                if index.definition.index_id == index_id
+            )
+        wanted = partition_count(
+            definition.billing_mode, resource.throughput, resource.warm_throughput
+        )
+        limits = table.throttle.limits(index_id)
+        for units in (limits.reads, limits.writes) if limits else ():
+            if isinstance(units, OnDemandUnits):
+                wanted = max(wanted, units.partitions_wanted)
+        return wanted
+
+    async def grow(self, table: Table) -> bool:
+        """Split the widest partition of a table or index that has too few for its throughput.
+
+        Returns:
+            False if all have enough, or the table is not settled.
+
+        Raises:
+            StoreError: nothing was changed.
+        """
+        if not is_settled(table.definition):
+            return False
+        for index_id in (TABLE_INDEX_ID, *table.record.index_partitions):
+            ranges = PartitionMap(table.record.ranges(index_id))
+            if len(ranges.numbers) >= self.wanted(table, index_id):
+                continue
+            number = max(ranges.numbers, key=lambda each: width(ranges.range_of(each)))
+            point = middle(ranges.range_of(number))
+            if point is not None:
+                name = table.definition.name
+                await self.split(
+                    table, SplitPartition(name, number, point.at, point.share, index_id)
+                )
+                return True
+        return False
+
+    async def _split_table(self, table: Table, message: SplitPartition) -> tuple[int, int]:
+        parent, record = message.number, table.record
+        is_split = False
+        await table.seal(parent)
+        try:
+            head = await self._head(parent)
+            children, catalog_head = self._children()
+            kept = self._is_kept(table, parent)
+            ended = EndedLog(
+                parent, head.counter, head.logged_bytes, children, table.subscriber_ids
+            )
+            new = structs.replace(
+                record,
+                partitions=partition_map.divide(record.partitions, parent, message.at, children),
+                ended_logs=(*record.ended_logs, ended) if kept else record.ended_logs,
+            )
+            streams = self._streams.split(
+                record.definition.table_id,
+                parent,
+                head.counter,
+                children,
+                self._clock.now_epoch_seconds(),
+            )
+            split = _Split(parent, children, head, message.share)
+            await self._commit(new, catalog_head, split, streams, has_log=kept)
+            is_split = True
+        finally:
+            if not is_split:
+                table.unseal(parent)
+        for stream in streams:
+            self._streams.remember(stream)
+        table.divide(new, parent, children)
+        if kept:
+            self._streams.attach(await table.feeds())
+        return children
+
+    async def _split_index(self, table: Table, message: SplitPartition) -> tuple[int, int]:
+        parent, record, index_id = message.number, table.record, message.index_id
+        actors = table.index(index_id)
+        assert isinstance(actors, GlobalIndexActors), "an index of a settled table is at work"
+        is_split = False
+        await actors.seal(parent)
+        try:
+            head = await self._head(parent)
+            children, catalog_head = self._children()
+            ranges = partition_map.divide(record.ranges(index_id), parent, message.at, children)
+            new = structs.replace(
+                record, index_partitions={**record.index_partitions, index_id: ranges}
+            )
+            split = _Split(parent, children, head, message.share)
+            await self._commit(new, catalog_head, split, (), has_log=True)
+            is_split = True
+        finally:
+            if not is_split:
+                actors.unseal(parent)
+        table.divide_index(new, index_id, parent, children)
+        return children
+
+    async def release(self, table: Table, ended: EndedLog) -> None:
+        """Take away a log that has ended and that nobody needs any more.
+
+        Raises:
+            StoreError: nothing was changed.
+        """
+        record = structs.replace(
+            table.record,
+            ended_logs=tuple(
+                other for other in table.record.ended_logs if other.number != ended.number
+            ),
+        )
+        table_id = record.definition.table_id
+        await self._owner.put(
+            record,
+            deletes=[
+                keys_layout.trim(table_id, ended.number),
+                *(keys_layout.checkpoint(each, ended.number) for each in ended.subscribers),
+            ],
+            range_deletes=[keys_layout.change_range(ended.number)],
+        )
+        table.forget_log(record, ended.number)
+        self._streams.detach([ended.number])
+
+    # -- parts ------------------------------------------------------------------------------
+
+    async def _head(self, number: int) -> PartitionHead:
+        (value,) = await self._store.latest.load([keys_layout.partition_head(number)])
+        return catalog.decode_partition_head(value)
+
+    def _children(self) -> tuple[tuple[int, int], CatalogHead]:
+        """The numbers of two new partitions, and the catalog's head that goes with them."""
+        head = self._owner.head
+        number = head.next_partition_number
+        return (number, number + 1), structs.replace(head, next_partition_number=number + 2)
+
+    def _is_kept(self, table: Table, number: int) -> bool:
+        """Whether anybody may need what a partition's log holds."""
+        return (
+            table.definition.records_changes
+            or self._streams.attached([number])
+            or self._streams.shows([number])
+        )
+
+    async def _commit(
+        self,
+        record: TableRecord,
+        head: CatalogHead,
+        split: _Split,
+        streams: list[Stream] | tuple[()],
+        *,
+        has_log: bool,
+    ) -> None:
+        heads = split.head.divided(split.share)
+        await self._owner.put(
+            record,
+            head=head,
+            puts=[
+                *(
+                    (keys_layout.partition_head(number), catalog.encode_partition_head(of_child))
+                    for number, of_child in zip(split.children, heads, strict=True)
+                ),
+                *map(stream_row, streams),
+            ],
+            deletes=[keys_layout.partition_head(split.parent)],
+            # What was recorded for somebody who went before.
+            range_deletes=() if has_log else (keys_layout.change_range(split.parent),),
+        )
+
+
+class _Split(NamedTuple):
+    parent: int
+    children: tuple[int, int]
+    head: PartitionHead
+    share: float
+
+
+def _check(record: TableRecord, message: SplitPartition) -> None:
+    definition = record.definition
+    if not is_settled(definition):
+        raise ResourceInUseException(
+            f"The partitions of {definition.name} can't be split now: it is being changed"
+        )
+    if message.index_id and message.index_id not in record.index_partitions:
+        raise ValidationException(f"{definition.name} has no such global index")
+    ranges = PartitionMap(record.ranges(message.index_id))
+    if message.number not in ranges:
+        raise ValidationException(f"{definition.name} has no partition {message.number}")
+    start, end = ranges.range_of(message.number)
+    if not start < message.at or (end is not None and message.at >= end):
+        raise ValidationException("A partition is split at a position within it")
+    if (
+        message.index_id == TABLE_INDEX_ID
+        and definition.local_indexes
+        and divides_collection(message.at)
+    ):
+        raise ValidationException(
+            "An item collection of a table with local secondary indexes can't be split"
+        )

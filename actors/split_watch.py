@@ -1,0 +1,204 @@
+"""Finds partitions that are to be split: too large, busy for too long, or too few for their units.
+
+It looks at what partitions and limits count anyway, decides where to divide, and tells the
+database's actor, which may refuse: then it is found again. Where half of a large partition lies
+takes long to find out; one partition is measured at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import structlog
+from msgspec import Struct
+
+from actors.heat import HeatSample
+from actors.partition_map import PartitionMap
+from actors.runtime.clock import Clock
+from actors.runtime.supervisor import Supervisor
+from actors.split_keeper import GrowTable, SplitPartition, is_settled
+from actors.split_measure import measure
+from actors.table import Table
+from model import split_point
+from model.limits import (
+    GIB,
+    INDEX_ENTRY_OVERHEAD_BYTES,
+    PARTITION_READ_UNITS,
+    PARTITION_WRITE_UNITS,
+)
+from model.table import TABLE_INDEX_ID
+from model.throttling.partition_reading import PartitionReading
+from storage import keys_layout
+from storage.catalog import PartitionHead
+from storage.store import Store, StoreError
+
+PARTITION_BYTES: Final = 10 * GIB  # S134
+# Of its ceiling: who takes that much for a while may soon want more than there is.
+_HOT_SHARE: Final = 0.8
+# A partition that could not be divided is measured again when it has grown by so much.
+_GROWN_SHARE: Final = 0.25
+
+_log = structlog.get_logger("actors")
+
+
+class SplitSettings(Struct, frozen=True):
+    """When partitions are split; ``heat_seconds`` is domain time."""
+
+    size_limit_bytes: int = PARTITION_BYTES
+    heat_seconds: float = 60.0
+    check_seconds: float = 5.0
+
+
+class _Use:
+    """The reads or writes of one partition. ``hot_since``: since when it is busy, if it is."""
+
+    def __init__(self, reading: PartitionReading, now_seconds: float) -> None:
+        self._reading = reading
+        self._looked_at = now_seconds
+        self.hot_since: float | None = None
+
+    def look(self, reading: PartitionReading, ceiling: float, now_seconds: float) -> None:
+        """What was asked for since the last look, with what two partitions might have served."""
+        seconds = now_seconds - self._looked_at
+        if seconds <= 0:
+            return
+        units = reading.taken_units - self._reading.taken_units
+        units += reading.ceiling_refusals - self._reading.ceiling_refusals
+        if units < _HOT_SHARE * ceiling * seconds:
+            self.hot_since = None
+        elif self.hot_since is None:
+            self.hot_since = self._looked_at
+        self._reading, self._looked_at = reading, now_seconds
+
+
+class SplitWatch:
+    """The watch; its means are the tables, and ``tell``, which reaches the database's actor."""
+
+    def __init__(
+        self,
+        settings: SplitSettings,
+        store: Store,
+        clock: Clock,
+        supervisor: Supervisor,
+        *,
+        tables: Callable[[], Sequence[Table]],
+        wanted: Callable[[Table, int], int],
+        tell: Callable[[SplitPartition | GrowTable], None],
+    ) -> None:
+        """``wanted``: how many partitions a table, or one of its indexes, needs for its units."""
+        self._settings = settings
+        self._store = store
+        self._clock = clock
+        self._supervisor = supervisor
+        self._tables = tables
+        self._wanted = wanted
+        self._tell = tell
+        # By partition and kind of request.
+        self._uses: dict[tuple[int, str], _Use] = {}
+        # From which size on a partition that was measured in vain is measured again.
+        self._measured: dict[int, float] = {}
+        self._is_measuring = False
+
+    async def check(self) -> float:
+        """Look at all tables; returns after how many seconds to look again."""
+        seen: dict[tuple[int, str], _Use] = {}
+        for table in self._tables():
+            if not is_settled(table.definition):
+                continue
+            for index_id in (TABLE_INDEX_ID, *table.record.index_partitions):
+                self._check_size(table, index_id)
+                self._check_heat(table, index_id, seen)
+                if len(table.record.ranges(index_id)) < self._wanted(table, index_id):
+                    self._tell(GrowTable(table.definition.table_id, table.definition.name))
+        self._uses = seen
+        return self._settings.check_seconds
+
+    # -- size -------------------------------------------------------------------------------
+
+    def _check_size(self, table: Table, index_id: int) -> None:
+        for partition in table.record.ranges(index_id):
+            head = table.head(partition.number, index_id)
+            if head is None or self._is_measuring:
+                continue
+            size_bytes = sum(head.sizes_bytes.values())
+            limit_bytes = self._settings.size_limit_bytes
+            if size_bytes > max(limit_bytes, self._measured.get(partition.number, 0)):
+                self._is_measuring = True
+                self._supervisor.run_aside(self._measure, table, index_id, partition.number, head)
+
+    async def _measure(self, table: Table, index_id: int, number: int, head: PartitionHead) -> None:
+        try:
+            await self._split_by_size(table, index_id, number, head)
+        except StoreError as error:
+            _log.warning("partition_not_measured", partition=number, error=str(error))
+            self._measured[number] = sum(head.sizes_bytes.values()) * (1 + _GROWN_SHARE)
+        finally:
+            self._is_measuring = False
+
+    async def _split_by_size(
+        self, table: Table, index_id: int, number: int, head: PartitionHead
+    ) -> None:
+        key_range = PartitionMap(table.record.ranges(index_id)).range_of(number)
+        own_bytes = head.sizes_bytes.get(index_id, 0)
+        profile = await measure(
+            self._store,
+            keys_layout.row_prefix(table.definition.table_id, index_id),
+            key_range,
+            own_bytes,
+            INDEX_ENTRY_OVERHEAD_BYTES if index_id else 0,
+        )
+        # What a child's head says follows from an estimate; entries of local indexes lie beside.
+        head_bytes = sum(head.sizes_bytes.values())
+        true_bytes = profile.total_bytes * head_bytes / own_bytes if own_bytes > 0 else 0.0
+        limit_bytes = self._settings.size_limit_bytes
+        point = None
+        if true_bytes > limit_bytes:
+            point = profile.halves(divides_collections=_divides_collections(table, index_id))
+        if point is None:
+            grown_bytes = max(limit_bytes - true_bytes, _GROWN_SHARE * head_bytes)
+            self._measured[number] = head_bytes + grown_bytes
+            return
+        self._measured.pop(number, None)
+        self._tell(SplitPartition(table.definition.name, number, point.at, point.share, index_id))
+
+    # -- heat -------------------------------------------------------------------------------
+
+    def _check_heat(self, table: Table, index_id: int, seen: dict[tuple[int, str], _Use]) -> None:
+        limits = table.throttle.limits(index_id)
+        if limits is None or table.throttle.mode == "off":
+            return
+        now = self._clock.now_epoch_seconds()
+        kinds = (
+            ("read", limits.reads, PARTITION_READ_UNITS, table.throttle.read_heat),
+            ("write", limits.writes, PARTITION_WRITE_UNITS, table.throttle.write_heat),
+        )
+        for kind, units, ceiling, sample in kinds:
+            for number, reading in units.readings(now).items():
+                use = self._uses.get((number, kind)) or _Use(reading, now)
+                use.look(reading, ceiling, now)
+                seen[number, kind] = use
+                if use.hot_since is None or now - use.hot_since < self._settings.heat_seconds:
+                    continue
+                self._split_by_heat(table, index_id, number, sample)
+
+    def _split_by_heat(self, table: Table, index_id: int, number: int, sample: HeatSample) -> None:
+        key_range = PartitionMap(table.record.ranges(index_id)).range_of(number)
+        positions = [each for each in sample.positions(number) if key_range.start < each]
+        point = split_point.by_heat(
+            positions, divides_collections=_divides_collections(table, index_id)
+        )
+        if point is None or not _within(point.at, key_range.start, key_range.end):
+            return
+        share = split_point.share_before(key_range, point.at)
+        sample.forget(number)
+        self._tell(SplitPartition(table.definition.name, number, point.at, share, index_id))
+
+
+def _within(at: bytes, start: bytes, end: bytes | None) -> bool:
+    return start < at and (end is None or at < end)
+
+
+def _divides_collections(table: Table, index_id: int) -> bool:
+    """Whether an item collection may lie in several partitions (S74)."""
+    return index_id != TABLE_INDEX_ID or not table.definition.local_indexes

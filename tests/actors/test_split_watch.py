@@ -1,0 +1,303 @@
+"""Partitions are split by themselves: for their size, for heat, and for the units they serve."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from msgspec import structs
+
+from actors.database import Database
+from actors.partition_map import PartitionMap
+from actors.split_watch import SplitSettings
+from actors.table import Table
+from model.errors import Throttled
+from model.index import IndexDefinition, Projection
+from model.item import Item
+from model.key import KeyAttribute, KeySchema
+from model.split_point import divides_collection
+from model.table import GlobalIndex, TableDefinition, Throughput
+from model.table_rules import TableEdit
+from tests.support.databases import SetClock, put, running_database, table_definition, thread
+
+OFTEN = SplitSettings(check_seconds=0.01)
+SMALL = structs.replace(OFTEN, size_limit_bytes=20_000)
+TITLE = KeyAttribute("title", "S")
+BY_TITLE = IndexDefinition(1, "by_title", KeySchema((TITLE,), ()), Projection("ALL"))
+
+
+def starts(table: Table, index_id: int = 0) -> list[bytes]:
+    return [partition.start for partition in table.record.ranges(index_id)]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not condition():
+            await asyncio.sleep(0.001)
+
+
+async def fill(table: Table, forum: Callable[[int], str], items: int) -> None:
+    """Items of about 1,000 bytes."""
+    for at in range(items):
+        item = thread(forum(at), f"{at:04}")
+        item["title"] = {"S": f"t{at % 50}" + "x" * 950}
+        await table.write(put(item))
+
+
+def is_settled(database: Database, limit_bytes: int) -> bool:
+    """Whether each partition at work has at most so many bytes, by its own count."""
+    (table,) = database.tables
+    return all(
+        (head := table.head(number)) is not None and sum(head.sizes_bytes.values()) <= limit_bytes
+        for number in PartitionMap(table.record.partitions).numbers
+    )
+
+
+async def test_a_partition_that_is_too_large_is_split_until_none_is():
+    async with running_database(partitions_per_table=1, splits=SMALL) as database:
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        await fill(table, str, 150)
+        await until(lambda: len(starts(table)) >= 8)
+        await until(lambda: is_settled(database, 20_000))
+        assert len(starts(table)) <= 16
+        # Between collections: none of them is large.
+        assert not any(map(divides_collection, starts(table)))
+        heads = await table.heads()
+        assert sum(head.item_counts[0] for head in heads) == 150
+        assert database.partition_splits == len(starts(table)) - 1
+
+
+async def test_a_collection_that_is_too_large_is_split_by_sort_key():
+    async with running_database(partitions_per_table=1, splits=SMALL) as database:
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        await fill(table, lambda _: "one", 100)
+        await until(lambda: len(starts(table)) >= 6)
+        assert all(map(divides_collection, starts(table)[1:]))
+
+
+async def test_a_collection_of_a_table_with_local_indexes_is_left_whole():
+    async with running_database(partitions_per_table=1, splits=SMALL) as database:
+        await database.create_table(table_definition(local_sort_keys=["posts"]))
+        table = database.table("Thread")
+        await fill(table, lambda at: "one" if at % 2 else f"f{at}", 100)
+        await until(lambda: len(starts(table)) >= 4)
+        watch = database.split_watch
+        # It was measured in vain.
+        await until(lambda: bool(watch._measured))
+        assert not any(map(divides_collection, starts(table)))
+
+
+async def test_the_partitions_of_an_index_are_split_for_their_size_too():
+    definition = structs.replace(table_definition(), global_indexes=(GlobalIndex(BY_TITLE),))
+    large = structs.replace(SMALL, size_limit_bytes=40_000)
+    async with running_database(partitions_per_table=1, splits=large) as database:
+        await database.create_table(definition)
+        table = database.table("Thread")
+        await fill(table, str, 150)
+        await until(lambda: len(starts(table, 1)) >= 4)
+        actors = table.index(1)
+        assert actors is not None
+        await actors.wait_caught_up()
+        heads = await table.heads()
+        assert sum(head.item_counts.get(1, 0) for head in heads) == 150
+
+
+def on_demand(**members: object) -> TableDefinition:
+    return structs.replace(table_definition(), **members)
+
+
+class Load:
+    """Seconds of writes, as many as are accepted of so many offered."""
+
+    def __init__(self, table: Table, clock: SetClock) -> None:
+        self._table = table
+        self._clock = clock
+        self._items = 0
+
+    async def second(self, offered: int, key: Callable[[int], Item]) -> int:
+        replies = []
+        refused = 0
+        for _ in range(offered):
+            self._items += 1
+            try:
+                replies.append(self._table.submit(put(key(self._items))))
+            except Throttled:
+                refused += 1
+            if len(replies) % 100 == 0:
+                await asyncio.sleep(0)
+        results = await asyncio.gather(*replies, return_exceptions=True)
+        accepted = sum(not isinstance(result, Throttled) for result in results)
+        assert accepted <= offered - refused
+        self._clock.step(1)
+        # The watch looks now and then, whatever the clock does.
+        await asyncio.sleep(0.02)
+        return accepted
+
+
+HEAT = structs.replace(OFTEN, heat_seconds=5.0)
+
+
+async def heated(
+    database: Database, clock: SetClock, key: Callable[[int], Item], seconds: int = 20
+) -> tuple[Table, list[int]]:
+    table = database.table("Thread")
+    load = Load(table, clock)
+    accepted = [await load.second(1_200, key) for _ in range(seconds)]
+    return table, accepted
+
+
+async def test_a_collection_that_is_too_busy_is_split_by_sort_key_and_takes_more():
+    clock = SetClock()
+    async with running_database(
+        clock=clock, partitions_per_table=1, splits=HEAT, throttling="enforce"
+    ) as database:
+        await database.create_table(on_demand())
+        table, accepted = await heated(
+            database, clock, lambda at: thread("hot", f"{at * 7919 % 1000:03}")
+        )
+        assert accepted[0] == 1_000
+        assert accepted[-1] == 1_200
+        assert len(starts(table)) == 2
+        assert divides_collection(starts(table)[1])
+
+
+async def test_a_busy_collection_of_a_table_with_local_indexes_stays_throttled():
+    clock = SetClock()
+    async with running_database(
+        clock=clock, partitions_per_table=1, splits=HEAT, throttling="enforce"
+    ) as database:
+        await database.create_table(table_definition(local_sort_keys=["posts"]))
+        table, accepted = await heated(
+            database, clock, lambda at: thread("hot", f"{at * 7919 % 1000:03}"), 12
+        )
+        assert set(accepted) == {1_000}
+        assert starts(table) == [b""]
+
+
+async def test_a_busy_item_stays_throttled():
+    clock = SetClock()
+    async with running_database(
+        clock=clock, partitions_per_table=1, splits=HEAT, throttling="enforce"
+    ) as database:
+        await database.create_table(on_demand())
+        table, accepted = await heated(database, clock, lambda _: thread("hot", "one"), 12)
+        assert set(accepted) == {1_000}
+        assert starts(table) == [b""]
+
+
+async def test_what_is_only_observed_is_split_for_heat_and_what_is_off_is_not():
+    for setting, partitions in (("observe", 2), ("off", 1)):
+        clock = SetClock()
+        async with running_database(
+            clock=clock, partitions_per_table=1, splits=HEAT, throttling=setting
+        ) as database:
+            await database.create_table(on_demand())
+            table, accepted = await heated(database, clock, lambda at: thread(f"{at}", "a"), 9)
+            assert set(accepted) == {1_200}
+            assert len(starts(table)) == partitions
+            assert not any(map(divides_collection, starts(table)))
+
+
+async def test_a_busy_partition_is_split_for_reads():
+    clock = SetClock()
+    async with running_database(
+        clock=clock, partitions_per_table=1, splits=HEAT, throttling="enforce"
+    ) as database:
+        await database.create_table(on_demand())
+        table = database.table("Thread")
+        for _ in range(9):
+            for at in range(3_000):
+                await table.get(thread(f"{at % 64}", "a"), consistent=True)
+            clock.step(1)
+            await asyncio.sleep(0.02)
+        assert len(starts(table)) == 2
+
+
+async def test_a_short_burst_splits_nothing():
+    clock = SetClock()
+    async with running_database(
+        clock=clock, partitions_per_table=1, splits=HEAT, throttling="enforce"
+    ) as database:
+        await database.create_table(on_demand())
+        table = database.table("Thread")
+        load = Load(table, clock)
+        for at in range(12):
+            await load.second(1_200 if at % 4 else 100, lambda at: thread(f"{at}", "a"))
+        assert starts(table) == [b""]
+
+
+async def test_a_busy_partition_of_an_index_is_split_between_its_keys_alone():
+    for titles, partitions in ((1, 1), (40, 2)):
+        clock = SetClock()
+        async with running_database(
+            clock=clock, partitions_per_table=1, splits=HEAT, throttling="observe"
+        ) as database:
+            await database.create_table(on_demand(global_indexes=(GlobalIndex(BY_TITLE),)))
+
+            def titled(at: int, titles: int = titles) -> Item:
+                return {**thread(f"{at}", "a"), "title": {"S": f"t{at % titles}"}}
+
+            table, _ = await heated(database, clock, titled, 9)
+            assert len(starts(table, 1)) == partitions
+            assert not any(map(divides_collection, starts(table, 1)))
+
+
+def quarters(count: int) -> Sequence[bytes]:
+    return [b"", *((at << 64 - 4).to_bytes(8, "big") for at in range(16 // count, 16, 16 // count))]
+
+
+async def test_a_table_that_is_warmed_gets_the_partitions_for_it():
+    async with running_database() as database:
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        assert starts(table) == quarters(4)
+        edit = TableEdit(
+            warm_throughput={"ReadUnitsPerSecond": 12_000, "WriteUnitsPerSecond": 16_000}
+        )
+        await database.update_table("Thread", edit)
+        await until(lambda: len(starts(table)) == 16)
+        assert starts(table) == quarters(16)
+
+
+async def test_a_table_that_is_made_warm_has_the_partitions_at_once():
+    async with running_database() as database:
+        warm = {"ReadUnitsPerSecond": 24_000, "WriteUnitsPerSecond": 4_000}
+        await database.create_table(on_demand(warm_throughput=warm))
+        assert len(starts(database.table("Thread"))) == 8
+
+
+async def test_more_provisioned_units_get_more_partitions_for_a_table_and_its_indexes():
+    provisioned = on_demand(
+        billing_mode="PROVISIONED",
+        throughput=Throughput(10, 10),
+        global_indexes=(GlobalIndex(BY_TITLE, throughput=Throughput(10, 10)),),
+    )
+    async with running_database() as database:
+        await database.create_table(provisioned)
+        table = database.table("Thread")
+        assert (len(starts(table)), len(starts(table, 1))) == (1, 1)
+        await database.update_table("Thread", TableEdit(throughput=Throughput(3_000, 3_000)))
+        await until(lambda: len(starts(table)) == 4)
+        assert len(starts(table, 1)) == 1
+        limits = table.throttle.limits()
+        await table.write(put(thread("f", "a")))
+        limits = table.throttle.limits()
+        assert limits is not None
+        readings = limits.writes.readings(database.clock.now_epoch_seconds())
+        # Even shares (S138).
+        assert {reading.units_per_second for reading in readings.values()} == {750}
+
+
+async def test_a_heated_position_lies_in_the_partition_that_it_was_noted_of():
+    clock = SetClock()
+    async with running_database(
+        clock=clock, partitions_per_table=1, splits=HEAT, throttling="observe"
+    ) as database:
+        await database.create_table(on_demand())
+        table, _ = await heated(database, clock, lambda at: thread(f"{at}", "a"), 9)
+        ranges = PartitionMap(table.record.partitions)
+        for number in ranges.numbers:
+            for position in table.throttle.write_heat.positions(number):
+                assert ranges.number_of(position) == number
