@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from msgspec import structs
 
 from actors.database import Database
 from actors.destination_keeper import DisableDestination, EnableDestination
 from actors.subscribers.relay_settings import RelaySettings
 from actors.table import Table
+from model.table import StreamSettings
 from storage import keys_layout
 from storage.store import Group, Store
 from streams.kafka_message import KafkaMessage
-from tests.support.databases import running_database
+from tests.support.databases import running_database, table_definition
 from tests.support.fake_broker import FakeBroker
 from tests.support.published import (
     TOPIC,
@@ -95,29 +97,31 @@ async def test_changes_of_an_item_arrive_in_order_over_splits_and_outages(relays
 
 async def test_a_child_is_not_published_before_its_parent_over_a_restart_too(relays):
     broker = FakeBroker()
+    settings = {"broker": broker, "relays": relays, "partitions_per_table": 1}
     async with memory_store() as store:
-        async with running_database(store, broker=broker, relays=relays) as database:
+        async with running_database(store, **settings) as database:
             table = await active_table(database)
             await write_threads(table, range(100), of_items=ITEMS)
             await broker.wait_messages(TOPIC, 100)
         with broker.away():
-            async with running_database(store, broker=broker, relays=relays) as database:
+            async with running_database(store, **settings) as database:
                 table = database.table("Thread")
-                await write_threads(table, range(100, 300), of_items=ITEMS)
+                # More than are read of a log at once.
+                await write_threads(table, range(100, 1_000), of_items=ITEMS)
                 await halve_all(database, table)
-                await write_threads(table, range(300, 500), of_items=ITEMS)
+                await write_threads(table, range(1_000, 1_900), of_items=ITEMS)
                 await halve_all(database, table)
-                await write_threads(table, range(500, 700), of_items=ITEMS)
+                await write_threads(table, range(1_900, 2_000), of_items=ITEMS)
                 await database.keep_streams()
-                assert len(table.record.ended_logs) == 12
-                assert relay_of(database, table).lag_records == 600
-        async with running_database(store, broker=broker, relays=relays) as database:
+                assert len(table.record.ended_logs) == 3
+                assert relay_of(database, table).lag_records == 1_900
+        async with running_database(store, **settings) as database:
             table = database.table("Thread")
             assert relay_of(database, table).lag_bytes > 0
-            await write_threads(table, range(700, 800), of_items=ITEMS)
+            await write_threads(table, range(2_000, 2_100), of_items=ITEMS)
             await all_published(database, table)
             assert relay_of(database, table).lag_bytes == 0
-            assert_in_order(without_duplicates(broker.messages(TOPIC)), 800)
+            assert_in_order(without_duplicates(broker.messages(TOPIC)), 2_100)
             await database.keep_streams()
             assert table.record.ended_logs == ()
 
@@ -182,6 +186,31 @@ async def test_what_logs_that_ended_hold_counts_to_the_bound():
         assert told.gaps == 3
         assert told.items == await items_of(table)
         assert len(told.snapshot) == ITEMS
+
+
+async def test_one_that_was_cut_off_is_not_told_of_what_ended_meanwhile(relays):
+    broker = FakeBroker()
+    relays = structs.replace(relays, retention_bytes=20_000)
+    async with running_database(broker=broker, relays=relays) as database:
+        # Its stream keeps the logs.
+        stream = StreamSettings("", "NEW_AND_OLD_IMAGES")
+        await database.create_table(structs.replace(table_definition(), stream=stream))
+        table = await active_again(database)
+        with broker.away():
+            number = 0
+            while table.definition.destinations[0].status != "BROKEN":
+                await write_threads(table, [number], of_items=ITEMS)
+                number += 1
+            await halve_all(database, table)
+            await write_threads(table, range(100), of_items=ITEMS)
+        while table.definition.destinations[0].status != "ACTIVE":
+            await asyncio.sleep(0)
+        assert len(table.record.ended_logs) == 4
+        await write_threads(table, range(100, 130), of_items=ITEMS)
+        await all_published(database, table)
+        told = Told.by(broker, TOPIC)
+        assert told.items == await items_of(table)
+        assert sum(map(len, told.changes.values())) == 30
 
 
 async def test_a_destination_that_is_switched_off_gets_what_ended_logs_hold(relays):
