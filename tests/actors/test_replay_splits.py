@@ -9,6 +9,7 @@ import pytest
 from msgspec import structs
 
 from actors.subscribers.replay_progress import ReplayStart
+from actors.subscribers.snapshot import TableSnapshot
 from actors.table import Table
 from model.errors import ValidationException
 from model.table import StreamSettings
@@ -76,6 +77,27 @@ async def test_a_snapshot_and_what_follows_it_are_whole_over_splits():
         assert told.gaps == 3
         await database.keep_streams()
         assert table.record.ended_logs == ()
+
+
+async def test_a_split_between_a_snapshot_and_its_positions_loses_nothing(monkeypatch):
+    broker = FakeBroker()
+    original = TableSnapshot.take
+    async with running_database(broker=broker, relays=RELAYS) as database:
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        await write_threads(table, range(100), of_items=ITEMS)
+
+        async def split_behind(*arguments) -> TableSnapshot:
+            taken = await original(*arguments)
+            for partition in table.record.partitions:
+                await halve(database, table, partition.number)
+            await write_threads(table, range(100, 200), of_items=ITEMS)
+            return taken
+
+        monkeypatch.setattr(TableSnapshot, "take", split_behind)
+        started = await replay(database, SNAPSHOT)
+        assert (await wait_done(database, started.replay_id)).changes == 100
+        assert Told.by(broker).items == await items_of(table)
 
 
 async def test_a_snapshot_that_ends_has_what_was_changed_until_then_over_splits():
