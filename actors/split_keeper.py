@@ -11,7 +11,7 @@ It belongs to the database's actor, which alone calls it.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec import structs
 
@@ -31,7 +31,10 @@ from model.throttling.on_demand import OnDemandUnits
 from storage import catalog, keys_layout
 from storage.catalog import CatalogHead, EndedLog, PartitionHead, TableRecord
 from storage.store import Store
+from streams import change_log
 from streams.shard import Stream
+
+_MICROSECONDS: Final = 1_000_000
 
 
 class SplitPartition(Message[tuple[int, int]], frozen=True):
@@ -227,6 +230,7 @@ class SplitKeeper:
         table_id = record.definition.table_id
         await self._owner.put(
             record,
+            puts=await self._lost(table_id, ended),
             deletes=[
                 keys_layout.trim(table_id, ended.number),
                 *(keys_layout.checkpoint(each, ended.number) for each in ended.subscribers),
@@ -235,6 +239,19 @@ class SplitKeeper:
         )
         table.forget_log(record, ended.number)
         self._streams.detach([ended.number])
+
+    async def _lost(self, table_id: int, ended: EndedLog) -> list[tuple[bytes, bytes]]:
+        """Rows that tell of the children's logs that they don't begin with the first change."""
+        keys = [keys_layout.trim(table_id, number) for number in (ended.number, *ended.children)]
+        told, *known = await self._store.latest.load(keys)
+        time_us = change_log.decode_trim(told).time_us
+        if time_us is None:
+            return []
+        return [
+            (key, change_log.encode_trim(0, time_us))
+            for key, value in zip(keys[1:], known, strict=True)
+            if value is None
+        ]
 
     # -- parts ------------------------------------------------------------------------------
 
@@ -266,6 +283,16 @@ class SplitKeeper:
         has_log: bool,
     ) -> None:
         heads = split.head.divided(split.share)
+        lost: list[tuple[bytes, bytes]] = []
+        if not has_log and split.head.counter:
+            now_us = int(self._clock.now_epoch_seconds() * _MICROSECONDS)
+            lost = [
+                (
+                    keys_layout.trim(record.definition.table_id, number),
+                    change_log.encode_trim(0, now_us),
+                )
+                for number in split.children
+            ]
         await self._owner.put(
             record,
             head=head,
@@ -275,6 +302,7 @@ class SplitKeeper:
                     for number, of_child in zip(split.children, heads, strict=True)
                 ),
                 *map(stream_row, streams),
+                *lost,
             ],
             deletes=[keys_layout.partition_head(split.parent)],
             # What was recorded for somebody who went before.

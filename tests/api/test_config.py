@@ -52,3 +52,11 @@ def test_memory_has_no_directory():
 def test_a_table_has_a_partition_at_least():
     with pytest.raises(ConfigurationError):
         ServeOptions(partitions_per_table=0)
+
+
+@pytest.mark.parametrize(
+    "option", ["partition_limit_bytes", "split_heat_seconds", "split_check_seconds"]
+)
+def test_what_splits_partitions_is_more_than_nothing(option):
+    with pytest.raises(ConfigurationError, match=option.replace("_", "-")):
+        ServeOptions(**{option: 0})
