@@ -11,8 +11,10 @@ It belongs to the database's actor, which alone calls it.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections import Counter
+from typing import Final, Literal, NamedTuple, TypeAlias
 
+import structlog
 from msgspec import structs
 
 from actors import partition_map
@@ -34,14 +36,19 @@ from storage.store import Store
 from streams import change_log
 from streams.shard import Stream
 
+# "throughput": the table was given more units than its partitions can take.
+SplitReason: TypeAlias = Literal["size", "heat", "throughput", "asked for"]
+
 _MICROSECONDS: Final = 1_000_000
+
+_log = structlog.get_logger("actors")
 
 
 class SplitPartition(Message[tuple[int, int]], frozen=True):
     """Split a partition of a table, or of one of its global indexes; the reply are its children.
 
     The second one begins at the position ``at``. ``share`` is the part of the partition's bytes
-    that lies before it, near enough.
+    that lies before it, near enough; ``reason`` is for who reads logs and metrics.
     """
 
     name: str
@@ -49,6 +56,7 @@ class SplitPartition(Message[tuple[int, int]], frozen=True):
     at: bytes
     share: float = 0.5
     index_id: int = TABLE_INDEX_ID
+    reason: SplitReason = "asked for"
 
 
 class GrowTable(Message[None], frozen=True):
@@ -76,7 +84,7 @@ def is_settled(definition: TableDefinition) -> bool:
 
 
 class SplitKeeper:
-    """Carries splits out. ``splits`` counts them since the server started."""
+    """Carries splits out. ``splits`` counts them since the server started, by reason."""
 
     def __init__(
         self,
@@ -88,7 +96,7 @@ class SplitKeeper:
         grows: bool,
     ) -> None:
         """``grows``: whether tables get partitions for the throughput that they are given."""
-        self.splits = 0
+        self.splits: Counter[SplitReason] = Counter()
         self._grows = grows
         self._owner = owner
         self._store = store
@@ -108,7 +116,15 @@ class SplitKeeper:
             children = await self._split_table(table, message)
         else:
             children = await self._split_index(table, message)
-        self.splits += 1
+        self.splits[message.reason] += 1
+        _log.info(
+            "partition_split",
+            table=message.name,
+            index_id=message.index_id,
+            reason=message.reason,
+            partition=message.number,
+            children=children,
+        )
         return children
 
     def wanted(self, table: Table, index_id: int) -> int:
@@ -151,9 +167,8 @@ class SplitKeeper:
             point = middle(ranges.range_of(number))
             if point is not None:
                 name = table.definition.name
-                await self.split(
-                    table, SplitPartition(name, number, point.at, point.share, index_id)
-                )
+                split = SplitPartition(name, number, point.at, point.share, index_id, "throughput")
+                await self.split(table, split)
                 return True
         return False
 

@@ -159,7 +159,9 @@ class SplitWatch:
             self._measured[number] = head_bytes + grown_bytes
             return
         self._measured.pop(number, None)
-        self._tell(SplitPartition(table.definition.name, number, point.at, point.share, index_id))
+        self._tell(
+            SplitPartition(table.definition.name, number, point.at, point.share, index_id, "size")
+        )
 
     # -- heat -------------------------------------------------------------------------------
 
@@ -191,7 +193,7 @@ class SplitWatch:
             return
         share = split_point.share_before(key_range, point.at)
         sample.forget(number)
-        self._tell(SplitPartition(table.definition.name, number, point.at, share, index_id))
+        self._tell(SplitPartition(table.definition.name, number, point.at, share, index_id, "heat"))
 
 
 def _within(at: bytes, start: bytes, end: bytes | None) -> bool:

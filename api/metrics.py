@@ -301,11 +301,14 @@ class _Partitions(Collector):
                 ranges = record.index_partitions.get(index.definition.index_id, ())
                 partitions.add_metric((record.definition.name, index.definition.name), len(ranges))
         yield partitions
-        yield CounterMetricFamily(
+        splits = CounterMetricFamily(
             "dynactor_partition_splits",
-            "Partitions that were split since the server started.",
-            value=self._database.partition_splits,
+            "Partitions that were split since the server started, by what it was for.",
+            labels=("reason",),
         )
+        for reason, count in self._database.partition_splits.items():
+            splits.add_metric((reason,), count)
+        yield splits
 
 
 class _VirtualClock(Collector):

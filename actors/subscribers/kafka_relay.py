@@ -135,6 +135,7 @@ class KafkaRelay:
         self._round = None
         closed = self.mailbox.when_closed()
         if self._surroundings is None:
+            self._turn("IDLE", Refused("the server was started without --kafka-bootstrap-servers"))
             await closed
             return
         self._surroundings.at_work.add(self._place.subscriber)

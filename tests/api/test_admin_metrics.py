@@ -282,4 +282,4 @@ async def test_partitions_and_their_splits_are_counted():
         found = await scrape(database)
         of_table = (("index", ""), ("table", "Thread"))
         assert found["partitions"] == {of_table: 4, OF_INDEX: 3}
-        assert found["partition_splits"] == {(): 3}
+        assert found["partition_splits"] == {(("reason", "asked for"),): 3}
