@@ -385,7 +385,7 @@ async def _started(start: Coroutine[Any, Any, None]) -> None:
 
     Given up on its way it leaves a connection that nobody can close: cancelled, it gets some time.
     """
-    starting = asyncio.ensure_future(start)
+    starting = asyncio.gather(start)
     try:
         await asyncio.shield(starting)
     except asyncio.CancelledError:
