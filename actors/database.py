@@ -39,7 +39,7 @@ from actors.runtime.mailbox import (
     ReplyT,
 )
 from actors.runtime.supervisor import Supervisor
-from actors.split_keeper import GrowTable, SplitKeeper, SplitPartition
+from actors.split_keeper import GrowTable, SplitKeeper, SplitPartition, SplitReason
 from actors.split_watch import SplitSettings, SplitWatch
 from actors.stream_keeper import StreamKeeper, StreamSettings, stream_row
 from actors.subscribers.lag import NO_LAG, IndexLag
@@ -278,9 +278,17 @@ class Database:
         return table
 
     @property
-    def partition_splits(self) -> int:
-        """How many partitions were split since the server started."""
+    def partition_splits(self) -> Mapping[SplitReason, int]:
+        """How many partitions were split since the server started, by reason."""
         return self._splits.splits
+
+    def table_in_any_state(self, name: str) -> Table:
+        """The table of that name, though it may be in the making.
+
+        Raises:
+            ResourceNotFoundException: there is none.
+        """
+        return self._named(name)
 
     @property
     def tables(self) -> Sequence[Table]:

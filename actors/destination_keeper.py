@@ -127,6 +127,14 @@ class DestinationKeeper:
             return following.actor
         return None
 
+    def status_description(self, table: Table, destination: StreamingDestination) -> str | None:
+        """What is to be said of a destination's state; of one that is not reached, why not."""
+        told = destination.status_description
+        relay = self.relay(table, destination)
+        if destination.status != "ENABLING" or relay is None or relay.problem is None:
+            return told
+        return relay.problem if told is None else f"{told}. {relay.problem}"
+
     def wanted(self, definition: TableDefinition) -> str | None:
         """The topic that a table is to get of its own: where all are published and it has none."""
         if not self._settings.all_tables or self._surroundings is None or definition.destinations:

@@ -11,8 +11,10 @@ It belongs to the database's actor, which alone calls it.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections import Counter
+from typing import Final, Literal, NamedTuple, TypeAlias
 
+import structlog
 from msgspec import structs
 
 from actors import partition_map
@@ -31,14 +33,22 @@ from model.throttling.on_demand import OnDemandUnits
 from storage import catalog, keys_layout
 from storage.catalog import CatalogHead, EndedLog, PartitionHead, TableRecord
 from storage.store import Store
+from streams import change_log
 from streams.shard import Stream
+
+# "throughput": the table was given more units than its partitions can take.
+SplitReason: TypeAlias = Literal["size", "heat", "throughput", "asked for"]
+
+_MICROSECONDS: Final = 1_000_000
+
+_log = structlog.get_logger("actors")
 
 
 class SplitPartition(Message[tuple[int, int]], frozen=True):
     """Split a partition of a table, or of one of its global indexes; the reply are its children.
 
     The second one begins at the position ``at``. ``share`` is the part of the partition's bytes
-    that lies before it, near enough.
+    that lies before it, near enough; ``reason`` is for who reads logs and metrics.
     """
 
     name: str
@@ -46,6 +56,7 @@ class SplitPartition(Message[tuple[int, int]], frozen=True):
     at: bytes
     share: float = 0.5
     index_id: int = TABLE_INDEX_ID
+    reason: SplitReason = "asked for"
 
 
 class GrowTable(Message[None], frozen=True):
@@ -73,7 +84,7 @@ def is_settled(definition: TableDefinition) -> bool:
 
 
 class SplitKeeper:
-    """Carries splits out. ``splits`` counts them since the server started."""
+    """Carries splits out. ``splits`` counts them since the server started, by reason."""
 
     def __init__(
         self,
@@ -85,7 +96,7 @@ class SplitKeeper:
         grows: bool,
     ) -> None:
         """``grows``: whether tables get partitions for the throughput that they are given."""
-        self.splits = 0
+        self.splits: Counter[SplitReason] = Counter()
         self._grows = grows
         self._owner = owner
         self._store = store
@@ -105,7 +116,15 @@ class SplitKeeper:
             children = await self._split_table(table, message)
         else:
             children = await self._split_index(table, message)
-        self.splits += 1
+        self.splits[message.reason] += 1
+        _log.info(
+            "partition_split",
+            table=message.name,
+            index_id=message.index_id,
+            reason=message.reason,
+            partition=message.number,
+            children=children,
+        )
         return children
 
     def wanted(self, table: Table, index_id: int) -> int:
@@ -148,9 +167,8 @@ class SplitKeeper:
             point = middle(ranges.range_of(number))
             if point is not None:
                 name = table.definition.name
-                await self.split(
-                    table, SplitPartition(name, number, point.at, point.share, index_id)
-                )
+                split = SplitPartition(name, number, point.at, point.share, index_id, "throughput")
+                await self.split(table, split)
                 return True
         return False
 
@@ -227,6 +245,7 @@ class SplitKeeper:
         table_id = record.definition.table_id
         await self._owner.put(
             record,
+            puts=await self._lost(table_id, ended),
             deletes=[
                 keys_layout.trim(table_id, ended.number),
                 *(keys_layout.checkpoint(each, ended.number) for each in ended.subscribers),
@@ -235,6 +254,19 @@ class SplitKeeper:
         )
         table.forget_log(record, ended.number)
         self._streams.detach([ended.number])
+
+    async def _lost(self, table_id: int, ended: EndedLog) -> list[tuple[bytes, bytes]]:
+        """Rows that tell of the children's logs that they don't begin with the first change."""
+        keys = [keys_layout.trim(table_id, number) for number in (ended.number, *ended.children)]
+        told, *known = await self._store.latest.load(keys)
+        time_us = change_log.decode_trim(told).time_us
+        if time_us is None:
+            return []
+        return [
+            (key, change_log.encode_trim(0, time_us))
+            for key, value in zip(keys[1:], known, strict=True)
+            if value is None
+        ]
 
     # -- parts ------------------------------------------------------------------------------
 
@@ -266,6 +298,16 @@ class SplitKeeper:
         has_log: bool,
     ) -> None:
         heads = split.head.divided(split.share)
+        lost: list[tuple[bytes, bytes]] = []
+        if not has_log and split.head.counter:
+            now_us = int(self._clock.now_epoch_seconds() * _MICROSECONDS)
+            lost = [
+                (
+                    keys_layout.trim(record.definition.table_id, number),
+                    change_log.encode_trim(0, now_us),
+                )
+                for number in split.children
+            ]
         await self._owner.put(
             record,
             head=head,
@@ -275,6 +317,7 @@ class SplitKeeper:
                     for number, of_child in zip(split.children, heads, strict=True)
                 ),
                 *map(stream_row, streams),
+                *lost,
             ],
             deletes=[keys_layout.partition_head(split.parent)],
             # What was recorded for somebody who went before.

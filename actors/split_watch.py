@@ -22,8 +22,8 @@ from actors.split_measure import measure
 from actors.table import Table
 from model import split_point
 from model.limits import (
-    GIB,
     INDEX_ENTRY_OVERHEAD_BYTES,
+    PARTITION_BYTES,
     PARTITION_READ_UNITS,
     PARTITION_WRITE_UNITS,
 )
@@ -33,7 +33,6 @@ from storage import keys_layout
 from storage.catalog import PartitionHead
 from storage.store import Store, StoreError
 
-PARTITION_BYTES: Final = 10 * GIB  # S134
 # Of its ceiling: who takes that much for a while may soon want more than there is.
 _HOT_SHARE: Final = 0.8
 # A partition that could not be divided is measured again when it has grown by so much.
@@ -160,7 +159,9 @@ class SplitWatch:
             self._measured[number] = head_bytes + grown_bytes
             return
         self._measured.pop(number, None)
-        self._tell(SplitPartition(table.definition.name, number, point.at, point.share, index_id))
+        self._tell(
+            SplitPartition(table.definition.name, number, point.at, point.share, index_id, "size")
+        )
 
     # -- heat -------------------------------------------------------------------------------
 
@@ -192,7 +193,7 @@ class SplitWatch:
             return
         share = split_point.share_before(key_range, point.at)
         sample.forget(number)
-        self._tell(SplitPartition(table.definition.name, number, point.at, share, index_id))
+        self._tell(SplitPartition(table.definition.name, number, point.at, share, index_id, "heat"))
 
 
 def _within(at: bytes, start: bytes, end: bytes | None) -> bool:

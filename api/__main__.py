@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from actors.clock_keeper import ClockBehindData, ClockState
 from actors.database import DatabaseSettings, open_database
+from actors.split_watch import SplitSettings
 from actors.stream_keeper import StreamSettings
 from actors.time_to_live import TimeToLiveSettings
 from api.admin import METRICS_PATH, serving_admin
@@ -140,6 +141,11 @@ async def _running(options: ServeOptions) -> AsyncIterator[_Running]:
             deletes_per_second=options.ttl_deletes_per_second,
             change_interval_seconds=options.ttl_change_interval_seconds,
             transition_seconds=options.ttl_transition_seconds,
+        ),
+        splits=SplitSettings(
+            size_limit_bytes=options.partition_limit_bytes,
+            heat_seconds=options.split_heat_seconds,
+            check_seconds=options.split_check_seconds,
         ),
         throttling=options.throttling,
         throughput_decreases_per_day=options.throughput_decreases_per_day,

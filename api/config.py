@@ -23,6 +23,7 @@ from api.logs import LogLevel
 from api.times import parse_time
 from model.limits import (
     ITEM_COLLECTION_BYTES,
+    PARTITION_BYTES,
     THROUGHPUT_DECREASES_PER_DAY,
     TIME_TO_LIVE_CHANGE_SECONDS,
 )
@@ -109,6 +110,15 @@ class ServeOptions:
     )
     """The largest item collection of a table with local secondary indexes."""
 
+    partition_limit_bytes: Annotated[int, Parameter(group=_FOR_TESTERS)] = PARTITION_BYTES
+    """The size from which a partition of a table or global index is split."""
+
+    split_heat_seconds: Annotated[float, Parameter(group=_FOR_TESTERS)] = 60
+    """How long a partition is nearly as busy as it can be before it is split."""
+
+    split_check_seconds: Annotated[float, Parameter(group=_FOR_TESTERS)] = 5
+    """How often it is looked for partitions that are to be split."""
+
     table_transition_seconds: Annotated[float, Parameter(group=_FOR_TESTERS)] = 0
     """How long a table stays CREATING, UPDATING or DELETING."""
 
@@ -156,6 +166,9 @@ class ServeOptions:
         self._check_numbers()
         if self.partitions_per_table is not None and self.partitions_per_table < 1:
             raise ConfigurationError("--partitions-per-table must be at least 1")
+        for option in ("partition_limit_bytes", "split_heat_seconds", "split_check_seconds"):
+            if getattr(self, option) <= 0:
+                raise ConfigurationError(f"--{option.replace('_', '-')} must be more than 0")
         if self.ttl_deletes_per_second <= 0:
             raise ConfigurationError("--ttl-deletes-per-second must be more than 0")
         if self.virtual_clock is not None:

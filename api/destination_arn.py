@@ -6,6 +6,7 @@ import re
 from typing import Any, Final
 
 from actors.database import Database
+from actors.table import Table
 from model.errors import ValidationException
 from model.table import StreamingDestination
 
@@ -27,7 +28,9 @@ def topic_of(stream_arn: str) -> str:
     return match[1]
 
 
-def described(database: Database, destination: StreamingDestination) -> dict[str, Any]:
+def described(
+    database: Database, table: Table, destination: StreamingDestination
+) -> dict[str, Any]:
     """A KinesisDataStreamDestination.
 
     DynamoDB knows no state BROKEN: it is ENABLE_FAILED, and its description begins with it.
@@ -41,6 +44,7 @@ def described(database: Database, destination: StreamingDestination) -> dict[str
         ),
         "ApproximateCreationDateTimePrecision": destination.precision,
     }
-    if destination.status_description is not None:
-        members["DestinationStatusDescription"] = destination.status_description
+    description = database.destinations.status_description(table, destination)
+    if description is not None:
+        members["DestinationStatusDescription"] = description
     return members

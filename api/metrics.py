@@ -83,6 +83,7 @@ async def exposition(
     ]
     expiry = list(map(_expiry_state, database.tables))
     registry = CollectorRegistry()
+    registry.register(_Partitions(database))
     registry.register(_Collector(indexes, destinations, capacity, throttled_requests, expiry))
     if database.clock_keeper is not None:
         registry.register(_VirtualClock(database.clock_keeper.state))
@@ -280,6 +281,34 @@ def _expiry_state(table: Table) -> _ExpiryState:
         table.expired_items,
         following.lag_seconds if isinstance(following, TimeToLiveActors) else None,
     )
+
+
+class _Partitions(Collector):
+    """Gives the numbers of partitions to the registry."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def collect(self) -> Iterator[Metric]:
+        """How many there are, and how many were split."""
+        partitions = GaugeMetricFamily(
+            "dynactor_partitions", "Partitions of a table or global index.", labels=_INDEX
+        )
+        for table in self._database.tables:
+            record = table.record
+            partitions.add_metric((record.definition.name, ""), len(record.partitions))
+            for index in record.definition.global_indexes:
+                ranges = record.index_partitions.get(index.definition.index_id, ())
+                partitions.add_metric((record.definition.name, index.definition.name), len(ranges))
+        yield partitions
+        splits = CounterMetricFamily(
+            "dynactor_partition_splits",
+            "Partitions that were split since the server started, by what it was for.",
+            labels=("reason",),
+        )
+        for reason, count in self._database.partition_splits.items():
+            splits.add_metric((reason,), count)
+        yield splits
 
 
 class _VirtualClock(Collector):

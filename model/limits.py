@@ -51,6 +51,7 @@ GLOBAL_INDEX_KEY_ATTRIBUTES: Final = 4  # <= of each kind, HASH and RANGE
 PROJECTED_ATTRIBUTES: Final = 100  # <= INCLUDE attributes over all indexes of a table
 INDEX_ENTRY_OVERHEAD_BYTES: Final = 100  # per entry, storage only (S58, S113)
 ITEM_COLLECTION_BYTES: Final = 10 * GIB  # <= on a table with local indexes (S15)
+PARTITION_BYTES: Final = 10 * GIB  # from where on a partition is split (S134)
 
 # Capacity ("Read/write capacity units").
 READ_UNIT_BYTES: Final = 4 * KIB

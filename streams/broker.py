@@ -121,6 +121,14 @@ class Broker(Protocol):
         """
         ...
 
+    async def is_empty(self, topic: str, partition_count: int) -> bool:
+        """Whether nothing was ever appended to a topic of so many partitions.
+
+        Raises:
+            Unreachable, Refused: nobody knows.
+        """
+        ...
+
     async def open_publisher(self, transactional_id: str | None = None) -> Publisher:
         """A publisher; with an id, one that publishes in transactions.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from itertools import chain, islice
 from typing import Any, Final
@@ -134,6 +134,12 @@ class Kafka:
                     raise refusal(*message)
                 await asyncio.sleep(_RETRY_SECONDS)
 
+    async def is_empty(self, topic: str, partition_count: int) -> bool:
+        """See ``Broker``."""
+        partitions = [TopicPartition(topic, number) for number in range(partition_count)]
+        async with self._errors(), self._consumer(partitions[0], "read_uncommitted") as consumer:
+            return not any((await consumer.end_offsets(partitions)).values())
+
     async def open_publisher(self, transactional_id: str | None = None) -> KafkaPublisher:
         """See ``Broker``."""
         producer = AIOKafkaProducer(
@@ -146,7 +152,7 @@ class Kafka:
         publisher = KafkaPublisher(producer)
         try:
             async with self._errors():
-                await producer.start()
+                await _started(producer.start())
         except BaseException:
             await publisher.close()
             raise
@@ -177,7 +183,7 @@ class Kafka:
     async def _admin(self) -> AsyncIterator[AIOKafkaAdminClient]:
         admin = AIOKafkaAdminClient(**self._client_options)
         try:
-            await admin.start()
+            await _started(admin.start())
             yield admin
         finally:
             await _within(_CLOSE_SECONDS, admin.close())
@@ -193,7 +199,7 @@ class Kafka:
             max_partition_fetch_bytes=_MAX_REQUEST_BYTES,
         )
         try:
-            await consumer.start()
+            await _started(consumer.start())
             consumer.assign([partition])
             yield consumer
         finally:
@@ -374,11 +380,28 @@ def _futures_within(producer: AIOKafkaProducer) -> Iterator[asyncio.Future[Any]]
         yield batch._drain_waiter  # noqa: SLF001 - as above
 
 
-async def _within(seconds: float, work: Any) -> None:
-    """Wait for some work of closing, so long and no longer."""
+async def _started(start: Coroutine[Any, Any, None]) -> None:
+    """Have one of aiokafka's clients start.
+
+    Given up on its way it leaves a connection that nobody can close: cancelled, it gets some time.
+    """
+    starting = asyncio.gather(start)
     try:
-        async with asyncio.timeout(seconds):
-            await work
+        await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        with anyio.CancelScope(shield=True):
+            await asyncio.wait([starting], timeout=_CLOSE_SECONDS)
+            starting.cancel()
+            await asyncio.gather(starting, return_exceptions=True)
+        raise
+
+
+async def _within(seconds: float, work: Any) -> None:
+    """Wait for some work of closing, so long and no longer, whoever is cancelled."""
+    try:
+        with anyio.CancelScope(shield=True):
+            async with asyncio.timeout(seconds):
+                await work
     except (TimeoutError, KafkaError, OSError) as error:
         _log.debug("not_closed_in_time", error=str(error))
 

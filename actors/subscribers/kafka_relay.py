@@ -135,6 +135,7 @@ class KafkaRelay:
         self._round = None
         closed = self.mailbox.when_closed()
         if self._surroundings is None:
+            self._turn("IDLE", Refused("the server was started without --kafka-bootstrap-servers"))
             await closed
             return
         self._surroundings.at_work.add(self._place.subscriber)
@@ -194,10 +195,10 @@ class KafkaRelay:
             raise Refused(
                 f"topic {self._place.topic} had {known} partitions and has {found.partition_count}"
             )
-        if known == 0:
+        if known == 0 and all(log.position.counter == 0 for log in self._logs):
             # Of a table that was made again, the topic may tell of the one before.
-            is_from_birth = all(log.position.counter == 0 for log in self._logs)
-            self._needs_snapshot |= is_from_birth and not session.made_topic
+            is_new = await session.has_new_topic(found.partition_count)
+            self._needs_snapshot |= not is_new
         # Partitions that somebody adds stay empty: keys would move to other ones.
         self._rounds.partition_count = known or found.partition_count
         if session.is_transactional:

@@ -28,7 +28,7 @@ class RelaySession:
         self._place = place
         self._publisher: Publisher | None = None
         # Whether the destination's topic was not there before.
-        self.made_topic = False
+        self._made_topic = False
 
     @property
     def publisher(self) -> Publisher:
@@ -59,13 +59,25 @@ class RelaySession:
         broker, settings = self._surroundings.broker, self.settings
         found = await self.ensure_topic()
         # A second attempt finds what the first one has made.
-        self.made_topic |= found.is_new
+        self._made_topic |= found.is_new
         if self.is_transactional:
             await broker.ensure_topic(settings.positions_topic)
             self._publisher = await broker.open_publisher(self._place.publisher_id)
         else:
             self._publisher = await self._surroundings.shared.take()
         return found
+
+    async def has_new_topic(self, partition_count: int) -> bool:
+        """Whether the topic tells of nothing yet.
+
+        One that is there and empty may have been made by a server that was killed then.
+
+        Raises:
+            Unreachable, Refused: nobody knows.
+        """
+        if self._made_topic:
+            return True
+        return await self._surroundings.broker.is_empty(self._place.topic, partition_count)
 
     async def read_positions(self, partition_numbers: Iterable[int]) -> dict[int, int]:
         """The counters that committed transactions reached, by log."""

@@ -19,12 +19,13 @@ class DescribeKinesisStreamingDestinationInput(structures.Shape, frozen=True):
 async def handle(call: Call[DescribeKinesisStreamingDestinationInput]) -> bytes:
     """The topics that a table's changes are published to, and those that were switched off."""
     name = table_name(call.request.TableName)
-    definition = (await call.database.describe(name)).definition
+    table = call.database.table_in_any_state(name)
     return json.encode(
         {
             "TableName": name,
             "KinesisDataStreamDestinations": [
-                described(call.database, destination) for destination in definition.destinations
+                described(call.database, table, destination)
+                for destination in table.definition.destinations
             ],
         }
     )

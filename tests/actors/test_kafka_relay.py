@@ -159,6 +159,16 @@ async def test_a_topic_that_is_new_has_nothing_to_forget(relays):
         assert {dict(message.headers)["event-name"] for message in messages} == {b"INSERT"}
 
 
+async def test_a_topic_that_is_there_and_empty_has_nothing_to_forget(relays):
+    """As one that was made by a server that was killed before it could store that."""
+    broker = FakeBroker()
+    async with running_database(broker=broker, relays=relays) as database:
+        await broker.ensure_topic(relays.topic(TOPIC))
+        await write_threads(await published_table(database), range(5))
+        messages = await broker.wait_messages(TOPIC, 5)
+        assert {dict(message.headers)["event-name"] for message in messages} == {b"INSERT"}
+
+
 async def test_exactly_once_data_from_a_backup_are_told_as_a_gap():
     broker = FakeBroker()
     async with memory_store() as backup:

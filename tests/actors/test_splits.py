@@ -24,8 +24,10 @@ from model.table import GlobalIndex, StreamSettings, TableDefinition
 from model.write import Delete
 from storage import keys_layout
 from storage.store import Full, Store
+from streams import log_reach
 from tests.support.databases import (
     HeldStore,
+    SetClock,
     put,
     running_database,
     table_definition,
@@ -351,6 +353,28 @@ async def test_the_children_of_a_partition_that_nobody_follows_leave_no_log():
         await database.split_partition("Thread", 1, MIDDLE)
         assert table.record.ended_logs == ()
         assert [feed.partition_number for feed in await table.feeds()] == [2, 3]
+
+
+async def test_the_children_of_a_log_that_is_gone_tell_since_when_theirs_holds_all():
+    now_us = 1_795_175_136_489_000
+    clock = SetClock(now_us / 1e6)
+    for definition in (table_definition(), structs.replace(indexed(), stream=None)):
+        async with running_database(clock=clock, partitions_per_table=1) as database:
+            await database.create_table(definition)
+            table = database.table("Thread")
+            await table.write(put(thread("f", "a", posts=1)))
+            await database.split_partition("Thread", 1, MIDDLE)
+            if definition.global_indexes:
+                actors = table.index(1)
+                assert actors is not None
+                while not actors._maintainers[1].ended.done():
+                    await asyncio.sleep(0)
+                await database.keep_streams()
+            children = numbers(table)
+            reached = await log_reach.reaches(database._store.durable(), table.record, now_us)
+            assert [(log.partition_number, log.lost_us) for log in reached] == [
+                (child, now_us) for child in children
+            ]
 
 
 async def test_a_deleted_table_leaves_nothing_of_logs_that_ended():

@@ -8,7 +8,8 @@ from actors.subscribers import checkpoint
 from actors.subscribers.checkpoint import Checkpoint
 from model.table import StreamingDestination
 from storage import catalog
-from storage.catalog import PartitionHead
+from storage.catalog import EndedLog, PartitionHead, PartitionRange, TableRecord
+from tests.support.databases import table_definition
 
 
 def test_a_head_without_the_size_of_its_log_is_read():
@@ -18,6 +19,35 @@ def test_a_head_without_the_size_of_its_log_is_read():
     head = catalog.decode_partition_head(old)
     assert head == PartitionHead(7, {0: 3}, {0: 100}, {2: 5}, logged_bytes=0)
     assert catalog.decode_partition_head(catalog.encode_partition_head(head)) == head
+
+
+def test_a_table_of_before_partitions_split_is_read():
+    record = TableRecord(
+        table_definition(), (PartitionRange(1, b""),), {1: (PartitionRange(2, b""),)}
+    )
+    old = msgpack.decode(catalog.encode_record(record))
+    del old["ended_logs"]
+    read = catalog.decode_record(msgpack.encode(old))
+    assert read == record
+    assert read.log_numbers == [1]
+
+
+def test_a_table_with_a_log_that_ended_comes_back():
+    ended = EndedLog(1, 9, 300, (3, 4), (b"follower",))
+    ranges = (PartitionRange(3, b""), PartitionRange(4, b"\x80"))
+    record = TableRecord(table_definition(), ranges, ended_logs=(ended,))
+    read = catalog.decode_record(catalog.encode_record(record))
+    assert read == record
+    assert read.log_numbers == [1, 3, 4]
+    assert read.ended_log(1) == ended
+    assert read.ended_log(3) is None
+
+
+def test_the_heads_of_children_have_what_their_parent_had():
+    parent = PartitionHead(7, {0: 10, 1: 3}, {0: 101, 1: 7}, {2: 5}, 900)
+    first, second = parent.divided(0.25)
+    assert first == PartitionHead(0, {0: 2, 1: 1}, {0: 25, 1: 2}, {2: 5})
+    assert second == PartitionHead(0, {0: 8, 1: 2}, {0: 76, 1: 5}, {2: 5})
 
 
 def test_a_destination_of_before_topics_had_counts_is_read():

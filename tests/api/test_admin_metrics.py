@@ -109,7 +109,7 @@ async def test_lag_is_the_number_and_the_age_of_the_changes_not_in_an_index():
         actors = table.index(1)
         assert actors is not None
         # The followers stand still, as they do where an index takes no writes.
-        for maintainer in actors._maintainers:
+        for maintainer in actors._maintainers.values():
             await actors._supervisor.stop(maintainer)
         for number in range(20):
             await table.write(put(thread(f"f{number}", "a", posts=number)))
@@ -192,7 +192,8 @@ async def test_a_backfill_that_must_wait_for_room_is_throttled_once_for_each_pie
             await asyncio.sleep(0)
         # It asks again and again; that is still one event.
         await asyncio.sleep(0.01)
-        actors._partition(0).mailbox._capacity = 10
+        (partition,) = actors._partitions.values()
+        partition.mailbox._capacity = 10
         await until_active(table)
         found = await scrape(database)
     assert found["online_index_throttle_events"] == {OF_INDEX: 1}
@@ -270,3 +271,15 @@ async def test_time_to_live_shows_what_it_deleted_and_how_late_it_is():
         found = await scrape(database)
         assert found["time_to_live_deleted_item_count"] == {of_table: 1}
         assert found["time_to_live_lag_seconds"] == {}
+
+
+async def test_partitions_and_their_splits_are_counted():
+    async with running_database(partitions_per_table=2) as database:
+        await database.create_table(with_index())
+        await database.split_partition("Thread", 1, b"\x10")
+        await database.split_partition("Thread", 6, b"\x20")
+        await database.split_partition("Thread", 3, b"\x30", index_id=1)
+        found = await scrape(database)
+        of_table = (("index", ""), ("table", "Thread"))
+        assert found["partitions"] == {of_table: 4, OF_INDEX: 3}
+        assert found["partition_splits"] == {(("reason", "asked for"),): 3}

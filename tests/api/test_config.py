@@ -66,3 +66,11 @@ def test_a_time_is_a_finite_number_from_zero_on(name: str, value: float):
 def test_a_count_is_not_below_zero():
     with pytest.raises(ConfigurationError, match="--item-collection-limit-bytes"):
         ServeOptions(item_collection_limit_bytes=-1)
+
+
+@pytest.mark.parametrize(
+    "option", ["partition_limit_bytes", "split_heat_seconds", "split_check_seconds"]
+)
+def test_what_splits_partitions_is_more_than_nothing(option):
+    with pytest.raises(ConfigurationError, match=option.replace("_", "-")):
+        ServeOptions(**{option: 0})

@@ -5,6 +5,7 @@ Afterwards every expired item goes and no other, and the list of expiry times eq
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from random import Random
 
@@ -14,6 +15,8 @@ STATES = {"ENABLING", "ENABLED", "DISABLING"}
 FEW_ROUNDS = 3
 FEW_ANSWERS = 1_500
 MANY_ANSWERS = 6_000
+# Of a table of some 120 KB in four partitions: they are split anew in each round.
+LIMITS_BYTES = (20_000, 10_000, 5_000)
 
 
 async def test_time_to_live_outlives_kill_9(tmp_path: Path, rounds: int | None) -> None:
@@ -27,3 +30,27 @@ async def test_time_to_live_outlives_kill_9(tmp_path: Path, rounds: int | None) 
     assert database.deleted
     # Over many rounds it is killed in every state.
     assert rounds is None or rounds < 30 or database.statuses.keys() >= STATES
+
+
+async def test_time_to_live_outlives_kill_9_among_splits(
+    tmp_path: Path, rounds: int | None
+) -> None:
+    partitions, deleted = [], 0
+    for seed in range(max(1, (rounds or 0) // len(LIMITS_BYTES))):
+        database = ExpiringDatabase(tmp_path / f"{seed}", Random(seed))
+        await database.make()
+        for limit_bytes in LIMITS_BYTES:
+            splitting = (
+                "--partition-limit-bytes",
+                f"{limit_bytes}",
+                "--split-check-seconds",
+                "0.05",
+            )
+            await database.kill(MANY_ANSWERS if rounds else FEW_ANSWERS, *splitting)
+            await database.verify()
+        partitions.append(database.partitions)
+        deleted += database.deleted
+
+    sys.stdout.write(f"{partitions} partitions, {deleted} items deleted\n")
+    assert max(partitions) > 8
+    assert deleted

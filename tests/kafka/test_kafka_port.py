@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
+from collections import Counter
 
+import anyio
 import pytest
 
 from streams.broker import (
@@ -49,6 +52,43 @@ async def test_a_topic_that_is_there_stays_as_it_is(kafka_broker: BrokerAddress)
     broker = kafka(kafka_broker)
     name = await created(broker)
     assert await broker.ensure_topic(Topic(name, 5, 1)) == FoundTopic(3, is_new=False)
+
+
+async def test_a_topic_is_empty_until_something_is_appended_anywhere(kafka_broker: BrokerAddress):
+    broker = kafka(kafka_broker)
+    topic = await created(broker)
+    assert await broker.is_empty(topic, 3)
+    publisher = await broker.open_publisher()
+    await publisher.publish(topic, 2, messages(1), BATCH_BYTES)
+    await publisher.close()
+    assert not await broker.is_empty(topic, 3)
+
+
+async def test_who_is_cancelled_leaves_no_connection_behind(kafka_broker: BrokerAddress):
+    broker = kafka(kafka_broker)
+    topic = await created(broker)
+    told: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+
+    async def publish() -> None:
+        publisher = await broker.open_publisher()
+        await publisher.close()
+
+    works = {
+        "ensure": lambda: broker.ensure_topic(Topic(topic, 3, 1)),
+        "is_empty": lambda: broker.is_empty(topic, 3),
+        "read_last": lambda: broker.read_last(topic, [b"key"]),
+        "publish": publish,
+    }
+    cancelled = Counter[str]()
+    for milliseconds in range(25):
+        for name, work in works.items():
+            with anyio.move_on_after(milliseconds / 1_000) as scope:
+                await work()
+            cancelled[name] += scope.cancelled_caught
+            gc.collect()
+    assert told == []
+    assert min(cancelled.values()) > 3
 
 
 async def test_records_lie_in_their_order_in_their_partition(kafka_broker: BrokerAddress):

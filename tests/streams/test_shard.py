@@ -50,6 +50,28 @@ def test_a_roll_hands_over_to_a_child():
     assert child.starting_sequence_number > parent.ending_sequence_number
 
 
+def test_a_split_closes_the_shard_of_its_partition_and_two_follow():
+    stream = shards.split(opened(3, 4), 1, 9, (7, 8), 200.0)
+    parent, first, second, other = stream.shards
+    assert (parent.last, parent.closed_epoch_seconds) == (9, 200.0)
+    assert [(child.partition_number, child.parent_id) for child in (first, second)] == [
+        (7, parent.shard_id),
+        (8, parent.shard_id),
+    ]
+    for child in (first, second):
+        assert (child.after, child.last, child.horizon) == (0, None, 0)
+        assert child.starting_sequence_number > parent.ending_sequence_number
+    assert first.shard_id != second.shard_id
+    assert other == opened(3, 4).shards[1]
+    assert shards.split(stream, 1, 9, (10, 11), 300.0) == stream
+
+
+def test_a_partition_without_a_record_can_be_split_and_its_shard_has_a_number():
+    parent = shards.split(opened(0), 1, 0, (7, 8), 200.0).shards[0]
+    assert parent.last == 0
+    assert parent.ending_sequence_number == parent.starting_sequence_number
+
+
 def test_a_young_or_empty_shard_is_not_rolled():
     assert shards.rolled(opened(3), {1: 9}, 149.0, 50.0) == opened(3)
     assert shards.rolled(opened(3), {1: 3}, 200.0, 50.0) == opened(3)

@@ -56,6 +56,8 @@ class ExpiringDatabase:
         # What there was to see: items that were deleted, and the states in which it was killed.
         self.deleted = 0
         self.statuses: Counter[str] = Counter()
+        # How many partitions the table had when it was looked at last.
+        self.partitions = 0
         self._directory = directory
         self._draw = draw
         self._answers = 0
@@ -98,9 +100,10 @@ class ExpiringDatabase:
         for item in fillers:
             self.possible[item["pk"]["S"]] = [item]
 
-    async def kill(self, most_answers: int) -> None:
+    async def kill(self, most_answers: int, *options: str) -> None:
         """Write, switch time to live on and off, move the clock; die at a random moment."""
-        with server_with_clock(START, *_OPTIONS, data_dir=self._directory) as (server, clock):
+        options = (*_OPTIONS, *options)
+        with server_with_clock(START, *options, data_dir=self._directory) as (server, clock):
             self._answers, self._goal = 0, self._draw.randrange(20, most_answers)
             self._reached.clear()
             async with asyncio.TaskGroup() as tasks:
@@ -198,6 +201,7 @@ class ExpiringDatabase:
             asyncio.timeout(_SETTLE_SECONDS),
         ):
             table = database.table(TABLE)
+            self.partitions = len(table.record.partitions)
             now = database.clock.now_epoch_seconds()
             settings = table.definition.time_to_live
             is_on = settings is not None and settings.deletes

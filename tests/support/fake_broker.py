@@ -116,6 +116,10 @@ class FakeBroker:
         is_new = topic.name not in self.topics
         return FoundTopic(self.topics.setdefault(topic.name, topic).partition_count, is_new)
 
+    async def is_empty(self, topic: str, partition_count: int) -> bool:
+        await self._let_in()
+        return not any(self._partitions[topic, number] for number in range(partition_count))
+
     async def open_publisher(self, transactional_id: str | None = None) -> FakePublisher:
         await self._let_in()
         if self.failing_opens:

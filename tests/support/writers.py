@@ -148,6 +148,7 @@ class Crowd:
         self.history = history
         self.reads_only = reads_only
         self.answers = 0
+        self.refusals = 0
         self.unknown_outcomes = 0
         self.stopping = False
         self._draw = draw
@@ -175,9 +176,11 @@ class Crowd:
         self._enough.clear()
         await self._enough.wait()
 
-    def count_answer(self) -> None:
+    def count_answer(self, answer: Answer) -> None:
         """Note that an answer came."""
         self.answers += 1
+        if _is_refused(answer):
+            self.refusals += 1
         if self._limit and self.answers >= self._limit:
             self._enough.set()
 
@@ -300,7 +303,7 @@ class _Writer:
         for place in places:
             self._seen.pop(place, None)
         answer = await self._connection.call("BatchWriteItem", {"RequestItems": {table: requests}})
-        self._crowd.count_answer()
+        self._crowd.count_answer(answer)
         if _is_refused(answer):
             left = requests
         else:
@@ -346,7 +349,7 @@ class _Writer:
         if index is not None:
             body["IndexName"] = index.name
         answer = await self._connection.call("Query", body)
-        self._crowd.count_answer()
+        self._crowd.count_answer(answer)
         if _is_refused(answer):
             for place, operation in zip(places, operations, strict=True):
                 self._history.withdraw(place.name, operation)
@@ -367,7 +370,7 @@ class _Writer:
         """Send a request on one item; no answer where it was throttled."""
         noted = self._history.invoke(self._name, place.name, request)
         answer = await self._connection.call(operation, body)
-        self._crowd.count_answer()
+        self._crowd.count_answer(answer)
         if _is_refused(answer):
             self._history.withdraw(place.name, noted)
             return noted, None
@@ -421,7 +424,7 @@ class _TableMaker:
         key = table_key(name)
         noted = history.invoke("tables", key, request)
         answer = await self._connection.call(operation, body)
-        self._crowd.count_answer()
+        self._crowd.count_answer(answer)
         if answer.status == 200:
             history.answer(noted, Done())
         elif answer.error in ("ResourceInUseException", "ResourceNotFoundException"):

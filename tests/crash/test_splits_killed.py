@@ -1,0 +1,49 @@
+"""Partitions are split for size and heat under 32 writers, readers and scans, and kill -9.
+
+No request fails of it, nothing is lost, doubled or out of a stream's order, a parallel scan that
+began before sees every item once, and indexes equal a rebuild.
+
+``--rounds 6`` goes from 1 to 32 partitions and more; without it a few splits have to do.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from random import Random
+
+from tests.support.splitting_database import SplittingDatabase
+
+FEW_ROUNDS = 2
+FEW_ANSWERS = 2_000
+MANY_ANSWERS = 20_000
+FEW_PARTITIONS = 4
+MANY_PARTITIONS = 32
+
+OPTIONS = (
+    *("--partitions-per-table", "1", "--split-check-seconds", "0.1", "--split-heat-seconds", "0.5"),
+    *("--shard-roll-seconds", "5", "--keep-streams-seconds", "0.5"),
+)
+
+
+async def test_splits_under_load_outlive_kill_9(tmp_path: Path, rounds: int | None) -> None:
+    limit_bytes = 300_000 if rounds else 3_000_000
+    database = SplittingDatabase(
+        tmp_path, Random(1), *OPTIONS, "--partition-limit-bytes", str(limit_bytes)
+    )
+    await database.make_large()
+
+    for _ in range(rounds or FEW_ROUNDS):
+        assert await database.split_round(MANY_ANSWERS if rounds else FEW_ANSWERS) == []
+
+    assert await database.compare_all() == []
+    partitions = await database.partition_count()
+    sys.stdout.write(
+        f"{partitions} partitions, splits {dict(database.splits)}, {database.answers} answers, "
+        f"{database.queries} queries, {database.scans} scans, {database.refusals} refused\n"
+    )
+    assert partitions >= (MANY_PARTITIONS if rounds else FEW_PARTITIONS)
+    assert database.splits["size"]
+    assert database.splits["heat"]
+    assert database.scans
+    assert database.refusals == 0
