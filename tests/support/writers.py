@@ -225,11 +225,11 @@ class _Writer:
             await self._get(place)
         write = self._draw_write(place)
         operation, answer = await self._ask(
-            place, write, *_write_request(place, write, images := self._draw_images(write))
+            place, write, *write_request(place, write, images := self._draw_images(write))
         )
         if answer is None:
             return
-        outcome = _write_outcome(answer, images)
+        outcome = write_outcome(answer, images)
         self._note(place, operation, outcome)
         if isinstance(outcome, Refused):
             self._see(place, outcome.item)
@@ -301,7 +301,7 @@ class _Writer:
             self._seen.pop(place, None)
         answer = await self._connection.call("BatchWriteItem", {"RequestItems": {table: requests}})
         self._crowd.count_answer()
-        if _is_refused(answer):
+        if is_refused(answer):
             left = requests
         else:
             left = answer.body.get("UnprocessedItems", {}).get(table, [])
@@ -309,7 +309,7 @@ class _Writer:
             if request in left:
                 self._history.withdraw(place.name, operation)
             else:
-                self._note(place, operation, _write_outcome(answer, "NONE"))
+                self._note(place, operation, write_outcome(answer, "NONE"))
 
     async def _get(self, place: Place | None = None) -> None:
         place = place or self._place()
@@ -347,7 +347,7 @@ class _Writer:
             body["IndexName"] = index.name
         answer = await self._connection.call("Query", body)
         self._crowd.count_answer()
-        if _is_refused(answer):
+        if is_refused(answer):
             for place, operation in zip(places, operations, strict=True):
                 self._history.withdraw(place.name, operation)
             return
@@ -368,7 +368,7 @@ class _Writer:
         noted = self._history.invoke(self._name, place.name, request)
         answer = await self._connection.call(operation, body)
         self._crowd.count_answer()
-        if _is_refused(answer):
+        if is_refused(answer):
             self._history.withdraw(place.name, noted)
             return noted, None
         return noted, answer
@@ -411,7 +411,7 @@ class _TableMaker:
             assert answer.body["Items"] == [], f"a new table shows items of an old one: {answer}"
             item = {**Place(name, "p", "s").key, "rank": {"N": "1"}, "title": {"S": "t"}}
             answer = await self._connection.call("PutItem", {"TableName": name, "Item": item})
-            assert answer.status == 200 or _is_refused(answer) or answer.status == 500, answer
+            assert answer.status == 200 or is_refused(answer) or answer.status == 500, answer
 
     async def _ask(
         self, name: str, request: Put | Delete, operation: str, body: dict[str, Any]
@@ -449,8 +449,8 @@ def _sort_value(item: Item, index: Index | None) -> Any:
     return int(value) if kind == "N" else value
 
 
-def _write_request(place: Place, write: Write, images: Images) -> tuple[str, dict[str, Any]]:
-    """The operation's name and body."""
+def write_request(place: Place, write: Write, images: Images) -> tuple[str, dict[str, Any]]:
+    """A write's operation and body."""
     body: dict[str, Any] = {"TableName": place.table, "ReturnValues": images}
     names: dict[str, str] = {}
     values: Item = {}
@@ -491,13 +491,14 @@ def _update_expression(update: Update, names: dict[str, str], values: Item) -> s
     return " ".join(clauses)
 
 
-def _is_refused(answer: Answer) -> bool:
+def is_refused(answer: Answer) -> bool:
     """Whether the server says that nothing was done, for reasons of its own."""
     message = str(answer.body.get("message", ""))
     return answer.error in _THROTTLED or message.startswith("Nothing was written")
 
 
-def _write_outcome(answer: Answer, images: Images) -> Outcome:
+def write_outcome(answer: Answer, images: Images) -> Outcome:
+    """What a write's answer says, where it was not refused as a whole."""
     if answer.status == 200:
         return Done(images, answer.body.get("Attributes"))
     if answer.error == "ConditionalCheckFailedException":
