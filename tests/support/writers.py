@@ -225,7 +225,9 @@ class _Writer:
             await self._get(place)
         write = self._draw_write(place)
         operation, answer = await self._ask(
-            place, write, *write_request(place, write, images := self._draw_images(write))
+            place,
+            write,
+            *write_request(place.table, place.key, write, images := self._draw_images(write)),
         )
         if answer is None:
             return
@@ -449,9 +451,11 @@ def _sort_value(item: Item, index: Index | None) -> Any:
     return int(value) if kind == "N" else value
 
 
-def write_request(place: Place, write: Write, images: Images) -> tuple[str, dict[str, Any]]:
+def write_request(
+    table: str, key: Item, write: Write, images: Images
+) -> tuple[str, dict[str, Any]]:
     """A write's operation and body."""
-    body: dict[str, Any] = {"TableName": place.table, "ReturnValues": images}
+    body: dict[str, Any] = {"TableName": table, "ReturnValues": images}
     names: dict[str, str] = {}
     values: Item = {}
     if isinstance(write.condition, Expected):
@@ -467,10 +471,10 @@ def write_request(place: Place, write: Write, images: Images) -> tuple[str, dict
             body["Item"] = write.item
         case Delete():
             operation = "DeleteItem"
-            body["Key"] = place.key
+            body["Key"] = key
         case Update():
             operation = "UpdateItem"
-            body["Key"] = place.key
+            body["Key"] = key
             body["UpdateExpression"] = _update_expression(write, names, values)
     if names:
         body["ExpressionAttributeNames"] = names
