@@ -17,10 +17,10 @@ from msgspec import Struct
 
 from actors.change_feed import ChangeFeed, RecentChanges
 from actors.global_index import GlobalIndexActors, IndexPlace
+from actors.holds import Resolve
 from actors.partition import (
     Expired,
     ExpireItems,
-    Partition,
     PartitionSettings,
     Redefine,
     WriteItem,
@@ -28,9 +28,10 @@ from actors.partition import (
 )
 from actors.partition_map import PartitionMap
 from actors.runtime.clock import Clock
-from actors.runtime.mailbox import MailboxClosed, MailboxFull
+from actors.runtime.mailbox import MailboxClosed, MailboxFull, Message, ReplyT
 from actors.runtime.supervisor import Supervisor
 from actors.throttle import BackfillUnits, PartitionRead, TableThrottle, ThrottleSettings
+from actors.transacting_partition import TransactingPartition
 from model import capacity
 from model import key as keys
 from model.capacity import IndexKind
@@ -135,7 +136,7 @@ class Table:
         ]
         self._indexes: dict[int, GlobalIndexActors] = {}
         self._followings: dict[bytes, Following] = {}
-        self._partitions: list[Partition | None] = [None] * len(record.partitions)
+        self._partitions: list[TransactingPartition | None] = [None] * len(record.partitions)
         self._row_prefix = keys_layout.row_prefix(record.definition.table_id)
         self._closed = False
         # How many writes were refused since the server started, as their mailbox was full.
@@ -182,11 +183,40 @@ class Table:
         sort_key = keys.encode_sort(schema, key)
         place = self._map.owner_of(partition_key + sort_key)
         self.throttle.check_write(self._map.ranges[place].number)
+        return self._put(place, WriteItem(partition_key, sort_key, write), size_bytes)
+
+    def number_of(self, position: bytes) -> int:
+        """The number of the partition that owns a position."""
+        return self._map.number_of(position)
+
+    def send(
+        self,
+        position: bytes,
+        message: Message[ReplyT],
+        size_bytes: int = 0,
+        *,
+        always: bool = False,
+    ) -> asyncio.Future[ReplyT]:
+        """Send what is part of a transaction to the partition that owns a position.
+
+        Raises:
+            Throttled, InternalServerError: as ``submit``; ``always``, not as its mailbox is full.
+            ResourceNotFoundException: the table is being deleted.
+        """
+        return self._put(self._map.owner_of(position), message, size_bytes, always=always)
+
+    def resolve(self, position: bytes, message: Resolve) -> None:
+        """Tell the partition that owns a position what became of a transaction it joined."""
+        partition = self._partitions[self._map.owner_of(position)]
+        assert partition is not None, "it has joined"
+        partition.decisions.put_nowait(message, always=True)
+
+    def _put(
+        self, place: int, message: Message[ReplyT], size_bytes: int, *, always: bool = False
+    ) -> asyncio.Future[ReplyT]:
         partition = self._partition(place)
         try:
-            return partition.mailbox.put_nowait(
-                WriteItem(partition_key, sort_key, write), size_bytes
-            )
+            return partition.mailbox.put_nowait(message, size_bytes, always=always)
         except MailboxFull:
             self.write_throttle_events += 1
             raise ThrottlingException(
@@ -493,12 +523,12 @@ class Table:
         self._partitions = [None] * len(self._partitions)
         self._closed = False
 
-    def _partition(self, place: int) -> Partition:
+    def _partition(self, place: int) -> TransactingPartition:
         partition = self._partitions[place]
         if partition is None:
             if self._closed:
                 raise _not_found()
-            partition = Partition(
+            partition = TransactingPartition(
                 self._feeds[place],
                 self.definition,
                 self._store,
