@@ -18,12 +18,14 @@ CROWD_SIZE: Final = 32
 
 # Far longer than any delay: what takes longer hangs.
 _PATIENCE_SECONDS: Final = 30.0
+_SOON_SECONDS: Final = (0.1, 0.4)
 
 
 class Arena:
     """One data directory, and the server that runs on it now.
 
-    With ``power`` a kill is a power cut: what no sync covered is gone.
+    With ``power`` a kill is a power cut: what no sync covered is gone. The last sync before it
+    hangs, so that there is something to lose.
     """
 
     def __init__(
@@ -54,14 +56,19 @@ class Arena:
         assert self._server is not None
         return self._server.log
 
-    def kill_and_restart(self) -> None:
-        """Kill the server with all that is under way, and start it again.
+    async def kill_and_restart(self) -> None:
+        """Kill the server soon, with all that is under way, and start it again.
 
-        Clients see nothing in between: this blocks the loop that they are on.
+        Clients see nothing in between: that blocks the loop that they are on.
         """
+        # Answers come right behind a sync, when there is least to lose.
+        if self._power is not None:
+            self._power.hold_syncs()
+        await asyncio.sleep(self.draw.uniform(*_SOON_SECONDS))
         self._end()
         self.kills += 1
         if self._power is not None:
+            self._power.release_syncs()
             self._power.cut(self.draw if self.draw.random() < 0.5 else None)
         self._start()
 

@@ -46,10 +46,12 @@ class Register:
 class RegisterCrowd:
     """One history: many clients until ``enough`` operations were answered.
 
-    ``hot_share`` of all operations are on one item.
+    ``hot_share`` of all operations are on one item, ``read_share`` of them read.
     """
 
-    def __init__(self, arena: Arena, enough: int, hot_share: float, size: int = CROWD_SIZE) -> None:
+    def __init__(
+        self, arena: Arena, enough: int, hot_share: float, read_share: float = 0.35
+    ) -> None:
         self.history = History()
         self.progress = Progress(enough)
         self.unanswered = 0
@@ -57,8 +59,8 @@ class RegisterCrowd:
             Register(table, f"{number}") for table in TABLES for number in range(_ITEMS_PER_TABLE)
         ]
         self.hot_share = hot_share
+        self.read_share = read_share
         self._arena = arena
-        self._size = size
 
     async def run(self, kills_at: Sequence[int] = ()) -> None:
         """Make the tables, run the clients, kill at these counts, and read all at the end."""
@@ -66,12 +68,12 @@ class RegisterCrowd:
         try:
             await make_tables(client, list(TABLES))
             async with asyncio.TaskGroup() as tasks:
-                for number in range(self._size):
+                for number in range(CROWD_SIZE):
                     draw = Random(self._arena.draw.random())
                     tasks.create_task(_Client(self, self._arena, f"c{number}", draw).run())
                 for count in kills_at:
                     await self.progress.wait(count)
-                    self._arena.kill_and_restart()
+                    await self._arena.kill_and_restart()
             await client.close()
             for register in self.registers:
                 operation = self.history.invoke("last", register.name, Read())
@@ -132,7 +134,7 @@ class _Client:
         is_hot = self._draw.random() < self._crowd.hot_share
         register = registers[0] if is_hot else self._draw.choice(registers[1:])
         await self._client.ready()
-        if self._draw.random() < 0.35:
+        if self._draw.random() < self._crowd.read_share:
             await self._read(register)
         else:
             await self._write(register)

@@ -17,6 +17,7 @@ from msgspec import Struct
 import api.__main__ as entry
 from storage.rocks import open_rocks
 from storage.store import Store
+from tests.support.history_bugs import STORES, Bug
 from tests.support.history_store import DelayedStore, Delays
 
 MODULE: Final = "tests.support.history_server"
@@ -28,6 +29,7 @@ class Trouble(Struct, frozen=True):
 
     seed: int
     most_delay_milliseconds: float = 50
+    bug: Bug | None = None
 
     def environment(self) -> Mapping[str, str]:
         """How the server's process is told."""
@@ -39,7 +41,8 @@ def _main() -> None:
     delays = Delays(trouble.seed, trouble.most_delay_milliseconds / 1000)
 
     async def open_delayed(directory: Path) -> Store:
-        return DelayedStore(await open_rocks(directory), delays)
+        kind = DelayedStore if trouble.bug is None else STORES[trouble.bug]
+        return kind(await open_rocks(directory), delays)
 
     # The product has no door for this: it is what a test alone may do.
     setattr(entry, "open_rocks", open_delayed)  # noqa: B010

@@ -87,12 +87,16 @@ class DelayedStore:
             await self._publisher
         await self._inner.close()
 
+    def show(self, view: View) -> None:
+        """Let readers see this from now on."""
+        self._shown = view
+
     async def _publish(self) -> None:
         """Show and tell what is durable, one delay for all that a sync has made so."""
         while self._waiting:
             await asyncio.wait([self._waiting[0][1]])
             await self._delays.wait()
-            self._shown = self._inner.durable()
+            self.show(self._inner.durable())
             while self._waiting and self._waiting[0][1].done():
                 answered, synced = self._waiting.popleft()
                 failure = synced.exception()
