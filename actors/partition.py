@@ -6,6 +6,7 @@ rows, the change records and the partition's head.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from msgspec import Struct
@@ -193,6 +194,15 @@ class Partition(RowOwner[WriteBatch]):
         for partition_key, value in zip(collections, values[len(positions) :], strict=True):
             batch.collections[partition_key] = int.from_bytes(value or b"", "big")
         return batch
+
+    async def load_collections(self, batch: WriteBatch, partition_keys: Iterable[bytes]) -> None:
+        """Load the sizes of these item collections alone."""
+        collections = list(partition_keys)
+        values = await self._store.latest.load(
+            [keys_layout.collection_row(self._table.table_id, each) for each in collections]
+        )
+        for partition_key, value in zip(collections, values, strict=True):
+            batch.collections[partition_key] = int.from_bytes(value or b"", "big")
 
     def decide(self, batch: WriteBatch, envelope: Envelope) -> Any:
         """What one message does to the batch; its reply, or the error it is refused with."""

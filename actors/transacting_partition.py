@@ -89,9 +89,6 @@ class TransactingPartition(Partition):
         match message:
             case Prepare(part=part) | Transact(part=part):
                 return part.actions
-            case Join(transaction_id=transaction_id):
-                held = self._holds.get(transaction_id)
-                return held.part.actions if held else ()
         return ()
 
     async def load(self, envelopes: list[Envelope]) -> WriteBatch:
@@ -256,9 +253,7 @@ class TransactingPartition(Partition):
             envelope.answer(None)
             return
         try:
-            # Nobody has written the items since; the sizes of their collections, perhaps.
-            has_collections = bool(self._table.local_indexes)
-            batch = await self.load([envelope]) if has_collections else WriteBatch(self.head)
+            batch = await self._joining_batch(held)
         except StoreError as error:
             envelope.refuse(InternalServerError(f"Nothing was written: {error}"))
             return
@@ -270,6 +265,14 @@ class TransactingPartition(Partition):
         self._joining = _Joining(message.transaction_id, batch, self._group(batch))
         envelope.answer(Joined(self._joining.group))
         await self._resolve(self._joining)
+
+    async def _joining_batch(self, held: Held) -> WriteBatch:
+        """Nobody has written the items since; the sizes of their collections, perhaps."""
+        batch = WriteBatch(self.head)
+        if self._table.local_indexes:
+            partition_keys = {action.partition_key for action in held.part.actions}
+            await self.load_collections(batch, partition_keys)
+        return batch
 
     async def _resolve(self, joining: _Joining) -> None:
         while True:

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from itertools import count
+from secrets import token_bytes
 from typing import Final, NamedTuple
-from uuid import uuid4
 
 import anyio
 
@@ -59,6 +60,8 @@ from storage import codec, keys_layout
 from storage.store import Conflict, Group, Retry, Store, StoreError
 
 _STALL_SECONDS: Final = 0.002
+# Of each half of a transaction's id: random for the process, then a count.
+_ID_BYTES: Final = 8
 _BEGAN_ANEW: Final = "Nothing was written: a partition began anew meanwhile, try again"
 
 
@@ -159,6 +162,8 @@ class Transactions:
         """``delay``: how long each transaction waits between its steps; for tests."""
         self.tokens = ClientTokens(store, clock, account_id)
         self._store = store
+        self._id_prefix = token_bytes(_ID_BYTES)
+        self._ids = count()
         self._delay = delay
         self._waits = delay.waits()
         # The items that transactions are writing, by the ids of their tables.
@@ -174,7 +179,7 @@ class Transactions:
             ResourceNotFoundException: a table is being deleted.
             InternalServerError: the store or a partition failed.
         """
-        transaction_id = uuid4().bytes
+        transaction_id = self._id_prefix + next(self._ids).to_bytes(_ID_BYTES, "big")
         by_number: dict[int, _Participant] = {}
         for table, action in actions:
             position = action.position
@@ -205,9 +210,8 @@ class Transactions:
         reply = participant.ask(Transact(part, (claim.row,) if claim else ()))
         if claim is not None:
             claim.pending = reply
-            # Whoever goes before the answer must not take it from the token.
-            reply = asyncio.shield(reply)
-        (accepted,) = _accepted([participant], [await reply])
+        await asyncio.wait([reply])
+        (accepted,) = _accepted([participant], [reply])
         return accepted
 
     async def _write_in_several(
@@ -224,8 +228,8 @@ class Transactions:
                 each.ask(Prepare(TransactionPart(transaction_id, total, tuple(each.actions))))
                 for each in participants
             ]
-            answers = await asyncio.gather(*replies, return_exceptions=True)
-            accepted = _accepted(participants, answers)
+            await asyncio.wait(replies)
+            accepted = _accepted(participants, replies)
             held = [
                 (each.table.definition.table_id, action.position)
                 for each in participants
@@ -241,7 +245,6 @@ class Transactions:
             committed = True
             if claim is not None:
                 claim.pending = durable
-                durable = asyncio.shield(durable)
             await self._wait()
         finally:
             self._writing.difference_update(held)
@@ -324,22 +327,23 @@ class Transactions:
 
 
 def _accepted(
-    participants: Sequence[_Participant], answers: Sequence[Accepted | Refused | BaseException]
+    participants: Sequence[_Participant], replies: Sequence[asyncio.Future[Accepted | Refused]]
 ) -> list[Accepted]:
     """What the participants accepted, if all did; raises what is no reason for cancelling."""
-    accepted = []
+    failures = [reply.exception() for reply in replies]
+    for failure in failures:
+        if failure is not None:
+            raise failure
+    answers = [reply.result() for reply in replies]
+    accepted = [answer for answer in answers if isinstance(answer, Accepted)]
+    if len(accepted) == len(answers):
+        return accepted
     reasons: dict[int, CancellationReason] = {}
     for participant, answer in zip(participants, answers, strict=True):
-        if isinstance(answer, BaseException):
-            raise answer
-        if isinstance(answer, Accepted):
-            accepted.append(answer)
         of_part = answer.reasons if isinstance(answer, Refused) else ()
         for place, action in enumerate(participant.actions):
             reasons[action.ordinal] = of_part[place] if of_part else NO_REASON
-    if len(accepted) < len(participants):
-        raise TransactionCanceledException([reasons[ordinal] for ordinal in range(len(reasons))])
-    return accepted
+    raise TransactionCanceledException([reasons[ordinal] for ordinal in range(len(reasons))])
 
 
 def _retrieve(reply: asyncio.Future[None]) -> None:

@@ -121,7 +121,7 @@ class ServeOptions:
     """How far global indexes stay behind: none, fixed:SECONDS or random:FROM-TO:SEED."""
 
     transaction_delay: Annotated[str, Parameter(group=_FOR_TESTERS)] = "none"
-    """How long a transaction waits between its steps: none, fixed:SECONDS or random:FROM-TO:SEED."""
+    """How long a transaction waits between steps: none, fixed:SECONDS or random:FROM-TO:SEED."""
 
     shard_roll_seconds: Annotated[float, Parameter(group=_FOR_TESTERS)] = 4 * 60 * 60
     """How old a stream's shard grows before another one follows it."""

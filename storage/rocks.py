@@ -96,7 +96,7 @@ class _RocksStore:
         if self._refusal is not None:
             raise self._refusal
         if not groups:
-            return self._synchroniser.accepted()
+            return self._synchroniser.behind_accepted()
         self._assert_heads(groups)
         batch = _batch(groups)
         if not _frees_space(groups):
