@@ -9,7 +9,8 @@ messages these are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -18,13 +19,13 @@ from msgspec import json
 from actors.client_tokens import Claim
 from actors.database import Database
 from actors.holds import Done
-from actors.table import Table
 from actors.transaction import TableAction, TableKey, table_action
 from api.arn import table_name
 from api.item_answers import collection_metrics
 from model.capacity import Receipt, ReturnConsumedCapacity, TransactionUnits, consumed_capacity
 from model.errors import TransactionCanceledException, ValidationException
 from model.limits import TRANSACTION_BYTES
+from model.table import TableDefinition
 from model.transaction import NO_REASON, ActionWrite, Check, reason_of
 
 _ON_ONE_ITEM = "Transaction request cannot include multiple operations on one item"
@@ -33,15 +34,14 @@ _ON_ONE_ITEM = "Transaction request cannot include multiple operations on one it
 class ParsedAction(NamedTuple):
     """An action that is checked as far as that goes without its table.
 
-    ``check`` looks at the expressions of it, and ``check_action`` at all else, with the table
-    known; both raise ValidationException.
+    ``check`` looks at the paths of it with the table known, ``write_on`` at all else, and gives
+    the write; both raise ValidationException.
     """
 
     given_name: str
-    write: ActionWrite
     size_bytes: int
-    check: Callable[[Table], None]
-    check_action: Callable[[Table], None]
+    check: Callable[[TableDefinition], None]
+    write_on: Callable[[TableDefinition], ActionWrite]
 
 
 class CheckedActions(NamedTuple):
@@ -63,23 +63,33 @@ def checked_actions(database: Database, parsed: Sequence[ParsedAction]) -> Check
     _check_size(parsed)
     tables = [database.table(table_name(one.given_name)) for one in parsed]
     for one, table in zip(parsed, tables, strict=True):
-        one.check(table)
+        one.check(table.definition)
+    cancelling = Cancelling(len(parsed))
     actions = []
-    cancelled = None
     for ordinal, (one, table) in enumerate(zip(parsed, tables, strict=True)):
+        with cancelling.of(ordinal):
+            actions.append(table_action(ordinal, table, one.write_on(table.definition)))
+    check_distinct([TableKey(table, action.position) for table, action in actions])
+    return CheckedActions(actions, [one.given_name for one in parsed], cancelling.error)
+
+
+class Cancelling:
+    """Notes the first fault for which a transaction is cancelled, whatever it finds."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self.error: TransactionCanceledException | None = None
+
+    @contextmanager
+    def of(self, ordinal: int) -> Iterator[None]:
+        """A ValidationException in here is that action's reason."""
         try:
-            one.check_action(table)
+            yield
         except ValidationException as error:
-            if cancelled is None:
-                reasons = [NO_REASON] * len(parsed)
+            if self.error is None:
+                reasons = [NO_REASON] * self._total
                 reasons[ordinal] = reason_of(error)
-                cancelled = TransactionCanceledException(reasons)
-        else:
-            actions.append(table_action(ordinal, table, one.write))
-    check_distinct(
-        [TableKey(table, action.position) for table, action in actions],
-    )
-    return CheckedActions(actions, [one.given_name for one in parsed], cancelled)
+                self.error = TransactionCanceledException(reasons)
 
 
 def check_distinct(items: Sequence[TableKey]) -> None:

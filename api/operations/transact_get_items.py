@@ -13,14 +13,12 @@ from api.arn import table_name
 from api.item_answers import EMPTY, joined, projected
 from api.item_requests import check_together, placeholders_of
 from api.operation import Call, Operation
-from api.transaction_requests import capacity_members, check_distinct
+from api.transaction_requests import Cancelling, capacity_members, check_distinct
 from model import item as items
 from model.capacity import Receipt
-from model.errors import TransactionCanceledException, ValidationException
 from model.expressions.key_paths import check_scalar_keys
 from model.expressions.projection import Projector, parse_projection
 from model.key_rules import check_key
-from model.transaction import NO_REASON, reason_of
 
 
 class TransactGetItemsInput(structures.Shape, frozen=True):
@@ -73,19 +71,14 @@ def _checked(database: Database, gets: Sequence[_ParsedGet]) -> list[TableKey]:
     tables = [database.table(table_name(get.request.TableName)) for get in gets]
     for get, table in zip(gets, tables, strict=True):
         check_scalar_keys(table.definition, get.nested)
+    cancelling = Cancelling(len(gets))
     wanted = []
-    cancelled = None
     for ordinal, (get, table) in enumerate(zip(gets, tables, strict=True)):
-        try:
+        with cancelling.of(ordinal):
             wanted.append(_key(get, table))
-        except ValidationException as error:
-            if cancelled is None:
-                reasons = [NO_REASON] * len(gets)
-                reasons[ordinal] = reason_of(error)
-                cancelled = TransactionCanceledException(reasons)
     check_distinct(wanted)
-    if cancelled is not None:
-        raise cancelled
+    if cancelling.error is not None:
+        raise cancelling.error
     return wanted
 
 

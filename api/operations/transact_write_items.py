@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from actors.table import Table
 from api import shapes, structures
 from api.item_answers import joined
 from api.item_requests import check_together, placeholders_of
@@ -31,6 +30,7 @@ from model.key_rules import (
     check_key,
     check_no_key_updated,
 )
+from model.table import TableDefinition
 from model.transaction import Check
 from model.write import Delete, Put, Update
 
@@ -100,20 +100,19 @@ def _put(request: structures.PutShape) -> ParsedAction:
     placeholders.check_all_used()
     return ParsedAction(
         request.TableName,
-        put,
         size_bytes + _values_bytes(request.ExpressionAttributeValues),
         partial(_check_paths, placeholders),
-        partial(_check_put, put),
+        partial(_put_on, put),
     )
 
 
-def _check_put(put: Put, table: Table) -> None:
-    definition = table.definition
+def _put_on(put: Put, definition: TableDefinition) -> Put:
     check_item_key(definition.key_schema, put.item)
     check_index_keys(definition, put.item)
     check_size_with_entries(
         definition.local_indexes, definition.key_schema, put.item, put.size_bytes
     )
+    return put
 
 
 def _update(request: structures.UpdateShape) -> ParsedAction:
@@ -128,19 +127,18 @@ def _update(request: structures.UpdateShape) -> ParsedAction:
     placeholders.check_all_used()
     return ParsedAction(
         request.TableName,
-        update,
         size_bytes + _values_bytes(request.ExpressionAttributeValues),
         partial(_check_paths, placeholders),
-        partial(_check_update, update),
+        partial(_update_on, update),
     )
 
 
-def _check_update(update: Update, table: Table) -> None:
-    definition = table.definition
+def _update_on(update: Update, definition: TableDefinition) -> Update:
     check_key(definition.key_schema, update.key)
     assert update.update is not None
     check_no_key_updated(definition.key_schema, update.update.attributes)
     check_index_key_literals(definition, update.update.literals)
+    return update
 
 
 def _delete(request: structures.DeleteShape) -> ParsedAction:
@@ -154,10 +152,9 @@ def _delete(request: structures.DeleteShape) -> ParsedAction:
     placeholders.check_all_used()
     return ParsedAction(
         request.TableName,
-        delete,
         size_bytes + _values_bytes(request.ExpressionAttributeValues),
         partial(_check_paths, placeholders),
-        partial(_check_key, delete),
+        partial(_by_key_on, delete),
     )
 
 
@@ -172,19 +169,19 @@ def _check(request: structures.ConditionCheckShape) -> ParsedAction:
     placeholders.check_all_used()
     return ParsedAction(
         request.TableName,
-        check,
         size_bytes + _values_bytes(request.ExpressionAttributeValues),
         partial(_check_paths, placeholders),
-        partial(_check_key, check),
+        partial(_by_key_on, check),
     )
 
 
-def _check_key(write: Delete | Check, table: Table) -> None:
-    check_key(table.definition.key_schema, write.key)
+def _by_key_on(write: Delete | Check, definition: TableDefinition) -> Delete | Check:
+    check_key(definition.key_schema, write.key)
+    return write
 
 
-def _check_paths(placeholders: Placeholders, table: Table) -> None:
-    check_scalar_keys(table.definition, placeholders.nested)
+def _check_paths(placeholders: Placeholders, definition: TableDefinition) -> None:
+    check_scalar_keys(definition, placeholders.nested)
 
 
 def _condition(expression: str | None, placeholders: Placeholders) -> Condition | None:
