@@ -42,7 +42,8 @@ class ChangeFeed:
     """The feed of one partition.
 
     Invariants: every record with a counter up to ``tail`` is durable; ``_recent`` holds all
-    records with counters above ``_recent_after`` and up to ``tail``, without decoded items.
+    records with counters above ``_recent_after`` and up to ``tail``, and perhaps some below,
+    without decoded items.
 
     ``parent`` is the number of the partition whose split began this one, while that log is kept:
     who follows both follows it first. ``last`` is the counter that the log ended with, None while
@@ -82,6 +83,11 @@ class ChangeFeed:
     def advance(self, tail: int, records: list[ChangeRecord]) -> None:
         """The partition's counter is durable up to ``tail``, with these records among it."""
         assert tail >= self.tail, "a log's tail never goes back"
+        if records:
+            # Whatever was not told of in between is on the disk.
+            before = records[0].sequence_number.counter - 1
+            if before > self.tail:
+                self._recent_after = before
         self.tail = tail
         if records:
             self.logged_bytes += sum(map(change_record.stored_bytes, records))
@@ -100,7 +106,8 @@ class ChangeFeed:
     def forget_oldest(self, records: int) -> None:
         """Give up the oldest records kept in memory; they are read from the disk from now on."""
         for _ in range(records):
-            self._recent_after = self._recent.popleft().sequence_number.counter
+            oldest = self._recent.popleft().sequence_number.counter
+            self._recent_after = max(self._recent_after, oldest)
             self._sizes_bytes.popleft()
 
     def _wake(self) -> None:

@@ -49,6 +49,7 @@ from actors.table import Surroundings, Table
 from actors.throttle import ThrottleSettings, ThrottlingSetting
 from actors.time_to_live import TimeToLiveSettings
 from actors.time_to_live_keeper import TimeToLiveKeeper
+from actors.transaction import Transactions
 from model import destination_rules
 from model.errors import (
     DynamoDBError,
@@ -111,6 +112,8 @@ class DatabaseSettings(Struct, frozen=True):
     throttling: ThrottlingSetting = "auto"
     # How often in a day units may be taken away from a table or index before once an hour.
     throughput_decreases_per_day: int = THROUGHPUT_DECREASES_PER_DAY
+    # How long a transaction waits between its steps, for tests.
+    transaction_delay: IndexLag = NO_LAG
 
 
 class IndexCounters(Struct, frozen=True):
@@ -232,6 +235,9 @@ class Database:
                 settings.throttling,
                 f"arn:aws:dynamodb:{settings.region}:{settings.account_id}:table/",
             ),
+        )
+        self.transactions = Transactions(
+            store, clock, settings.account_id, settings.transaction_delay
         )
         self._owner = CatalogOwner(store)
         self._indexes = IndexKeeper(self._owner, supervisor, self._tell_advance)
@@ -915,6 +921,7 @@ async def open_database(
         supervisor.start(database)
         supervisor.run_aside(remind, clock, database.keep_streams)
         supervisor.run_aside(remind, clock, database.split_watch.check)
+        supervisor.run_aside(remind, clock, database.transactions.tokens.trim)
         try:
             yield database
         finally:

@@ -6,12 +6,13 @@ rows, the change records and the partition's head.
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Iterable
 from typing import Any, Final
 
 from msgspec import Struct
 
 from actors.change_feed import ChangeFeed
+from actors.holds import Holds
 from actors.row_owner import Batch, RowOwner
 from actors.runtime.clock import Clock
 from actors.runtime.mailbox import Envelope, Message
@@ -26,18 +27,20 @@ from model.errors import (
     DynamoDBError,
     ItemCollectionSizeLimitExceededException,
     Throttled,
+    TransactionConflictException,
 )
 from model.item import Item
 from model.limits import INDEX_ENTRY_OVERHEAD_BYTES
 from model.stored_item import StoredItem
 from model.table import TABLE_INDEX_ID, TableDefinition
 from model.time_to_live import ExpiryReader, expire
+from model.transaction import Action
 from model.write import Delete, Write, decide
 from storage import codec, keys_layout
 from storage.catalog import PartitionHead
 from storage.store import Store
 from streams import change_log
-from streams.change_record import ChangeRecord, Origin
+from streams.change_record import ChangeRecord, Origin, TransactionPlace
 from streams.entry_change import EntryChange, ItemRow, entry_changes
 from streams.sequence_number import SequenceNumber
 
@@ -74,10 +77,14 @@ class WriteItem(Message[Written], frozen=True):
 
 
 class Expired(Struct, frozen=True):
-    """How many items were deleted, and the counter of the last change they saw or made."""
+    """How many items were deleted, and the counter of the last change they saw or made.
+
+    ``held`` are the positions that were passed over, as a transaction has them.
+    """
 
     deleted_items: int
     counter: int
+    held: tuple[bytes, ...] = ()
 
 
 class ExpireItems(Message[Expired], frozen=True):
@@ -96,7 +103,7 @@ class Redefine(Message[int], frozen=True):
     definition: TableDefinition
 
 
-class _WriteBatch(Batch):
+class WriteBatch(Batch):
     """What the writes of one batch see and leave, over what is stored.
 
     Items by position, collections' sizes by encoded partition key.
@@ -109,8 +116,11 @@ class _WriteBatch(Batch):
         self.records: list[ChangeRecord] = []
 
 
-class Partition(RowOwner[_WriteBatch]):
-    """The actor."""
+class Partition(RowOwner[WriteBatch]):
+    """The actor.
+
+    Invariant: a position that is held is written by nobody but the transaction that holds it.
+    """
 
     def __init__(
         self,
@@ -135,7 +145,8 @@ class Partition(RowOwner[_WriteBatch]):
         self._clock = clock
         self._throttle = throttle
         # What became of the units of each write in hand: a write that is decided again pays once.
-        self._paid: dict[asyncio.Future[Any], Throttled | None] = {}
+        self._paid: dict[object, Throttled | None] = {}
+        self._holds = Holds()
         self._item_collection_limit_bytes = settings.item_collection_limit_bytes
         self._reader: ExpiryReader | None = None
         self._row_prefix = keys_layout.row_prefix(table.table_id)
@@ -144,7 +155,7 @@ class Partition(RowOwner[_WriteBatch]):
             for index in table.local_indexes
         }
 
-    def became_durable(self, batch: _WriteBatch) -> None:
+    def became_durable(self, batch: WriteBatch) -> None:
         """Move the tail of the log."""
         self._feed.advance(batch.counter, batch.records)
 
@@ -152,9 +163,9 @@ class Partition(RowOwner[_WriteBatch]):
         """The log begins where the stored counter stands."""
         self._feed.begin(self.head.counter, self.head.logged_bytes)
 
-    async def load(self, envelopes: list[Envelope]) -> _WriteBatch:
+    async def load(self, envelopes: list[Envelope]) -> WriteBatch:
         """Load the items and collection sizes that the messages will change."""
-        batch = _WriteBatch(self.head)
+        batch = WriteBatch(self.head)
         positions = []
         for envelope in envelopes:
             message = envelope.message
@@ -167,6 +178,10 @@ class Partition(RowOwner[_WriteBatch]):
                     schema = self._table.key_schema
                     for position in message.positions:
                         batch.collections[keys.split(schema, position)[0]] = 0
+            else:
+                for action in self.actions_of(message):
+                    positions.append(action.position)
+                    batch.collections[action.partition_key] = 0
         row_keys = [self._row_prefix + position for position in positions]
         collections = list(batch.collections) if self._table.local_indexes else []
         row_keys += [
@@ -180,19 +195,24 @@ class Partition(RowOwner[_WriteBatch]):
             batch.collections[partition_key] = int.from_bytes(value or b"", "big")
         return batch
 
-    def decide(
-        self, batch: _WriteBatch, envelope: Envelope
-    ) -> Written | Expired | int | DynamoDBError:
+    async def load_collections(self, batch: WriteBatch, partition_keys: Iterable[bytes]) -> None:
+        """Load the sizes of these item collections alone."""
+        collections = list(partition_keys)
+        values = await self._store.latest.load(
+            [keys_layout.collection_row(self._table.table_id, each) for each in collections]
+        )
+        for partition_key, value in zip(collections, values, strict=True):
+            batch.collections[partition_key] = int.from_bytes(value or b"", "big")
+
+    def decide(self, batch: WriteBatch, envelope: Envelope) -> Any:
         """What one message does to the batch; its reply, or the error it is refused with."""
         message = envelope.message
-        if isinstance(message, Redefine):
-            self._table = message.definition
-            self._held_indexes = _held_indexes(message.definition)
-            return batch.counter
-        if isinstance(message, ExpireItems):
-            return self._expire(batch, message)
-        assert isinstance(message, WriteItem)
+        if not isinstance(message, WriteItem):
+            return self.decide_other(batch, envelope)
         position = message.partition_key + message.sort_key
+        if position in self._holds.positions:
+            self._throttle.transaction_conflicts += 1
+            return TransactionConflictException()
         version = SequenceNumber(self.partition_number, batch.counter + 1).packed()
         old = batch.items[position]
         try:
@@ -202,7 +222,7 @@ class Partition(RowOwner[_WriteBatch]):
             return self._pay_failed(envelope, old, message.write) or error
         except DynamoDBError as error:
             return error
-        refused = self._pay(envelope, position, change)
+        refused = self._pay(envelope.reply, position, change)
         if refused is not None:
             return refused
         if self._has_effect(change):
@@ -217,12 +237,10 @@ class Partition(RowOwner[_WriteBatch]):
         """Nothing of the batch is decided again."""
         self._paid.clear()
 
-    def _pay(self, envelope: Envelope, position: bytes, change: Change) -> Throttled | None:
-        if envelope.reply not in self._paid:
-            self._paid[envelope.reply] = self._throttle.take_write(
-                self.partition_number, position, change
-            )
-        return self._paid[envelope.reply]
+    def _pay(self, payer: object, position: bytes, change: Change) -> Throttled | None:
+        if payer not in self._paid:
+            self._paid[payer] = self._throttle.take_write(self.partition_number, position, change)
+        return self._paid[payer]
 
     def _pay_failed(
         self, envelope: Envelope, old: StoredItem | None, write: Write
@@ -233,7 +251,22 @@ class Partition(RowOwner[_WriteBatch]):
             )
         return self._paid[envelope.reply]
 
-    def _expire(self, batch: _WriteBatch, message: ExpireItems) -> Expired:
+    def decide_other(self, batch: WriteBatch, envelope: Envelope) -> Any:
+        """As ``decide``, of messages that are no single writes."""
+        match envelope.message:
+            case Redefine(definition=definition):
+                self._table = definition
+                self._held_indexes = _held_indexes(definition)
+                return batch.counter
+            case ExpireItems() as message:
+                return self._expire(batch, message)
+        raise AssertionError(envelope.message)
+
+    def actions_of(self, message: Message[Any]) -> tuple[Action, ...]:  # noqa: ARG002 - see below
+        """The actions in a message that is part of a transaction; there are none here."""
+        return ()
+
+    def _expire(self, batch: WriteBatch, message: ExpireItems) -> Expired:
         """Decide on what each item says now: a write that came before is honoured (S127)."""
         reader = self._expiry_reader()
         if reader is None or reader.attribute_name != message.attribute_name:
@@ -241,13 +274,17 @@ class Partition(RowOwner[_WriteBatch]):
         schema = self._table.key_schema
         now = self._clock.now_epoch_seconds()
         deleted_items = 0
+        held = []
         for position in message.positions:
+            if position in self._holds.positions:
+                held.append(position)
+                continue
             expiry = expire(self._table, reader, batch.items[position], now)
             if expiry is not None:
                 write = WriteItem(*keys.split(schema, position), Delete(expiry.key))
                 self._apply(batch, write, expiry.change, Origin.TTL)
                 deleted_items += 1
-        return Expired(deleted_items, batch.counter)
+        return Expired(deleted_items, batch.counter, tuple(held))
 
     def _expiry_reader(self) -> ExpiryReader | None:
         """What reads the times of items; None where time to live is off."""
@@ -265,24 +302,32 @@ class Partition(RowOwner[_WriteBatch]):
             return old is not new
         return not self._table.records_changes or old.item != new.item
 
-    def _check_collection(self, batch: _WriteBatch, partition_key: bytes, change: Change) -> None:
-        """Refuse to let a full item collection grow (S66, S67)."""
+    def _check_collection(
+        self,
+        batch: WriteBatch,
+        partition_key: bytes,
+        change: Change,
+        grown_before_bytes: int = 0,
+    ) -> int:
+        """Refuse to let a full item collection grow (S66, S67); returns by how much it grows."""
         if not self._table.local_indexes:
-            return
+            return 0
         grown_bytes = _grown_bytes(change)
-        size_bytes = batch.collections[partition_key] + grown_bytes
+        size_bytes = batch.collections[partition_key] + grown_before_bytes + grown_bytes
         if grown_bytes > 0 and size_bytes > self._item_collection_limit_bytes:
             raise ItemCollectionSizeLimitExceededException(
                 "Collection size exceeded. Attempting to grow an item collection beyond its "
                 f"limit of {self._item_collection_limit_bytes} bytes"
             )
+        return grown_bytes
 
     def _apply(
         self,
-        batch: _WriteBatch,
-        message: WriteItem,
+        batch: WriteBatch,
+        message: WriteItem | Action,
         change: Change,
         origin: Origin = Origin.USER,
+        transaction: TransactionPlace | None = None,
     ) -> None:
         position = message.partition_key + message.sort_key
         batch.counter += 1
@@ -291,7 +336,7 @@ class Partition(RowOwner[_WriteBatch]):
             None if change.new is None else codec.encode(change.new)
         )
         if self._table.records_changes:
-            self._record(batch, message, change, origin)
+            self._record(batch, message, change, origin, transaction)
         grown_bytes = batch.count(TABLE_INDEX_ID, change.old, change.new)
         for of_index in change.local_changes:
             index, old, new = of_index.definition, of_index.old, of_index.new
@@ -310,7 +355,12 @@ class Partition(RowOwner[_WriteBatch]):
             batch.rows[row] = size_bytes.to_bytes(_SIZE_BYTES, "big") if size_bytes else None
 
     def _record(
-        self, batch: _WriteBatch, message: WriteItem, change: Change, origin: Origin
+        self,
+        batch: WriteBatch,
+        message: WriteItem | Action,
+        change: Change,
+        origin: Origin,
+        transaction: TransactionPlace | None,
     ) -> None:
         key = self._table.key_schema.key_of(message.write.identity)
         record = ChangeRecord(
@@ -320,7 +370,8 @@ class Partition(RowOwner[_WriteBatch]):
             items.encode(key),
             None if change.old is None else change.old.undecoded(),
             None if change.new is None else change.new.undecoded(),
-            entry_changes=self._entry_changes(batch, message, change),
+            transaction,
+            self._entry_changes(batch, message, change),
         )
         batch.records.append(record)
         row_key, row = change_log.row(record)
@@ -328,7 +379,7 @@ class Partition(RowOwner[_WriteBatch]):
         batch.logged_bytes += len(row)
 
     def _entry_changes(
-        self, batch: _WriteBatch, message: WriteItem, change: Change
+        self, batch: WriteBatch, message: WriteItem | Action, change: Change
     ) -> dict[int, tuple[EntryChange, ...]]:
         """What followers need not work out again; nothing if it was not worked out."""
         if change.global_changes is None:

@@ -185,15 +185,7 @@ class RowOwner(ABC, Generic[BatchT]):
             _Refused: the store takes no writes; nothing was written.
             Conflict: the head is not the stored one; nothing was written.
         """
-        head = batch.head()
-        head_bytes = catalog.encode_partition_head(head)
-        group = Group(
-            head_key=self._head_key,
-            expected_head=self._head_bytes,
-            head=head_bytes,
-            puts=[(key, value) for key, value in batch.rows.items() if value is not None],
-            deletes=[key for key, value in batch.rows.items() if value is None],
-        )
+        group = self._group(batch)
         while True:
             try:
                 self._last_commit = await self._store.commit([group])
@@ -206,8 +198,18 @@ class RowOwner(ABC, Generic[BatchT]):
             except StoreError as error:
                 raise _Refused(f"Nothing was written: {error}") from error
             else:
-                self.head, self._head_bytes = head, head_bytes
+                self.head, self._head_bytes = batch.head(), group.head
                 return
+
+    def _group(self, batch: BatchT) -> Group:
+        """A batch as the store takes it."""
+        return Group(
+            head_key=self._head_key,
+            expected_head=self._head_bytes,
+            head=catalog.encode_partition_head(batch.head()),
+            puts=[(key, value) for key, value in batch.rows.items() if value is not None],
+            deletes=[key for key, value in batch.rows.items() if value is None],
+        )
 
     def _settle(
         self, batch: BatchT, outcomes: list[_Outcome], commit: asyncio.Future[None] | None

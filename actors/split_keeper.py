@@ -113,7 +113,8 @@ class SplitKeeper:
         """
         _check(table.record, message)
         if message.index_id == TABLE_INDEX_ID:
-            children = await self._split_table(table, message)
+            async with table.split_gate.closed():
+                children = await self._split_table(table, message)
         else:
             children = await self._split_index(table, message)
         self.splits[message.reason] += 1

@@ -104,7 +104,7 @@ class Sweeper:
         # in ``_late``, in their order.
         self._swept_before_us: float = -_NEVER
         self._late: dict[bytes, None] = {}
-        # The positions that the partition refused to look at.
+        # The positions that the partition refused to look at, or that a transaction had.
         self._refused: list[bytes] = []
         # The earliest time that is listed, of those that were not due at the last sweep.
         self._earliest_us: float = _NEVER
@@ -224,7 +224,10 @@ class Sweeper:
 
     async def _ask(self, positions: tuple[bytes, ...]) -> int:
         """Have the partition delete what is expired of these; its counter after that."""
-        return (await self._expire(positions)).counter
+        expired = await self._expire(positions)
+        for position in expired.held:
+            self._put_off(position)
+        return expired.counter
 
     async def _ask_past_damage(self, positions: tuple[bytes, ...]) -> int:
         """As ``_ask``, past items that are damaged: they are tried again a minute later.
@@ -251,6 +254,9 @@ class Sweeper:
 
     def _refuse(self, position: bytes, error: InternalServerError) -> None:
         _log.warning("not_swept", sweeper=self.name, error=str(error))
+        self._put_off(position)
+
+    def _put_off(self, position: bytes) -> None:
         if not self._refused:
             asyncio.get_running_loop().call_later(_AGAIN_SECONDS, self._try_again)
         self._refused.append(position)

@@ -18,10 +18,10 @@ from msgspec import Struct
 from actors.change_feed import ChangeFeed, RecentChanges
 from actors.global_index import GlobalIndexActors, IndexPlace
 from actors.heat import SAMPLED
+from actors.holds import Resolve
 from actors.partition import (
     Expired,
     ExpireItems,
-    Partition,
     PartitionSettings,
     Redefine,
     WriteItem,
@@ -30,10 +30,12 @@ from actors.partition import (
 from actors.partition_map import PartitionMap, PartitionMoved
 from actors.row_owner import MAILBOX_MESSAGES
 from actors.runtime.clock import Clock
-from actors.runtime.mailbox import Mailbox, MailboxClosed, MailboxFull
+from actors.runtime.mailbox import Mailbox, MailboxClosed, MailboxFull, Message, ReplyT
 from actors.runtime.supervisor import Supervisor
 from actors.sealed import Sealed
+from actors.split_gate import SplitGate
 from actors.throttle import BackfillUnits, PartitionRead, TableThrottle, ThrottleSettings
+from actors.transacting_partition import TransactingPartition
 from model import capacity
 from model import key as keys
 from model.capacity import IndexKind
@@ -150,7 +152,8 @@ class Table:
             self._feeds[ended.number].end()
         self._indexes: dict[int, GlobalIndexActors] = {}
         self._followings: dict[bytes, Following] = {}
-        self._partitions: dict[int, Partition | Sealed] = {}
+        self._partitions: dict[int, TransactingPartition | Sealed] = {}
+        self.split_gate = SplitGate()
         self._row_prefix = keys_layout.row_prefix(record.definition.table_id)
         self._closed = False
         self._gets = 0
@@ -198,11 +201,40 @@ class Table:
         sort_key = keys.encode_sort(schema, key)
         number = self._map.number_of(partition_key + sort_key)
         self.throttle.check_write(number)
+        return self._put(number, WriteItem(partition_key, sort_key, write), size_bytes)
+
+    def number_of(self, position: bytes) -> int:
+        """The number of the partition that owns a position."""
+        return self._map.number_of(position)
+
+    def send(
+        self,
+        position: bytes,
+        message: Message[ReplyT],
+        size_bytes: int = 0,
+        *,
+        always: bool = False,
+    ) -> asyncio.Future[ReplyT]:
+        """Send what is part of a transaction to the partition that owns a position.
+
+        Raises:
+            Throttled, InternalServerError: as ``submit``; ``always``, not as its mailbox is full.
+            ResourceNotFoundException: the table is being deleted.
+        """
+        return self._put(self._map.number_of(position), message, size_bytes, always=always)
+
+    def resolve(self, position: bytes, message: Resolve) -> None:
+        """Tell the partition that owns a position what became of a transaction it joined."""
+        partition = self._partitions[self._map.number_of(position)]
+        assert isinstance(partition, TransactingPartition), "no split comes between"
+        partition.decisions.put_nowait(message, always=True)
+
+    def _put(
+        self, number: int, message: Message[ReplyT], size_bytes: int, *, always: bool = False
+    ) -> asyncio.Future[ReplyT]:
         partition = self._partitions.get(number) or self._partition(number)
         try:
-            return partition.mailbox.put_nowait(
-                WriteItem(partition_key, sort_key, write), size_bytes
-            )
+            return partition.mailbox.put_nowait(message, size_bytes, always=always)
         except MailboxFull:
             self.write_throttle_events += 1
             raise ThrottlingException(
@@ -536,7 +568,9 @@ class Table:
         await asyncio.gather(*(following.close() for following in followings))
         self._indexes.clear()
         self._followings.clear()
-        partitions = [each for each in self._partitions.values() if isinstance(each, Partition)]
+        partitions = [
+            each for each in self._partitions.values() if isinstance(each, TransactingPartition)
+        ]
         await asyncio.gather(*map(self._supervisor.stop, partitions))
 
     def reopen(self, record: TableRecord) -> None:
@@ -631,9 +665,9 @@ class Table:
             actors = self._indexes.get(index_id)
             return actors.head(number) if actors else None
         partition = self._partitions.get(number)
-        return partition.head if isinstance(partition, Partition) else None
+        return partition.head if isinstance(partition, TransactingPartition) else None
 
-    def _partition(self, number: int) -> Partition | Sealed:
+    def _partition(self, number: int) -> TransactingPartition | Sealed:
         """The partition of that number, or what waits for it while it is split.
 
         Raises:
@@ -645,7 +679,7 @@ class Table:
                 raise _not_found()
             if number not in self._map:
                 raise PartitionMoved
-            partition = Partition(
+            partition = TransactingPartition(
                 self._feeds[number],
                 self.definition,
                 self._store,

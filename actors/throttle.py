@@ -110,6 +110,8 @@ class TableThrottle:
         self.consumed = Consumed()
         # By the names of global indexes.
         self.consumed_by_index = _counters(record.definition, {})
+        # How many requests for an item met a transaction that had it.
+        self.transaction_conflicts = 0
 
     # -- for reads and writes ---------------------------------------------------------------
 

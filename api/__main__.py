@@ -130,6 +130,7 @@ async def _running(options: ServeOptions) -> AsyncIterator[_Running]:
         partitions_per_table=options.partitions_per_table,
         index_allocation_seconds=options.index_allocation_seconds,
         index_lag=options.index_lag,
+        transaction_delay=options.transaction_steps_delay,
         streams=StreamSettings(
             shard_roll_seconds=options.shard_roll_seconds,
             retention_seconds=options.stream_retention_seconds,

@@ -131,6 +131,9 @@ class ServeOptions:
     gsi_lag: Annotated[str, Parameter(group=_FOR_TESTERS)] = "none"
     """How far global indexes stay behind: none, fixed:SECONDS or random:FROM-TO:SEED."""
 
+    transaction_delay: Annotated[str, Parameter(group=_FOR_TESTERS)] = "none"
+    """How long a transaction waits between steps: none, fixed:SECONDS or random:FROM-TO:SEED."""
+
     shard_roll_seconds: Annotated[float, Parameter(group=_FOR_TESTERS)] = 4 * 60 * 60
     """How old a stream's shard grows before another one follows it."""
 
@@ -204,18 +207,12 @@ class ServeOptions:
     @property
     def index_lag(self) -> IndexLag:
         """The lag of global indexes."""
-        if self.gsi_lag == "none":
-            return NO_LAG
-        fixed = _FIXED_LAG.match(self.gsi_lag)
-        if fixed is not None:
-            return IndexLag(float(fixed[1]), float(fixed[1]))
-        drawn = _RANDOM_LAG.match(self.gsi_lag)
-        if drawn is None:
-            raise ConfigurationError(
-                f"--gsi-lag {self.gsi_lag} is not understood: give none, fixed:SECONDS or "
-                "random:FROM-TO:SEED, for example random:0-0.2:7"
-            )
-        return IndexLag(float(drawn[1]), float(drawn[2]), int(drawn[3]))
+        return _lag("--gsi-lag", self.gsi_lag)
+
+    @property
+    def transaction_steps_delay(self) -> IndexLag:
+        """What transactions wait for between their steps."""
+        return _lag("--transaction-delay", self.transaction_delay)
 
     @property
     def data_directory(self) -> Path | None:
@@ -244,6 +241,21 @@ class ServeOptions:
             host_names=names if names or _is_loopback(host) else None,
             origins=frozenset(_split(self.cors_origins)),
         )
+
+
+def _lag(option: str, text: str) -> IndexLag:
+    if text == "none":
+        return NO_LAG
+    fixed = _FIXED_LAG.match(text)
+    if fixed is not None:
+        return IndexLag(float(fixed[1]), float(fixed[1]))
+    drawn = _RANDOM_LAG.match(text)
+    if drawn is None:
+        raise ConfigurationError(
+            f"{option} {text} is not understood: give none, fixed:SECONDS or "
+            "random:FROM-TO:SEED, for example random:0-0.2:7"
+        )
+    return IndexLag(float(drawn[1]), float(drawn[2]), int(drawn[3]))
 
 
 def _is_loopback(host: str) -> bool:

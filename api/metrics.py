@@ -48,6 +48,8 @@ class _CapacityState(Struct, frozen=True):
     read_throttle_events: Mapping[str, int]
     write_throttle_events: Mapping[str, int]
     observed_throttle_events: Mapping[str, int]
+    # Of the table alone.
+    transaction_conflicts: int | None
 
 
 class _ExpiryState(Struct, frozen=True):
@@ -112,6 +114,7 @@ class _Collector(Collector):
         """Each metric, those of CloudWatch with its name there."""
         yield from self._consumed()
         yield from self._throttling()
+        yield from self._conflicts()
         yield from self._building()
         yield from self._lag()
         yield from self._time_to_live()
@@ -140,6 +143,17 @@ class _Collector(Collector):
                 for reason, count in getattr(state, name).items():
                     events.add_metric((*state.labels, reason), count)
             yield events
+
+    def _conflicts(self) -> Iterator[Metric]:
+        conflicts = CounterMetricFamily(
+            "dynactor_transaction_conflict",
+            "TransactionConflict: requests for an item that were refused as a transaction had it.",
+            labels=("table",),
+        )
+        for state in self._capacity:
+            if state.transaction_conflicts is not None:
+                conflicts.add_metric(state.labels[:1], state.transaction_conflicts)
+        yield conflicts
 
     def _consumed(self) -> Iterator[Metric]:
         told = {
@@ -262,6 +276,7 @@ def _capacity_states(table: Table) -> Iterator[_CapacityState]:
             {reason: count for reason, count in events.items() if "Read" in reason},
             {reason: count for reason, count in events.items() if "Read" not in reason},
             observed.get(index, {}),
+            None if index else throttle.transaction_conflicts,
         )
 
 

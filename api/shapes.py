@@ -19,6 +19,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 from msgspec import Meta, Struct
 
 from model.limits import (
+    CLIENT_TOKEN_CHARACTERS,
     KEY_ATTRIBUTE_NAME_BYTES,
     LIST_TABLES_PAGE,
     SCAN_TOTAL_SEGMENTS,
@@ -91,6 +92,10 @@ StreamArn: TypeAlias = Annotated[str, Meta(min_length=37, max_length=1024)]
 
 PartiQLStatement: TypeAlias = Annotated[str, Meta(min_length=1, max_length=8192)]
 PartiQLNextToken: TypeAlias = Annotated[str, Meta(min_length=1, max_length=32768)]
+
+ClientRequestToken: TypeAlias = Annotated[
+    str, Meta(min_length=1, max_length=CLIENT_TOKEN_CHARACTERS)
+]
 
 PositiveInteger: TypeAlias = Annotated[int, Meta(ge=1)]
 Long: TypeAlias = Annotated[int, LongRule()]

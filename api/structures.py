@@ -16,6 +16,7 @@ from model.limits import (
     BATCH_STATEMENTS,
     BATCH_WRITE_REQUESTS,
     KEY_ATTRIBUTE_NAME_BYTES,
+    TRANSACTION_ITEMS,
 )
 
 
@@ -97,6 +98,96 @@ class BatchStatementRequestShape(Shape, frozen=True):
 
 BatchStatements: TypeAlias = Annotated[
     list[BatchStatementRequestShape], Meta(min_length=1, max_length=BATCH_STATEMENTS)
+]
+
+
+class ConditionCheckShape(Shape, frozen=True):
+    """A condition in a transaction, on an item that it leaves as it is."""
+
+    Key: shapes.Key
+    TableName: shapes.TableName
+    ConditionExpression: str
+    ExpressionAttributeNames: shapes.ExpressionAttributeNames | None = None
+    ExpressionAttributeValues: shapes.ExpressionAttributeValues | None = None
+    ReturnValuesOnConditionCheckFailure: shapes.ReturnValuesOnConditionCheckFailure | None = None
+
+
+class PutShape(Shape, frozen=True):
+    """A put in a transaction."""
+
+    Item: shapes.AttributeMap
+    TableName: shapes.TableName
+    ConditionExpression: str | None = None
+    ExpressionAttributeNames: shapes.ExpressionAttributeNames | None = None
+    ExpressionAttributeValues: shapes.ExpressionAttributeValues | None = None
+    ReturnValuesOnConditionCheckFailure: shapes.ReturnValuesOnConditionCheckFailure | None = None
+
+
+class DeleteShape(Shape, frozen=True):
+    """A delete in a transaction."""
+
+    Key: shapes.Key
+    TableName: shapes.TableName
+    ConditionExpression: str | None = None
+    ExpressionAttributeNames: shapes.ExpressionAttributeNames | None = None
+    ExpressionAttributeValues: shapes.ExpressionAttributeValues | None = None
+    ReturnValuesOnConditionCheckFailure: shapes.ReturnValuesOnConditionCheckFailure | None = None
+
+
+class UpdateShape(Shape, frozen=True):
+    """An update in a transaction."""
+
+    Key: shapes.Key
+    UpdateExpression: str
+    TableName: shapes.TableName
+    ConditionExpression: str | None = None
+    ExpressionAttributeNames: shapes.ExpressionAttributeNames | None = None
+    ExpressionAttributeValues: shapes.ExpressionAttributeValues | None = None
+    ReturnValuesOnConditionCheckFailure: shapes.ReturnValuesOnConditionCheckFailure | None = None
+
+
+class TransactWriteItemShape(Shape, frozen=True):
+    """One action of a transaction: exactly one of the four, which the operation checks."""
+
+    ConditionCheck: ConditionCheckShape | None = None
+    Put: PutShape | None = None
+    Delete: DeleteShape | None = None
+    Update: UpdateShape | None = None
+
+
+class GetShape(Shape, frozen=True):
+    """An item that is read in a transaction."""
+
+    Key: shapes.Key
+    TableName: shapes.TableName
+    ProjectionExpression: str | None = None
+    ExpressionAttributeNames: shapes.ExpressionAttributeNames | None = None
+
+
+class TransactGetItemShape(Shape, frozen=True):
+    """One read of a transaction."""
+
+    Get: GetShape
+
+
+TransactWriteItems: TypeAlias = Annotated[
+    list[TransactWriteItemShape], Meta(min_length=1, max_length=TRANSACTION_ITEMS)
+]
+TransactGetItems: TypeAlias = Annotated[
+    list[TransactGetItemShape], Meta(min_length=1, max_length=TRANSACTION_ITEMS)
+]
+
+
+class ParameterizedStatementShape(Shape, frozen=True):
+    """One statement of ExecuteTransaction."""
+
+    Statement: shapes.PartiQLStatement
+    Parameters: shapes.PreparedStatementParameters | None = None
+    ReturnValuesOnConditionCheckFailure: shapes.ReturnValuesOnConditionCheckFailure | None = None
+
+
+ParameterizedStatements: TypeAlias = Annotated[
+    list[ParameterizedStatementShape], Meta(min_length=1, max_length=TRANSACTION_ITEMS)
 ]
 
 

@@ -13,6 +13,7 @@ from model.limits import READ_UNIT_BYTES, WRITE_UNIT_BYTES
 
 IndexKind: TypeAlias = Literal["LocalSecondaryIndexes", "GlobalSecondaryIndexes"]
 ReturnConsumedCapacity: TypeAlias = Literal["INDEXES", "TOTAL", "NONE"]
+TransactionUnits: TypeAlias = Literal["ReadCapacityUnits", "WriteCapacityUnits"]
 
 
 class IndexUnits(Struct, frozen=True):
@@ -85,15 +86,30 @@ def write_units(size_bytes: int) -> int:
 
 
 def consumed_capacity(
-    table_name: str, receipt: Receipt, mode: ReturnConsumedCapacity | None
+    table_name: str,
+    receipt: Receipt,
+    mode: ReturnConsumedCapacity | None,
+    *,
+    told_as: TransactionUnits | None = None,
 ) -> dict[str, Any] | None:
-    """The ConsumedCapacity member of an answer; None where it is not to be returned."""
+    """The ConsumedCapacity member of an answer; None where it is not to be returned.
+
+    ``told_as``: the member in which transactions tell all units once more (AWS CLI reference,
+    "transact-write-items").
+    """
     if mode is None or mode == "NONE":
         return None
-    consumed: dict[str, Any] = {"TableName": table_name, "CapacityUnits": receipt.total_units}
+
+    def told(units: float) -> dict[str, Any]:
+        return (
+            {"CapacityUnits": units}
+            if told_as is None
+            else {"CapacityUnits": units, told_as: units}
+        )
+
+    consumed: dict[str, Any] = {"TableName": table_name, **told(receipt.total_units)}
     if mode == "INDEXES":
-        consumed["Table"] = {"CapacityUnits": receipt.read_units + receipt.write_units}
+        consumed["Table"] = told(receipt.read_units + receipt.write_units)
         for index in receipt.indexes:
-            of_kind = consumed.setdefault(index.kind, {})
-            of_kind[index.name] = {"CapacityUnits": index.units}
+            consumed.setdefault(index.kind, {})[index.name] = told(index.units)
     return consumed

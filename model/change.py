@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from model import capacity
 from model.capacity import IndexKind, IndexUnits, Receipt
@@ -109,6 +109,23 @@ def _stored(stored: StoredItem | None, projected: Item | None) -> StoredItem | N
     if projected is stored.item:
         return stored
     return StoredItem.of(projected, stored.version)
+
+
+def with_version(change: Change, version: int) -> Change:
+    """The same change with the version of its sequence number, where that is known only later."""
+    return change._replace(
+        new=_versioned(change.new, version),
+        local_changes=_versioned_entries(change.local_changes, version),
+        global_changes=change.global_changes and _versioned_entries(change.global_changes, version),
+    )
+
+
+def _versioned_entries(changes: tuple[IndexChange, ...], version: int) -> tuple[IndexChange, ...]:
+    return tuple(structs.replace(one, new=_versioned(one.new, version)) for one in changes)
+
+
+def _versioned(stored: StoredItem | None, version: int) -> StoredItem | None:
+    return None if stored is None else structs.replace(stored, version=version)
 
 
 def removal(table: TableDefinition, old: StoredItem) -> Change:

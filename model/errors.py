@@ -9,6 +9,7 @@ Source: API reference, "Error handling with DynamoDB", and botocore's service mo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
 from msgspec import Struct
@@ -104,6 +105,61 @@ class ConditionalCheckFailedException(DynamoDBError):
 
 class DuplicateItemException(DynamoDBError):
     """A PartiQL INSERT met an item with its key."""
+
+
+class TransactionConflictException(DynamoDBError):
+    """A transaction that is under way has the item."""
+
+    def __init__(self, message: str = "Transaction is ongoing for the item") -> None:
+        super().__init__(message)
+
+
+class CancellationReason(Struct, frozen=True):
+    """What one action of a cancelled transaction had to do with that; ``None``: nothing."""
+
+    code: str = "None"
+    message: str | None = None
+    item: dict[str, Any] | None = None
+
+    def members(self) -> dict[str, Any]:
+        """As the wire has it: without what is not there."""
+        members = {"Item": self.item, "Code": self.code, "Message": self.message}
+        return {name: value for name, value in members.items() if value is not None}
+
+
+class TransactionCanceledException(DynamoDBError):
+    """Nothing of a transaction was done; the reasons stand in the order of its actions."""
+
+    def __init__(self, reasons: Sequence[CancellationReason]) -> None:
+        codes = ", ".join(reason.code for reason in reasons)
+        super().__init__(
+            "Transaction cancelled, please refer cancellation reasons for specific reasons "
+            f"[{codes}]"
+        )
+        self.reasons = tuple(reasons)
+
+    def members(self) -> dict[str, Any]:
+        """The message, with a capital letter in this error, and the reasons."""
+        return {
+            "Message": self.message,
+            "CancellationReasons": [reason.members() for reason in self.reasons],
+        }
+
+
+class TransactionInProgressException(DynamoDBError):
+    """The transaction that was first sent with this token is still under way."""
+
+    def members(self) -> dict[str, Any]:
+        """Its member has a capital letter (botocore's service model)."""
+        return {"Message": self.message}
+
+
+class IdempotentParameterMismatchException(DynamoDBError):
+    """Another transaction was sent with this token before."""
+
+    def members(self) -> dict[str, Any]:
+        """Its member has a capital letter (botocore's service model)."""
+        return {"Message": self.message}
 
 
 class ResourceNotFoundException(DynamoDBError):

@@ -28,6 +28,10 @@ PAGE_BYTES: Final = 1 * MIB  # a page ends with the item that reaches or passes 
 BATCH_GET_KEYS: Final = 100  # <=
 BATCH_GET_RESPONSE_BYTES: Final = 16 * MIB  # <=
 BATCH_WRITE_REQUESTS: Final = 25  # <=
+TRANSACTION_ITEMS: Final = 100  # <=
+TRANSACTION_BYTES: Final = 4 * MIB  # <= of what is written, and of what is read
+CLIENT_TOKEN_CHARACTERS: Final = 36  # <=, and at least 1
+CLIENT_TOKEN_SECONDS: Final = 10 * 60  # < after its transaction (API reference)
 LIST_TABLES_PAGE: Final = 100  # <=
 SCAN_TOTAL_SEGMENTS: Final = 1_000_000  # <=
 

@@ -6,7 +6,7 @@ decide again after it lost a race.
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -82,7 +82,7 @@ def decide(table: TableDefinition, old: StoredItem | None, write: Write, version
             breaks a rule.
     """
     if write.condition is not None:
-        _check_condition(old, write)
+        check_condition(old, write)
     new: StoredItem | None
     match write:
         case Put():
@@ -96,7 +96,26 @@ def decide(table: TableDefinition, old: StoredItem | None, write: Write, version
     return _change(table, old, new, attributes)
 
 
-def _check_condition(old: StoredItem | None, write: Write) -> None:
+class Conditional(Protocol):
+    """What is done on a condition."""
+
+    @property
+    def condition(self) -> Condition | None:
+        """What must be true of the item."""
+        ...
+
+    @property
+    def return_item_on_failure(self) -> bool:
+        """Whether the error shows the item."""
+        ...
+
+
+def check_condition(old: StoredItem | None, write: Conditional) -> None:
+    """Look whether the condition is true of an item.
+
+    Raises:
+        ConditionalCheckFailedException: it is false.
+    """
     assert write.condition is not None
     if write.condition.evaluate(old.item if old else _NO_ITEM):
         return

@@ -14,6 +14,8 @@
 | ``08`` table id, slice of the hash, time in µs, position | nothing: when an item expires |
 | ``08`` table id, slice of the hash, ``ff``… | nothing: the end of the slice |
 | ``09`` | the virtual clock |
+| ``0a`` ten minutes of time, account, ``/``, token | the transaction that came with the token |
+| ``0b`` | the key up to which tokens were deleted |
 
 Numbers are big-endian, 8 bytes, the index id 4. Index id 0 is the table itself. The row of a
 local index's entry ends with the table's own sort key, so that equal index keys stand apart.
@@ -38,6 +40,8 @@ _STREAM: Final = b"\x06"
 _TRIM: Final = b"\x07"
 _EXPIRY: Final = b"\x08"
 VIRTUAL_CLOCK: Final = b"\x09"
+_CLIENT_TOKEN: Final = b"\x0a"
+CLIENT_TOKENS_TRIMMED: Final = b"\x0b"
 _COLLECTIONS: Final = 0xFFFF_FFFF
 # In a subscriber's name, where an index has its id.
 _EXPIRER: Final = 0xFFFF_FFFF
@@ -226,3 +230,13 @@ def item_row(table: TableDefinition, item: Item) -> bytes:
 def collection_row(table_id: int, partition_key: bytes) -> bytes:
     """The key of an item collection's size; ``partition_key`` is encoded, with its hash."""
     return row_prefix(table_id, _COLLECTIONS) + partition_key
+
+
+def client_token(period: int, account_id: str, token: str) -> bytes:
+    """The key of a client's token, in the ten minutes in which it was used."""
+    return _CLIENT_TOKEN + _NUMBER.pack(period) + f"{account_id}/{token}".encode()
+
+
+def client_token_range(trimmed: bytes | None, before: int) -> tuple[bytes, bytes]:
+    """All tokens of periods before one, from where they were trimmed on; the end is excluded."""
+    return trimmed or _CLIENT_TOKEN, _CLIENT_TOKEN + _NUMBER.pack(before)

@@ -95,6 +95,8 @@ class _RocksStore:
             self._reopen_after_full()
         if self._refusal is not None:
             raise self._refusal
+        if not groups:
+            return self._synchroniser.behind_accepted()
         self._assert_heads(groups)
         batch = _batch(groups)
         if not _frees_space(groups):

@@ -112,7 +112,8 @@ class Store(Protocol):
         """Write all groups or none; returns when they are accepted.
 
         The future completes when they are durable and ``durable()`` shows them, or with
-        ``Unknown``. Commits become durable in the order in which they were accepted.
+        ``Unknown``. Commits become durable in the order in which they were accepted. One of no
+        groups writes nothing: it becomes durable behind all that was accepted before it.
 
         Raises ``Conflict``, ``Retry``, ``Full`` or ``Closed``: then nothing was written.
         """

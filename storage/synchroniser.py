@@ -65,6 +65,17 @@ class Synchroniser(Generic[T]):
             self._loop.call_soon(self._start)
         return future
 
+    def behind_accepted(self) -> Future[None]:
+        """A future that completes behind those of all commits so far; no sync is for its sake."""
+        future = self._loop.create_future()
+        if self._waiting:
+            self._waiting.append(future)
+        elif self._running:
+            self._covered.append(future)
+        else:
+            future.set_result(None)
+        return future
+
     @property
     def is_idle(self) -> bool:
         """Whether every accepted commit has had its sync."""

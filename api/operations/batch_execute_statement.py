@@ -23,6 +23,7 @@ from model.errors import (
     RequestLimitExceeded,
     ResourceNotFoundException,
     ThrottlingException,
+    TransactionConflictException,
     ValidationException,
 )
 from model.partiql.binding import bind
@@ -38,6 +39,7 @@ _CODES: Final[dict[type[DynamoDBError], str]] = {
     RequestLimitExceeded: "RequestLimitExceeded",
     ResourceNotFoundException: "ResourceNotFound",
     ThrottlingException: "ThrottlingError",
+    TransactionConflictException: "TransactionConflict",
     ValidationException: "ValidationError",
 }
 

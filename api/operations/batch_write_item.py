@@ -17,7 +17,12 @@ from api.operation import Call, Operation
 from model import item as items
 from model import key as keys
 from model.capacity import Receipt, consumed_capacity
-from model.errors import DynamoDBError, Throttled, ValidationException
+from model.errors import (
+    DynamoDBError,
+    Throttled,
+    TransactionConflictException,
+    ValidationException,
+)
 from model.index import check_size_with_entries
 from model.item import Item
 from model.key_rules import check_batch_put_key, check_index_keys, check_key
@@ -56,7 +61,8 @@ async def handle(call: Call[BatchWriteItemInput]) -> bytes:
     """Put and delete items of several tables; each write is on its own.
 
     Nothing is written if anything is wrong with the request. Writes refused for want of
-    capacity are given back as UnprocessedItems; only if all are, the batch fails.
+    capacity, or as a transaction has the item, are given back as UnprocessedItems; the batch
+    fails only if nothing was written for want of capacity.
     """
     request = call.request
     batch = _checked(request)
@@ -69,8 +75,9 @@ async def handle(call: Call[BatchWriteItemInput]) -> bytes:
         _outcome(of_table, table, await asyncio.gather(*of_replies, return_exceptions=True))
         for of_table, table, of_replies in zip(batch, tables, replies, strict=True)
     ]
-    if not any(outcome.written for outcome in outcomes):
-        raise next(outcome.refusal for outcome in outcomes if outcome.refusal)
+    refusals = [outcome.refusal for outcome in outcomes if outcome.refusal is not None]
+    if refusals and not any(outcome.written for outcome in outcomes):
+        raise refusals[0]
     unprocessed = {
         of_table.given_name: outcome.unprocessed
         for of_table, outcome in zip(batch, outcomes, strict=True)
@@ -100,9 +107,10 @@ def _outcome(
     outcome = _Outcome()
     schema = table.definition.key_schema
     for request, write, result in zip(of_table.requests, of_table.writes, results, strict=True):
-        if isinstance(result, Throttled):
+        if isinstance(result, Throttled | TransactionConflictException):
             outcome.unprocessed.append(_as_given(request))
-            outcome.refusal = result
+            if isinstance(result, Throttled):
+                outcome.refusal = result
         elif isinstance(result, BaseException):
             raise result
         else:

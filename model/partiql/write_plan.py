@@ -27,8 +27,9 @@ from model.key_rules import (
     check_no_key_updated,
 )
 from model.partiql.key_terms import NO_KEY, check_type, equality
-from model.partiql.statement import Delete, Insert, Update
+from model.partiql.statement import Delete, Exists, Insert, Update
 from model.table import TableDefinition
+from model.transaction import Check
 
 
 def put_of(insert: Insert, table: TableDefinition) -> write.Put:
@@ -96,6 +97,31 @@ def delete_of(
     wanted = Condition(condition.Or((absent, condition.And(tuple(left))))) if left else None
     return_values: write.ReturnValues = "ALL_OLD" if delete.returning else "NONE"
     return write.Delete(key, wanted, return_values, return_item_on_failure)
+
+
+def is_check(exists: Exists, table: TableDefinition) -> bool:
+    """Whether an EXISTS names the table's whole key, and a condition beside it."""
+    select = exists.select
+    if select.index is not None or select.where is None:
+        return False
+    key_names = {attribute.name for attribute in table.key_schema.attributes}
+    terms = [equality(node) for node in conjuncts(select.where.root)]
+    named = {term.name for term in terms if term is not None} & key_names
+    return named == key_names and len(terms) > len(named)
+
+
+def check_of(exists: Exists, table: TableDefinition, *, return_item_on_failure: bool) -> Check:
+    """The check that an EXISTS is: the item is there, and what WHERE says is true of it.
+
+    Raises:
+        ValidationException: the key is none of the table's.
+    """
+    select, schema = exists.select, table.key_schema
+    assert select.where is not None, "see is_check"
+    key, left = _key(select.where, schema)
+    check_scalar_keys(table, select.nested)
+    there = condition.Exists(_partition_attribute(schema))
+    return Check(key, Condition(condition.And((there, *left))), return_item_on_failure)
 
 
 def _partition_attribute(schema: KeySchema) -> Attribute:

@@ -38,7 +38,7 @@ class Sample(Struct, frozen=True):
     p50: float
     p99: float
     cpu_per_request: float
-    errors: int
+    errors: float
 
 
 async def prepare(server: Server) -> None:
@@ -109,7 +109,7 @@ def _print_rows(kind: Kind, connections: int, rows: dict[str, Sample]) -> None:
         ratio = f"{ours / row.requests_per_second:.2f}" if name != "dynactor" else ""
         print(
             f"{kind:8}{connections:12}{name:>10}{row.requests_per_second:12,.0f}{row.p50:9,.0f}"
-            f"{row.p99:9,.0f}{row.cpu_per_request:16.1f}{row.errors:8}{ratio:>7}",
+            f"{row.p99:9,.0f}{row.cpu_per_request:16.1f}{row.errors:8.0f}{ratio:>7}",
             flush=True,
         )
 

@@ -13,7 +13,8 @@ import math
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections import Counter
-from time import perf_counter
+from random import Random
+from time import perf_counter, time_ns
 from typing import Literal, cast
 
 import msgspec
@@ -23,21 +24,29 @@ from tests.load.items import key, table_item
 from tests.support.server import PROJECT
 from tests.support.wire import request_bytes
 
+# What stands in requests where each that is sent has a client token of its own.
+_TOKEN = b"@" * 36
 # Latencies are counted in buckets 1 % wide: a million of them cross a pipe in a few kilobytes.
 _BUCKET = math.log(1.01)
 
 
 class Plan(Struct, frozen=True):
-    """What to ask, of whom, for how long. Keys are drawn evenly from ``keys`` items."""
+    """What to ask, of whom, for how long. Keys are drawn evenly from ``keys`` items.
+
+    A transaction has so many of them, far from each other; with ``contended`` any of them, so
+    that transactions meet, else no two transactions share one.
+    """
 
     host: str
     port: int
     table: str
-    operation: Literal["PutItem", "GetItem"]
+    operation: Literal["PutItem", "GetItem", "TransactWriteItems"]
     connections: int
     seconds: float
     warm_up_seconds: float = 0.5
     keys: int = 10_000
+    transaction_items: int = 2
+    contended: bool = False
 
 
 class Report(Struct, frozen=True):
@@ -86,7 +95,7 @@ class _Client(asyncio.Protocol):
         # A stride that shares no factor with the number of requests visits all of them.
         self._position = (self._position + 7_919) % len(requests)
         self._sent_at = perf_counter()
-        self._transport.write(requests[self._position])
+        self._transport.write(self._run.request(self._position))
 
     def data_received(self, data: bytes) -> None:
         received = self._received + data if self._received else data
@@ -118,6 +127,7 @@ class _Run:
         self.requests = _requests(plan)
         self.over = False
         self._open = plan.connections
+        self._tokens = time_ns()
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._restart()
 
@@ -126,6 +136,14 @@ class _Run:
         self._errors = 0
         self._latencies: Counter[int] = Counter()
         self._started_at = perf_counter()
+
+    def request(self, position: int) -> bytes:
+        """The request at a position, ready to be sent."""
+        request = self.requests[position]
+        if self.plan.operation != "TransactWriteItems":
+            return request
+        self._tokens += 1
+        return request.replace(_TOKEN, b"%036d" % self._tokens)
 
     def note(self, seconds: float, *, ok: bool) -> None:
         self._count += 1
@@ -168,15 +186,47 @@ class _Run:
 
 def _requests(plan: Plan) -> list[bytes]:
     """Requests made before the measurement; a put's item differs from the one it replaces."""
-    bodies: list[dict[str, object]] = (
-        [{"Item": table_item(number, version)} for version in (1, 2) for number in range(plan.keys)]
-        if plan.operation == "PutItem"
-        else [{"Key": key(number), "ConsistentRead": True} for number in range(plan.keys)]
-    )
-    return [
-        request_bytes(plan.operation, msgspec.json.encode({"TableName": plan.table, **body}))
-        for body in bodies
-    ]
+    bodies: list[dict[str, object]]
+    match plan.operation:
+        case "PutItem":
+            bodies = [
+                {"TableName": plan.table, "Item": table_item(number, version)}
+                for version in (1, 2)
+                for number in range(plan.keys)
+            ]
+        case "GetItem":
+            bodies = [
+                {"TableName": plan.table, "Key": key(number), "ConsistentRead": True}
+                for number in range(plan.keys)
+            ]
+        case "TransactWriteItems":
+            bodies = [
+                {
+                    "TransactItems": [
+                        {"Put": {"TableName": plan.table, "Item": table_item(number, version)}}
+                        for number in numbers
+                    ],
+                    "ClientRequestToken": _TOKEN.decode(),
+                }
+                for version in (1, 2)
+                for numbers in _transactions(plan, version)
+            ]
+    return [request_bytes(plan.operation, msgspec.json.encode(body)) for body in bodies]
+
+
+def _transactions(plan: Plan, version: int) -> list[list[int]]:
+    """The items of each transaction."""
+    size = plan.transaction_items
+    if plan.contended:
+        draw = Random(version)
+        # Of collections of their own, so that they are in all partitions.
+        hot = [number * 10 for number in range(plan.keys)]
+        return [draw.sample(hot, size) for _ in range(10_000)]
+    count = plan.keys // size
+    # In another order each time: connections that start half the requests apart must not keep
+    # to the same items.
+    firsts = Random(version).sample(range(count), count)
+    return [list(range(first, count * size, count)) for first in firsts]
 
 
 class Generator:

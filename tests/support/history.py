@@ -8,7 +8,8 @@ into the same history: so an answered write that is gone, an unanswered one that
 a write that somebody saw before it was taken back all leave a history that has no such order.
 
 The search is Wing and Gong's with Lowe's memory of visited configurations. Conditional writes on
-tokens that are never used twice keep it narrow.
+tokens that are never used twice keep it narrow, and so does what answers show of an item: a token
+that an answer still waits for is not written over, where nobody could bring it back.
 
 Where the store keeps a log of its changes, the order must be that of the log as well: each change
 of the item is its next entry, and nothing else is in it.
@@ -16,6 +17,7 @@ of the item is its next entry, and nothing else is in it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import Any, Literal, TypeAlias
@@ -215,6 +217,7 @@ def check_key(
     how many entries of the log led to it.
     """
     operations = sorted(operations, key=lambda operation: operation.invoked)
+    waiting = _waiting_for_tokens(operations, initial)
     must = sum(
         1 << position
         for position, operation in enumerate(operations)
@@ -236,11 +239,14 @@ def check_key(
         if mark in seen:
             continue
         seen.add(mark)
-        for position in reversed(_next(operations, done)):
+        shown = waiting.get(_token(state), 0)
+        for position in _last_tried_first(operations, done):
             explained, after = _step(operations[position], state, projections)
             if not explained:
                 continue
             changed = after != state
+            if shown & ~(done | 1 << position) and _token(after) != _token(state):
+                continue
             if changed and log is not None and log[logged : logged + 1] != [Commit(state, after)]:
                 continue
             if changed or isinstance(operations[position].outcome, Done):
@@ -253,6 +259,57 @@ def check_key(
         [operations[position] for position in _next(operations, done)],
         [operations[position] for position in order],
         list(log or ())[logged:],
+    )
+
+
+def _waiting_for_tokens(operations: Sequence[Operation], initial: State) -> dict[str | None, int]:
+    """By token: the operations, as bits, that must come while the item has it.
+
+    Left out are tokens that may come back: those that two writes give, and having none.
+    """
+    given = Counter(_given_token(operation.request) for operation in operations)
+    given[_token(initial)] += 1
+    waiting: dict[str | None, int] = {}
+    for position, operation in enumerate(operations):
+        token = _token_before(operation)
+        if token is not None and given[token] <= 1:
+            waiting[token] = waiting.get(token, 0) | 1 << position
+    return waiting
+
+
+def _given_token(request: Request) -> str | None:
+    if isinstance(request, Put):
+        return _token(request.item)
+    return _token(request.sets) if isinstance(request, Update) else None
+
+
+def _token_before(operation: Operation) -> str | None:
+    """The token that the item had when the operation came to it, if its outcome tells."""
+    request, outcome = operation.request, operation.outcome
+    if isinstance(outcome, Found | Refused):
+        return _token(outcome.item)
+    if not isinstance(outcome, Done) or isinstance(request, Read):
+        return None
+    if isinstance(request.condition, Expected):
+        return request.condition.token
+    return _token(outcome.returned) if outcome.images == "ALL_OLD" else None
+
+
+def _token(state: State) -> str | None:
+    if state is None or TOKEN not in state:
+        return None
+    token: str = state[TOKEN]["S"]
+    return token
+
+
+def _last_tried_first(operations: Sequence[Operation], done: int) -> list[int]:
+    """The operations that may come next; those that may also never come are tried last."""
+    return sorted(
+        _next(operations, done),
+        key=lambda position: (
+            not isinstance(operations[position].outcome, Unanswered),
+            -position,
+        ),
     )
 
 

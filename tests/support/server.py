@@ -77,8 +77,10 @@ class Server:
         raise ServerDidNotStart(f"{self.announcement}\n{self.log}")
 
 
-def serve_command(*arguments: str, data_dir: Path | None = None) -> list[str]:
+def serve_command(*arguments: str, data_dir: Path | None = None, module: str = "api") -> list[str]:
     """What starts a server on a free port; to be run in the project's directory.
+
+    ``module`` takes the product's command line, and may disturb the server that it starts.
 
     Tables of tests have few units, and tests are in a hurry: throttling only observes, unless
     ``arguments`` say otherwise.
@@ -86,7 +88,7 @@ def serve_command(*arguments: str, data_dir: Path | None = None) -> list[str]:
     if "--throttling" not in arguments:
         arguments += ("--throttling", "observe")
     place = ["--in-memory"] if data_dir is None else ["--data-dir", str(data_dir)]
-    return [sys.executable, "-m", "api", "serve", "--port", "0", *place, *arguments]
+    return [sys.executable, "-m", module, "serve", "--port", "0", *place, *arguments]
 
 
 @contextmanager
@@ -95,17 +97,18 @@ def running_server(
     data_dir: Path | None = None,
     environment: Mapping[str, str] | None = None,
     project: Path = PROJECT,
+    module: str = "api",
 ) -> Iterator[Server]:
     """A server on a free port of loopback: in memory, or on ``data_dir``.
 
     ``arguments`` follow ``serve``; ``environment`` is added to the test's own. A test may
     stop or kill the server itself; what is still running at the end is killed. ``project`` is
-    the source that runs: a test may hand in a changed copy of it.
+    the source that runs: a test may hand in a changed copy of it. ``module`` as above.
     """
     with (
         tempfile.TemporaryFile() as log,
         subprocess.Popen(
-            serve_command(*arguments, data_dir=data_dir),
+            serve_command(*arguments, data_dir=data_dir, module=module),
             cwd=project,
             env={**os.environ, **(environment or {})},
             stdin=subprocess.DEVNULL,

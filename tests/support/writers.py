@@ -179,7 +179,7 @@ class Crowd:
     def count_answer(self, answer: Answer) -> None:
         """Note that an answer came."""
         self.answers += 1
-        if _is_refused(answer):
+        if is_refused(answer):
             self.refusals += 1
         if self._limit and self.answers >= self._limit:
             self._enough.set()
@@ -228,11 +228,13 @@ class _Writer:
             await self._get(place)
         write = self._draw_write(place)
         operation, answer = await self._ask(
-            place, write, *_write_request(place, write, images := self._draw_images(write))
+            place,
+            write,
+            *write_request(place.table, place.key, write, images := self._draw_images(write)),
         )
         if answer is None:
             return
-        outcome = _write_outcome(answer, images)
+        outcome = write_outcome(answer, images)
         self._note(place, operation, outcome)
         if isinstance(outcome, Refused):
             self._see(place, outcome.item)
@@ -304,7 +306,7 @@ class _Writer:
             self._seen.pop(place, None)
         answer = await self._connection.call("BatchWriteItem", {"RequestItems": {table: requests}})
         self._crowd.count_answer(answer)
-        if _is_refused(answer):
+        if is_refused(answer):
             left = requests
         else:
             left = answer.body.get("UnprocessedItems", {}).get(table, [])
@@ -312,7 +314,7 @@ class _Writer:
             if request in left:
                 self._history.withdraw(place.name, operation)
             else:
-                self._note(place, operation, _write_outcome(answer, "NONE"))
+                self._note(place, operation, write_outcome(answer, "NONE"))
 
     async def _get(self, place: Place | None = None) -> None:
         place = place or self._place()
@@ -350,7 +352,7 @@ class _Writer:
             body["IndexName"] = index.name
         answer = await self._connection.call("Query", body)
         self._crowd.count_answer(answer)
-        if _is_refused(answer):
+        if is_refused(answer):
             for place, operation in zip(places, operations, strict=True):
                 self._history.withdraw(place.name, operation)
             return
@@ -371,7 +373,7 @@ class _Writer:
         noted = self._history.invoke(self._name, place.name, request)
         answer = await self._connection.call(operation, body)
         self._crowd.count_answer(answer)
-        if _is_refused(answer):
+        if is_refused(answer):
             self._history.withdraw(place.name, noted)
             return noted, None
         return noted, answer
@@ -414,7 +416,7 @@ class _TableMaker:
             assert answer.body["Items"] == [], f"a new table shows items of an old one: {answer}"
             item = {**Place(name, "p", "s").key, "rank": {"N": "1"}, "title": {"S": "t"}}
             answer = await self._connection.call("PutItem", {"TableName": name, "Item": item})
-            assert answer.status == 200 or _is_refused(answer) or answer.status == 500, answer
+            assert answer.status == 200 or is_refused(answer) or answer.status == 500, answer
 
     async def _ask(
         self, name: str, request: Put | Delete, operation: str, body: dict[str, Any]
@@ -452,9 +454,11 @@ def _sort_value(item: Item, index: Index | None) -> Any:
     return int(value) if kind == "N" else value
 
 
-def _write_request(place: Place, write: Write, images: Images) -> tuple[str, dict[str, Any]]:
-    """The operation's name and body."""
-    body: dict[str, Any] = {"TableName": place.table, "ReturnValues": images}
+def write_request(
+    table: str, key: Item, write: Write, images: Images
+) -> tuple[str, dict[str, Any]]:
+    """A write's operation and body."""
+    body: dict[str, Any] = {"TableName": table, "ReturnValues": images}
     names: dict[str, str] = {}
     values: Item = {}
     if isinstance(write.condition, Expected):
@@ -470,10 +474,10 @@ def _write_request(place: Place, write: Write, images: Images) -> tuple[str, dic
             body["Item"] = write.item
         case Delete():
             operation = "DeleteItem"
-            body["Key"] = place.key
+            body["Key"] = key
         case Update():
             operation = "UpdateItem"
-            body["Key"] = place.key
+            body["Key"] = key
             body["UpdateExpression"] = _update_expression(write, names, values)
     if names:
         body["ExpressionAttributeNames"] = names
@@ -494,13 +498,14 @@ def _update_expression(update: Update, names: dict[str, str], values: Item) -> s
     return " ".join(clauses)
 
 
-def _is_refused(answer: Answer) -> bool:
+def is_refused(answer: Answer) -> bool:
     """Whether the server says that nothing was done, for reasons of its own."""
     message = str(answer.body.get("message", ""))
     return answer.error in _THROTTLED or message.startswith("Nothing was written")
 
 
-def _write_outcome(answer: Answer, images: Images) -> Outcome:
+def write_outcome(answer: Answer, images: Images) -> Outcome:
+    """What a write's answer says, where it was not refused as a whole."""
     if answer.status == 200:
         return Done(images, answer.body.get("Attributes"))
     if answer.error == "ConditionalCheckFailedException":

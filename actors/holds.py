@@ -1,0 +1,134 @@
+"""What a partition has to do with transactions: the messages to it, and the keys that it holds.
+
+A transaction on several partitions takes three steps. *Prepare* decides each action on the item
+that is there; if all may be done their keys are held: nobody else writes these items. *Join*
+makes the rows of it, numbers and records among them; from then on the partition does nothing
+else until *Resolve* tells it whether they were committed. Partitions join in the order of their
+numbers, so that none waits in a circle. *Release* lets the keys of a transaction go that is not
+to be. Holds are in memory alone: a partition that had to begin anew knows of none.
+
+A transaction on one partition is one message, *Transact*, and part of its batch.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from actors.runtime.mailbox import Message
+from model.capacity import Receipt
+from model.change import Change
+from model.errors import CancellationReason
+from model.item import Item
+from model.table import TableDefinition
+from model.transaction import Action
+from storage.store import Group
+
+
+class Done(Struct, frozen=True):
+    """What an action gives; the size is None on a table without local indexes."""
+
+    attributes: Item | None
+    receipt: Receipt
+    collection_size_bytes: int | None = None
+
+
+class Refused(Struct, frozen=True):
+    """Why a transaction is cancelled, for each of its actions in this partition."""
+
+    reasons: tuple[CancellationReason, ...]
+
+
+class Accepted(Struct, frozen=True):
+    """All actions in this partition may be done, or are: what each of them gives."""
+
+    outcomes: tuple[Done, ...]
+
+
+class Joined(Struct, frozen=True):
+    """What is to be committed."""
+
+    group: Group
+
+
+class TransactionPart(Struct, frozen=True):
+    """What a transaction does in one partition; ``total`` is the number of all its actions."""
+
+    transaction_id: bytes
+    total: int
+    actions: tuple[Action, ...]
+
+
+class Prepare(Message[Accepted | Refused], frozen=True):
+    """Decide these actions, and hold their keys if all may be done."""
+
+    part: TransactionPart
+
+
+class Transact(Message[Accepted | Refused], frozen=True):
+    """Do all of these actions or none, with other rows that belong to the transaction."""
+
+    part: TransactionPart
+    rows: tuple[tuple[bytes, bytes], ...] = ()
+
+
+class Join(Message[Joined | None], frozen=True):
+    """Make the group of a prepared transaction; None if nothing is known of it."""
+
+    transaction_id: bytes
+
+
+class Release(Message[None], frozen=True):
+    """Let the keys of a transaction go."""
+
+    transaction_id: bytes
+
+
+class Resolve(Message[None], frozen=True):
+    """Whether the group of a transaction that was joined is committed."""
+
+    transaction_id: bytes
+    committed: bool
+
+
+class Held(Struct, frozen=True):
+    """A prepared transaction: its part, what was decided, action by action, and for which table."""
+
+    part: TransactionPart
+    changes: tuple[Change, ...]
+    table: TableDefinition
+
+
+class Holds:
+    """The keys that transactions hold in one partition.
+
+    Invariant: each position is that of exactly one of the prepared transactions.
+    """
+
+    def __init__(self) -> None:
+        # Whose each of them is.
+        self.positions: dict[bytes, bytes] = {}
+        self._prepared: dict[bytes, Held] = {}
+
+    def get(self, transaction_id: bytes) -> Held | None:
+        """A prepared transaction."""
+        return self._prepared.get(transaction_id)
+
+    def add(self, held: Held) -> None:
+        """Hold the keys of a transaction."""
+        transaction_id = held.part.transaction_id
+        self._prepared[transaction_id] = held
+        for action in held.part.actions:
+            assert action.position not in self.positions
+            self.positions[action.position] = transaction_id
+
+    def drop(self, transaction_id: bytes) -> None:
+        """Let the keys of a transaction go, if there are any."""
+        held = self._prepared.pop(transaction_id, None)
+        if held is not None:
+            for action in held.part.actions:
+                del self.positions[action.position]
+
+    def clear(self) -> None:
+        """Let everything go."""
+        self.positions.clear()
+        self._prepared.clear()

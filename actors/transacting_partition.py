@@ -1,0 +1,296 @@
+"""A partition that takes part in transactions; ``actors.holds`` tells how."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from actors.change_feed import ChangeFeed
+from actors.holds import (
+    Accepted,
+    Done,
+    Held,
+    Join,
+    Joined,
+    Prepare,
+    Refused,
+    Release,
+    Resolve,
+    Transact,
+    TransactionPart,
+)
+from actors.partition import Partition, PartitionSettings, WriteBatch
+from actors.runtime.clock import Clock
+from actors.runtime.mailbox import Envelope, Mailbox, Message
+from actors.throttle import TableThrottle
+from model.change import Change, with_version
+from model.errors import (
+    CancellationReason,
+    ConditionalCheckFailedException,
+    InternalServerError,
+    TransactionConflictException,
+)
+from model.table import TableDefinition
+from model.transaction import (
+    CANCELLING,
+    NO_REASON,
+    Action,
+    Check,
+    decide_action,
+    failed_action,
+    reason_of,
+)
+from storage.store import Group, Store, StoreError
+from streams.change_record import Origin, TransactionPlace
+from streams.sequence_number import SequenceNumber
+
+_DECISIONS: Final = 1_000
+
+
+class _Joining(NamedTuple):
+    """A transaction that was joined and is not resolved."""
+
+    transaction_id: bytes
+    batch: WriteBatch
+    group: Group
+
+
+class TransactingPartition(Partition):
+    """The actor.
+
+    Invariant: what is in ``_preparing`` is held, and its coordinator does not know yet.
+    """
+
+    def __init__(
+        self,
+        feed: ChangeFeed,
+        table: TableDefinition,
+        store: Store,
+        clock: Clock,
+        settings: PartitionSettings,
+        *,
+        throttle: TableThrottle,
+    ) -> None:
+        super().__init__(feed, table, store, clock, settings, throttle=throttle)
+        # Where a transaction that was joined is resolved: the other mailbox waits meanwhile.
+        self.decisions = Mailbox(_DECISIONS, copy_messages=settings.copy_messages)
+        # What holds keys since the batch in hand, and is told so once the batch is accepted.
+        self._preparing: list[tuple[Envelope, Accepted]] = []
+        self._joining: _Joining | None = None
+
+    async def run(self) -> None:
+        """As every partition; a transaction that was joined before a crash is resolved first."""
+        if self._joining is not None:
+            await self._resolve(self._joining)
+        await super().run()
+
+    def actions_of(self, message: Message[Any]) -> tuple[Action, ...]:
+        """The actions whose items a message is decided on."""
+        match message:
+            case Prepare(part=part) | Transact(part=part):
+                return part.actions
+        return ()
+
+    async def load(self, envelopes: list[Envelope]) -> WriteBatch:
+        """As every partition."""
+        self._forget_preparing()
+        return await super().load(envelopes)
+
+    def decide_other(self, batch: WriteBatch, envelope: Envelope) -> Any:
+        """As every partition."""
+        match envelope.message:
+            case Prepare(part=part):
+                return self._prepare(batch, envelope, part)
+            case Transact(part=part, rows=rows):
+                return self._transact(batch, envelope, part, rows)
+            case Release(transaction_id=transaction_id):
+                self._holds.drop(transaction_id)
+                return None
+            case Join():
+                # Nothing is held: it would not have come here.
+                return None
+        return super().decide_other(batch, envelope)
+
+    async def _load_head(self) -> None:
+        # What was decided for those who hold keys saw rows that may be gone.
+        self._holds.clear()
+        await super()._load_head()
+
+    async def _work(self, envelopes: list[Envelope]) -> None:
+        """Between the messages of a batch, join transactions."""
+        done = 0
+        if self._holds.positions:
+            for place, envelope in enumerate(envelopes):
+                if isinstance(envelope.message, Join):
+                    if place > done:
+                        await self._work_through(envelopes[done:place])
+                    await self._join(envelope)
+                    done = place + 1
+        if done < len(envelopes):
+            await self._work_through(envelopes[done:] if done else envelopes)
+
+    async def _work_through(self, envelopes: list[Envelope]) -> None:
+        await super()._work(envelopes)
+        if self._preparing:
+            # All that the batch left is accepted: the transaction's commit comes behind it, and
+            # need not wait for it. Whoever was refused with the batch, or is gone, holds nothing.
+            self._preparing, preparing = [], self._preparing
+            for envelope, accepted in preparing:
+                if envelope.reply.done():
+                    assert isinstance(envelope.message, Prepare)
+                    self._holds.drop(envelope.message.part.transaction_id)
+                else:
+                    envelope.answer(accepted)
+
+    def _forget_preparing(self) -> None:
+        """Let go of what a batch held that is decided once more."""
+        for envelope, _ in self._preparing:
+            assert isinstance(envelope.message, Prepare)
+            self._holds.drop(envelope.message.part.transaction_id)
+        self._preparing.clear()
+
+    def _prepare(
+        self, batch: WriteBatch, envelope: Envelope, part: TransactionPart
+    ) -> Accepted | Refused:
+        decided = self._decide_part(batch, envelope, part)
+        if isinstance(decided, Refused):
+            return decided
+        changes, accepted = decided
+        self._holds.add(Held(part, changes, self._table))
+        self._preparing.append((envelope, accepted))
+        return accepted
+
+    def _transact(
+        self,
+        batch: WriteBatch,
+        envelope: Envelope,
+        part: TransactionPart,
+        rows: tuple[tuple[bytes, bytes], ...],
+    ) -> Accepted | Refused:
+        decided = self._decide_part(batch, envelope, part)
+        if isinstance(decided, Refused):
+            return decided
+        changes, accepted = decided
+        self._carry_out(batch, part, changes)
+        batch.rows.update(rows)
+        return accepted
+
+    def _decide_part(
+        self, batch: WriteBatch, envelope: Envelope, part: TransactionPart
+    ) -> tuple[tuple[Change, ...], Accepted] | Refused:
+        changes: list[Change] = []
+        reasons: list[CancellationReason] = []
+        # Of each item collection, by all actions together.
+        grown_bytes: dict[bytes, int] = {}
+        for action in part.actions:
+            try:
+                changes.append(self._decide_action(batch, envelope, action, grown_bytes))
+            except CANCELLING as error:
+                reasons.append(reason_of(error))
+            else:
+                reasons.append(NO_REASON)
+        if len(changes) < len(reasons):
+            return Refused(tuple(reasons))
+        has_collections = bool(self._table.local_indexes)
+        outcomes = tuple(
+            Done(
+                change.attributes,
+                change.receipt,
+                batch.collections[action.partition_key] + grown_bytes[action.partition_key]
+                if has_collections
+                else None,
+            )
+            for action, change in zip(part.actions, changes, strict=True)
+        )
+        return tuple(changes), Accepted(outcomes)
+
+    def _decide_action(
+        self,
+        batch: WriteBatch,
+        envelope: Envelope,
+        action: Action,
+        grown_bytes: dict[bytes, int],
+    ) -> Change:
+        position = action.position
+        if position in self._holds.positions:
+            self._throttle.transaction_conflicts += 1
+            raise TransactionConflictException
+        old = batch.items[position]
+        payer = (envelope.reply, action.ordinal)
+        grown_before_bytes = grown_bytes.get(action.partition_key, 0)
+        try:
+            change = decide_action(self._table, old, action.write)
+            grown_bytes[action.partition_key] = grown_before_bytes + self._check_collection(
+                batch, action.partition_key, change, grown_before_bytes
+            )
+        except ConditionalCheckFailedException:
+            refused = self._pay(payer, position, failed_action(old, action.write))
+            if refused is not None:
+                raise refused from None
+            raise
+        refused = self._pay(payer, position, change)
+        if refused is not None:
+            raise refused
+        return change
+
+    def _carry_out(
+        self, batch: WriteBatch, part: TransactionPart, changes: tuple[Change, ...]
+    ) -> None:
+        """Do what was decided: its versions and records get their numbers only now."""
+        for action, change in zip(part.actions, changes, strict=True):
+            if isinstance(action.write, Check) or not self._has_effect(change):
+                continue
+            version = SequenceNumber(self.partition_number, batch.counter + 1).packed()
+            place = TransactionPlace(part.transaction_id, action.ordinal, part.total)
+            self._apply(batch, action, with_version(change, version), Origin.TRANSACTION, place)
+
+    async def _join(self, envelope: Envelope) -> None:
+        """Hand over the group of a prepared transaction, and wait until it is resolved."""
+        message = envelope.message
+        assert isinstance(message, Join)
+        held = self._holds.get(message.transaction_id)
+        if held is None:
+            envelope.answer(None)
+            return
+        try:
+            batch = await self._joining_batch(held)
+        except StoreError as error:
+            envelope.refuse(InternalServerError(f"Nothing was written: {error}"))
+            return
+        changes = held.changes
+        if held.table is not self._table:
+            # Of indexes that came meanwhile nothing is worked out: their followers do that.
+            changes = tuple(change._replace(global_changes=None) for change in changes)
+        self._carry_out(batch, held.part, changes)
+        self._joining = _Joining(message.transaction_id, batch, self._group(batch))
+        envelope.answer(Joined(self._joining.group))
+        await self._resolve(self._joining)
+
+    async def _joining_batch(self, held: Held) -> WriteBatch:
+        """Nobody has written the items since; the sizes of their collections, perhaps."""
+        batch = WriteBatch(self.head)
+        if self._table.local_indexes:
+            partition_keys = {action.partition_key for action in held.part.actions}
+            await self.load_collections(batch, partition_keys)
+        return batch
+
+    async def _resolve(self, joining: _Joining) -> None:
+        while True:
+            (envelope,) = await self.decisions.take(1, 1)
+            decision = envelope.message
+            assert isinstance(decision, Resolve)
+            # One that was told of no group, as its coordinator had gone, may have been left.
+            if decision.transaction_id == joining.transaction_id:
+                break
+        if decision.committed:
+            self.head, self._head_bytes = joining.batch.head(), joining.group.head
+            try:
+                self._last_commit = await self._store.commit([])
+            except StoreError:
+                # The next commit tells what became of it.
+                self._last_commit = None
+            else:
+                self._last_commit.add_done_callback(partial(self._settle, joining.batch, []))
+        self._joining = None
+        self._holds.drop(joining.transaction_id)
+        envelope.answer(None)

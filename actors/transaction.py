@@ -1,0 +1,362 @@
+"""Transactions over tables: the coordinator of each.
+
+A write asks every partition concerned to prepare, and, if all of them accept, has them join one
+after the other, in the order of their numbers, and commits what they hand over in one batch:
+that batch is the decision. ``actors.holds`` tells what the partitions do. Whatever happens to the
+coordinator, every partition that was asked is told to let its keys go: a request that is cancelled
+tells so on its way out, and what it tells needs no await.
+
+A read is one durable view. It is serializable by itself; an item that a transaction is just
+writing refuses it all the same, as DynamoDB's does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from itertools import count
+from secrets import token_bytes
+from typing import Final, NamedTuple
+
+import anyio
+
+from actors.client_tokens import Claim, ClientTokens
+from actors.holds import (
+    Accepted,
+    Done,
+    Join,
+    Prepare,
+    Refused,
+    Release,
+    Resolve,
+    Transact,
+    TransactionPart,
+)
+from actors.row_owner import UNKNOWN
+from actors.runtime.clock import Clock
+from actors.subscribers.lag import NO_LAG, IndexLag
+from actors.table import ItemRead, Table
+from model import key as keys
+from model.errors import (
+    CancellationReason,
+    DynamoDBError,
+    InternalServerError,
+    Throttled,
+    TransactionCanceledException,
+    TransactionConflictException,
+    ValidationException,
+)
+from model.item import Item
+from model.limits import TRANSACTION_BYTES
+from model.transaction import (
+    NO_REASON,
+    Action,
+    ActionWrite,
+    item_read_units,
+    reason_of,
+)
+from model.write import Put
+from storage import codec, keys_layout
+from storage.store import Conflict, Group, Retry, Store, StoreError
+
+_STALL_SECONDS: Final = 0.002
+# Of each half of a transaction's id: random for the process, then a count.
+_ID_BYTES: Final = 8
+_BEGAN_ANEW: Final = "Nothing was written: a partition began anew meanwhile, try again"
+
+
+class TableAction(NamedTuple):
+    """An action of a transaction, and its table."""
+
+    table: Table
+    action: Action
+
+
+class TableKey(NamedTuple):
+    """An item that is read in a transaction."""
+
+    table: Table
+    position: bytes
+
+
+def table_action(ordinal: int, table: Table, write: ActionWrite) -> TableAction:
+    """An action, whose key has been checked."""
+    schema, key = table.definition.key_schema, write.identity
+    action = Action(
+        ordinal, keys.encode_partition(schema, key), keys.encode_sort(schema, key), write
+    )
+    return TableAction(table, action)
+
+
+def table_key(table: Table, key: Item) -> TableKey:
+    """An item to read, whose key has been checked."""
+    return TableKey(table, keys.encode(table.definition.key_schema, key))
+
+
+class _Participant:
+    """A partition in a transaction, and how far it was asked."""
+
+    def __init__(self, table: Table, position: bytes) -> None:
+        self.table = table
+        self.position = position
+        self.actions: list[Action] = []
+        self.size_bytes = 0
+        # Whether a group may be there, or come, that waits to be resolved.
+        self.may_have_joined = False
+        self.has_joined = False
+
+    def add(self, action: Action) -> None:
+        self.actions.append(action)
+        if isinstance(action.write, Put):
+            self.size_bytes += action.write.size_bytes
+
+    def ask(self, message: Prepare | Transact) -> asyncio.Future[Accepted | Refused]:
+        """Ask the partition to decide; a refusal at the door is its answer, too."""
+        try:
+            self.table.throttle.check_write(self.table.number_of(self.position))
+            return self.table.send(self.position, message, self.size_bytes)
+        except DynamoDBError as error:
+            answered: asyncio.Future[Accepted | Refused]
+            answered = asyncio.get_running_loop().create_future()
+            if isinstance(error, Throttled):
+                answered.set_result(Refused((reason_of(error),) * len(self.actions)))
+            else:
+                answered.set_exception(error)
+            return answered
+
+    async def join(self, transaction_id: bytes) -> Group:
+        """What the partition commits."""
+        reply = self.table.send(self.position, Join(transaction_id), always=True)
+        self.may_have_joined = True
+        try:
+            joined = await reply
+        except DynamoDBError:
+            self.may_have_joined = False
+            raise
+        if joined is None:
+            self.may_have_joined = False
+            raise InternalServerError(_BEGAN_ANEW)
+        self.has_joined = True
+        return joined.group
+
+    def let_go(self, transaction_id: bytes, *, committed: bool) -> None:
+        """Tell the partition what became of it."""
+        if self.may_have_joined:
+            self.table.resolve(self.position, Resolve(transaction_id, committed))
+        if self.has_joined:
+            return
+        try:
+            released = self.table.send(self.position, Release(transaction_id), always=True)
+        except DynamoDBError:
+            # The partition has ended, and holds nothing any more.
+            return
+        released.add_done_callback(_retrieve)
+
+
+class Transactions:
+    """The coordinators' common ground."""
+
+    def __init__(
+        self, store: Store, clock: Clock, account_id: str, delay: IndexLag = NO_LAG
+    ) -> None:
+        """``delay``: how long each transaction waits between its steps; for tests."""
+        self.tokens = ClientTokens(store, clock, account_id)
+        self._store = store
+        self._id_prefix = token_bytes(_ID_BYTES)
+        self._ids = count()
+        self._delay = delay
+        self._waits = delay.waits()
+        # The items that transactions are writing, by the ids of their tables.
+        self._writing: set[tuple[int, bytes]] = set()
+
+    async def write(self, actions: Sequence[TableAction], claim: Claim | None) -> list[Done]:
+        """Do all of these actions or none; returns when they are durable.
+
+        No two of them are on one item. What they give stands in their order.
+
+        Raises:
+            TransactionCanceledException: one of them can't be done.
+            ResourceNotFoundException: a table is being deleted.
+            InternalServerError: the store or a partition failed.
+        """
+        entered: list[Table] = []
+        try:
+            for table in dict.fromkeys(table for table, _ in actions):
+                await table.split_gate.enter()
+                entered.append(table)
+            return await self._write(actions, claim)
+        finally:
+            for table in entered:
+                table.split_gate.leave()
+
+    async def _write(self, actions: Sequence[TableAction], claim: Claim | None) -> list[Done]:
+        transaction_id = self._id_prefix + next(self._ids).to_bytes(_ID_BYTES, "big")
+        by_number: dict[int, _Participant] = {}
+        for table, action in actions:
+            position = action.position
+            number = table.number_of(position)
+            participant = by_number.get(number)
+            if participant is None:
+                participant = by_number[number] = _Participant(table, position)
+            participant.add(action)
+        # Partitions are joined in this order by all: nobody waits in a circle.
+        participants = [by_number[number] for number in sorted(by_number)]
+        if len(participants) == 1:
+            accepted = [await self._write_in_one(participants[0], transaction_id, claim)]
+        else:
+            accepted = await self._write_in_several(
+                participants, transaction_id, len(actions), claim
+            )
+        outcomes: dict[int, Done] = {}
+        for participant, of_part in zip(participants, accepted, strict=True):
+            for action, outcome in zip(participant.actions, of_part.outcomes, strict=True):
+                outcomes[action.ordinal] = outcome
+        return [outcomes[ordinal] for ordinal in range(len(actions))]
+
+    async def _write_in_one(
+        self, participant: _Participant, transaction_id: bytes, claim: Claim | None
+    ) -> Accepted:
+        """In one partition the transaction is part of its batch."""
+        part = TransactionPart(transaction_id, len(participant.actions), tuple(participant.actions))
+        reply = participant.ask(Transact(part, (claim.row,) if claim else ()))
+        if claim is not None:
+            claim.pending = reply
+        await asyncio.wait([reply])
+        (accepted,) = _accepted([participant], [reply])
+        return accepted
+
+    async def _write_in_several(
+        self,
+        participants: list[_Participant],
+        transaction_id: bytes,
+        total: int,
+        claim: Claim | None,
+    ) -> list[Accepted]:
+        committed = False
+        held: list[tuple[int, bytes]] = []
+        try:
+            replies = [
+                each.ask(Prepare(TransactionPart(transaction_id, total, tuple(each.actions))))
+                for each in participants
+            ]
+            await asyncio.wait(replies)
+            accepted = _accepted(participants, replies)
+            held = [
+                (each.table.definition.table_id, action.position)
+                for each in participants
+                for action in each.actions
+            ]
+            self._writing.update(held)
+            await self._wait()
+            groups = [await each.join(transaction_id) for each in participants]
+            await self._wait()
+            if claim is not None:
+                groups.append(claim.group)
+            durable = await self._commit(groups)
+            committed = True
+            if claim is not None:
+                claim.pending = durable
+            await self._wait()
+        finally:
+            self._writing.difference_update(held)
+            for each in participants:
+                each.let_go(transaction_id, committed=committed)
+        try:
+            await durable
+        except StoreError as error:
+            raise InternalServerError(f"{UNKNOWN}: {error}") from error
+        return accepted
+
+    async def _commit(self, groups: list[Group]) -> asyncio.Future[None]:
+        """Commit the groups together: the decision."""
+        while True:
+            try:
+                return await self._store.commit(groups)
+            except Retry:
+                await anyio.sleep(_STALL_SECONDS)
+            except Conflict as error:
+                raise InternalServerError(_BEGAN_ANEW) from error
+            except StoreError as error:
+                raise InternalServerError(f"Nothing was written: {error}") from error
+
+    async def _wait(self) -> None:
+        if self._delay is not NO_LAG:
+            await anyio.sleep(self._delay.draw(self._waits))
+
+    async def read(self, wanted: Sequence[TableKey]) -> list[ItemRead]:
+        """These items as they are at one moment, in this order.
+
+        Raises:
+            TransactionCanceledException: one of them is being written by a transaction, or
+                nothing is left of its partition's read units.
+            ValidationException: they are larger than 4 MB together.
+            InternalServerError: the store failed.
+        """
+        reasons = [self._refused_read(*each) for each in wanted]
+        if any(reason is not NO_REASON for reason in reasons):
+            raise TransactionCanceledException(reasons)
+        found = await self._load(wanted)
+        size_bytes = sum(read.stored.size_bytes for read in found if read.stored is not None)
+        if size_bytes > TRANSACTION_BYTES:
+            raise ValidationException(f"Payload in response is too large.{size_bytes}")
+        for (table, position), read in zip(wanted, found, strict=True):
+            table.throttle.take_read(table.number_of(position), read.units)
+        return found
+
+    async def read_units(self, wanted: Sequence[TableKey]) -> list[float]:
+        """What a transaction costs that is sent again: the reading of each of its items.
+
+        Raises:
+            InternalServerError: the store failed.
+        """
+        found = await self._load(wanted)
+        for (table, position), read in zip(wanted, found, strict=True):
+            table.throttle.take_read(table.number_of(position), read.units)
+        return [read.units for read in found]
+
+    def _refused_read(self, table: Table, position: bytes) -> CancellationReason:
+        if (table.definition.table_id, position) in self._writing:
+            table.throttle.transaction_conflicts += 1
+            return reason_of(TransactionConflictException())
+        refused = table.throttle.refused_read(table.number_of(position))
+        return NO_REASON if refused is None else reason_of(refused)
+
+    async def _load(self, wanted: Sequence[TableKey]) -> list[ItemRead]:
+        row_keys = [
+            keys_layout.row_prefix(table.definition.table_id) + position
+            for table, position in wanted
+        ]
+        try:
+            values = await self._store.durable().load(row_keys)
+            found = [None if value is None else codec.decode(value) for value in values]
+        except StoreError as error:
+            raise InternalServerError(f"The items can't be read: {error}") from error
+        return [
+            ItemRead(stored, item_read_units(stored.size_bytes if stored else 0))
+            for stored in found
+        ]
+
+
+def _accepted(
+    participants: Sequence[_Participant], replies: Sequence[asyncio.Future[Accepted | Refused]]
+) -> list[Accepted]:
+    """What the participants accepted, if all did; raises what is no reason for cancelling."""
+    failures = [reply.exception() for reply in replies]
+    for failure in failures:
+        if failure is not None:
+            raise failure
+    answers = [reply.result() for reply in replies]
+    accepted = [answer for answer in answers if isinstance(answer, Accepted)]
+    if len(accepted) == len(answers):
+        return accepted
+    reasons: dict[int, CancellationReason] = {}
+    for participant, answer in zip(participants, answers, strict=True):
+        of_part = answer.reasons if isinstance(answer, Refused) else ()
+        for place, action in enumerate(participant.actions):
+            reasons[action.ordinal] = of_part[place] if of_part else NO_REASON
+    raise TransactionCanceledException([reasons[ordinal] for ordinal in range(len(reasons))])
+
+
+def _retrieve(reply: asyncio.Future[None]) -> None:
+    if not reply.cancelled():
+        reply.exception()

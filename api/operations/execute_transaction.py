@@ -1,0 +1,209 @@
+"""ExecuteTransaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Final, NoReturn
+
+from actors.database import Database
+from actors.transaction import TableKey
+from api import shapes, structures
+from api.arn import table_name
+from api.item_answers import EMPTY, joined, projected
+from api.operation import Call, Operation
+from api.transaction_requests import (
+    Cancelling,
+    ParsedAction,
+    capacity_members,
+    carry_out,
+    check_distinct,
+    checked_actions,
+    digest,
+)
+from model import attribute_value
+from model.capacity import Receipt
+from model.errors import (
+    CancellationReason,
+    TransactionCanceledException,
+    ValidationException,
+)
+from model.expressions.key_paths import check_scalar_keys
+from model.partiql import read_plan, write_plan
+from model.partiql.binding import bind
+from model.partiql.parser import EXISTS_OUTSIDE_TRANSACTION
+from model.partiql.statement import Delete, Exists, Insert, Select, Statement, Update
+from model.table import TableDefinition
+from model.transaction import ActionWrite
+
+_NOT_WELL_FORMED: Final = "Statement wasn't well formed"
+_DUPLICATE: Final = CancellationReason("DuplicateItem", "Duplicate primary key exists in table")
+
+
+class ExecuteTransactionInput(structures.Shape, frozen=True):
+    """The members of ExecuteTransaction."""
+
+    TransactStatements: structures.ParameterizedStatements
+    ClientRequestToken: shapes.ClientRequestToken | None = None
+    ReturnConsumedCapacity: shapes.ReturnConsumedCapacity | None = None
+
+
+async def handle(call: Call[ExecuteTransactionInput]) -> bytes:
+    """Carry out statements, all of them or none: reads of one item each, or writes and EXISTS."""
+    request = call.request
+    token = request.ClientRequestToken
+    content = None if token is None else digest(request.TransactStatements)
+    statements = [_bound(place, one) for place, one in enumerate(request.TransactStatements)]
+    selects = [statement for statement in statements if isinstance(statement, Select)]
+    if not selects:
+        return await _write(call, statements, content)
+    if len(selects) < len(statements):
+        raise ValidationException(
+            "ExecuteTransaction API does not support both read and write operations in the same "
+            "request."
+        )
+    return await _read(call, selects)
+
+
+def _bound(place: int, request: structures.ParameterizedStatementShape) -> Statement:
+    try:
+        return bind(request.Statement, request.Parameters or [])
+    except ValidationException as error:
+        if error.message == EXISTS_OUTSIDE_TRANSACTION:
+            raise ValidationException("Unsupported operation in transaction.") from None
+        if error.message.startswith(_NOT_WELL_FORMED):
+            raise
+        _refuse(place, error.message)
+
+
+def _refuse(place: int, message: str) -> NoReturn:
+    raise ValidationException(f"Validation failed in TransactStatements[{place}]: {message}")
+
+
+# -- reads ----------------------------------------------------------------------------------
+
+
+async def _read(call: Call[ExecuteTransactionInput], selects: Sequence[Select]) -> bytes:
+    reads = await call.database.transactions.read(_checked(call.database, selects))
+    responses = [
+        EMPTY
+        if read.stored is None
+        else joined([b'"Item":' + projected(read.stored, select.projector)])
+        for select, read in zip(selects, reads, strict=True)
+    ]
+    members = [b'"Responses":[' + b",".join(responses) + b"]"]
+    members += capacity_members(
+        [select.table for select in selects],
+        [Receipt(read_units=read.units) for read in reads],
+        call.request.ReturnConsumedCapacity,
+        "ReadCapacityUnits",
+    )
+    return joined(members)
+
+
+def _checked(database: Database, selects: Sequence[Select]) -> list[TableKey]:
+    tables = [database.table(table_name(select.table)) for select in selects]
+    for place, (select, table) in enumerate(zip(selects, tables, strict=True)):
+        if select.index is not None:
+            _refuse(place, "Reads on indices are not supported within transactions.")
+        if not read_plan.is_of_one_item(select, table.definition.key_schema):
+            _refuse(
+                place,
+                "Select statements within ExecuteTransaction must specify the primary key in "
+                "the where clause.",
+            )
+        check_scalar_keys(table.definition, select.nested)
+    cancelling = Cancelling(len(selects))
+    wanted = []
+    for place, (select, table) in enumerate(zip(selects, tables, strict=True)):
+        with cancelling.of(place):
+            plan = read_plan.read_plan(select, table.definition.key_schema)
+            wanted.append(TableKey(table, plan.ranges[0].start))
+    check_distinct(wanted)
+    if cancelling.error is not None:
+        raise cancelling.error
+    return wanted
+
+
+# -- writes ---------------------------------------------------------------------------------
+
+
+async def _write(
+    call: Call[ExecuteTransactionInput], statements: Sequence[Statement], content: bytes | None
+) -> bytes:
+    request = call.request
+    parsed = [
+        _parsed(place, statement, one)
+        for place, (statement, one) in enumerate(
+            zip(statements, request.TransactStatements, strict=True)
+        )
+    ]
+    checked = checked_actions(call.database, parsed)
+    try:
+        written = await carry_out(call.database, checked, request.ClientRequestToken, content)
+    except TransactionCanceledException as error:
+        raise _told_of_duplicates(error, statements) from None
+    members = [b'"Responses":[]']
+    members += capacity_members(
+        checked.given_names, written.receipts, request.ReturnConsumedCapacity, written.told_as
+    )
+    return joined(members)
+
+
+def _told_of_duplicates(
+    error: TransactionCanceledException, statements: Sequence[Statement]
+) -> TransactionCanceledException:
+    """The condition of an INSERT is that nothing is there."""
+    return TransactionCanceledException(
+        [
+            _DUPLICATE
+            if isinstance(statement, Insert) and reason.code == "ConditionalCheckFailed"
+            else reason
+            for statement, reason in zip(statements, error.reasons, strict=True)
+        ]
+    )
+
+
+def _parsed(
+    place: int, statement: Statement, request: structures.ParameterizedStatementShape
+) -> ParsedAction:
+    size_bytes = len(request.Statement) + sum(
+        map(attribute_value.size_bytes, request.Parameters or ())
+    )
+    return_item = request.ReturnValuesOnConditionCheckFailure == "ALL_OLD"
+    match statement:
+        case Insert():
+            if statement.if_not_exists:
+                _refuse(place, "IF NOT EXISTS is not supported in ExecuteTransaction.")
+            table = statement.table
+        case Update(return_values=returned) | Delete(returning=returned):
+            if returned not in (None, "NONE"):
+                _refuse(place, "RETURNING clause is not supported in ExecuteTransaction.")
+            table = statement.table
+        case Exists():
+            table = statement.select.table
+        case Select():
+            raise AssertionError(statement)
+
+    def check(definition: TableDefinition) -> None:
+        if isinstance(statement, Exists) and not write_plan.is_check(statement, definition):
+            _refuse(place, "EXISTS() must contain a single item read with additional condition")
+
+    return ParsedAction(table, size_bytes, check, partial(_write_on, statement, return_item))
+
+
+def _write_on(statement: Statement, return_item: bool, definition: TableDefinition) -> ActionWrite:
+    match statement:
+        case Insert():
+            return write_plan.put_of(statement, definition)
+        case Update():
+            return write_plan.update_of(statement, definition, return_item_on_failure=return_item)
+        case Delete():
+            return write_plan.delete_of(statement, definition, return_item_on_failure=return_item)
+        case Exists():
+            return write_plan.check_of(statement, definition, return_item_on_failure=return_item)
+        case Select():
+            raise AssertionError(statement)
+
+
+OPERATION = Operation("ExecuteTransaction", ExecuteTransactionInput, handle)

@@ -1,0 +1,90 @@
+"""TransactGetItems."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from actors.database import Database
+from actors.table import Table
+from actors.transaction import TableKey, table_key
+from api import shapes, structures
+from api.arn import table_name
+from api.item_answers import EMPTY, joined, projected
+from api.item_requests import check_together, placeholders_of
+from api.operation import Call, Operation
+from api.transaction_requests import Cancelling, capacity_members, check_distinct
+from model import item as items
+from model.capacity import Receipt
+from model.expressions.key_paths import check_scalar_keys
+from model.expressions.projection import Projector, parse_projection
+from model.key_rules import check_key
+
+
+class TransactGetItemsInput(structures.Shape, frozen=True):
+    """The members of TransactGetItems."""
+
+    TransactItems: structures.TransactGetItems
+    ReturnConsumedCapacity: shapes.ReturnConsumedCapacity | None = None
+
+
+class _ParsedGet(NamedTuple):
+    request: structures.GetShape
+    projector: Projector | None
+    # The attributes that the projection looks into.
+    nested: set[str]
+
+
+async def handle(call: Call[TransactGetItemsInput]) -> bytes:
+    """Read items of several tables as they are at one moment."""
+    request = call.request
+    gets = [_parsed(one.Get) for one in request.TransactItems]
+    reads = await call.database.transactions.read(_checked(call.database, gets))
+    responses = [
+        EMPTY
+        if read.stored is None
+        else joined([b'"Item":' + projected(read.stored, get.projector)])
+        for get, read in zip(gets, reads, strict=True)
+    ]
+    members = capacity_members(
+        [get.request.TableName for get in gets],
+        [Receipt(read_units=read.units) for read in reads],
+        request.ReturnConsumedCapacity,
+        "ReadCapacityUnits",
+    )
+    members.append(b'"Responses":[' + b",".join(responses) + b"]")
+    return joined(members)
+
+
+def _parsed(get: structures.GetShape) -> _ParsedGet:
+    check_together(get)
+    items.check(get.Key)
+    placeholders = placeholders_of(get)
+    projector = None
+    if get.ProjectionExpression is not None:
+        projector = parse_projection(get.ProjectionExpression, placeholders)
+    placeholders.check_all_used()
+    return _ParsedGet(get, projector, placeholders.nested)
+
+
+def _checked(database: Database, gets: Sequence[_ParsedGet]) -> list[TableKey]:
+    tables = [database.table(table_name(get.request.TableName)) for get in gets]
+    for get, table in zip(gets, tables, strict=True):
+        check_scalar_keys(table.definition, get.nested)
+    cancelling = Cancelling(len(gets))
+    wanted = []
+    for ordinal, (get, table) in enumerate(zip(gets, tables, strict=True)):
+        with cancelling.of(ordinal):
+            wanted.append(_key(get, table))
+    check_distinct(wanted)
+    if cancelling.error is not None:
+        raise cancelling.error
+    return wanted
+
+
+def _key(get: _ParsedGet, table: Table) -> TableKey:
+    check_key(table.definition.key_schema, get.request.Key)
+    return table_key(table, get.request.Key)
+
+
+OPERATION = Operation("TransactGetItems", TransactGetItemsInput, handle)

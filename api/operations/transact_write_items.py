@@ -1,0 +1,197 @@
+"""TransactWriteItems."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from api import shapes, structures
+from api.item_answers import joined
+from api.item_requests import check_together, placeholders_of
+from api.operation import Call, Operation
+from api.transaction_requests import (
+    ParsedAction,
+    capacity_members,
+    carry_out,
+    checked_actions,
+    digest,
+    metrics_members,
+)
+from model import item as items
+from model.errors import ValidationException
+from model.expressions.condition import Condition, parse_condition
+from model.expressions.key_paths import check_scalar_keys
+from model.expressions.placeholders import Placeholders
+from model.expressions.update import parse_update
+from model.index import check_size_with_entries
+from model.key_rules import (
+    check_index_key_literals,
+    check_index_keys,
+    check_item_key,
+    check_key,
+    check_no_key_updated,
+)
+from model.table import TableDefinition
+from model.transaction import Check
+from model.write import Delete, Put, Update
+
+
+class TransactWriteItemsInput(structures.Shape, frozen=True):
+    """The members of TransactWriteItems."""
+
+    TransactItems: structures.TransactWriteItems
+    ReturnConsumedCapacity: shapes.ReturnConsumedCapacity | None = None
+    ReturnItemCollectionMetrics: shapes.ReturnItemCollectionMetrics | None = None
+    ClientRequestToken: shapes.ClientRequestToken | None = None
+
+
+async def handle(call: Call[TransactWriteItemsInput]) -> bytes:
+    """Do all of the actions or none; the answer goes out when they are durable."""
+    request = call.request
+    # Before values are made canonical, in place: a request that is sent again is the same text.
+    token = request.ClientRequestToken
+    content = None if token is None else digest(request.TransactItems)
+    parsed = [_parsed(one) for one in request.TransactItems]
+    checked = checked_actions(call.database, parsed)
+    written = await carry_out(call.database, checked, token, content)
+    members = capacity_members(
+        checked.given_names, written.receipts, request.ReturnConsumedCapacity, written.told_as
+    )
+    members += metrics_members(checked, written.outcomes, request.ReturnItemCollectionMetrics)
+    return joined(members)
+
+
+def _parsed(one: structures.TransactWriteItemShape) -> ParsedAction:
+    given = [
+        action
+        for action in (one.ConditionCheck, one.Put, one.Delete, one.Update)
+        if action is not None
+    ]
+    if not given:
+        raise ValidationException(
+            "Invalid Request: TransactWriteRequest should contain Delete or Put or Update request"
+        )
+    if len(given) > 1:
+        raise ValidationException(
+            "TransactItems can only contain one of Check, Put, Update or Delete"
+        )
+    (action,) = given
+    check_together(action)
+    match action:
+        case structures.PutShape():
+            return _put(action)
+        case structures.UpdateShape():
+            return _update(action)
+        case structures.DeleteShape():
+            return _delete(action)
+        case structures.ConditionCheckShape():
+            return _check(action)
+
+
+def _put(request: structures.PutShape) -> ParsedAction:
+    size_bytes = items.check(request.Item)
+    items.check_size(size_bytes)
+    placeholders = placeholders_of(request)
+    put = Put(
+        request.Item,
+        size_bytes,
+        condition=_condition(request.ConditionExpression, placeholders),
+        return_item_on_failure=request.ReturnValuesOnConditionCheckFailure == "ALL_OLD",
+    )
+    placeholders.check_all_used()
+    return ParsedAction(
+        request.TableName,
+        size_bytes + _values_bytes(request.ExpressionAttributeValues),
+        partial(_check_paths, placeholders),
+        partial(_put_on, put),
+    )
+
+
+def _put_on(put: Put, definition: TableDefinition) -> Put:
+    check_item_key(definition.key_schema, put.item)
+    check_index_keys(definition, put.item)
+    check_size_with_entries(
+        definition.local_indexes, definition.key_schema, put.item, put.size_bytes
+    )
+    return put
+
+
+def _update(request: structures.UpdateShape) -> ParsedAction:
+    size_bytes = items.check(request.Key)
+    placeholders = placeholders_of(request)
+    update = Update(
+        request.Key,
+        update=parse_update(request.UpdateExpression, placeholders),
+        condition=_condition(request.ConditionExpression, placeholders),
+        return_item_on_failure=request.ReturnValuesOnConditionCheckFailure == "ALL_OLD",
+    )
+    placeholders.check_all_used()
+    return ParsedAction(
+        request.TableName,
+        size_bytes + _values_bytes(request.ExpressionAttributeValues),
+        partial(_check_paths, placeholders),
+        partial(_update_on, update),
+    )
+
+
+def _update_on(update: Update, definition: TableDefinition) -> Update:
+    check_key(definition.key_schema, update.key)
+    assert update.update is not None
+    check_no_key_updated(definition.key_schema, update.update.attributes)
+    check_index_key_literals(definition, update.update.literals)
+    return update
+
+
+def _delete(request: structures.DeleteShape) -> ParsedAction:
+    size_bytes = items.check(request.Key)
+    placeholders = placeholders_of(request)
+    delete = Delete(
+        request.Key,
+        condition=_condition(request.ConditionExpression, placeholders),
+        return_item_on_failure=request.ReturnValuesOnConditionCheckFailure == "ALL_OLD",
+    )
+    placeholders.check_all_used()
+    return ParsedAction(
+        request.TableName,
+        size_bytes + _values_bytes(request.ExpressionAttributeValues),
+        partial(_check_paths, placeholders),
+        partial(_by_key_on, delete),
+    )
+
+
+def _check(request: structures.ConditionCheckShape) -> ParsedAction:
+    size_bytes = items.check(request.Key)
+    placeholders = placeholders_of(request)
+    check = Check(
+        request.Key,
+        parse_condition(request.ConditionExpression, placeholders, kind="ConditionExpression"),
+        return_item_on_failure=request.ReturnValuesOnConditionCheckFailure == "ALL_OLD",
+    )
+    placeholders.check_all_used()
+    return ParsedAction(
+        request.TableName,
+        size_bytes + _values_bytes(request.ExpressionAttributeValues),
+        partial(_check_paths, placeholders),
+        partial(_by_key_on, check),
+    )
+
+
+def _by_key_on(write: Delete | Check, definition: TableDefinition) -> Delete | Check:
+    check_key(definition.key_schema, write.key)
+    return write
+
+
+def _check_paths(placeholders: Placeholders, definition: TableDefinition) -> None:
+    check_scalar_keys(definition, placeholders.nested)
+
+
+def _condition(expression: str | None, placeholders: Placeholders) -> Condition | None:
+    if expression is None:
+        return None
+    return parse_condition(expression, placeholders, kind="ConditionExpression")
+
+
+def _values_bytes(values: shapes.ExpressionAttributeValues | None) -> int:
+    return items.size_bytes(values) if values else 0
+
+
+OPERATION = Operation("TransactWriteItems", TransactWriteItemsInput, handle)

@@ -1,0 +1,202 @@
+"""What the transactions have in common: from a request's actions to those of the coordinator.
+
+Faults of an action that don't depend on its table are told as they are. Those that do, such as a
+key of another type, cancel the transaction: the first one is told as its action's reason.
+
+Sources: Developer Guide, "Amazon DynamoDB transactions: how it works"; DynamoDB Local 3.3, whose
+messages these are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+from msgspec import json
+
+from actors.client_tokens import Claim
+from actors.database import Database
+from actors.holds import Done
+from actors.transaction import TableAction, TableKey, table_action
+from api.arn import table_name
+from api.item_answers import collection_metrics
+from model.capacity import Receipt, ReturnConsumedCapacity, TransactionUnits, consumed_capacity
+from model.errors import TransactionCanceledException, ValidationException
+from model.limits import TRANSACTION_BYTES
+from model.table import TableDefinition
+from model.transaction import NO_REASON, ActionWrite, Check, reason_of
+
+_ON_ONE_ITEM = "Transaction request cannot include multiple operations on one item"
+
+
+class ParsedAction(NamedTuple):
+    """An action that is checked as far as that goes without its table.
+
+    ``check`` looks at the paths of it with the table known, ``write_on`` at all else, and gives
+    the write; both raise ValidationException.
+    """
+
+    given_name: str
+    size_bytes: int
+    check: Callable[[TableDefinition], None]
+    write_on: Callable[[TableDefinition], ActionWrite]
+
+
+class CheckedActions(NamedTuple):
+    """The actions of a transaction, and how the request names their tables."""
+
+    actions: list[TableAction]
+    given_names: list[str]
+    # What the transaction is cancelled for, whatever it finds.
+    cancelled: TransactionCanceledException | None
+
+
+def checked_actions(database: Database, parsed: Sequence[ParsedAction]) -> CheckedActions:
+    """The actions with their tables.
+
+    Raises:
+        ResourceNotFoundException: there is no such table.
+        ValidationException: two actions are on one item, or all together are too large.
+    """
+    _check_size(parsed)
+    tables = [database.table(table_name(one.given_name)) for one in parsed]
+    for one, table in zip(parsed, tables, strict=True):
+        one.check(table.definition)
+    cancelling = Cancelling(len(parsed))
+    actions = []
+    for ordinal, (one, table) in enumerate(zip(parsed, tables, strict=True)):
+        with cancelling.of(ordinal):
+            actions.append(table_action(ordinal, table, one.write_on(table.definition)))
+    check_distinct([TableKey(table, action.position) for table, action in actions])
+    return CheckedActions(actions, [one.given_name for one in parsed], cancelling.error)
+
+
+class Cancelling:
+    """Notes the first fault for which a transaction is cancelled, whatever it finds."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self.error: TransactionCanceledException | None = None
+
+    @contextmanager
+    def of(self, ordinal: int) -> Iterator[None]:
+        """A ValidationException in here is that action's reason."""
+        try:
+            yield
+        except ValidationException as error:
+            if self.error is None:
+                reasons = [NO_REASON] * self._total
+                reasons[ordinal] = reason_of(error)
+                self.error = TransactionCanceledException(reasons)
+
+
+def check_distinct(items: Sequence[TableKey]) -> None:
+    """Refuse a transaction that names an item twice.
+
+    Raises:
+        ValidationException: so it does.
+    """
+    named = {(table.definition.table_id, position) for table, position in items}
+    if len(named) < len(items):
+        raise ValidationException(_ON_ONE_ITEM)
+
+
+def _check_size(parsed: Sequence[ParsedAction]) -> None:
+    size_bytes = 0
+    for one in parsed:
+        size_bytes += one.size_bytes
+        if size_bytes > TRANSACTION_BYTES:
+            raise ValidationException(
+                f"Transaction payload size cannot exceed 4MB. Payload Size: {size_bytes}"
+            )
+
+
+def digest(content: Any) -> bytes:
+    """What tells two requests with one client token apart."""
+    return blake2b(json.encode(content, order="deterministic"), digest_size=16).digest()
+
+
+class Written(NamedTuple):
+    """What became of a transaction; a repeated one has receipts of reads, and nothing else."""
+
+    receipts: list[Receipt]
+    outcomes: list[Done]
+    told_as: TransactionUnits
+
+
+async def carry_out(
+    database: Database, checked: CheckedActions, token: str | None, content: bytes | None
+) -> Written:
+    """Do a transaction, or nothing if it was done before with the same token.
+
+    ``content`` is the digest of the request.
+
+    Raises:
+        TransactionCanceledException: it can't be done.
+        TransactionInProgressException, IdempotentParameterMismatchException: as ``ClientTokens``.
+        ResourceNotFoundException, InternalServerError: as ``Transactions.write``.
+    """
+    transactions = database.transactions
+    if token is None or content is None:
+        return await _done(database, checked, None)
+    claim = await transactions.tokens.claim(token, content)
+    try:
+        if claim.is_repeated and checked.cancelled is None:
+            wanted = [TableKey(table, action.position) for table, action in checked.actions]
+            units = await transactions.read_units(wanted)
+            return Written([Receipt(read_units=each) for each in units], [], "ReadCapacityUnits")
+        return await _done(database, checked, claim)
+    finally:
+        transactions.tokens.let_go(claim)
+
+
+async def _done(database: Database, checked: CheckedActions, claim: Claim | None) -> Written:
+    if checked.cancelled is not None:
+        raise checked.cancelled
+    outcomes = await database.transactions.write(checked.actions, claim)
+    receipts = [outcome.receipt for outcome in outcomes]
+    return Written(receipts, outcomes, "WriteCapacityUnits")
+
+
+def capacity_members(
+    given_names: Sequence[str],
+    receipts: Sequence[Receipt],
+    mode: ReturnConsumedCapacity | None,
+    told_as: TransactionUnits,
+) -> list[bytes]:
+    """The ConsumedCapacity member, if it is asked for: the tables in the order of the request."""
+    if mode is None or mode == "NONE":
+        return []
+    by_table: dict[str, Receipt] = {}
+    for given_name, receipt in zip(given_names, receipts, strict=True):
+        name = table_name(given_name)
+        by_table[name] = by_table.get(name, Receipt()) + receipt
+    consumed = [
+        consumed_capacity(name, receipt, mode, told_as=told_as)
+        for name, receipt in by_table.items()
+    ]
+    return [b'"ConsumedCapacity":' + json.encode(consumed)]
+
+
+def metrics_members(
+    checked: CheckedActions, outcomes: Sequence[Done], return_metrics: str | None
+) -> list[bytes]:
+    """The ItemCollectionMetrics member, if it is asked for and there are any."""
+    if return_metrics != "SIZE":
+        return []
+    by_table: dict[str, dict[bytes, dict[str, Any]]] = {}
+    for (table, action), given_name, outcome in zip(
+        checked.actions, checked.given_names, outcomes, strict=False
+    ):
+        if outcome.collection_size_bytes is None or isinstance(action.write, Check):
+            continue
+        schema = table.definition.key_schema
+        by_table.setdefault(given_name, {})[action.partition_key] = collection_metrics(
+            schema, action.write.identity, outcome.collection_size_bytes
+        )
+    if not by_table:
+        return []
+    metrics = {name: list(collections.values()) for name, collections in by_table.items()}
+    return [b'"ItemCollectionMetrics":' + json.encode(metrics)]

@@ -1,0 +1,126 @@
+"""Transactions of writes: their actions, what each does to the item it finds, and its price.
+
+Sources: API reference, "TransactWriteItems" and "TransactionCanceledException"; Developer Guide,
+"Amazon DynamoDB transactions: how it works". An action costs the table twice what the write
+alone does; an index costs what it always does.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+from msgspec import Struct, structs
+
+from model import capacity
+from model.capacity import Receipt
+from model.change import Change
+from model.errors import (
+    CancellationReason,
+    ConditionalCheckFailedException,
+    DuplicateItemException,
+    DynamoDBError,
+    ItemCollectionSizeLimitExceededException,
+    ProvisionedThroughputExceededException,
+    RequestLimitExceeded,
+    ThrottlingException,
+    TransactionConflictException,
+    ValidationException,
+)
+from model.expressions.condition import Condition
+from model.item import Item
+from model.stored_item import StoredItem
+from model.table import TableDefinition
+from model.write import Put, Write, check_condition, decide
+
+# Prepared and committed: each takes the units of a write, or of a read.
+UNITS_FACTOR: Final = 2
+
+NO_REASON: Final = CancellationReason()
+
+_CODES: Final[dict[type[DynamoDBError], str]] = {
+    ConditionalCheckFailedException: "ConditionalCheckFailed",
+    DuplicateItemException: "DuplicateItem",
+    ItemCollectionSizeLimitExceededException: "ItemCollectionSizeLimitExceeded",
+    ProvisionedThroughputExceededException: "ProvisionedThroughputExceeded",
+    RequestLimitExceeded: "ThrottlingError",
+    ThrottlingException: "ThrottlingError",
+    TransactionConflictException: "TransactionConflict",
+    ValidationException: "ValidationError",
+}
+# The errors for which a transaction is cancelled; any other is the whole request's.
+CANCELLING: Final = tuple(_CODES)
+
+
+class Check(Struct, frozen=True, tag=True):
+    """A condition on an item that the transaction leaves as it is."""
+
+    key: Item
+    condition: Condition
+    return_item_on_failure: bool = False
+
+    @property
+    def identity(self) -> Item:
+        """The item's key."""
+        return self.key
+
+
+ActionWrite: TypeAlias = Write | Check
+
+
+class Action(Struct, frozen=True):
+    """One action of a transaction, on the item whose encoded key is the two keys together.
+
+    ``ordinal`` is its place in the transaction, from 0.
+    """
+
+    ordinal: int
+    partition_key: bytes
+    sort_key: bytes
+    write: ActionWrite
+
+    @property
+    def position(self) -> bytes:
+        """Where the item is."""
+        return self.partition_key + self.sort_key
+
+
+def decide_action(table: TableDefinition, old: StoredItem | None, write: ActionWrite) -> Change:
+    """What an action makes of ``old``; its version is given when its sequence number is known.
+
+    Raises:
+        ConditionalCheckFailedException, ValidationException: as ``model.write.decide``.
+    """
+    if isinstance(write, Check):
+        check_condition(old, write)
+        return _unchanged(old, old.size_bytes if old else 0)
+    change = decide(table, old, write, version=0)
+    receipt = change.receipt
+    return change._replace(
+        receipt=structs.replace(receipt, write_units=receipt.write_units * UNITS_FACTOR)
+    )
+
+
+def failed_action(old: StoredItem | None, write: ActionWrite) -> Change:
+    """What an action whose condition is false costs all the same."""
+    size_bytes = old.size_bytes if old else 0
+    if isinstance(write, Put):
+        size_bytes = max(size_bytes, write.size_bytes)
+    return _unchanged(old, size_bytes)
+
+
+def _unchanged(old: StoredItem | None, size_bytes: int) -> Change:
+    receipt = Receipt(write_units=UNITS_FACTOR * capacity.write_units(size_bytes))
+    return Change(old, old, (), None, receipt, ())
+
+
+def item_read_units(size_bytes: int) -> float:
+    """Read units of one item in a transaction."""
+    return UNITS_FACTOR * capacity.item_read_units(size_bytes, consistent=True)
+
+
+def reason_of(error: DynamoDBError) -> CancellationReason:
+    """The reason that an action gives for which its transaction is cancelled."""
+    if isinstance(error, ItemCollectionSizeLimitExceededException):
+        return CancellationReason(_CODES[type(error)], "Collection size exceeded.")
+    item = error.item if isinstance(error, ConditionalCheckFailedException) else None
+    return CancellationReason(_CODES[type(error)], error.message, item)

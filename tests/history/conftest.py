@@ -1,0 +1,44 @@
+"""How many histories, and what they say together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+
+from tests.support.history_figures import summary
+
+_FIGURES: Final = "figures"
+_FEW: Final = "few"
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """One test for each history: ``seed`` from 0 on, a few of them by default."""
+    if "seed" in metafunc.fixturenames:
+        rounds = metafunc.config.getoption("--rounds")
+        metafunc.parametrize("seed", range(rounds or 3))
+
+
+@pytest.fixture
+def enough(rounds: int | None) -> int:
+    """How many operations a history has."""
+    return 600 if rounds is None else 2_000
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what was seen in all histories together."""
+    lines = list(_lines(terminalreporter))
+    if lines:
+        terminalreporter.section("histories")
+        for line in lines:
+            terminalreporter.write_line(line)
+
+
+def _lines(terminalreporter: pytest.TerminalReporter) -> Iterator[str]:
+    kinds: dict[str, list[str]] = {}
+    for report in terminalreporter.getreports("passed"):
+        for kind, figures in report.user_properties:
+            kinds.setdefault(kind, []).append(str(figures))
+    for kind, figures in kinds.items():
+        yield from summary(kind, figures)

@@ -1,0 +1,112 @@
+"""Transactions against as many single puts: ``python -m tests.load.transactions --help``.
+
+Every transaction puts its items under a client token of its own, as SDKs do. *Apart*: no two of
+them share an item. *Hot*: all of them draw their items from a few, and those that meet are
+refused; the shares say how many.
+
+Rounds alternate between the kinds and the medians are shown. What lasts is the processor time of
+the server for one request, and how many single puts that would be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from tests.load.benchmark import KEYS, TABLE, Sample, middle, prepare
+from tests.load.generator import Generator, Plan, percentile
+from tests.load.servers import Server, cpu_seconds, dynactor
+
+HOT_KEYS = 20
+
+
+class Kind(NamedTuple):
+    """A kind of load; of no items: single puts."""
+
+    name: str
+    items: int
+    hot: bool
+
+
+KINDS = (
+    Kind("put", 0, hot=False),
+    Kind("2 items apart", 2, hot=False),
+    Kind("10 items apart", 10, hot=False),
+    Kind("put hot", 0, hot=True),
+    Kind("2 items hot", 2, hot=True),
+    Kind("10 items hot", 10, hot=True),
+)
+
+
+async def sample(server: Server, kind: Kind, connections: int, seconds: float) -> Sample:
+    """One round."""
+    plan = Plan(
+        server.host,
+        server.port,
+        TABLE,
+        "TransactWriteItems" if kind.items else "PutItem",
+        connections,
+        seconds,
+        keys=HOT_KEYS if kind.hot else KEYS,
+        transaction_items=kind.items,
+        contended=kind.hot,
+    )
+    generator = await Generator.start(plan)
+    cpu_before = cpu_seconds(server.pid)
+    report = await generator.measure()
+    cpu = cpu_seconds(server.pid) - cpu_before
+    return Sample(
+        report.requests / report.seconds,
+        percentile(report.latencies, 0.5),
+        percentile(report.latencies, 0.99),
+        cpu / max(1, report.requests) * 1e6,
+        report.errors / max(1, report.requests),
+    )
+
+
+async def run(options: argparse.Namespace, server: Server) -> None:
+    """Measure, print the table."""
+    await prepare(server)
+    print(
+        f"{'':16}{'connections':>12}{'requests/s':>12}{'done/s':>10}{'p50 µs':>9}{'p99 µs':>9}"
+        f"{'CPU µs/request':>16}{'puts':>7}{'refused':>9}"
+    )
+    for connections in options.connections:
+        samples: dict[Kind, list[Sample]] = {kind: [] for kind in KINDS}
+        for _, kind in product(range(options.rounds), KINDS):
+            samples[kind].append(await sample(server, kind, connections, options.seconds))
+        rows = {kind: middle(each) for kind, each in samples.items()}
+        put = rows[KINDS[0]].cpu_per_request
+        for kind, row in rows.items():
+            refused = row.errors / options.rounds
+            print(
+                f"{kind.name:16}{connections:12}{row.requests_per_second:12,.0f}"
+                f"{row.requests_per_second * (1 - refused):10,.0f}{row.p50:9,.0f}{row.p99:9,.0f}"
+                f"{row.cpu_per_request:16.1f}{row.cpu_per_request / put:7.2f}{refused:9.1%}",
+                flush=True,
+            )
+
+
+def main() -> None:
+    """Parse the options and run."""
+    parser = argparse.ArgumentParser(prog="python -m tests.load.transactions", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=3, help="of each round")
+    parser.add_argument("--connections", type=int, nargs="+", default=[16, 64])
+    parser.add_argument("--directory", type=Path, help="on the disk to measure; else temporary")
+    options = parser.parse_args()
+    if options.directory is not None:
+        options.directory.mkdir(parents=True, exist_ok=True)
+    with (
+        TemporaryDirectory(dir=options.directory) as temporary,
+        dynactor(Path(temporary) / "data") as server,
+    ):
+        asyncio.run(run(options, server))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""What a history was like, and what many were like together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+from msgspec import Struct
+
+
+class Figures(Struct, frozen=True):
+    """One history. A retry is a request that is sent again because of a conflict."""
+
+    operations: int
+    # On the hot item, together with another one.
+    overlapping: int
+    kills: int
+    unknown: int
+    conflicts: int = 0
+    # Of those who commit: how many transactions the least lucky client committed.
+    fewest_commits: int = 0
+    retries: tuple[int, ...] = ()
+    seconds: float = 0.0
+
+    def packed(self) -> str:
+        """As text, to be handed from one process to another."""
+        return msgspec.json.encode(self).decode()
+
+
+def percentile(values: Sequence[int], share: float) -> int:
+    """The smallest value that this share of all does not exceed; 0 of nothing."""
+    ordered = sorted(values)
+    return ordered[min(int(len(ordered) * share), len(ordered) - 1)] if ordered else 0
+
+
+def summary(kind: str, packed: Sequence[str]) -> Iterator[str]:
+    """Many histories of a kind, in a few lines."""
+    all_figures = [msgspec.json.decode(text, type=Figures) for text in packed]
+    operations = sum(each.operations for each in all_figures)
+    overlapping = sum(each.overlapping for each in all_figures)
+    killed = sum(each.kills > 0 for each in all_figures)
+    yield (
+        f"{kind}: {len(all_figures)} histories, {operations} operations "
+        f"(at least {min(each.operations for each in all_figures)} each), "
+        f"{overlapping / operations:.0%} overlap on one key, "
+        f"{killed} with kill -9, {sum(each.unknown for each in all_figures)} unknown outcomes, "
+        f"{sum(each.seconds for each in all_figures):.0f} s"
+    )
+    retries = [count for each in all_figures for count in each.retries]
+    if retries:
+        yield (
+            f"{kind}: {sum(each.conflicts for each in all_figures)} conflicts; retries of an "
+            f"operation: p50 {percentile(retries, 0.5)}, p99 {percentile(retries, 0.99)}, "
+            f"max {max(retries)}; every client committed at least "
+            f"{min(each.fewest_commits for each in all_figures)} transactions in every history"
+        )

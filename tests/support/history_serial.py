@@ -1,0 +1,311 @@
+"""What transactions were told, and whether one order of them explains all of it.
+
+A history is strictly serializable if its transactions can be put in one order, each at a moment
+between its request and its answer, in which every answer is what a plain Python model says. A
+single read or write is a transaction too. One without an answer happened if anybody saw a trace of
+it, and then wholly.
+
+Every write appends the transaction's name to a list in the item, so that whoever reads an item
+reads all of its versions in their order; whatever was not lost is in the list that is read at the
+end. With the versions known, so are the dependencies, as in Adya's thesis and in Elle: who wrote
+what another one replaced (ww) or read (wr), who read what another one replaced (rw), and who was
+answered before another one asked (time). A history has an order if and only if these make no
+circle; the order is then run on the model, and every answer compared.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
+from typing import Literal, TypeAlias
+
+from msgspec import Struct, field
+
+NEVER = float("inf")
+
+# How many transactions of those that have no order are looked at for a short circle.
+_STARTS = 100
+
+
+class Value(Struct, frozen=True):
+    """What an item holds: who wrote it, oldest first, and its number."""
+
+    names: tuple[str, ...] = ()
+    number: int = 0
+
+
+class Write(Struct, frozen=True):
+    """Append the name; add to the number, or put another one in its place.
+
+    ``least``: the condition that the number was at least this.
+    """
+
+    add: int = 0
+    put: int | None = None
+    least: int | None = None
+
+    def apply(self, name: str, old: Value) -> Value:
+        """The item after the write."""
+        number = old.number + self.add if self.put is None else self.put
+        return Value((*old.names, name), number)
+
+
+State: TypeAlias = Literal["done", "failed", "unknown"]
+
+
+class Transaction(Struct):
+    """One request, the moments of request and answer on the history's own clock.
+
+    ``reads`` shows items as they were before its own writes.
+    """
+
+    name: str
+    invoked: int
+    writes: Mapping[str, Write] = {}
+    reads: Mapping[str, Value] = field(default_factory=dict)
+    answered: float = NEVER
+    state: State = "unknown"
+
+
+class Anomaly(Struct, frozen=True):
+    """Why a history can't be."""
+
+    kind: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.text}"
+
+
+class SerialHistory:
+    """All transactions on items that had these values; the last ones read every item."""
+
+    def __init__(self, initial: Mapping[str, Value]) -> None:
+        self.initial = dict(initial)
+        self.transactions: list[Transaction] = []
+        self._now = 0
+
+    def _tick(self) -> int:
+        self._now += 1
+        return self._now
+
+    def invoke(self, name: str, writes: Mapping[str, Write] | None = None) -> Transaction:
+        """Note a request before it is sent; no two have one name."""
+        transaction = Transaction(name, self._tick(), writes or {})
+        self.transactions.append(transaction)
+        return transaction
+
+    def done(self, transaction: Transaction, reads: Mapping[str, Value] | None = None) -> None:
+        """Note a good answer as soon as it is there."""
+        transaction.answered = self._tick()
+        transaction.state = "done"
+        transaction.reads = reads or {}
+
+    def failed(self, transaction: Transaction, seen: Mapping[str, Value] | None = None) -> None:
+        """Note that nothing was written; each item that the answer showed is a read of its own."""
+        transaction.answered = self._tick()
+        transaction.state = "failed"
+        for key, value in (seen or {}).items():
+            read = Transaction(f"{transaction.name} saw {key}", transaction.invoked)
+            read.answered, read.state, read.reads = transaction.answered, "done", {key: value}
+            self.transactions.append(read)
+
+
+def check(history: SerialHistory) -> list[Anomaly]:
+    """Why the history can't be; empty where all is well."""
+    versions, found = _versions(history)
+    if found:
+        # The dependencies would be made of what can't be.
+        return found
+    writers = {name for names in versions.values() for name in names}
+    committed = [
+        transaction
+        for transaction in history.transactions
+        if transaction.state == "done"
+        or (transaction.state == "unknown" and transaction.name in writers)
+    ]
+    found = list(_missing(committed, versions))
+    if found:
+        return found
+    graph = _Graph(committed, versions)
+    order, rest = graph.sort()
+    if rest:
+        return [Anomaly("circle", graph.short_circle(rest))]
+    return list(_wrong_answers(history.initial, (committed[node] for node in order)))
+
+
+_Versions: TypeAlias = dict[str, tuple[str, ...]]
+
+
+def _versions(history: SerialHistory) -> tuple[_Versions, list[Anomaly]]:
+    """The names in each item, in order, and what is wrong with what was read of them."""
+    found: list[Anomaly] = []
+    versions: _Versions = {
+        key: max((names for _, names in read), key=len)
+        for key, read in _read_names(history).items()
+    }
+    for key, read in _read_names(history).items():
+        found += [
+            Anomaly("forked", f"{reader} read {key} as {names[-3:]}, not in {versions[key]}")
+            for reader, names in read
+            if versions[key][: len(names)] != names
+        ]
+    by_name = {transaction.name: transaction for transaction in history.transactions}
+    for key, names in versions.items():
+        for name, count in Counter(names).items():
+            writer = by_name.get(name)
+            if writer is None or key not in writer.writes:
+                found.append(Anomaly("nobody's", f"{name} is in {key}, and did not write it"))
+            elif writer.state == "failed":
+                found.append(Anomaly("failed and there", f"{name} is in {key}"))
+            if count > 1:
+                found.append(Anomaly("done twice", f"{name} is {count} times in {key}"))
+    return versions, found
+
+
+def _read_names(history: SerialHistory) -> dict[str, list[tuple[str, tuple[str, ...]]]]:
+    """By item: who read it, and the names in it."""
+    read: dict[str, list[tuple[str, tuple[str, ...]]]] = {
+        key: [("the beginning", value.names)] for key, value in history.initial.items()
+    }
+    for transaction in history.transactions:
+        for key, value in transaction.reads.items():
+            read[key].append((transaction.name, value.names))
+    return read
+
+
+def _missing(committed: Iterable[Transaction], versions: _Versions) -> Iterator[Anomaly]:
+    """Writes of which nobody saw anything, though somebody read everything at the end."""
+    there = {key: frozenset(names) for key, names in versions.items()}
+    for transaction in committed:
+        missing = [key for key in transaction.writes if transaction.name not in there[key]]
+        if len(missing) == len(transaction.writes) > 0:
+            yield Anomaly("lost", f"{transaction.name} is nowhere")
+        elif missing:
+            yield Anomaly("half there", f"{transaction.name} is not in {', '.join(missing)}")
+
+
+class _Graph:
+    """Which transaction must come before which, and why.
+
+    Its nodes are the transactions by their places, and behind them one for each answer: whoever
+    was answered comes before it, and it before whoever asked later. So time takes few edges.
+    """
+
+    def __init__(self, committed: list[Transaction], versions: _Versions) -> None:
+        self._committed = committed
+        self._edges: list[dict[int, str]] = [{} for _ in committed]
+        self._add_dependencies(versions)
+        self._add_time()
+
+    def _add(self, before: int, after: int, why: str) -> None:
+        if before != after:
+            self._edges[before].setdefault(after, why)
+
+    def _add_dependencies(self, versions: _Versions) -> None:
+        places = {transaction.name: place for place, transaction in enumerate(self._committed)}
+        writers = {
+            # What was there from the beginning nobody wrote.
+            key: [places.get(name) for name in names]
+            for key, names in versions.items()
+        }
+        for key, of_key in writers.items():
+            for one, other in pairwise(of_key):
+                if one is not None and other is not None:
+                    self._add(one, other, f"ww {key}")
+        for place, transaction in enumerate(self._committed):
+            for key, value in transaction.reads.items():
+                read = len(value.names)
+                written_by = writers[key][read - 1] if read else None
+                if written_by is not None:
+                    self._add(written_by, place, f"wr {key}")
+                replaced_by = writers[key][read] if read < len(writers[key]) else None
+                if replaced_by is not None:
+                    self._add(place, replaced_by, f"rw {key}")
+
+    def _add_time(self) -> None:
+        moments = sorted(
+            (moment, place, is_answer)
+            for place, transaction in enumerate(self._committed)
+            for moment, is_answer in ((transaction.invoked, False), (transaction.answered, True))
+            if moment != NEVER
+        )
+        last_answer: int | None = None
+        for _, place, is_answer in moments:
+            if is_answer:
+                self._edges.append({})
+                node = len(self._edges) - 1
+                self._add(place, node, "time")
+                if last_answer is not None:
+                    self._add(last_answer, node, "time")
+                last_answer = node
+            elif last_answer is not None:
+                self._add(last_answer, place, "time")
+
+    def sort(self) -> tuple[list[int], set[int]]:
+        """The transactions in an order, and the nodes for which there is none."""
+        waiting_for = Counter(after for edges in self._edges for after in edges)
+        ready = deque(node for node in range(len(self._edges)) if not waiting_for[node])
+        order: list[int] = []
+        left = set(range(len(self._edges)))
+        while ready:
+            node = ready.popleft()
+            left.remove(node)
+            if node < len(self._committed):
+                order.append(node)
+            for after in self._edges[node]:
+                waiting_for[after] -= 1
+                if not waiting_for[after]:
+                    ready.append(after)
+        return order, left
+
+    def short_circle(self, nodes: set[int]) -> str:
+        """A circle within these nodes, as short as can soon be found."""
+        starts = sorted(node for node in nodes if node < len(self._committed))
+        circles = [self._circle_from(start, nodes) for start in starts[:_STARTS]]
+        some = [circle for circle in circles if circle] or [
+            circle for start in starts[_STARTS:] if (circle := self._circle_from(start, nodes))
+        ]
+        return self._told(min(some, key=len))
+
+    def _circle_from(self, start: int, nodes: set[int]) -> list[int]:
+        """The shortest way from a node to itself; empty if there is none."""
+        came_from: dict[int, int] = {}
+        waiting = deque([start])
+        while waiting:
+            node = waiting.popleft()
+            for after in self._edges[node]:
+                if after == start:
+                    way = [node]
+                    while way[-1] != start:
+                        way.append(came_from[way[-1]])
+                    return way[::-1]
+                if after in nodes and after not in came_from:
+                    came_from[after] = node
+                    waiting.append(after)
+        return []
+
+    def _told(self, circle: list[int]) -> str:
+        parts = []
+        for node, after in zip(circle, [*circle[1:], circle[0]], strict=True):
+            if node < len(self._committed):
+                parts.append(self._committed[node].name)
+                parts.append(f"-{self._edges[node][after]}->")
+        return " ".join([*parts, self._committed[circle[0]].name])
+
+
+def _wrong_answers(initial: Mapping[str, Value], order: Iterable[Transaction]) -> Iterator[Anomaly]:
+    """Run the transactions on the model, and compare."""
+    items = dict(initial)
+    for transaction in order:
+        for key, value in transaction.reads.items():
+            if items[key] != value:
+                yield Anomaly(
+                    "wrong value",
+                    f"{transaction.name} read {value.number} in {key}, not {items[key].number}",
+                )
+        for key, write in transaction.writes.items():
+            if write.least is not None and items[key].number < write.least:
+                yield Anomaly("condition", f"{transaction.name} found {items[key].number} in {key}")
+            items[key] = write.apply(transaction.name, items[key])

@@ -1,0 +1,53 @@
+"""The server with a slow store: ``python -m tests.support.history_server serve …``.
+
+It takes the product's command line. What else is to happen to it comes in an environment
+variable, a ``Trouble`` as JSON.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+import api.__main__ as entry
+from storage.rocks import open_rocks
+from storage.store import Store
+from tests.support.history_bugs import STORES, Bug
+from tests.support.history_store import DelayedStore, Delays
+
+MODULE: Final = "tests.support.history_server"
+_VARIABLE: Final = "HISTORY_TROUBLE"
+
+
+class Trouble(Struct, frozen=True):
+    """What happens to a server. The same seed gives the same delays, one after the other."""
+
+    seed: int
+    most_delay_milliseconds: float = 50
+    bug: Bug | None = None
+
+    def environment(self) -> Mapping[str, str]:
+        """How the server's process is told."""
+        return {_VARIABLE: msgspec.json.encode(self).decode()}
+
+
+def _main() -> None:
+    trouble = msgspec.json.decode(os.environ[_VARIABLE], type=Trouble)
+    delays = Delays(trouble.seed, trouble.most_delay_milliseconds / 1000)
+
+    async def open_delayed(directory: Path) -> Store:
+        kind = DelayedStore if trouble.bug is None else STORES[trouble.bug]
+        return kind(await open_rocks(directory), delays)
+
+    # The product has no door for this: it is what a test alone may do.
+    setattr(entry, "open_rocks", open_delayed)  # noqa: B010
+    entry.main()
+
+
+if __name__ == "__main__":
+    _main()
