@@ -765,7 +765,14 @@ class Database:
             floor = table.floor(feed.partition_number, feed.tail)
             await self.streams.trim(feed, table.definition.table_id, floor, now_epoch_seconds)
             ended = table.record.ended_log(feed.partition_number)
-            if ended and floor >= ended.last and not self.streams.shows([ended.number]):
+            # Not before its parent's: an empty log between two others keeps their order.
+            is_first = feed.parent is None
+            if (
+                ended
+                and is_first
+                and floor >= ended.last
+                and not self.streams.shows([ended.number])
+            ):
                 await self._splits.release(table, ended)
 
     async def _check_destinations(self) -> None:

@@ -126,13 +126,13 @@ class RelayLogs:
 
     @property
     def open(self) -> list[RelayLog]:
-        """Those to be published now: neither whole, nor a child whose parent's is not."""
+        """Those to be published now: neither whole, nor with an ancestor's that is not."""
         return [log for log in self if not log.is_whole and self._is_next(log)]
 
     def _is_next(self, log: RelayLog) -> bool:
         parent = None if log.feed.parent is None else self._logs.get(log.feed.parent)
-        # A parent that is not among them was published whole before.
-        return parent is None or parent.is_whole
+        # One that is not among them was published whole before; an empty one is whole at once.
+        return parent is None or (parent.is_whole and self._is_next(parent))
 
     @property
     def has_unstored_end(self) -> bool:

@@ -126,6 +126,36 @@ async def test_a_child_is_not_published_before_its_parent_over_a_restart_too(rel
             assert table.record.ended_logs == ()
 
 
+async def test_an_empty_log_between_two_others_lets_nothing_by(relays):
+    broker = FakeBroker()
+    settings = {"broker": broker, "relays": relays, "partitions_per_table": 1}
+    async with memory_store() as store:
+        async with running_database(store, **settings) as database:
+            table = await active_table(database)
+            with broker.away():
+                await write_threads(table, range(900), of_items=ITEMS)
+                for _ in range(3):
+                    await halve_all(database, table)
+                await write_threads(table, range(900, 1_800), of_items=ITEMS)
+                # It has nothing that anybody needs, and is needed all the same.
+                await database.keep_streams()
+                assert len(table.record.ended_logs) == 7
+            await all_published(database, table)
+            assert_in_order(without_duplicates(broker.messages(TOPIC)), 1_800)
+            with broker.away():
+                await write_threads(table, range(1_800, 2_700), of_items=ITEMS)
+                for _ in range(2):
+                    await halve_all(database, table)
+                await write_threads(table, range(2_700, 3_600), of_items=ITEMS)
+                await database.keep_streams()
+        async with running_database(store, **settings) as database:
+            table = database.table("Thread")
+            await all_published(database, table)
+            assert_in_order(without_duplicates(broker.messages(TOPIC)), 3_600)
+            await database.keep_streams()
+            assert table.record.ended_logs == ()
+
+
 async def test_exactly_once_a_crash_before_the_checkpoints_doubles_nothing_of_split_logs():
     broker = FakeBroker()
     settings = {"broker": broker, "relays": EXACTLY_ONCE, "keep_streams_seconds": 600}
