@@ -203,9 +203,9 @@ class SplitKeeper:
                 table.unseal(parent)
         for stream in streams:
             self._streams.remember(stream)
-        table.divide(new, parent, children)
+        feeds = table.divide(new, parent, children)
         if kept:
-            self._streams.attach(await table.feeds())
+            self._streams.attach(feeds)
         return children
 
     async def _split_index(self, table: Table, message: SplitPartition) -> tuple[int, int]:

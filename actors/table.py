@@ -17,7 +17,6 @@ from msgspec import Struct
 
 from actors.change_feed import ChangeFeed, RecentChanges
 from actors.global_index import GlobalIndexActors, IndexPlace
-from actors.heat import SAMPLED
 from actors.partition import (
     Expired,
     ExpireItems,
@@ -153,7 +152,6 @@ class Table:
         self._partitions: dict[int, Partition | Sealed] = {}
         self._row_prefix = keys_layout.row_prefix(record.definition.table_id)
         self._closed = False
-        self._gets = 0
         # How many writes were refused since the server started, as their mailbox was full.
         self.write_throttle_events = 0
         # How many items time to live has deleted since the server started.
@@ -255,8 +253,7 @@ class Table:
             0 if stored is None else stored.size_bytes, consistent=consistent
         )
         throttle.take_read(number, units)
-        self._gets += 1
-        if not self._gets % SAMPLED:
+        if throttle.read_heat.is_due(units):
             throttle.read_heat.note(number, position)
         return ItemRead(stored, units)
 
@@ -284,7 +281,7 @@ class Table:
             raise _unreadable(self.definition.name, error) from error
         found = iter([None if value is None else codec.decode(value) for value in values])
         reads: list[ItemRead | Throttled] = []
-        for number, refusal in zip(numbers, refused, strict=True):
+        for number, position, refusal in zip(numbers, positions, refused, strict=True):
             if refusal is not None:
                 reads.append(refusal)
                 continue
@@ -301,10 +298,9 @@ class Table:
                 stored.size_bytes if stored else 0, consistent=consistent
             )
             throttle.take_read(number, units)
+            if throttle.read_heat.is_due(units):
+                throttle.read_heat.note(number, position)
             reads.append(ItemRead(stored, units))
-        self._gets += 1
-        if not self._gets % SAMPLED and positions:
-            throttle.read_heat.note(numbers[0], positions[0])
         return reads
 
     async def read(self, request: ReadRange) -> Page:
@@ -346,9 +342,11 @@ class Table:
             if builder.full:
                 break
         self.throttle.take_page(reads, index if of_index else None)
-        self._gets += 1
-        if not self._gets % SAMPLED and not request.by_partition:
-            self.throttle.read_heat.note(reads[0].partition_number, request.key_range.start)
+        heat = self.throttle.read_heat
+        if not request.by_partition and heat.is_due(reads[0].units):
+            # In reverse it began elsewhere.
+            start = request.key_range.start
+            heat.note(partition_map.number_of(start), start)
         builder.finish_partition()
         kind: IndexKind = "GlobalSecondaryIndexes" if of_index else "LocalSecondaryIndexes"
         return builder.page(
@@ -565,8 +563,14 @@ class Table:
         for envelope in self._partitions.pop(number).mailbox.drain():
             self._partition(number).mailbox.give(envelope)
 
-    def divide(self, record: TableRecord, parent: int, children: tuple[int, int]) -> None:
-        """A partition was split, durably; the record says so. What waits is its children's."""
+    def divide(
+        self, record: TableRecord, parent: int, children: tuple[int, int]
+    ) -> list[ChangeFeed]:
+        """A partition was split, durably; the record says so. What waits is its children's.
+
+        Returns:
+            The feeds of the children.
+        """
         self.record = record
         self.throttle.split(parent, children)
         self._map = PartitionMap(record.partitions)
@@ -600,6 +604,7 @@ class Table:
         # At work, whether or not anything waits: who looks for large partitions finds them.
         for number in children:
             self._partition(number)
+        return feeds
 
     def divide_index(
         self, record: TableRecord, index_id: int, parent: int, children: tuple[int, int]

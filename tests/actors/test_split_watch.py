@@ -224,7 +224,7 @@ async def test_a_short_burst_splits_nothing():
         table = database.table("Thread")
         load = Load(table, clock)
         for at in range(12):
-            await load.second(1_200 if at % 4 else 100, lambda at: thread(f"{at}", "a"))
+            await load.second(1_200 if at % 3 == 0 else 100, lambda at: thread(f"{at}", "a"))
         assert starts(table) == [b""]
 
 

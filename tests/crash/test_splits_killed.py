@@ -16,7 +16,7 @@ from tests.support.splitting_database import SplittingDatabase
 
 FEW_ROUNDS = 2
 FEW_ANSWERS = 2_000
-MANY_ANSWERS = 20_000
+MANY_ANSWERS = 6_000
 FEW_PARTITIONS = 4
 MANY_PARTITIONS = 32
 
