@@ -319,7 +319,9 @@ class Replay:
         parent = None if feed.parent is None else self._feeds.get(feed.parent)
         if parent is None:
             return True
-        is_whole = parent.last is not None and self._positions[parent.partition_number] >= parent.last
+        is_whole = (
+            parent.last is not None and self._positions[parent.partition_number] >= parent.last
+        )
         return is_whole and self._is_next(parent)
 
     async def _publish_run(self, feed: ChangeFeed) -> int:
