@@ -187,6 +187,33 @@ async def forget_checkpoint(store: Store, key: bytes) -> None:
     await (await store.commit([Group(key, stored, bytes(16))]))
 
 
+async def test_splits_while_a_snapshot_is_published_leave_no_gap():
+    """Of data from a backup: the topic has more than they do."""
+    broker = FakeBroker()
+    settings = {"broker": broker, "relays": EXACTLY_ONCE}
+    async with memory_store() as store:
+        async with running_database(store, **settings) as database:
+            table = await active_table(database)
+            await write_threads(table, range(600), of_items=600)
+            await all_published(database, table)
+        for key in {message.key for message in broker.messages("dynactor.__positions")}:
+            publisher = await broker.open_publisher("somebody")
+            await publisher.begin()
+            message = KafkaMessage(key, b"1000", (), 0)
+            await publisher.publish("dynactor.__positions", 0, [message], 1_000)
+            await publisher.commit()
+            await publisher.close()
+        async with running_database(store, **settings) as database:
+            table = database.table("Thread")
+            async with splitting(database, table, 16):
+                await write_threads(table, range(600, 1_000), of_items=600)
+            await all_published(database, table)
+            told = Told.by(broker, TOPIC)
+            assert told.gaps == 3
+            assert told.items == await items_of(table)
+            assert len(told.snapshot) == 600
+
+
 async def test_what_logs_that_ended_hold_counts_to_the_bound():
     broker = FakeBroker()
     relays = relay_settings(retention_bytes=60_000)
