@@ -60,6 +60,7 @@ _PIECE_ROWS: Final = 256
 # Whole items are fetched for so many entries of an index at once: each may have 400 KB, and
 # three of those fill a page.
 _FETCHED_ROWS: Final = 8
+_SPLIT_SECONDS: Final = 0.001
 
 _log = structlog.get_logger("actors")
 
@@ -404,10 +405,21 @@ class Table:
 
     async def heads(self) -> list[PartitionHead]:
         """What each partition, those of indexes too, durably knows: counts and sizes."""
-        values = await self._store.durable().load(
-            list(map(keys_layout.partition_head, self.record.partition_numbers))
+        while True:
+            numbers = self.record.partition_numbers
+            values = await self._store.durable().load(
+                list(map(keys_layout.partition_head, numbers))
+            )
+            # A split is durable a moment before it is known here.
+            gone = (number for number, value in zip(numbers, values, strict=True) if not value)
+            if not any(map(self._is_sealed, gone)):
+                return [catalog.decode_partition_head(value) for value in values]
+            await asyncio.sleep(_SPLIT_SECONDS)
+
+    def _is_sealed(self, number: int) -> bool:
+        return isinstance(self._partitions.get(number), Sealed) or any(
+            actors.is_sealed(number) for actors in self._indexes.values()
         )
-        return [catalog.decode_partition_head(value) for value in values]
 
     async def feeds(self) -> list[ChangeFeed]:
         """The change feeds of all logs that are kept, their tails known, parents before children.

@@ -269,6 +269,33 @@ async def test_writes_that_wait_while_the_commit_is_refused_are_carried_out():
             assert len(await scanned(table)) == 3
 
 
+async def test_the_counts_of_a_table_are_right_at_every_moment_of_a_split():
+    async with one_partition(indexed()) as (database, table):
+        for at in range(20):
+            await table.write(put(thread(f"{at}", "a", posts=at)))
+        actors = table.index(BY_POSTS.index_id)
+        assert actors is not None
+        await actors.wait_caught_up()
+        draw = random.Random(7)
+        is_over = False
+
+        async def describe() -> int:
+            descriptions = 0
+            while not is_over:
+                state = await database.describe("Thread")
+                assert (state.item_count, state.indexes["by_posts"].item_count) == (20, 20)
+                descriptions += 1
+                await asyncio.sleep(0)
+            return descriptions
+
+        describing = asyncio.ensure_future(describe())
+        for _ in range(10):
+            await split_somewhere(database, draw)
+            await split_somewhere(database, draw, BY_POSTS.index_id)
+        is_over = True
+        assert await describing > 20
+
+
 async def test_a_page_token_from_before_a_split_goes_on_right():
     async with one_partition() as (database, table):
         for at in range(40):
