@@ -14,7 +14,7 @@ from tests.support.history import Done, Item, Put
 from tests.support.indexed_database import IndexedDatabase, make_indexed_tables
 from tests.support.server import Server
 from tests.support.wire import Connection, ConnectionLost
-from tests.support.writers import TABLES, Crowd, Place
+from tests.support.writers import Crowd, Place
 
 HEATED = "crash-a"
 _SERVICE = "DynamoDBStreams"
@@ -87,26 +87,6 @@ class SplittingDatabase(IndexedDatabase):
                 self.refusals += crowd.refusals
                 self._count_splits(server)
         return found
-
-    async def partition_count(self) -> int:
-        """How many partitions the heated table has: as many as its stream has open shards."""
-        with self.running() as server:
-            async with connected(server) as connection:
-                described = await connection.call("DescribeTable", {"TableName": HEATED})
-                request = {"StreamArn": described.body["Table"]["LatestStreamArn"]}
-                count = 0
-                while True:
-                    answer = await connection.call("DescribeStream", request, _SERVICE)
-                    description = answer.body["StreamDescription"]
-                    count += sum(
-                        "EndingSequenceNumber" not in shard["SequenceNumberRange"]
-                        for shard in description["Shards"]
-                    )
-                    if "LastEvaluatedShardId" not in description:
-                        break
-                    request["ExclusiveStartShardId"] = description["LastEvaluatedShardId"]
-            assert server.stop() == 0, server.log
-        return count
 
     def _count_splits(self, server: Server) -> None:
         self.splits.update(_SPLIT.findall(server.log))
@@ -186,4 +166,22 @@ async def _segment(connection: Connection, segment: int) -> list[str]:
         body["ExclusiveStartKey"] = answer.body["LastEvaluatedKey"]
 
 
-assert HEATED in TABLES
+async def partition_count(database: IndexedDatabase) -> int:
+    """How many partitions a table of a crowd has: as many as its stream has open shards."""
+    count = 0
+    with database.running() as server:
+        async with connected(server) as connection:
+            described = await connection.call("DescribeTable", {"TableName": HEATED})
+            request = {"StreamArn": described.body["Table"]["LatestStreamArn"]}
+            while True:
+                answer = await connection.call("DescribeStream", request, _SERVICE)
+                description = answer.body["StreamDescription"]
+                count += sum(
+                    "EndingSequenceNumber" not in shard["SequenceNumberRange"]
+                    for shard in description["Shards"]
+                )
+                if "LastEvaluatedShardId" not in description:
+                    break
+                request["ExclusiveStartShardId"] = description["LastEvaluatedShardId"]
+        assert server.stop() == 0, server.log
+    return count
