@@ -214,6 +214,31 @@ async def test_splits_while_a_snapshot_is_published_leave_no_gap():
             assert len(told.snapshot) == 600
 
 
+@pytest.mark.parametrize("snapshot", ["initial", "never"])
+async def test_a_table_with_items_is_no_new_one_though_all_its_partitions_are(snapshot: str):
+    broker = FakeBroker()
+    relays = relay_settings(snapshot=snapshot)
+    settings = {"broker": broker, "relays": relays, "keep_streams_seconds": 600}
+    async with running_database(**settings) as database:
+        table = await active_table(database)
+        await write_threads(table, range(100), of_items=ITEMS)
+        await all_published(database, table)
+        await database.change_destination(DisableDestination("Thread", TOPIC))
+        while table.definition.destinations[-1].status != "DISABLED":
+            await asyncio.sleep(0)
+        await halve_all(database, table)
+        assert not any((await table.redefine(table.definition)).values())
+        await active_again(database)
+        await write_threads(table, range(100, 110), of_items=ITEMS)
+        await all_published(database, table)
+        told = Told.by(broker, TOPIC)
+        if snapshot == "initial":
+            assert (told.gaps, len(told.snapshot)) == (3, ITEMS)
+            assert told.items == await items_of(table)
+        else:
+            assert (told.gaps, len(told.snapshot)) == (0, 0)
+
+
 async def test_what_logs_that_ended_hold_counts_to_the_bound():
     broker = FakeBroker()
     relays = relay_settings(retention_bytes=60_000)
