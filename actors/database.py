@@ -127,6 +127,8 @@ class TableState(Struct, frozen=True):
     item_count: int = 0
     size_bytes: int = 0
     indexes: Mapping[str, IndexCounters] = {}
+    # The ids of indexes, 0 for the table, that are being split for the throughput they have.
+    growing: tuple[int, ...] = ()
 
 
 class CreateTable(Message[TableState], frozen=True):
@@ -248,7 +250,7 @@ class Database:
             clock,
             supervisor,
             tables=lambda: self.tables,
-            wanted=self._splits.wanted,
+            growing=self._splits.growing,
             tell=self._tell,
         )
         publishing = Publishing(
@@ -305,7 +307,9 @@ class Database:
         Raises:
             ResourceNotFoundException: there is no such table.
         """
-        return await _state(self._named(name))
+        table = self._named(name)
+        state = await _state(table)
+        return structs.replace(state, growing=self._splits.growing(table))
 
     async def create_table(self, definition: TableDefinition) -> TableState:
         """Make a table.

@@ -85,16 +85,16 @@ class SplitWatch:
         supervisor: Supervisor,
         *,
         tables: Callable[[], Sequence[Table]],
-        wanted: Callable[[Table, int], int],
+        growing: Callable[[Table], Sequence[int]],
         tell: Callable[[SplitPartition | GrowTable], None],
     ) -> None:
-        """``wanted``: how many partitions a table, or one of its indexes, needs for its units."""
+        """``growing``: which of a table and its indexes have too few partitions for their units."""
         self._settings = settings
         self._store = store
         self._clock = clock
         self._supervisor = supervisor
         self._tables = tables
-        self._wanted = wanted
+        self._growing = growing
         self._tell = tell
         # By partition and kind of request.
         self._uses: dict[tuple[int, str], _Use] = {}
@@ -111,8 +111,8 @@ class SplitWatch:
             for index_id in (TABLE_INDEX_ID, *table.record.index_partitions):
                 self._check_size(table, index_id)
                 self._check_heat(table, index_id, seen)
-                if len(table.record.ranges(index_id)) < self._wanted(table, index_id):
-                    self._tell(GrowTable(table.definition.table_id, table.definition.name))
+            if self._growing(table):
+                self._tell(GrowTable(table.definition.table_id, table.definition.name))
         self._uses = seen
         return self._settings.check_seconds
 

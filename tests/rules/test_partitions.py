@@ -195,11 +195,14 @@ def test_s138_warm_throughput_really_splits_and_is_shown(grown):
     made = grown.table(*KEYS, BillingMode="PAY_PER_REQUEST", WarmThroughput=WARM)
     assert partitions(grown, made) == 10
 
-    grown.wire("UpdateTable", {"TableName": name, "WarmThroughput": WARM})
+    changed = grown.wire("UpdateTable", {"TableName": name, "WarmThroughput": WARM})
+    assert changed["TableDescription"]["WarmThroughput"] == {**WARM, "Status": "UPDATING"}
 
-    eventually(lambda: partitions(grown, name), lambda found: found == 10)
-    described = grown.wire("DescribeTable", {"TableName": name})["Table"]
-    assert described["WarmThroughput"] == {**WARM, "Status": "ACTIVE"}
+    eventually(
+        lambda: grown.wire("DescribeTable", {"TableName": name})["Table"]["WarmThroughput"],
+        lambda shown: shown == {**WARM, "Status": "ACTIVE"},
+    )
+    assert partitions(grown, name) == 10
 
 
 def test_s138_more_units_are_spread_over_more_partitions(grown):
