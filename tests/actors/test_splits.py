@@ -11,6 +11,7 @@ import pytest
 from msgspec import json, structs
 
 from actors.database import Database
+from actors.split_keeper import is_settled
 from actors.table import ReadRange, Table
 from model import key as keys
 from model import key_range
@@ -20,7 +21,13 @@ from model.index import IndexDefinition, Projection
 from model.item import Item
 from model.key import KeyAttribute, KeySchema
 from model.page import PageRules
-from model.table import GlobalIndex, StreamSettings, TableDefinition
+from model.table import (
+    GlobalIndex,
+    StreamingDestination,
+    StreamSettings,
+    TableDefinition,
+    TimeToLive,
+)
 from model.write import Delete
 from storage import keys_layout
 from storage.store import Full, Store
@@ -430,6 +437,37 @@ async def test_a_split_that_can_not_be_is_refused(number, at, error):
         with pytest.raises(error):
             await database.split_partition("Thread", number, at)
         assert numbers(table) == [1]
+
+
+UNSETTLED = [
+    structs.replace(indexed(), status="UPDATING"),
+    structs.replace(
+        indexed(), global_indexes=(GlobalIndex(BY_POSTS, status="CREATING", backfilling=True),)
+    ),
+    structs.replace(indexed(), global_indexes=(GlobalIndex(BY_POSTS, status="UPDATING"),)),
+    structs.replace(indexed(), global_indexes=(GlobalIndex(BY_POSTS, status="DELETING"),)),
+    structs.replace(indexed(), time_to_live=TimeToLive("at", "ENABLING", 0.0)),
+    structs.replace(indexed(), time_to_live=TimeToLive("at", "DISABLING", 0.0)),
+    structs.replace(indexed(), destinations=(StreamingDestination(1, "topic", "ENABLING"),)),
+]
+
+
+@pytest.mark.parametrize("definition", UNSETTLED)
+def test_a_table_in_a_passing_phase_is_not_settled(definition):
+    assert not is_settled(definition)
+
+
+def test_a_table_whose_followers_are_at_work_or_gone_is_settled():
+    definition = structs.replace(
+        indexed(),
+        time_to_live=TimeToLive("at", "ENABLED", 0.0),
+        destinations=(
+            StreamingDestination(1, "topic", "ACTIVE"),
+            StreamingDestination(2, "other", "DISABLED"),
+            StreamingDestination(3, "third", "BROKEN"),
+        ),
+    )
+    assert is_settled(definition)
 
 
 async def test_a_table_that_is_being_changed_is_not_split():
