@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from pathlib import Path
 from random import Random
+from time import monotonic
 from typing import Any
 
 from tests.support.crashes import address, connected
@@ -24,6 +25,8 @@ _PAYLOAD_BYTES = 8_000
 _READERS = 8
 _SEGMENTS = 4
 _PAGE_ITEMS = 11
+_SPLIT_SECONDS = 30.0
+_POLL_SECONDS = 0.05
 _SPLIT = re.compile(r"partition_split\W.*?reason\W+(asked for|[a-z]+)")
 
 
@@ -44,12 +47,19 @@ class SplittingDatabase(IndexedDatabase):
         self.refusals = self.scans = self.queries = 0
 
     async def make_large(self) -> None:
-        """Make the tables, and put items that nobody changes: large, and read all the time."""
+        """Make the tables, and put items that nobody changes: large, and read all the time.
+
+        They are too large for one partition: it waits until that is split, before it is busy.
+        """
         with self.running() as server:
             async with connected(server) as connection:
                 await make_indexed_tables(connection)
                 for collection in range(_COLLECTIONS):
                     await self._put_still(connection, collection)
+                deadline = monotonic() + _SPLIT_SECONDS
+                while "size" not in _SPLIT.findall(server.log):
+                    assert monotonic() < deadline, server.log
+                    await asyncio.sleep(_POLL_SECONDS)
             assert server.stop() == 0, server.log
             self._count_splits(server)
 
