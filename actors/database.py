@@ -130,6 +130,8 @@ class TableState(Struct, frozen=True):
     item_count: int = 0
     size_bytes: int = 0
     indexes: Mapping[str, IndexCounters] = {}
+    # The ids of indexes, 0 for the table, that are being split for the throughput they have.
+    growing: tuple[int, ...] = ()
 
 
 class CreateTable(Message[TableState], frozen=True):
@@ -254,7 +256,7 @@ class Database:
             clock,
             supervisor,
             tables=lambda: self.tables,
-            wanted=self._splits.wanted,
+            growing=self._splits.growing,
             tell=self._tell,
         )
         publishing = Publishing(
@@ -311,7 +313,9 @@ class Database:
         Raises:
             ResourceNotFoundException: there is no such table.
         """
-        return await _state(self._named(name))
+        table = self._named(name)
+        state = await _state(table)
+        return structs.replace(state, growing=self._splits.growing(table))
 
     async def create_table(self, definition: TableDefinition) -> TableState:
         """Make a table.
@@ -771,7 +775,14 @@ class Database:
             floor = table.floor(feed.partition_number, feed.tail)
             await self.streams.trim(feed, table.definition.table_id, floor, now_epoch_seconds)
             ended = table.record.ended_log(feed.partition_number)
-            if ended and floor >= ended.last and not self.streams.shows([ended.number]):
+            # Not before its parent's: an empty log between two others keeps their order.
+            is_first = feed.parent is None
+            if (
+                ended
+                and is_first
+                and floor >= ended.last
+                and not self.streams.shows([ended.number])
+            ):
                 await self._splits.release(table, ended)
 
     async def _check_destinations(self) -> None:

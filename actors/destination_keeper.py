@@ -35,7 +35,12 @@ from actors.subscribers.relay_place import RelayPlace, RelaySurroundings
 from actors.subscribers.shared_publisher import SharedPublisher
 from actors.table import Table
 from model import destination_rules as rules
-from model.table import CreationTimePrecision, StreamingDestination, TableDefinition
+from model.table import (
+    TABLE_INDEX_ID,
+    CreationTimePrecision,
+    StreamingDestination,
+    TableDefinition,
+)
 from storage import keys_layout
 from storage.catalog import TableRecord
 
@@ -308,14 +313,20 @@ class DestinationKeeper:
     ) -> None:
         """Tell the partitions, and store from where on each has recorded, with the record."""
         feeds = await table.live_feeds()
+        heads = await table.heads()
         subscriber = _subscriber(definition, destination)
 
         def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
-            if self._settings.snapshot == "initial" and any(counters.values()):
-                needing = structs.replace(destination, needs_snapshot=True)
-                record = structs.replace(
-                    record, definition=rules.with_destination(definition, needing)
-                )
+            # Of partitions that were split, the counters may be those of a new table.
+            has_items = any(head.item_counts.get(TABLE_INDEX_ID) for head in heads)
+            was_written = has_items or any(counters.values())
+            needs_snapshot = was_written and self._settings.snapshot == "initial"
+            begun = structs.replace(
+                destination,
+                began_late=was_written,
+                needs_snapshot=destination.needs_snapshot or needs_snapshot,
+            )
+            record = structs.replace(record, definition=rules.with_destination(definition, begun))
             return Stored(
                 recording.without_followers(record, [subscriber]),
                 puts=[
@@ -341,6 +352,7 @@ class DestinationKeeper:
             self._publishing.source(definition),
             destination.partition_count,
             destination.needs_snapshot,
+            destination.began_late,
         )
         relay = KafkaRelay(
             place,

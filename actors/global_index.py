@@ -265,6 +265,10 @@ class GlobalIndexActors:
         for number in children:
             self._partition(number)
 
+    def is_sealed(self, number: int) -> bool:
+        """Whether a partition is being split."""
+        return isinstance(self._partitions.get(number), Sealed)
+
     def head(self, number: int) -> PartitionHead | None:
         """What a partition knows of itself, if it is at work."""
         partition = self._partitions.get(number)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-# Of so many requests one is noted: taking the sample costs next to nothing.
-SAMPLED: Final = 16
+# Of so many units a request is noted: taking the sample costs next to nothing.
+_UNITS: Final = 16
 _MOST_SAMPLES: Final = 256
 
 
@@ -15,6 +15,15 @@ class HeatSample:
 
     def __init__(self) -> None:
         self._positions: dict[int, deque[bytes]] = {}
+        self._units = 0.0
+
+    def is_due(self, units: float) -> bool:
+        """Whether a request of so many units is to be noted."""
+        self._units += units
+        if self._units < _UNITS:
+            return False
+        self._units = 0.0
+        return True
 
     def note(self, partition_number: int, position: bytes) -> None:
         """A request went there."""

@@ -149,6 +149,15 @@ class SplitKeeper:
                 wanted = max(wanted, units.partitions_wanted)
         return wanted
 
+    def growing(self, table: Table) -> tuple[int, ...]:
+        """The ids of those, 0 for the table, that have too few partitions for their throughput."""
+        record = table.record
+        return tuple(
+            index_id
+            for index_id in (TABLE_INDEX_ID, *record.index_partitions)
+            if len(record.ranges(index_id)) < self.wanted(table, index_id)
+        )
+
     async def grow(self, table: Table) -> bool:
         """Split the widest partition of a table or index that has too few for its throughput.
 
@@ -160,10 +169,8 @@ class SplitKeeper:
         """
         if not is_settled(table.definition):
             return False
-        for index_id in (TABLE_INDEX_ID, *table.record.index_partitions):
+        for index_id in self.growing(table):
             ranges = PartitionMap(table.record.ranges(index_id))
-            if len(ranges.numbers) >= self.wanted(table, index_id):
-                continue
             number = max(ranges.numbers, key=lambda each: width(ranges.range_of(each)))
             point = middle(ranges.range_of(number))
             if point is not None:
@@ -204,9 +211,9 @@ class SplitKeeper:
                 table.unseal(parent)
         for stream in streams:
             self._streams.remember(stream)
-        table.divide(new, parent, children)
+        feeds = table.divide(new, parent, children)
         if kept:
-            self._streams.attach(await table.feeds())
+            self._streams.attach(feeds)
         return children
 
     async def _split_index(self, table: Table, message: SplitPartition) -> tuple[int, int]:

@@ -7,6 +7,7 @@ takes long to find out; one partition is measured at a time.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -28,13 +29,14 @@ from model.limits import (
     PARTITION_WRITE_UNITS,
 )
 from model.table import TABLE_INDEX_ID
-from model.throttling.partition_reading import PartitionReading
 from storage import keys_layout
 from storage.catalog import PartitionHead
 from storage.store import Store, StoreError
 
 # Of its ceiling: who takes that much for a while may soon want more than there is.
 _HOT_SHARE: Final = 0.8
+# In that time a partition is looked at so often.
+_LOOKS: Final = 6
 # A partition that could not be divided is measured again when it has grown by so much.
 _GROWN_SHARE: Final = 0.25
 
@@ -50,25 +52,26 @@ class SplitSettings(Struct, frozen=True):
 
 
 class _Use:
-    """The reads or writes of one partition. ``hot_since``: since when it is busy, if it is."""
+    """What one partition was asked for lately: of reads, or of writes.
 
-    def __init__(self, reading: PartitionReading, now_seconds: float) -> None:
-        self._reading = reading
-        self._looked_at = now_seconds
-        self.hot_since: float | None = None
+    What is taken is never much more than the ceiling allows: who is near it on average over a
+    while was near it all the time.
+    """
 
-    def look(self, reading: PartitionReading, ceiling: float, now_seconds: float) -> None:
-        """What was asked for since the last look, with what two partitions might have served."""
-        seconds = now_seconds - self._looked_at
-        if seconds <= 0:
-            return
-        units = reading.taken_units - self._reading.taken_units
-        units += reading.ceiling_refusals - self._reading.ceiling_refusals
-        if units < _HOT_SHARE * ceiling * seconds:
-            self.hot_since = None
-        elif self.hot_since is None:
-            self.hot_since = self._looked_at
-        self._reading, self._looked_at = reading, now_seconds
+    def __init__(self) -> None:
+        # The units taken by then, since the limits were made.
+        self._taken: deque[tuple[float, float]] = deque(maxlen=_LOOKS + 2)
+
+    def look(self, taken_units: float, now_seconds: float, heat_seconds: float) -> float:
+        """The mean units per second of the latest ``heat_seconds``; 0 before they are over."""
+        taken = self._taken
+        if not taken or now_seconds - taken[-1][0] >= heat_seconds / _LOOKS:
+            taken.append((now_seconds, taken_units))
+        while len(taken) > 1 and now_seconds - taken[1][0] >= heat_seconds:
+            taken.popleft()
+        began, before_units = taken[0]
+        seconds = now_seconds - began
+        return (taken_units - before_units) / seconds if seconds >= heat_seconds else 0.0
 
 
 class SplitWatch:
@@ -82,16 +85,16 @@ class SplitWatch:
         supervisor: Supervisor,
         *,
         tables: Callable[[], Sequence[Table]],
-        wanted: Callable[[Table, int], int],
+        growing: Callable[[Table], Sequence[int]],
         tell: Callable[[SplitPartition | GrowTable], None],
     ) -> None:
-        """``wanted``: how many partitions a table, or one of its indexes, needs for its units."""
+        """``growing``: which of a table and its indexes have too few partitions for their units."""
         self._settings = settings
         self._store = store
         self._clock = clock
         self._supervisor = supervisor
         self._tables = tables
-        self._wanted = wanted
+        self._growing = growing
         self._tell = tell
         # By partition and kind of request.
         self._uses: dict[tuple[int, str], _Use] = {}
@@ -108,8 +111,8 @@ class SplitWatch:
             for index_id in (TABLE_INDEX_ID, *table.record.index_partitions):
                 self._check_size(table, index_id)
                 self._check_heat(table, index_id, seen)
-                if len(table.record.ranges(index_id)) < self._wanted(table, index_id):
-                    self._tell(GrowTable(table.definition.table_id, table.definition.name))
+            if self._growing(table):
+                self._tell(GrowTable(table.definition.table_id, table.definition.name))
         self._uses = seen
         return self._settings.check_seconds
 
@@ -176,12 +179,10 @@ class SplitWatch:
         )
         for kind, units, ceiling, sample in kinds:
             for number, reading in units.readings(now).items():
-                use = self._uses.get((number, kind)) or _Use(reading, now)
-                use.look(reading, ceiling, now)
-                seen[number, kind] = use
-                if use.hot_since is None or now - use.hot_since < self._settings.heat_seconds:
-                    continue
-                self._split_by_heat(table, index_id, number, sample)
+                use = seen[number, kind] = self._uses.get((number, kind)) or _Use()
+                mean = use.look(reading.taken_units, now, self._settings.heat_seconds)
+                if mean >= _HOT_SHARE * ceiling:
+                    self._split_by_heat(table, index_id, number, sample)
 
     def _split_by_heat(self, table: Table, index_id: int, number: int, sample: HeatSample) -> None:
         key_range = PartitionMap(table.record.ranges(index_id)).range_of(number)

@@ -17,7 +17,6 @@ from msgspec import Struct
 
 from actors.change_feed import ChangeFeed, RecentChanges
 from actors.global_index import GlobalIndexActors, IndexPlace
-from actors.heat import SAMPLED
 from actors.holds import Resolve
 from actors.partition import (
     Expired,
@@ -63,6 +62,7 @@ _PIECE_ROWS: Final = 256
 # Whole items are fetched for so many entries of an index at once: each may have 400 KB, and
 # three of those fill a page.
 _FETCHED_ROWS: Final = 8
+_SPLIT_SECONDS: Final = 0.001
 
 _log = structlog.get_logger("actors")
 
@@ -156,7 +156,6 @@ class Table:
         self.split_gate = SplitGate()
         self._row_prefix = keys_layout.row_prefix(record.definition.table_id)
         self._closed = False
-        self._gets = 0
         # How many writes were refused since the server started, as their mailbox was full.
         self.write_throttle_events = 0
         # How many items time to live has deleted since the server started.
@@ -287,8 +286,7 @@ class Table:
             0 if stored is None else stored.size_bytes, consistent=consistent
         )
         throttle.take_read(number, units)
-        self._gets += 1
-        if not self._gets % SAMPLED:
+        if throttle.read_heat.is_due(units):
             throttle.read_heat.note(number, position)
         return ItemRead(stored, units)
 
@@ -316,7 +314,7 @@ class Table:
             raise _unreadable(self.definition.name, error) from error
         found = iter([None if value is None else codec.decode(value) for value in values])
         reads: list[ItemRead | Throttled] = []
-        for number, refusal in zip(numbers, refused, strict=True):
+        for number, position, refusal in zip(numbers, positions, refused, strict=True):
             if refusal is not None:
                 reads.append(refusal)
                 continue
@@ -333,10 +331,9 @@ class Table:
                 stored.size_bytes if stored else 0, consistent=consistent
             )
             throttle.take_read(number, units)
+            if throttle.read_heat.is_due(units):
+                throttle.read_heat.note(number, position)
             reads.append(ItemRead(stored, units))
-        self._gets += 1
-        if not self._gets % SAMPLED and positions:
-            throttle.read_heat.note(numbers[0], positions[0])
         return reads
 
     async def read(self, request: ReadRange) -> Page:
@@ -378,9 +375,11 @@ class Table:
             if builder.full:
                 break
         self.throttle.take_page(reads, index if of_index else None)
-        self._gets += 1
-        if not self._gets % SAMPLED and not request.by_partition:
-            self.throttle.read_heat.note(reads[0].partition_number, request.key_range.start)
+        heat = self.throttle.read_heat
+        if not request.by_partition and heat.is_due(reads[0].units):
+            # In reverse it began elsewhere.
+            start = request.key_range.start
+            heat.note(partition_map.number_of(start), start)
         builder.finish_partition()
         kind: IndexKind = "GlobalSecondaryIndexes" if of_index else "LocalSecondaryIndexes"
         return builder.page(
@@ -438,10 +437,21 @@ class Table:
 
     async def heads(self) -> list[PartitionHead]:
         """What each partition, those of indexes too, durably knows: counts and sizes."""
-        values = await self._store.durable().load(
-            list(map(keys_layout.partition_head, self.record.partition_numbers))
+        while True:
+            numbers = self.record.partition_numbers
+            values = await self._store.durable().load(
+                list(map(keys_layout.partition_head, numbers))
+            )
+            # A split is durable a moment before it is known here.
+            gone = (number for number, value in zip(numbers, values, strict=True) if not value)
+            if not any(map(self._is_sealed, gone)):
+                return [catalog.decode_partition_head(value) for value in values]
+            await asyncio.sleep(_SPLIT_SECONDS)
+
+    def _is_sealed(self, number: int) -> bool:
+        return isinstance(self._partitions.get(number), Sealed) or any(
+            actors.is_sealed(number) for actors in self._indexes.values()
         )
-        return [catalog.decode_partition_head(value) for value in values]
 
     async def feeds(self) -> list[ChangeFeed]:
         """The change feeds of all logs that are kept, their tails known, parents before children.
@@ -599,8 +609,14 @@ class Table:
         for envelope in self._partitions.pop(number).mailbox.drain():
             self._partition(number).mailbox.give(envelope)
 
-    def divide(self, record: TableRecord, parent: int, children: tuple[int, int]) -> None:
-        """A partition was split, durably; the record says so. What waits is its children's."""
+    def divide(
+        self, record: TableRecord, parent: int, children: tuple[int, int]
+    ) -> list[ChangeFeed]:
+        """A partition was split, durably; the record says so. What waits is its children's.
+
+        Returns:
+            The feeds of the children.
+        """
         self.record = record
         self.throttle.split(parent, children)
         self._map = PartitionMap(record.partitions)
@@ -634,6 +650,7 @@ class Table:
         # At work, whether or not anything waits: who looks for large partitions finds them.
         for number in children:
             self._partition(number)
+        return feeds
 
     def divide_index(
         self, record: TableRecord, index_id: int, parent: int, children: tuple[int, int]

@@ -19,7 +19,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from actors.heat import SAMPLED, HeatSample
+from actors.heat import HeatSample
 from actors.partition_map import PartitionMap
 from actors.runtime.clock import Clock
 from model import capacity
@@ -105,7 +105,6 @@ class TableThrottle:
         # Where requests go, in the table and in its indexes.
         self.read_heat = HeatSample()
         self.write_heat = HeatSample()
-        self._writes = 0
         # Local indexes included.
         self.consumed = Consumed()
         # By the names of global indexes.
@@ -133,8 +132,7 @@ class TableThrottle:
         """Take the units of a decided write of the item at a position, or say why it is refused."""
         receipt = change.receipt
         if self.mode != "off":
-            self._writes += 1
-            is_sampled = not self._writes % SAMPLED
+            is_sampled = self.write_heat.is_due(receipt.write_units)
             if is_sampled and position:
                 self.write_heat.note(partition_number, position)
             touched = _NO_INDEXES

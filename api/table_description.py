@@ -8,7 +8,14 @@ from actors.database import Database, TableState
 from model import throughput_rules
 from model.index import IndexDefinition
 from model.key import KeySchema
-from model.table import GlobalIndex, IndexStatus, TableDefinition, TableStatus, Throughput
+from model.table import (
+    TABLE_INDEX_ID,
+    GlobalIndex,
+    IndexStatus,
+    TableDefinition,
+    TableStatus,
+    Throughput,
+)
 
 # DynamoDB's times have milliseconds.
 _TIME_DIGITS = 3
@@ -41,7 +48,11 @@ def table_description(database: Database, state: TableState) -> dict[str, Any]:
         **_table_class(definition),
         "DeletionProtectionEnabled": definition.deletion_protection,
         **_on_demand_throughput(definition.on_demand_throughput),
-        "WarmThroughput": _warm_throughput(throughput_rules.warm_of(definition), definition.status),
+        "WarmThroughput": _warm_throughput(
+            throughput_rules.warm_of(definition),
+            definition.status,
+            is_growing=TABLE_INDEX_ID in state.growing,
+        ),
     }
 
 
@@ -151,7 +162,9 @@ def _global_index(
         **_index_counters(state, definition.name),
         "IndexArn": f"{arn_of_table}/index/{definition.name}",
         **_on_demand_throughput(index.on_demand_throughput),
-        "WarmThroughput": _warm_throughput(warm, status),
+        "WarmThroughput": _warm_throughput(
+            warm, status, is_growing=definition.index_id in state.growing
+        ),
     }
 
 
@@ -217,9 +230,10 @@ def _on_demand_throughput(limits: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def _warm_throughput(
-    units_per_second: dict[str, int], status: TableStatus | IndexStatus
+    units_per_second: dict[str, int], status: TableStatus | IndexStatus, *, is_growing: bool
 ) -> dict[str, Any]:
-    return {**units_per_second, "Status": "ACTIVE" if status == "ACTIVE" else "UPDATING"}
+    is_warm = status == "ACTIVE" and not is_growing
+    return {**units_per_second, "Status": "ACTIVE" if is_warm else "UPDATING"}
 
 
 def _time(epoch_seconds: float) -> float:

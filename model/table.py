@@ -97,6 +97,8 @@ class StreamingDestination(Struct, frozen=True):
     partition_count: int | None = None
     # It was cut off: it is to be told of the gap and given every item before what comes next.
     needs_snapshot: bool = False
+    # The table was written to before it began: what its topic holds is no earlier table's.
+    began_late: bool = False
 
     @property
     def publishes(self) -> bool:

@@ -195,7 +195,8 @@ class KafkaRelay:
             raise Refused(
                 f"topic {self._place.topic} had {known} partitions and has {found.partition_count}"
             )
-        if known == 0 and all(log.position.counter == 0 for log in self._logs):
+        is_from_birth = all(log.position.counter == 0 for log in self._logs)
+        if known == 0 and is_from_birth and not self._place.began_late:
             # Of a table that was made again, the topic may tell of the one before.
             is_new = await session.has_new_topic(found.partition_count)
             self._needs_snapshot |= not is_new

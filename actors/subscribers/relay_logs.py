@@ -113,26 +113,32 @@ class RelayLogs:
 
     def add(self, feeds: Sequence[ChangeFeed]) -> None:
         """Logs that nothing was published of, children behind their parents."""
-        kept = {feed.parent for feed in (*(log.feed for log in self), *feeds)}
-        for log in self:
-            # As long as it is kept, its children know of it.
-            if log.is_whole and log.number not in kept:
-                del self._logs[log.number]
         for feed in feeds:
             key = keys_layout.checkpoint(self._subscriber, feed.partition_number)
             self._logs[feed.partition_number] = RelayLog(feed, key)
+        self._forget_gone()
         self._joined.set_result(None)
         self._joined = asyncio.get_running_loop().create_future()
 
+    def _forget_gone(self) -> None:
+        """Forget the logs that were published whole and are kept no longer.
+
+        As long as one is kept, its children know of it.
+        """
+        kept = {log.feed.parent for log in self}
+        for log in self:
+            if log.is_whole and log.number not in kept:
+                del self._logs[log.number]
+
     @property
     def open(self) -> list[RelayLog]:
-        """Those to be published now: neither whole, nor a child whose parent's is not."""
+        """Those to be published now: neither whole, nor with an ancestor's that is not."""
         return [log for log in self if not log.is_whole and self._is_next(log)]
 
     def _is_next(self, log: RelayLog) -> bool:
         parent = None if log.feed.parent is None else self._logs.get(log.feed.parent)
-        # A parent that is not among them was published whole before.
-        return parent is None or parent.is_whole
+        # One that is not among them was published whole before; an empty one is whole at once.
+        return parent is None or (parent.is_whole and self._is_next(parent))
 
     @property
     def has_unstored_end(self) -> bool:
@@ -157,16 +163,16 @@ class RelayLogs:
 
     def passed(self, positions: Mapping[int, Checkpoint], records: int) -> None:
         """All is acknowledged up to these positions; so many records they were."""
-        for number, position in positions.items():
-            self._logs[number].position = position
+        for log in self:
+            log.position = positions.get(log.number, log.position)
         self.unstored_records += records
 
     def are_behind(self, counters: Mapping[int, int]) -> bool:
         """Whether more was published of a log than it ever had: the data are from a backup."""
         ahead = [
-            number
-            for number, counter in counters.items()
-            if counter > max(self._logs[number].feed.tail, self._logs[number].position.counter)
+            log.number
+            for log in self
+            if counters.get(log.number, 0) > max(log.feed.tail, log.position.counter)
         ]
         for number in ahead:
             _log.error("published_more_than_stored", relay=self._relay, log=number)
@@ -175,8 +181,8 @@ class RelayLogs:
     async def pass_over(self, counters: Mapping[int, int]) -> bool:
         """Pass over what was published without our knowing; whether there was anything."""
         has_moved = False
-        for number, counter in counters.items():
-            log = self._logs[number]
+        for log in self:
+            counter = counters.get(log.number, 0)
             while log.position.counter < counter:
                 records = await log.feed.read(
                     log.position.counter, max_records=_RUN_RECORDS, max_bytes=_RUN_BYTES
@@ -191,6 +197,7 @@ class RelayLogs:
 
     async def load(self) -> None:
         """Read the checkpoints; a log that has come further stays where it is."""
+        self._forget_gone()
         logs = list(self)
         values = await self._store.latest.load([log.key for log in logs])
         for log, value in zip(logs, values, strict=True):

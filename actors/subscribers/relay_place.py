@@ -19,7 +19,7 @@ class RelayPlace(Struct, frozen=True):
     ``subscriber`` names its checkpoints, ``publisher_id`` its transactions and positions.
     ``partition_count`` is that of the topic when it was first reached; None before that.
     ``needs_snapshot``: the topic is to be told of a gap, and given every item of the table,
-    before the changes that come then.
+    before the changes that come then. ``began_late``: the table was written to before that.
     """
 
     table_id: int
@@ -29,6 +29,7 @@ class RelayPlace(Struct, frozen=True):
     source: KafkaSource
     partition_count: int | None = None
     needs_snapshot: bool = False
+    began_late: bool = False
 
 
 class RelaySurroundings(NamedTuple):

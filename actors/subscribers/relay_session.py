@@ -14,7 +14,7 @@ from streams.kafka_message import KafkaMessage
 # Of all relays together; each gets its share for the round that it has in hand.
 _IN_HAND_BYTES: Final = 16 * MIB
 _LEAST_ROUND_BYTES: Final = 64 * KIB
-MOST_ROUND_BYTES: Final = 2 * MIB
+_MOST_ROUND_BYTES: Final = 2 * MIB
 _POSITIONS_BATCH_BYTES: Final = 512 * KIB
 
 
@@ -40,7 +40,7 @@ class RelaySession:
     def round_bytes(self) -> int:
         """How many bytes of records a round may have: all relays share the memory for them."""
         share = _IN_HAND_BYTES // max(1, len(self._surroundings.at_work))
-        return min(MOST_ROUND_BYTES, max(_LEAST_ROUND_BYTES, share))
+        return min(_MOST_ROUND_BYTES, max(_LEAST_ROUND_BYTES, share))
 
     async def ensure_topic(self) -> FoundTopic:
         """See to the topic of the destination.

@@ -315,12 +315,14 @@ class Replay:
                 await wait_tick()
 
     def _is_next(self, feed: ChangeFeed) -> bool:
-        """Whether a log may be read: that of a child, when its parent's was published whole."""
+        """Whether a log may be read: that of a child, when its ancestors' were published whole."""
         parent = None if feed.parent is None else self._feeds.get(feed.parent)
         if parent is None:
             return True
-        position = self._positions[parent.partition_number]
-        return parent.last is not None and position >= parent.last
+        is_whole = (
+            parent.last is not None and self._positions[parent.partition_number] >= parent.last
+        )
+        return is_whole and self._is_next(parent)
 
     async def _publish_run(self, feed: ChangeFeed) -> int:
         """Publish a run of one log; returns of how many records."""

@@ -67,3 +67,20 @@ async def test_a_copied_message_is_equal_and_another_object():
     (envelope,) = await mailbox.take(10, 1000)
     assert envelope.message == note
     assert envelope.message is not note
+
+
+async def test_what_waits_can_be_given_to_another_mailbox_and_is_answered_there():
+    first, second = Mailbox(10), Mailbox(1)
+    replies = [first.put_nowait(Note(text)) for text in "abc"]
+    taking = asyncio.ensure_future(second.take(10, 1000))
+    await asyncio.sleep(0)
+
+    for envelope in first.drain():
+        second.give(envelope)
+
+    assert len(first) == 0
+    batch = await taking
+    assert [envelope.message.text for envelope in batch] == ["a", "b", "c"]
+    for envelope in batch:
+        envelope.answer(envelope.message.text.upper())
+    assert await asyncio.gather(*replies) == ["A", "B", "C"]

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.partition_map import PartitionMap, divide_evenly
+from actors.partition_map import PartitionMap, divide, divide_evenly
 from model.key_range import WHOLE, KeyRange, of_segment
 from storage.catalog import PartitionRange
 
@@ -36,6 +36,23 @@ def test_a_position_lies_in_its_owners_range(partition_map, position):
     place = partition_map.owner_of(position)
     pieces = list(partition_map.pieces(WHOLE))
     assert within(pieces[place], position)
+
+
+@given(maps(), positions, positions)
+def test_a_split_gives_a_partitions_range_to_its_children_and_no_other(partition_map, at, position):
+    parent = partition_map.number_of(at)
+    start, end = partition_map.range_of(parent)
+    if at == start:
+        return
+    divided = PartitionMap(divide(partition_map.ranges, parent, at, (98, 99)))
+    owner = divided.number_of(position)
+    if partition_map.number_of(position) == parent:
+        assert owner == (98 if position < at else 99)
+    else:
+        assert owner == partition_map.number_of(position)
+    assert (divided.range_of(98), divided.range_of(99)) == ((start, at), (at, end))
+    assert parent not in divided
+    assert sorted(divided.numbers) == sorted({*partition_map.numbers, 98, 99} - {parent})
 
 
 @given(st.integers(1, 64))

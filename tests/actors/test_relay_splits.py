@@ -126,6 +126,36 @@ async def test_a_child_is_not_published_before_its_parent_over_a_restart_too(rel
             assert table.record.ended_logs == ()
 
 
+async def test_an_empty_log_between_two_others_lets_nothing_by(relays):
+    broker = FakeBroker()
+    settings = {"broker": broker, "relays": relays, "partitions_per_table": 1}
+    async with memory_store() as store:
+        async with running_database(store, **settings) as database:
+            table = await active_table(database)
+            with broker.away():
+                await write_threads(table, range(900), of_items=ITEMS)
+                for _ in range(3):
+                    await halve_all(database, table)
+                await write_threads(table, range(900, 1_800), of_items=ITEMS)
+                # It has nothing that anybody needs, and is needed all the same.
+                await database.keep_streams()
+                assert len(table.record.ended_logs) == 7
+            await all_published(database, table)
+            assert_in_order(without_duplicates(broker.messages(TOPIC)), 1_800)
+            with broker.away():
+                await write_threads(table, range(1_800, 2_700), of_items=ITEMS)
+                for _ in range(2):
+                    await halve_all(database, table)
+                await write_threads(table, range(2_700, 3_600), of_items=ITEMS)
+                await database.keep_streams()
+        async with running_database(store, **settings) as database:
+            table = database.table("Thread")
+            await all_published(database, table)
+            assert_in_order(without_duplicates(broker.messages(TOPIC)), 3_600)
+            await database.keep_streams()
+            assert table.record.ended_logs == ()
+
+
 async def test_exactly_once_a_crash_before_the_checkpoints_doubles_nothing_of_split_logs():
     broker = FakeBroker()
     settings = {"broker": broker, "relays": EXACTLY_ONCE, "keep_streams_seconds": 600}
@@ -155,6 +185,58 @@ async def test_exactly_once_a_crash_before_the_checkpoints_doubles_nothing_of_sp
 async def forget_checkpoint(store: Store, key: bytes) -> None:
     (stored,) = await store.latest.load([key])
     await (await store.commit([Group(key, stored, bytes(16))]))
+
+
+async def test_splits_while_a_snapshot_is_published_leave_no_gap():
+    """Of data from a backup: the topic has more than they do."""
+    broker = FakeBroker()
+    settings = {"broker": broker, "relays": EXACTLY_ONCE}
+    async with memory_store() as store:
+        async with running_database(store, **settings) as database:
+            table = await active_table(database)
+            await write_threads(table, range(600), of_items=600)
+            await all_published(database, table)
+        for key in {message.key for message in broker.messages("dynactor.__positions")}:
+            publisher = await broker.open_publisher("somebody")
+            await publisher.begin()
+            message = KafkaMessage(key, b"1000", (), 0)
+            await publisher.publish("dynactor.__positions", 0, [message], 1_000)
+            await publisher.commit()
+            await publisher.close()
+        async with running_database(store, **settings) as database:
+            table = database.table("Thread")
+            async with splitting(database, table, 16):
+                await write_threads(table, range(600, 1_000), of_items=600)
+            await all_published(database, table)
+            told = Told.by(broker, TOPIC)
+            assert told.gaps == 3
+            assert told.items == await items_of(table)
+            assert len(told.snapshot) == 600
+
+
+@pytest.mark.parametrize("snapshot", ["initial", "never"])
+async def test_a_table_with_items_is_no_new_one_though_all_its_partitions_are(snapshot: str):
+    broker = FakeBroker()
+    relays = relay_settings(snapshot=snapshot)
+    settings = {"broker": broker, "relays": relays, "keep_streams_seconds": 600}
+    async with running_database(**settings) as database:
+        table = await active_table(database)
+        await write_threads(table, range(100), of_items=ITEMS)
+        await all_published(database, table)
+        await database.change_destination(DisableDestination("Thread", TOPIC))
+        while table.definition.destinations[-1].status != "DISABLED":
+            await asyncio.sleep(0)
+        await halve_all(database, table)
+        assert not any((await table.redefine(table.definition)).values())
+        await active_again(database)
+        await write_threads(table, range(100, 110), of_items=ITEMS)
+        await all_published(database, table)
+        told = Told.by(broker, TOPIC)
+        if snapshot == "initial":
+            assert (told.gaps, len(told.snapshot)) == (3, ITEMS)
+            assert told.items == await items_of(table)
+        else:
+            assert (told.gaps, len(told.snapshot)) == (0, 0)
 
 
 async def test_what_logs_that_ended_hold_counts_to_the_bound():

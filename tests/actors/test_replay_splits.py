@@ -124,8 +124,10 @@ async def test_all_changes_are_published_again_parents_before_children(follows: 
         # More than are read of a log at once.
         for _ in range(3):
             await write_threads(table, range(700), of_items=ITEMS)
-            for partition in table.record.partitions:
-                await halve(database, table, partition.number)
+            for _ in range(2):
+                # The second time logs that are empty.
+                for partition in table.record.partitions:
+                    await halve(database, table, partition.number)
         await write_threads(table, range(100), of_items=ITEMS)
         started = await replay(database, BEGINNING, follows=follows)
         await (all_followed if follows else wait_done)(database, started.replay_id)

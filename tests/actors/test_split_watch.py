@@ -224,7 +224,7 @@ async def test_a_short_burst_splits_nothing():
         table = database.table("Thread")
         load = Load(table, clock)
         for at in range(12):
-            await load.second(1_200 if at % 4 else 100, lambda at: thread(f"{at}", "a"))
+            await load.second(1_200 if at % 3 == 0 else 100, lambda at: thread(f"{at}", "a"))
         assert starts(table) == [b""]
 
 
@@ -257,7 +257,9 @@ async def test_a_table_that_is_warmed_gets_the_partitions_for_it():
             warm_throughput={"ReadUnitsPerSecond": 12_000, "WriteUnitsPerSecond": 16_000}
         )
         await database.update_table("Thread", edit)
+        assert (await database.describe("Thread")).growing == (0,)
         await until(lambda: len(starts(table)) == 16)
+        assert (await database.describe("Thread")).growing == ()
         assert starts(table) == quarters(16)
 
 

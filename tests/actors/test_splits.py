@@ -11,6 +11,7 @@ import pytest
 from msgspec import json, structs
 
 from actors.database import Database
+from actors.split_keeper import is_settled
 from actors.table import ReadRange, Table
 from model import key as keys
 from model import key_range
@@ -20,7 +21,13 @@ from model.index import IndexDefinition, Projection
 from model.item import Item
 from model.key import KeyAttribute, KeySchema
 from model.page import PageRules
-from model.table import GlobalIndex, StreamSettings, TableDefinition
+from model.table import (
+    GlobalIndex,
+    StreamingDestination,
+    StreamSettings,
+    TableDefinition,
+    TimeToLive,
+)
 from model.write import Delete
 from storage import keys_layout
 from storage.store import Full, Store
@@ -269,6 +276,33 @@ async def test_writes_that_wait_while_the_commit_is_refused_are_carried_out():
             assert len(await scanned(table)) == 3
 
 
+async def test_the_counts_of_a_table_are_right_at_every_moment_of_a_split():
+    async with one_partition(indexed()) as (database, table):
+        for at in range(20):
+            await table.write(put(thread(f"{at}", "a", posts=at)))
+        actors = table.index(BY_POSTS.index_id)
+        assert actors is not None
+        await actors.wait_caught_up()
+        draw = random.Random(7)
+        is_over = False
+
+        async def describe() -> int:
+            descriptions = 0
+            while not is_over:
+                state = await database.describe("Thread")
+                assert (state.item_count, state.indexes["by_posts"].item_count) == (20, 20)
+                descriptions += 1
+                await asyncio.sleep(0)
+            return descriptions
+
+        describing = asyncio.ensure_future(describe())
+        for _ in range(10):
+            await split_somewhere(database, draw)
+            await split_somewhere(database, draw, BY_POSTS.index_id)
+        is_over = True
+        assert await describing > 20
+
+
 async def test_a_page_token_from_before_a_split_goes_on_right():
     async with one_partition() as (database, table):
         for at in range(40):
@@ -403,6 +437,37 @@ async def test_a_split_that_can_not_be_is_refused(number, at, error):
         with pytest.raises(error):
             await database.split_partition("Thread", number, at)
         assert numbers(table) == [1]
+
+
+UNSETTLED = [
+    structs.replace(indexed(), status="UPDATING"),
+    structs.replace(
+        indexed(), global_indexes=(GlobalIndex(BY_POSTS, status="CREATING", backfilling=True),)
+    ),
+    structs.replace(indexed(), global_indexes=(GlobalIndex(BY_POSTS, status="UPDATING"),)),
+    structs.replace(indexed(), global_indexes=(GlobalIndex(BY_POSTS, status="DELETING"),)),
+    structs.replace(indexed(), time_to_live=TimeToLive("at", "ENABLING", 0.0)),
+    structs.replace(indexed(), time_to_live=TimeToLive("at", "DISABLING", 0.0)),
+    structs.replace(indexed(), destinations=(StreamingDestination(1, "topic", "ENABLING"),)),
+]
+
+
+@pytest.mark.parametrize("definition", UNSETTLED)
+def test_a_table_in_a_passing_phase_is_not_settled(definition):
+    assert not is_settled(definition)
+
+
+def test_a_table_whose_followers_are_at_work_or_gone_is_settled():
+    definition = structs.replace(
+        indexed(),
+        time_to_live=TimeToLive("at", "ENABLED", 0.0),
+        destinations=(
+            StreamingDestination(1, "topic", "ACTIVE"),
+            StreamingDestination(2, "other", "DISABLED"),
+            StreamingDestination(3, "third", "BROKEN"),
+        ),
+    )
+    assert is_settled(definition)
 
 
 async def test_a_table_that_is_being_changed_is_not_split():

@@ -7,8 +7,11 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 
+import pytest
+
 from actors.table import Table
 from actors.time_to_live import TimeToLiveActors, TimeToLiveSettings, subscriber_id
+from model.errors import InternalServerError
 from model.write import Delete
 from storage import keys_layout
 from storage.store import Full, Group, Store
@@ -115,6 +118,43 @@ async def all_records(store: Store, table: Table) -> list[ChangeRecord]:
             store.durable(), number, 0, max_records=10_000, max_bytes=1 << 30
         )
     ]
+
+
+class RefusingStore(FaultyStore):
+    """Takes no splits, a moment after they were asked for."""
+
+    refused = 0
+
+    async def commit(self, groups: Sequence[Group]) -> asyncio.Future[None]:
+        if groups[0].head_key == keys_layout.CATALOG_HEAD and groups[0].deletes:
+            self.refused += 1
+            await asyncio.sleep(0.002)
+            raise Full("the disk is full: played by a test")
+        return await super().commit(groups)
+
+
+async def test_what_is_due_goes_though_no_split_succeeds():
+    clock = SetClock(NOW)
+    async with memory_store() as inner:
+        store = RefusingStore(inner)
+        async with running_database(store, clock, time_to_live=SETTINGS) as database:
+            await database.create_table(table_definition())
+            table = database.table("Thread")
+            await switch(database, "Thread", "at", enabled=True)
+            await until_status(table, "ENABLED")
+            items = [thread(f"f{n}", "s", at=NOW + 1 + n % 30) for n in range(2_000)]
+            await asyncio.gather(*(table.submit(put(item)) for item in items))
+            await until_listed(table)
+            left = len(items)
+            while left:
+                clock.step(1)
+                for partition in table.record.partitions:
+                    with pytest.raises(InternalServerError, match="Nothing was changed"):
+                        await halve(database, table, partition.number)
+                left = sum(item["at"]["N"] >= str(clock.now_epoch_seconds()) for item in items)
+            await until_items(database, "Thread", 0)
+            assert table.expired_items == len(items)
+            assert store.refused > 100
 
 
 class HoldingStore(FaultyStore):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from random import Random
+from typing import Any
 
 import pytest
 import structlog
 
 from actors.global_index import GlobalIndexActors
+from actors.split_watch import SplitSettings
 from actors.stream_keeper import StreamSettings
 from actors.subscribers.lag import IndexLag
 from tests.support.history import History
@@ -22,18 +24,26 @@ FEW_ANSWERS = 1_000
 MANY_ANSWERS = 4_000
 FILLERS = 250
 ROLLING = StreamSettings(shard_roll_seconds=0.2)
+SPLITTING = {
+    "splits": SplitSettings(size_limit_bytes=30_000, check_seconds=0.05),
+    "partitions_per_table": 1,
+}
 
 
 async def disturbed(
-    draw: Random, answers: int, patience_seconds: float, *, keeping: bool = False
+    draw: Random,
+    answers: int,
+    patience_seconds: float,
+    *,
+    keeping: bool = False,
+    **settings: Any,
 ) -> tuple[list[str], int]:
     """What is wrong after a crowd wrote this much, and how many indexes were added meanwhile."""
     history = History()
     lag = IndexLag(0, 0.01, draw.randrange(100))
-    async with running_in_process(index_lag=lag, streams=ROLLING, keep_streams_seconds=0.1) as (
-        host,
-        port,
-    ):
+    async with running_in_process(
+        index_lag=lag, streams=ROLLING, keep_streams_seconds=0.1, **settings
+    ) as (host, port):
         connections = [await Connection.open(host, port) for _ in range(2)]
         connection, making = connections
         try:
@@ -53,8 +63,9 @@ async def disturbed(
                 await each.close()
 
 
+@pytest.mark.parametrize("settings", [{}, SPLITTING], ids=["partitions stay", "and are split"])
 async def test_doubled_late_and_repeated_messages_change_nothing(
-    monkeypatch: pytest.MonkeyPatch, rounds: int | None
+    monkeypatch: pytest.MonkeyPatch, rounds: int | None, settings: dict[str, Any]
 ) -> None:
     for seed in range(rounds or FEW_ROUNDS):
         draw = Random(seed)
@@ -66,11 +77,13 @@ async def test_doubled_late_and_repeated_messages_change_nothing(
                 lambda actors, place, message, trouble=trouble: trouble.ask(actors, place, message),
             )
             answers = MANY_ANSWERS if rounds else FEW_ANSWERS
-            found, added = await disturbed(draw, answers, patience_seconds=30)
+            found, added = await disturbed(draw, answers, patience_seconds=30, **settings)
 
         assert found == [], seed
         assert added
         assert trouble.doubled
         assert trouble.late
         assert trouble.crashes
-        assert {log["event"] for log in logs} <= {"actor_crashed"}
+        split = [log["index_id"] for log in logs if log["event"] == "partition_split"]
+        assert bool(settings) == (0 in split) == any(split)
+        assert {log["event"] for log in logs} <= {"actor_crashed", "partition_split"}

@@ -5,17 +5,30 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
+import pytest
+
 from tests.support.indexed_database import IndexedDatabase
+from tests.support.splitting_database import partition_count
 
 FEW_ROUNDS = 2
 FEW_ANSWERS = 1_000
 MANY_ANSWERS = 5_000
 FILLERS = 300
+FEW_PARTITIONS = 4
 
 
-async def test_indexes_and_streams_outlive_power_cuts(tmp_path: Path, rounds: int | None) -> None:
+SPLITTING = (
+    *("--partitions-per-table", "1", "--partition-limit-bytes", "30000"),
+    *("--split-check-seconds", "0.05"),
+)
+
+
+@pytest.mark.parametrize("options", [(), SPLITTING], ids=["partitions stay", "and are split"])
+async def test_indexes_and_streams_outlive_power_cuts(
+    tmp_path: Path, rounds: int | None, options: tuple[str, ...]
+) -> None:
     draw = Random(2)
-    database = IndexedDatabase(tmp_path, draw, power=True)
+    database = IndexedDatabase(tmp_path, draw, *options, power=True)
     await database.make_filled(FILLERS)
 
     for _ in range(rounds or FEW_ROUNDS):
@@ -26,3 +39,5 @@ async def test_indexes_and_streams_outlive_power_cuts(tmp_path: Path, rounds: in
             database.cut_power()
 
     assert await database.compare_all() == []
+    if options:
+        assert await partition_count(database) > FEW_PARTITIONS

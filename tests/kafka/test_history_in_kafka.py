@@ -19,6 +19,7 @@ import pytest
 from tests.support.expiring_crowd import ExpiringCrowd
 from tests.support.kafka_broker import KafkaBroker
 from tests.support.kafka_rounds import Serving, run_round, wait_for
+from tests.support.kafka_server import partition_counts
 
 
 class Size(NamedTuple):
@@ -29,6 +30,11 @@ class Size(NamedTuple):
     outage_seconds: float
 
 
+# Tables of some 50 KB each, which grow while they are written to.
+SPLITTING = (
+    *("--partitions-per-table", "1", "--partition-limit-bytes", "4000"),
+    *("--split-check-seconds", "0.1", "--keep-streams-seconds", "0.5"),
+)
 SHORT = Size(writes=2_000, kills=2, outage_seconds=1)
 FULL = Size(writes=50_000, kills=5, outage_seconds=60)
 
@@ -93,3 +99,39 @@ async def test_a_consumer_rebuilds_what_many_clients_wrote(  # noqa: PLR0917 - f
         assert delivery == "at-least-once" or outcome.duplicates == 0
         assert {origin for _, origin in outcome.events} == {"user", "ttl"}
         assert outcome.gaps == 0
+
+
+@pytest.mark.parametrize("delivery", ["at-least-once", "exactly-once"])
+async def test_a_consumer_rebuilds_tables_whose_partitions_are_split(
+    breakable_broker: KafkaBroker,
+    tmp_path: Path,
+    delivery: str,
+    rounds: int | None,
+    tell: Callable[[str], None],
+):
+    options = ("--kafka-delivery", delivery, "--ttl-delay-seconds", "0.1", *SPLITTING)
+    for seed in range(rounds or 1):
+        size = FULL if rounds else SHORT
+        counts: list[dict[str, int]] = []
+        began = time.monotonic()
+
+        async def trouble(
+            crowd: ExpiringCrowd,
+            serving: Serving,
+            size: Size = size,
+            counts: list[dict[str, int]] = counts,
+        ) -> None:
+            await write_through_trouble(crowd, serving, breakable_broker, size)
+            counts.append(await asyncio.to_thread(partition_counts, serving.server))
+
+        draw = random.Random(seed)
+        directory = tmp_path / f"{seed}"
+        outcome = await run_round(breakable_broker, directory, options, draw, trouble)
+        tell(
+            f"{delivery}, split into {sorted(counts[0].values())} partitions, {size.kills} kills: "
+            f"{outcome}, {time.monotonic() - began:.0f} s"
+        )
+        assert outcome.found == []
+        assert delivery == "at-least-once" or outcome.duplicates == 0
+        assert outcome.gaps == 0
+        assert min(counts[0].values()) >= 4

@@ -104,6 +104,24 @@ async def test_a_destination_is_switched_on_and_off_by_boto3(kafka_broker: Broke
         assert names == ["INSERT", "REMOVE"]
 
 
+def test_a_destination_that_is_given_up_at_once_leaves_no_connection_behind(
+    kafka_broker: BrokerAddress, delivery
+):
+    with (
+        running_server(*kafka_options(kafka_broker, *delivery)) as server,
+        closing(WireClient(server.endpoint)) as call,
+    ):
+        for at in range(12):
+            table = created(server)
+            # A moment later each time.
+            for number in range(at):
+                call("PutItem", {"TableName": table, "Item": {"pk": {"S": f"{number}"}}})
+            call("DeleteTable", {"TableName": table})
+        assert server.stop() == 0
+        assert "Unclosed" not in server.log, server.log
+        assert "Traceback" not in server.log, server.log
+
+
 async def test_items_of_400_kb_are_published_whole(kafka_broker: BrokerAddress, delivery):
     with running_server(*kafka_options(kafka_broker, *delivery)) as server:
         table = created(server)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from random import Random
 from typing import Any, TypeAlias
 
 from actors.global_index import GlobalIndexActors
 from actors.index_partition import ApplyChanges, Backfill
+from actors.partition_map import PartitionMoved
 from actors.runtime.supervisor import RESTARTS
 from api.access import Access
 from api.http_settings import HttpSettings
@@ -70,7 +71,8 @@ class Trouble:
         source = message.source if isinstance(message, ApplyChanges) else 0
         if self._draw.random() < 0.02 and self._may_crash(actors, source):
             self.crashes += 1
-            actors._partition(place).mailbox.put_nowait(message)
+            with suppress(PartitionMoved):
+                actors._partition(place).mailbox.put_nowait(message)
             raise Crash
         asked = [message]
         if self._draw.random() < 0.3:

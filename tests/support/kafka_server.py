@@ -43,13 +43,22 @@ def stream_arn(topic: str) -> str:
 
 def lag_records(server: Server) -> dict[str, int]:
     """How many changes of each table are not published, as the metrics have it."""
+    return _by_table(server, "dynactor_destination_lag_records")
+
+
+def partition_counts(server: Server) -> dict[str, int]:
+    """How many partitions each table has, as the metrics have it."""
+    return _by_table(server, "dynactor_partitions")
+
+
+def _by_table(server: Server, metric: str) -> dict[str, int]:
     found = _METRICS.search(server.announcement)
     assert found is not None, "the server was started without metrics"
     with closing(http.client.HTTPConnection(found[1], int(found[2]), timeout=60)) as connection:
         connection.request("GET", found[3])
         text = connection.getresponse().read().decode()
-    pattern = r'^dynactor_destination_lag_records\{table="([^"]+)".*\} ([0-9.e+]+)$'
-    return {name: int(float(lag)) for name, lag in re.findall(pattern, text, re.MULTILINE)}
+    pattern = rf'^{metric}{{.*table="([^"]+)".*}} ([0-9.e+]+)$'
+    return {name: int(float(value)) for name, value in re.findall(pattern, text, re.MULTILINE)}
 
 
 def wait_until(holds: Callable[[], bool], what: str) -> None:

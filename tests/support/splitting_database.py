@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from pathlib import Path
 from random import Random
+from time import monotonic
 from typing import Any
 
 from tests.support.crashes import address, connected
@@ -14,7 +15,7 @@ from tests.support.history import Done, Item, Put
 from tests.support.indexed_database import IndexedDatabase, make_indexed_tables
 from tests.support.server import Server
 from tests.support.wire import Connection, ConnectionLost
-from tests.support.writers import TABLES, Crowd, Place
+from tests.support.writers import Crowd, Place
 
 HEATED = "crash-a"
 _SERVICE = "DynamoDBStreams"
@@ -24,6 +25,8 @@ _PAYLOAD_BYTES = 8_000
 _READERS = 8
 _SEGMENTS = 4
 _PAGE_ITEMS = 11
+_SPLIT_SECONDS = 30.0
+_POLL_SECONDS = 0.05
 _SPLIT = re.compile(r"partition_split\W.*?reason\W+(asked for|[a-z]+)")
 
 
@@ -44,12 +47,19 @@ class SplittingDatabase(IndexedDatabase):
         self.refusals = self.scans = self.queries = 0
 
     async def make_large(self) -> None:
-        """Make the tables, and put items that nobody changes: large, and read all the time."""
+        """Make the tables, and put items that nobody changes: large, and read all the time.
+
+        They are too large for one partition: it waits until that is split, before it is busy.
+        """
         with self.running() as server:
             async with connected(server) as connection:
                 await make_indexed_tables(connection)
                 for collection in range(_COLLECTIONS):
                     await self._put_still(connection, collection)
+                deadline = monotonic() + _SPLIT_SECONDS
+                while "size" not in _SPLIT.findall(server.log):
+                    assert monotonic() < deadline, server.log
+                    await asyncio.sleep(_POLL_SECONDS)
             assert server.stop() == 0, server.log
             self._count_splits(server)
 
@@ -87,26 +97,6 @@ class SplittingDatabase(IndexedDatabase):
                 self.refusals += crowd.refusals
                 self._count_splits(server)
         return found
-
-    async def partition_count(self) -> int:
-        """How many partitions the heated table has: as many as its stream has open shards."""
-        with self.running() as server:
-            async with connected(server) as connection:
-                described = await connection.call("DescribeTable", {"TableName": HEATED})
-                request = {"StreamArn": described.body["Table"]["LatestStreamArn"]}
-                count = 0
-                while True:
-                    answer = await connection.call("DescribeStream", request, _SERVICE)
-                    description = answer.body["StreamDescription"]
-                    count += sum(
-                        "EndingSequenceNumber" not in shard["SequenceNumberRange"]
-                        for shard in description["Shards"]
-                    )
-                    if "LastEvaluatedShardId" not in description:
-                        break
-                    request["ExclusiveStartShardId"] = description["LastEvaluatedShardId"]
-            assert server.stop() == 0, server.log
-        return count
 
     def _count_splits(self, server: Server) -> None:
         self.splits.update(_SPLIT.findall(server.log))
@@ -186,4 +176,22 @@ async def _segment(connection: Connection, segment: int) -> list[str]:
         body["ExclusiveStartKey"] = answer.body["LastEvaluatedKey"]
 
 
-assert HEATED in TABLES
+async def partition_count(database: IndexedDatabase) -> int:
+    """How many partitions a table of a crowd has: as many as its stream has open shards."""
+    count = 0
+    with database.running() as server:
+        async with connected(server) as connection:
+            described = await connection.call("DescribeTable", {"TableName": HEATED})
+            request = {"StreamArn": described.body["Table"]["LatestStreamArn"]}
+            while True:
+                answer = await connection.call("DescribeStream", request, _SERVICE)
+                description = answer.body["StreamDescription"]
+                count += sum(
+                    "EndingSequenceNumber" not in shard["SequenceNumberRange"]
+                    for shard in description["Shards"]
+                )
+                if "LastEvaluatedShardId" not in description:
+                    break
+                request["ExclusiveStartShardId"] = description["LastEvaluatedShardId"]
+        assert server.stop() == 0, server.log
+    return count
