@@ -121,7 +121,7 @@ class _Client:
         steps = {
             self._transfer: 27,
             self._look: 12,
-            self._total: 2,
+            self._total: 0.5,
             self._update: 12,
             self._put: 12,
             self._move: 5,
