@@ -250,10 +250,11 @@ class Transactions:
             self._writing.difference_update(held)
             for each in participants:
                 each.let_go(transaction_id, committed=committed)
-        try:
-            await durable
-        except StoreError as error:
-            raise InternalServerError(f"{UNKNOWN}: {error}") from error
+        # Not awaited itself: whoever goes now must not take it from its token.
+        await asyncio.wait([durable])
+        failure = durable.exception()
+        if failure is not None:
+            raise InternalServerError(f"{UNKNOWN}: {failure}") from failure
         return accepted
 
     async def _commit(self, groups: list[Group]) -> asyncio.Future[None]:
