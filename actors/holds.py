@@ -3,9 +3,10 @@
 A transaction on several partitions takes three steps. *Prepare* decides each action on the item
 that is there; if all may be done their keys are held: nobody else writes these items. *Join*
 makes the rows of it, numbers and records among them; from then on the partition does nothing
-else until *Resolve* tells it whether they were committed. Partitions join in the order of their
-numbers, so that none waits in a circle. *Release* lets the keys of a transaction go that is not
-to be. Holds are in memory alone: a partition that had to begin anew knows of none.
+else until *Resolve* tells it whether they were committed. A transaction's Joins are put into all
+mailboxes in one step, and mailboxes keep their order, so that no two transactions wait for each
+other. *Release* lets the keys of a transaction go that is not to be. Holds are in memory alone: a
+partition that had to begin anew knows of none.
 
 A transaction on one partition is one message, *Transact*, and part of its batch.
 """

@@ -77,6 +77,8 @@ class TransactingPartition(Partition):
         # What holds keys since the batch in hand, and is told so once the batch is accepted.
         self._preparing: list[tuple[Envelope, Accepted]] = []
         self._joining: _Joining | None = None
+        # What was told of transactions before they were joined, as their coordinators had gone.
+        self._decided: dict[bytes, Resolve] = {}
 
     async def run(self) -> None:
         """As every partition; a transaction that was joined before a crash is resolved first."""
@@ -105,6 +107,7 @@ class TransactingPartition(Partition):
                 return self._transact(batch, envelope, part, rows)
             case Release(transaction_id=transaction_id):
                 self._holds.drop(transaction_id)
+                self._decided.pop(transaction_id, None)
                 return None
             case Join():
                 # Nothing is held: it would not have come here.
@@ -275,13 +278,12 @@ class TransactingPartition(Partition):
         return batch
 
     async def _resolve(self, joining: _Joining) -> None:
-        while True:
+        transaction_id = joining.transaction_id
+        while (decision := self._decided.pop(transaction_id, None)) is None:
             (envelope,) = await self.decisions.take(1, 1)
-            decision = envelope.message
-            assert isinstance(decision, Resolve)
-            # One that was told of no group, as its coordinator had gone, may have been left.
-            if decision.transaction_id == joining.transaction_id:
-                break
+            assert isinstance(envelope.message, Resolve)
+            self._decided[envelope.message.transaction_id] = envelope.message
+            envelope.answer(None)
         if decision.committed:
             self.head, self._head_bytes = joining.batch.head(), joining.group.head
             try:
@@ -292,5 +294,4 @@ class TransactingPartition(Partition):
             else:
                 self._last_commit.add_done_callback(partial(self._settle, joining.batch, []))
         self._joining = None
-        self._holds.drop(joining.transaction_id)
-        envelope.answer(None)
+        self._holds.drop(transaction_id)

@@ -1,10 +1,10 @@
 """Transactions over tables: the coordinator of each.
 
-A write asks every partition concerned to prepare, and, if all of them accept, has them join one
-after the other, in the order of their numbers, and commits what they hand over in one batch:
-that batch is the decision. ``actors.holds`` tells what the partitions do. Whatever happens to the
-coordinator, every partition that was asked is told to let its keys go: a request that is cancelled
-tells so on its way out, and what it tells needs no await.
+A write asks every partition concerned to prepare, and, if all of them accept, has all of them
+join, and commits what they hand over in one batch: that batch is the decision. ``actors.holds``
+tells what the partitions do. Whatever happens to the coordinator, every partition that was asked
+is told to let its keys go: a request that is cancelled tells so on its way out, and what it tells
+needs no await.
 
 A read is one durable view. It is serializable by itself; an item that a transaction is just
 writing refuses it all the same, as DynamoDB's does.
@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import count
 from secrets import token_bytes
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import anyio
 
@@ -25,6 +26,7 @@ from actors.holds import (
     Accepted,
     Done,
     Join,
+    Joined,
     Prepare,
     Refused,
     Release,
@@ -60,6 +62,8 @@ from storage import codec, keys_layout
 from storage.store import Conflict, Group, Retry, Store, StoreError
 
 _STALL_SECONDS: Final = 0.002
+ResultT = TypeVar("ResultT")
+
 # Of each half of a transaction's id: random for the process, then a count.
 _ID_BYTES: Final = 8
 _BEGAN_ANEW: Final = "Nothing was written: a partition began anew meanwhile, try again"
@@ -82,9 +86,8 @@ class TableKey(NamedTuple):
 def table_action(ordinal: int, table: Table, write: ActionWrite) -> TableAction:
     """An action, whose key has been checked."""
     schema, key = table.definition.key_schema, write.identity
-    action = Action(
-        ordinal, keys.encode_partition(schema, key), keys.encode_sort(schema, key), write
-    )
+    partition_key, sort_key = keys.encode_partition(schema, key), keys.encode_sort(schema, key)
+    action = Action(ordinal, partition_key, sort_key, partition_key + sort_key, write)
     return TableAction(table, action)
 
 
@@ -94,16 +97,15 @@ def table_key(table: Table, key: Item) -> TableKey:
 
 
 class _Participant:
-    """A partition in a transaction, and how far it was asked."""
+    """A partition in a transaction, and what it was asked."""
 
     def __init__(self, table: Table, position: bytes) -> None:
         self.table = table
         self.position = position
         self.actions: list[Action] = []
         self.size_bytes = 0
-        # Whether a group may be there, or come, that waits to be resolved.
-        self.may_have_joined = False
-        self.has_joined = False
+        self.decided: asyncio.Future[Accepted | Refused] | None = None
+        self.joined: asyncio.Future[Joined | None] | None = None
 
     def add(self, action: Action) -> None:
         self.actions.append(action)
@@ -114,43 +116,45 @@ class _Participant:
         """Ask the partition to decide; a refusal at the door is its answer, too."""
         try:
             self.table.throttle.check_write(self.table.number_of(self.position))
-            return self.table.send(self.position, message, self.size_bytes)
+            self.decided = self.table.send(self.position, message, self.size_bytes)
         except DynamoDBError as error:
-            answered: asyncio.Future[Accepted | Refused]
-            answered = asyncio.get_running_loop().create_future()
+            self.decided = asyncio.get_running_loop().create_future()
             if isinstance(error, Throttled):
-                answered.set_result(Refused((reason_of(error),) * len(self.actions)))
+                self.decided.set_result(Refused((reason_of(error),) * len(self.actions)))
             else:
-                answered.set_exception(error)
-            return answered
+                self.decided.set_exception(error)
+        return self.decided
 
-    async def join(self, transaction_id: bytes) -> Group:
-        """What the partition commits."""
-        reply = self.table.send(self.position, Join(transaction_id), always=True)
-        self.may_have_joined = True
-        try:
-            joined = await reply
-        except DynamoDBError:
-            self.may_have_joined = False
-            raise
-        if joined is None:
-            self.may_have_joined = False
-            raise InternalServerError(_BEGAN_ANEW)
-        self.has_joined = True
-        return joined.group
+    def join(self, transaction_id: bytes) -> asyncio.Future[Joined | None]:
+        """Ask for what the partition commits."""
+        self.joined = self.table.send(self.position, Join(transaction_id), always=True)
+        return self.joined
 
     def let_go(self, transaction_id: bytes, *, committed: bool) -> None:
-        """Tell the partition what became of it."""
-        if self.may_have_joined:
+        """Tell the partition what became of the transaction, as far as it has to do with it."""
+        joined, decided = self.joined, self.decided
+        has_joined = joined is not None and _has_given(joined, Joined)
+        if has_joined or (joined is not None and _is_open(joined)):
             self.table.resolve(self.position, Resolve(transaction_id, committed))
-        if self.has_joined:
+        if has_joined or decided is None:
             return
-        try:
-            released = self.table.send(self.position, Release(transaction_id), always=True)
-        except DynamoDBError:
-            # The partition has ended, and holds nothing any more.
-            return
-        released.add_done_callback(_retrieve)
+        if _is_open(decided) or _has_given(decided, Accepted):
+            try:
+                released = self.table.send(self.position, Release(transaction_id), always=True)
+            except DynamoDBError:
+                # The partition has ended, and holds nothing any more.
+                return
+            released.add_done_callback(_retrieve)
+
+
+def _is_open(reply: asyncio.Future[Any]) -> bool:
+    """Whether nobody knows what the answer will be, or would have been."""
+    return reply.cancelled() or not reply.done()
+
+
+def _has_given(reply: asyncio.Future[Any], kind: type) -> bool:
+    """Whether that was the answer."""
+    return not _is_open(reply) and reply.exception() is None and isinstance(reply.result(), kind)
 
 
 class Transactions:
@@ -199,8 +203,7 @@ class Transactions:
             if participant is None:
                 participant = by_number[number] = _Participant(table, position)
             participant.add(action)
-        # Partitions are joined in this order by all: nobody waits in a circle.
-        participants = [by_number[number] for number in sorted(by_number)]
+        participants = list(by_number.values())
         if len(participants) == 1:
             accepted = [await self._write_in_one(participants[0], transaction_id, claim)]
         else:
@@ -221,7 +224,7 @@ class Transactions:
         reply = participant.ask(Transact(part, (claim.row,) if claim else ()))
         if claim is not None:
             claim.pending = reply
-        await asyncio.wait([reply])
+        await (_until_done([reply]) if claim is None else asyncio.wait([reply]))
         (accepted,) = _accepted([participant], [reply])
         return accepted
 
@@ -239,7 +242,7 @@ class Transactions:
                 each.ask(Prepare(TransactionPart(transaction_id, total, tuple(each.actions))))
                 for each in participants
             ]
-            await asyncio.wait(replies)
+            await _until_done(replies)
             accepted = _accepted(participants, replies)
             held = [
                 (each.table.definition.table_id, action.position)
@@ -248,7 +251,7 @@ class Transactions:
             ]
             self._writing.update(held)
             await self._wait()
-            groups = [await each.join(transaction_id) for each in participants]
+            groups = await self._joined(participants, transaction_id)
             await self._wait()
             if claim is not None:
                 groups.append(claim.group)
@@ -261,11 +264,27 @@ class Transactions:
             self._writing.difference_update(held)
             for each in participants:
                 each.let_go(transaction_id, committed=committed)
-        try:
-            await durable
-        except StoreError as error:
-            raise InternalServerError(f"{UNKNOWN}: {error}") from error
+        # Not awaited itself: whoever goes now must not take it from its token.
+        await asyncio.wait([durable])
+        failure = durable.exception()
+        if failure is not None:
+            raise InternalServerError(f"{UNKNOWN}: {failure}") from failure
         return accepted
+
+    async def _joined(self, participants: list[_Participant], transaction_id: bytes) -> list[Group]:
+        """What all of them commit.
+
+        They are asked in one step, so that all mailboxes have two transactions in one order, and
+        nobody waits in a circle.
+        """
+        replies = [each.join(transaction_id) for each in participants]
+        await _until_done(replies)
+        groups = []
+        for joined in _results(replies):
+            if joined is None:
+                raise InternalServerError(_BEGAN_ANEW)
+            groups.append(joined.group)
+        return groups
 
     async def _commit(self, groups: list[Group]) -> asyncio.Future[None]:
         """Commit the groups together: the decision."""
@@ -341,11 +360,7 @@ def _accepted(
     participants: Sequence[_Participant], replies: Sequence[asyncio.Future[Accepted | Refused]]
 ) -> list[Accepted]:
     """What the participants accepted, if all did; raises what is no reason for cancelling."""
-    failures = [reply.exception() for reply in replies]
-    for failure in failures:
-        if failure is not None:
-            raise failure
-    answers = [reply.result() for reply in replies]
+    answers = _results(replies)
     accepted = [answer for answer in answers if isinstance(answer, Accepted)]
     if len(accepted) == len(answers):
         return accepted
@@ -355,6 +370,22 @@ def _accepted(
         for place, action in enumerate(participant.actions):
             reasons[action.ordinal] = of_part[place] if of_part else NO_REASON
     raise TransactionCanceledException([reasons[ordinal] for ordinal in range(len(reasons))])
+
+
+async def _until_done(replies: Sequence[asyncio.Future[Any]]) -> None:
+    """Wait for all of them, whatever they give."""
+    for reply in replies:
+        if not reply.done():
+            with suppress(DynamoDBError):
+                await reply
+
+
+def _results(replies: Sequence[asyncio.Future[ResultT]]) -> list[ResultT]:
+    """What they have given, or the first error; no other is left unlooked at."""
+    failures = [failure for reply in replies if (failure := reply.exception()) is not None]
+    if failures:
+        raise failures[0]
+    return [reply.result() for reply in replies]
 
 
 def _retrieve(reply: asyncio.Future[None]) -> None:

@@ -9,8 +9,7 @@ messages these are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -67,8 +66,10 @@ def checked_actions(database: Database, parsed: Sequence[ParsedAction]) -> Check
     cancelling = Cancelling(len(parsed))
     actions = []
     for ordinal, (one, table) in enumerate(zip(parsed, tables, strict=True)):
-        with cancelling.of(ordinal):
+        try:
             actions.append(table_action(ordinal, table, one.write_on(table.definition)))
+        except ValidationException as fault:
+            cancelling.note(ordinal, fault)
     check_distinct([TableKey(table, action.position) for table, action in actions])
     return CheckedActions(actions, [one.given_name for one in parsed], cancelling.error)
 
@@ -80,16 +81,12 @@ class Cancelling:
         self._total = total
         self.error: TransactionCanceledException | None = None
 
-    @contextmanager
-    def of(self, ordinal: int) -> Iterator[None]:
-        """A ValidationException in here is that action's reason."""
-        try:
-            yield
-        except ValidationException as error:
-            if self.error is None:
-                reasons = [NO_REASON] * self._total
-                reasons[ordinal] = reason_of(error)
-                self.error = TransactionCanceledException(reasons)
+    def note(self, ordinal: int, fault: ValidationException) -> None:
+        """That action's reason."""
+        if self.error is None:
+            reasons = [NO_REASON] * self._total
+            reasons[ordinal] = reason_of(fault)
+            self.error = TransactionCanceledException(reasons)
 
 
 def check_distinct(items: Sequence[TableKey]) -> None:

@@ -68,20 +68,17 @@ ActionWrite: TypeAlias = Write | Check
 
 
 class Action(Struct, frozen=True):
-    """One action of a transaction, on the item whose encoded key is the two keys together.
+    """One action of a transaction.
 
-    ``ordinal`` is its place in the transaction, from 0.
+    ``ordinal`` is its place in the transaction, from 0; ``position`` is the item's encoded key,
+    which is the two keys together.
     """
 
     ordinal: int
     partition_key: bytes
     sort_key: bytes
+    position: bytes
     write: ActionWrite
-
-    @property
-    def position(self) -> bytes:
-        """Where the item is."""
-        return self.partition_key + self.sort_key
 
 
 def decide_action(table: TableDefinition, old: StoredItem | None, write: ActionWrite) -> Change:

@@ -116,8 +116,11 @@ def _checked(database: Database, selects: Sequence[Select]) -> list[TableKey]:
     cancelling = Cancelling(len(selects))
     wanted = []
     for place, (select, table) in enumerate(zip(selects, tables, strict=True)):
-        with cancelling.of(place):
+        try:
             plan = read_plan.read_plan(select, table.definition.key_schema)
+        except ValidationException as fault:
+            cancelling.note(place, fault)
+        else:
             wanted.append(TableKey(table, plan.ranges[0].start))
     check_distinct(wanted)
     if cancelling.error is not None:

@@ -16,6 +16,7 @@ from api.operation import Call, Operation
 from api.transaction_requests import Cancelling, capacity_members, check_distinct
 from model import item as items
 from model.capacity import Receipt
+from model.errors import ValidationException
 from model.expressions.key_paths import check_scalar_keys
 from model.expressions.projection import Projector, parse_projection
 from model.key_rules import check_key
@@ -74,8 +75,10 @@ def _checked(database: Database, gets: Sequence[_ParsedGet]) -> list[TableKey]:
     cancelling = Cancelling(len(gets))
     wanted = []
     for ordinal, (get, table) in enumerate(zip(gets, tables, strict=True)):
-        with cancelling.of(ordinal):
+        try:
             wanted.append(_key(get, table))
+        except ValidationException as fault:
+            cancelling.note(ordinal, fault)
     check_distinct(wanted)
     if cancelling.error is not None:
         raise cancelling.error

@@ -1,4 +1,4 @@
-"""Bugs that the checkers must catch: each is the slow store with one promise broken.
+"""Bugs that the checkers must catch: each breaks one promise of the store or of the coordinator.
 
 A checker that finds nothing in the histories of these proves nothing with the others.
 """
@@ -9,19 +9,29 @@ import asyncio
 from asyncio import Future
 from collections import deque
 from collections.abc import Sequence
+from contextvars import ContextVar
 from random import Random
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
+from actors import transaction
+from actors.holds import Accepted
+from actors.transaction import Transactions
 from storage.store import Group, Store, View
 from tests.support.history_store import DelayedStore, DelayedView, Delays
 
 Bug: TypeAlias = Literal[
-    "stale read", "lost update", "answer before its decision", "half a transaction", "unsynced read"
+    "stale read",
+    "lost update",
+    "answer before it is durable",
+    "answer before its decision",
+    "half a transaction",
+    "unsynced read",
 ]
 
 # How many states of the store ago a stale read is.
 _STALE_STATES: Final = 5
 _STALE_SHARE: Final = 0.02
+_BETWEEN_GROUPS_SECONDS: Final = 0.1
 
 
 class StaleReads(DelayedStore):
@@ -66,6 +76,7 @@ class HalfTransactions(DelayedStore):
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
         for group in groups[:-1]:
             await (await super().commit([group]))
+            await asyncio.sleep(_BETWEEN_GROUPS_SECONDS)
         return await super().commit(groups[-1:])
 
 
@@ -79,7 +90,42 @@ class UnsyncedReads(DelayedStore):
 STORES: Final[dict[Bug, type[DelayedStore]]] = {
     "stale read": StaleReads,
     "lost update": LostUpdates,
-    "answer before its decision": EarlyAnswers,
+    "answer before it is durable": EarlyAnswers,
     "half a transaction": HalfTransactions,
     "unsynced read": UnsyncedReads,
 }
+
+
+def answer_before_the_decision() -> None:
+    """A transaction is answered once all partitions have accepted it; the rest comes behind."""
+    accept, write = transaction._accepted, Transactions._write_in_several
+
+    def accepted(*asked: Any) -> list[Accepted]:
+        found = accept(*asked)
+        prepared = _prepared.get()
+        if prepared is not None:
+            prepared.set_result(found)
+        return found
+
+    async def write_in_several(self: Transactions, *what: Any) -> list[Accepted]:
+        prepared: Future[list[Accepted]] = asyncio.get_running_loop().create_future()
+        _prepared.set(prepared)
+        carried_out = asyncio.create_task(write(self, *what))
+        _prepared.set(None)
+        _left_alone.add(carried_out)
+        carried_out.add_done_callback(_left_alone.discard)
+        await asyncio.wait([prepared, carried_out], return_when=asyncio.FIRST_COMPLETED)
+        return prepared.result() if prepared.done() else carried_out.result()
+
+    _replace(transaction, "_accepted", accepted)
+    _replace(Transactions, "_write_in_several", write_in_several)
+
+
+_prepared: ContextVar[Future[list[Accepted]] | None] = ContextVar("prepared", default=None)
+# A task that nobody keeps may be collected.
+_left_alone: set[asyncio.Task[list[Accepted]]] = set()
+
+
+def _replace(owner: object, name: str, function: object) -> None:
+    assert hasattr(owner, name), f"{owner} has no {name} any more: plant the bug elsewhere"
+    setattr(owner, name, function)

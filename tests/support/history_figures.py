@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 import msgspec
 from msgspec import Struct
+
+
+class UnderWay(Protocol):
+    """What is under way from one moment of its history to another."""
+
+    invoked: int
+    answered: float
 
 
 class Figures(Struct, frozen=True):
@@ -25,6 +33,25 @@ class Figures(Struct, frozen=True):
     def packed(self) -> str:
         """As text, to be handed from one process to another."""
         return msgspec.json.encode(self).decode()
+
+
+def count_overlapping(operations: Sequence[UnderWay]) -> int:
+    """How many operations share a moment with another one."""
+    moments = sorted(
+        (moment, begins, position)
+        for position, operation in enumerate(operations)
+        for moment, begins in ((operation.invoked, True), (operation.answered, False))
+    )
+    under_way: set[int] = set()
+    overlapping: set[int] = set()
+    for _, begins, position in moments:
+        if begins:
+            under_way.add(position)
+            if len(under_way) > 1:
+                overlapping |= under_way
+        else:
+            under_way.discard(position)
+    return len(overlapping)
 
 
 def percentile(values: Sequence[int], share: float) -> int:

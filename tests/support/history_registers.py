@@ -20,7 +20,6 @@ from tests.support.history import (
     History,
     Images,
     Item,
-    Operation,
     Put,
     Read,
     Refused,
@@ -28,6 +27,7 @@ from tests.support.history import (
     Update,
 )
 from tests.support.history_arena import CROWD_SIZE, Arena, ArenaClient, Progress, make_tables
+from tests.support.history_figures import count_overlapping
 from tests.support.writers import is_refused, write_outcome, write_request
 
 TABLES: Final = ("registers-a", "registers-b")
@@ -91,25 +91,6 @@ class RegisterCrowd:
     def overlapping_on_hot(self) -> int:
         """How many operations on the hot item were under way together with another one on it."""
         return count_overlapping(self.history.operations[self.hot.name])
-
-
-def count_overlapping(operations: Sequence[Operation]) -> int:
-    """How many operations share a moment with another one."""
-    moments = sorted(
-        (moment, begins, position)
-        for position, operation in enumerate(operations)
-        for moment, begins in ((operation.invoked, True), (operation.answered, False))
-    )
-    under_way: set[int] = set()
-    overlapping: set[int] = set()
-    for _, begins, position in moments:
-        if begins:
-            under_way.add(position)
-            if len(under_way) > 1:
-                overlapping |= under_way
-        else:
-            under_way.discard(position)
-    return len(overlapping)
 
 
 class _Client:

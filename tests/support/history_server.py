@@ -17,7 +17,7 @@ from msgspec import Struct
 import api.__main__ as entry
 from storage.rocks import open_rocks
 from storage.store import Store
-from tests.support.history_bugs import STORES, Bug
+from tests.support.history_bugs import STORES, Bug, answer_before_the_decision
 from tests.support.history_store import DelayedStore, Delays
 
 MODULE: Final = "tests.support.history_server"
@@ -38,10 +38,12 @@ class Trouble(Struct, frozen=True):
 
 def _main() -> None:
     trouble = msgspec.json.decode(os.environ[_VARIABLE], type=Trouble)
+    if trouble.bug == "answer before its decision":
+        answer_before_the_decision()
+    kind = STORES.get(trouble.bug, DelayedStore) if trouble.bug else DelayedStore
     delays = Delays(trouble.seed, trouble.most_delay_milliseconds / 1000)
 
     async def open_delayed(directory: Path) -> Store:
-        kind = DelayedStore if trouble.bug is None else STORES[trouble.bug]
         return kind(await open_rocks(directory), delays)
 
     # The product has no door for this: it is what a test alone may do.

@@ -69,8 +69,13 @@ def test_pages_follow_the_next_token(client: Any, composite: str, pk: str) -> No
     assert "".join(found) == "abcde"
 
 
-@pytest.mark.ours_alone("DynamoDB Local has them")
-def test_a_transaction_of_statements_is_not_built_yet(client: Any, simple: str) -> None:
-    statement = f"SELECT * FROM \"{simple}\" WHERE pk = 'a'"
-    with pytest.raises(client.exceptions.ClientError, match="UnknownOperationException"):
-        client.execute_transaction(TransactStatements=[{"Statement": statement}])
+def test_a_transaction_of_statements(client: Any, simple: str, pk: str) -> None:
+    insert = f"INSERT INTO \"{simple}\" VALUE {{'pk': '{pk}'}}"
+    client.execute_transaction(TransactStatements=[{"Statement": insert}])
+    select = f"SELECT * FROM \"{simple}\" WHERE pk = '{pk}'"
+    answer = client.execute_transaction(TransactStatements=[{"Statement": select}])
+    assert answer["Responses"] == [{"Item": {"pk": {"S": pk}}}]
+    with pytest.raises(client.exceptions.TransactionCanceledException) as caught:
+        client.execute_transaction(TransactStatements=[{"Statement": insert}])
+    reasons = caught.value.response["CancellationReasons"]
+    assert [reason["Message"] for reason in reasons] == ["Duplicate primary key exists in table"]
