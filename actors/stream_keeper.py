@@ -246,14 +246,17 @@ class StreamKeeper:
         """The counter up to which records are older than the retention."""
         oldest_us = int((now - self._settings.retention_seconds) * _MICROSECONDS)
         aged = after
+        # Mostly the first record is younger, and tells so by itself.
+        max_records = 1
         while True:
             records = await change_log.read(
                 self._store.durable(),
                 partition_number,
                 aged,
-                max_records=_PAGE_ROWS,
+                max_records=max_records,
                 max_bytes=_PAGE_BYTES,
             )
+            max_records = _PAGE_ROWS
             for record in records:
                 if record.commit_time_us > oldest_us:
                     return aged
