@@ -187,6 +187,17 @@ async def test_a_busy_item_stays_throttled():
         assert starts(table) == [b""]
 
 
+async def test_a_collection_whose_sort_keys_rise_with_time_stays_throttled():
+    clock = SetClock()
+    async with running_database(
+        clock=clock, partitions_per_table=1, splits=HEAT, throttling="enforce"
+    ) as database:
+        await database.create_table(on_demand())
+        table, accepted = await heated(database, clock, lambda at: thread("hot", f"{at:08}"), 12)
+        assert set(accepted) == {1_000}
+        assert starts(table) == [b""]
+
+
 async def test_what_is_only_observed_is_split_for_heat_and_what_is_off_is_not():
     for setting, partitions in (("observe", 2), ("off", 1)):
         clock = SetClock()
