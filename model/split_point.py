@@ -83,10 +83,11 @@ class SizeProfile:
 
 
 def by_heat(positions: Sequence[bytes], *, divides_collections: bool) -> SplitPoint | None:
-    """Where half of the requests go before, of which these are a sample.
+    """Where half of the requests go before, of which these are a sample in their order of time.
 
     None if there are too few, or if more than half of them go to one position, which no split
-    divides: a single item never exceeds its partition's ceiling (S139).
+    divides: a single item never exceeds its partition's ceiling (S139). None, too, where keys
+    rise or fall with time: all that comes then would go to one of the children, again and again.
     """
     ordered = sorted(positions)
     count = len(ordered)
@@ -105,7 +106,15 @@ def by_heat(positions: Sequence[bytes], *, divides_collections: bool) -> SplitPo
             rows.append(SplitPoint(position, at / count))
     if longest_run * 2 > count:
         return None
-    return _chosen(collections, rows if divides_collections else [])
+    point = _chosen(collections, rows if divides_collections else [])
+    return point if point is not None and _stays_divided(positions, point) else None
+
+
+def _stays_divided(positions: Sequence[bytes], point: SplitPoint) -> bool:
+    """Whether the latest of the requests go to both sides as well."""
+    latest = positions[len(positions) // 2 :]
+    before = sum(position < point.at for position in latest) / len(latest)
+    return _LEAST_SHARE <= before <= 1 - _LEAST_SHARE
 
 
 def middle(key_range: KeyRange) -> SplitPoint | None:

@@ -187,6 +187,17 @@ async def test_a_busy_item_stays_throttled():
         assert starts(table) == [b""]
 
 
+async def test_a_collection_whose_sort_keys_rise_with_time_stays_throttled():
+    clock = SetClock()
+    async with running_database(
+        clock=clock, partitions_per_table=1, splits=HEAT, throttling="enforce"
+    ) as database:
+        await database.create_table(on_demand())
+        table, accepted = await heated(database, clock, lambda at: thread("hot", f"{at:08}"), 12)
+        assert set(accepted) == {1_000}
+        assert starts(table) == [b""]
+
+
 async def test_what_is_only_observed_is_split_for_heat_and_what_is_off_is_not():
     for setting, partitions in (("observe", 2), ("off", 1)):
         clock = SetClock()
@@ -290,6 +301,23 @@ async def test_more_provisioned_units_get_more_partitions_for_a_table_and_its_in
         readings = limits.writes.readings(database.clock.now_epoch_seconds())
         # Even shares (S138).
         assert {reading.units_per_second for reading in readings.values()} == {750}
+
+
+async def test_an_on_demand_table_grows_with_its_peaks():
+    """A minute of 5,000 units a second: half an hour later twice that is allowed."""
+    clock = SetClock()
+    async with running_database(clock=clock, splits=OFTEN, throttling="observe") as database:
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        await table.write(put(thread("f", "a")))
+        limits = table.throttle.limits()
+        assert limits is not None
+        for number in PartitionMap(table.record.partitions).numbers:
+            limits.writes.take(number, 5_000 * 60 / 4, clock.now_epoch_seconds())
+        clock.step(31 * 60)
+        await table.write(put(thread("f", "b")))
+        await until(lambda: len(starts(table)) == 10)
+        assert database.partition_splits == {"throughput": 6}
 
 
 async def test_a_heated_position_lies_in_the_partition_that_it_was_noted_of():

@@ -94,9 +94,9 @@ def test_the_profile_of_a_large_partition_stays_small():
 
 
 def test_requests_to_many_keys_are_halved_at_a_hash():
-    assert by_heat(
-        [at(hashed, 0) for hashed in range(100)], divides_collections=True
-    ) == SplitPoint(at(50), 0.5)
+    positions = [at(number * 37 % 100, 0) for number in range(100)]
+
+    assert by_heat(positions, divides_collections=True) == SplitPoint(at(50), 0.5)
 
 
 def test_requests_to_one_collection_are_halved_at_a_sort_key():
@@ -112,6 +112,19 @@ def test_what_one_item_is_asked_for_can_not_be_divided():
     positions = [at(1, 0)] * 60 + [at(2, sort) for sort in range(40)]
 
     assert by_heat(positions, divides_collections=True) is None
+
+
+@pytest.mark.parametrize("direction", [1, -1])
+def test_keys_that_rise_or_fall_with_time_are_not_divided(direction):
+    positions = [at(1, 1_000 + direction * number) for number in range(100)]
+
+    assert by_heat(positions, divides_collections=True) is None
+
+
+def test_keys_that_rise_in_two_collections_are_divided_between_these():
+    positions = [at(1 + number % 2, number) for number in range(100)]
+
+    assert by_heat(positions, divides_collections=True) == SplitPoint(at(2), 0.5)
 
 
 def test_a_few_requests_say_nothing():

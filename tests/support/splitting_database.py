@@ -79,8 +79,11 @@ class SplittingDatabase(IndexedDatabase):
             assert answer.status == 200, answer
             self.history.answer(operation, Done())
 
-    async def split_round(self, most_answers: int) -> list[str]:
-        """Start, compare, write and read and scan, die at a random moment; what was wrong."""
+    async def split_round(self, most_answers: int, *, politely: bool = False) -> list[str]:
+        """Start, compare, write and read and scan, die at a random moment; what was wrong.
+
+        ``politely``: the server is asked to stop, as by an operator, and ends well.
+        """
         with self.running() as server:
             async with connected(server) as connection:
                 found = await self._comparison.violations(connection)
@@ -91,7 +94,10 @@ class SplittingDatabase(IndexedDatabase):
                     for number in range(_READERS):
                         tasks.create_task(self._query_always(server, number, found))
                     await crowd.wait_answers(self._draw.randrange(most_answers // 2, most_answers))
-                    server.kill()
+                    if politely:
+                        assert server.stop() == 0, server.log
+                    else:
+                        server.kill()
                 assert "error" not in server.log, server.log
                 self.answers += crowd.answers
                 self.refusals += crowd.refusals
