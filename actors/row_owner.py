@@ -95,6 +95,8 @@ class RowOwner(ABC, Generic[BatchT]):
         self._head_key = keys_layout.partition_head(partition_number)
         self._head_bytes: bytes | None = None
         self._last_commit: asyncio.Future[None] | None = None
+        # For how long the batch in hand has kept nobody else from the loop.
+        self._waited_seconds = 0.0
 
     def started(self) -> None:
         """The head has been loaded; called before the first batch."""
@@ -122,10 +124,11 @@ class RowOwner(ABC, Generic[BatchT]):
         while batch := await self.mailbox.take(max_messages, BATCH_BYTES):
             self.in_hand = batch
             began = loop.time()
+            self._waited_seconds = 0.0
             await self._work(batch)
             self.worked_off()
             self.in_hand = []
-            if loop.time() - began > BATCH_SECONDS:
+            if loop.time() - began - self._waited_seconds > BATCH_SECONDS:
                 max_messages = max(1, len(batch) // 2)
             else:
                 max_messages = min(BATCH_MESSAGES, max_messages * 2)

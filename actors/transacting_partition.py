@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -279,11 +280,14 @@ class TransactingPartition(Partition):
 
     async def _resolve(self, joining: _Joining) -> None:
         transaction_id = joining.transaction_id
+        loop = asyncio.get_running_loop()
+        began = loop.time()
         while (decision := self._decided.pop(transaction_id, None)) is None:
             (envelope,) = await self.decisions.take(1, 1)
             assert isinstance(envelope.message, Resolve)
             self._decided[envelope.message.transaction_id] = envelope.message
             envelope.answer(None)
+        self._waited_seconds += loop.time() - began
         if decision.committed:
             self.head, self._head_bytes = joining.batch.head(), joining.group.head
             try:

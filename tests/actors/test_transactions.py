@@ -473,6 +473,38 @@ async def test_writes_and_transactions_of_one_batch_see_each_other() -> None:
         assert [type(result).__name__ for result in results] == ["Written", "Accepted", "Written"]
 
 
+async def test_a_follower_misses_nothing_where_a_full_disk_came_behind_the_decision() -> None:
+    async with memory_store() as real:
+        store = FaultyStore(real)
+        async with running_database(store) as database:
+            table, other = await two_tables(database)
+            for each in (table, other):
+                await each.redefine(structs.replace(each.definition, stream=STREAM))
+            key = thread("EC2", "a")
+            await asyncio.gather(table.write(put(key)), other.write(put(key)))
+
+            async def fill(step: int) -> None:
+                if step == 2:
+                    store.refuse_commits(Full("the disk is full"))
+
+            stepped(database, fill)
+            new, last = thread("EC2", "a", posts=1), thread("EC2", "a", posts=2)
+            await transact(database, (table, put(new)), (other, put(new)))
+            # The partitions have been told, and could not ask when it is durable.
+            with pytest.raises(InternalServerError, match="the disk is full"):
+                await table.write(put(last))
+            store.allow_commits()
+            await table.write(put(last))
+            feeds = await table.feeds()
+            (feed,) = [feed for feed in feeds if feed.tail]
+            for after in range(3):
+                records = await feed.read(after, max_records=9, max_bytes=1 << 20)
+                numbers = [record.sequence_number.counter for record in records]
+                assert numbers == [1, 2, 3][after:]
+            assert records[-1].old is not None
+            assert records[-1].old.item == new
+
+
 # -- many at once ---------------------------------------------------------------------------------
 
 

@@ -11,13 +11,18 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from actors import row_owner
 from actors.database import Database
+from actors.holds import Prepare, Release, TransactionPart
 from actors.runtime.mailbox import MailboxFull
 from actors.table import Table
 from actors.time_to_live import TimeToLiveSettings
 from api import metrics
 from api.protocol import Protocol, Request
 from api.registry import OPERATIONS
-from model.errors import ThrottlingException
+from model.errors import (
+    ThrottlingException,
+    TransactionCanceledException,
+    TransactionConflictException,
+)
 from model.global_index_rules import NewGlobalIndex
 from model.index import IndexDefinition, Projection
 from model.key import KeyAttribute, KeySchema
@@ -27,6 +32,7 @@ from model.table_rules import TableEdit
 from tests.support.clients import AUTHORIZATION, JSON_1_0, TARGET_PREFIX
 from tests.support.databases import SetClock, put, running_database, table_definition, thread
 from tests.support.expiry import switch, until_items, until_listed, until_status
+from tests.support.transacting import actions, transact
 
 OF_FULL_MAILBOXES = (("index", ""), ("reason", "TooManyWritesWait"), ("table", "Thread"))
 OF_INDEX = (("index", "by_posts"), ("table", "Thread"))
@@ -86,6 +92,23 @@ async def test_a_virtual_clock_tells_its_time_and_real_time_needs_none():
     assert found["virtual_clock_speed"] == {(): 0}
     async with running_database() as database:
         assert not any("clock" in name for name in await scrape(database))
+
+
+async def test_requests_that_met_a_transaction_are_counted():
+    async with running_database() as database:
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        item = thread("EC2", "a")
+        ((_, action),) = actions((table, put(item)))
+        await table.send(action.position, Prepare(TransactionPart(b"held", 1, (action,))))
+        for _ in range(3):
+            with pytest.raises(TransactionConflictException):
+                await table.write(put(item))
+        with pytest.raises(TransactionCanceledException):
+            await transact(database, (table, put(item)), (table, put(thread("EC2", "b"))))
+        await table.send(action.position, Release(b"held"))
+        found = await scrape(database)
+    assert found["transaction_conflict"] == {(("table", "Thread"),): 4}
 
 
 async def test_an_index_that_has_caught_up_has_no_lag():

@@ -9,21 +9,28 @@ import pytest
 
 from tests.support.history_figures import summary
 
-_FIGURES: Final = "figures"
-_FEW: Final = "few"
+_FEW_HISTORIES: Final = 2
+_FEW_BUGS: Final = 2
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One test for each history: ``seed`` from 0 on, a few of them by default."""
+    """One test for each history, ``seed`` from 0 on, and for each bug; a few of them by default."""
+    rounds = metafunc.config.getoption("--rounds")
     if "seed" in metafunc.fixturenames:
-        rounds = metafunc.config.getoption("--rounds")
-        metafunc.parametrize("seed", range(rounds or 3))
+        metafunc.parametrize("seed", range(rounds or _FEW_HISTORIES))
+    for name, table in (
+        ("single_item_bug", "IN_SINGLE_ITEMS"),
+        ("transaction_bug", "IN_TRANSACTIONS"),
+    ):
+        if name in metafunc.fixturenames:
+            bugs = list(getattr(metafunc.module, table))
+            metafunc.parametrize(name, bugs if rounds else bugs[:_FEW_BUGS])
 
 
 @pytest.fixture
 def enough(rounds: int | None) -> int:
     """How many operations a history has."""
-    return 600 if rounds is None else 2_000
+    return 400 if rounds is None else 2_000
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

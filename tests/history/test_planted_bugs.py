@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final, NamedTuple
 
-import pytest
-
-from tests.support import history_serial
-from tests.support.history import check
+from tests.support import history, history_serial
 from tests.support.history_arena import Arena
 from tests.support.history_bank import BankCrowd
 from tests.support.history_bugs import Bug
@@ -15,63 +13,60 @@ from tests.support.history_registers import RegisterCrowd
 from tests.support.history_server import Trouble
 
 
-@pytest.mark.parametrize("bug", ["stale read", "lost update", "answer before it is durable"])
-async def test_a_bug_shows_in_histories_of_single_items(tmp_path: Path, bug: Bug) -> None:
-    arena = Arena(tmp_path, Trouble(1, bug=bug))
-    crowd = RegisterCrowd(arena, 300, hot_share=0.5)
+class Scene(NamedTuple):
+    """In which history a bug shows; ``kills_at`` is in operations."""
+
+    operations: int = 200
+    kills_at: tuple[int, ...] = ()
+    power: bool = False
+    read_share: float = 0.3
+
+
+KILLED: Final = Scene(240, kills_at=(80, 160))
+# What was not synced is lost with the power alone, and must have been read before.
+POWERLESS: Final = Scene(400, kills_at=(150, 300), power=True, read_share=0.8)
+
+# The first few show in any short history: the others are left to the long run.
+IN_SINGLE_ITEMS: Final[dict[Bug, Scene]] = {
+    "lost update": Scene(),
+    "unsynced read": POWERLESS,
+    "stale read": Scene(300),
+    "answer before it is durable": Scene(),
+}
+IN_TRANSACTIONS: Final[dict[Bug, Scene]] = {
+    "answer before its decision": Scene(),
+    "half a transaction": KILLED,
+    "lost update": Scene(),
+    "stale read": Scene(300),
+    "answer before it is durable": Scene(),
+    "unsynced read": POWERLESS,
+}
+
+
+async def test_a_planted_bug_shows_in_histories_of_single_items(
+    tmp_path: Path, single_item_bug: Bug
+) -> None:
+    scene = IN_SINGLE_ITEMS[single_item_bug]
+    trouble = Trouble(1, bug=single_item_bug)
+    arena = Arena(tmp_path, trouble, power=scene.power)
+    crowd = RegisterCrowd(arena, scene.operations, hot_share=0.5, read_share=scene.read_share)
 
     with arena.running():
-        await crowd.run()
+        await crowd.run(scene.kills_at)
 
-    assert check(crowd.history) != []
-
-
-async def test_a_read_of_what_was_not_synced_shows_when_the_power_is_cut(tmp_path: Path) -> None:
-    arena = Arena(tmp_path, Trouble(1, bug="unsynced read"), power=True)
-    crowd = RegisterCrowd(arena, 400, hot_share=0.5, read_share=0.8)
-
-    with arena.running():
-        await crowd.run([150, 300])
-
-    assert check(crowd.history) != []
+    assert history.check(crowd.history) != []
 
 
-@pytest.mark.parametrize(
-    "bug",
-    [
-        "stale read",
-        "lost update",
-        "answer before it is durable",
-        "answer before its decision",
-    ],
-)
-async def test_a_bug_shows_in_histories_of_transactions(tmp_path: Path, bug: Bug) -> None:
-    arena = Arena(tmp_path, Trouble(1, 20, bug), "--transaction-delay", "random:0-0.02:1")
-    crowd = BankCrowd(arena, 300, hot_share=0.2)
+async def test_a_planted_bug_shows_in_histories_of_transactions(
+    tmp_path: Path, transaction_bug: Bug
+) -> None:
+    scene = IN_TRANSACTIONS[transaction_bug]
+    trouble = Trouble(1, 20, transaction_bug)
+    delay = ("--transaction-delay", "random:0-0.02:1")
+    arena = Arena(tmp_path, trouble, *delay, power=scene.power)
+    crowd = BankCrowd(arena, scene.operations, hot_share=0.3, get_share=scene.read_share)
 
     with arena.running():
-        await crowd.run()
-
-    assert history_serial.check(crowd.history) != []
-
-
-async def test_half_a_transaction_is_left_by_a_kill(tmp_path: Path) -> None:
-    trouble = Trouble(1, 20, "half a transaction")
-    arena = Arena(tmp_path, trouble, "--transaction-delay", "random:0-0.02:1")
-    crowd = BankCrowd(arena, 240, hot_share=0.2)
-
-    with arena.running():
-        await crowd.run([80, 160])
-
-    assert history_serial.check(crowd.history) != []
-
-
-async def test_a_transaction_read_unsynced_shows_when_the_power_is_cut(tmp_path: Path) -> None:
-    trouble = Trouble(1, 20, "unsynced read")
-    arena = Arena(tmp_path, trouble, "--transaction-delay", "random:0-0.02:1", power=True)
-    crowd = BankCrowd(arena, 400, hot_share=0.5, get_share=0.8)
-
-    with arena.running():
-        await crowd.run([150, 300])
+        await crowd.run(scene.kills_at)
 
     assert history_serial.check(crowd.history) != []

@@ -142,6 +142,22 @@ def test_s62_the_four_writing_operations_report_on_the_collection(client, thread
     assert reported == {forum, other}
 
 
+@pytest.mark.differs_from_dynamodb_local("it reports no item collection metrics")
+def test_s62_a_transaction_reports_on_the_collections_it_wrote(client, threads, forum):
+    other = unique_name("forum")
+    actions = [
+        {"Put": {"TableName": threads, "Item": thread(forum, "a", "1")}},
+        {"Delete": {"TableName": threads, "Key": key(thread(other, "a"))}},
+    ]
+
+    answer = client.transact_write_items(TransactItems=actions, ReturnItemCollectionMetrics="SIZE")
+
+    assert answer["ItemCollectionMetrics"][threads] == [
+        {"ItemCollectionKey": {"ForumName": {"S": name}}, "SizeEstimateRangeGB": [0.0, 1.0]}
+        for name in (forum, other)
+    ]
+
+
 @pytest.mark.parametrize("asked", [{}, {"ReturnItemCollectionMetrics": "NONE"}])
 def test_s62_nothing_is_reported_unasked(client, threads, forum, asked):
     item = thread(forum, "a", "1")

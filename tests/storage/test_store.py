@@ -169,6 +169,15 @@ async def test_commits_become_durable_in_the_order_in_which_they_were_accepted(
     assert order == list(range(20))
 
 
+async def test_a_commit_of_nothing_is_durable_behind_what_was_accepted(store: Store) -> None:
+    first = await store.commit([group({b"k": b"1"})])
+    behind = await store.commit([])
+    await behind
+    assert first.done()
+    assert await store.durable().load([b"k"]) == [b"1"]
+    assert (await store.commit([])).done()
+
+
 async def test_closing_completes_what_was_accepted_and_refuses_what_comes_later(
     open_store: OpenStore,
 ) -> None:

@@ -137,3 +137,43 @@ async def test_a_mark_is_let_go_of_without_waiting_for_garbage_collection(
         assert [mark() for mark in it.marks] == [None]
     finally:
         gc.enable()
+
+
+async def test_who_asks_for_what_was_accepted_waits_for_its_sync_and_causes_none() -> None:
+    async with disk() as disk_:
+        synchroniser = disk_.synchroniser
+        assert synchroniser.behind_accepted().done()
+        order: list[str] = []
+
+        def noted(future: asyncio.Future[None], name: str) -> asyncio.Future[None]:
+            future.add_done_callback(lambda _: order.append(name))
+            return future
+
+        first = noted(disk_.commit(), "first")
+        behind_waiting = noted(synchroniser.behind_accepted(), "behind the waiting")
+        await asyncio.sleep(0)
+        assert disk_.started == [1]
+        behind_running = noted(synchroniser.behind_accepted(), "behind the running")
+        assert not any(each.done() for each in (first, behind_waiting, behind_running))
+        second = noted(disk_.commit(), "second")
+        behind_second = noted(synchroniser.behind_accepted(), "behind the second")
+        disk_.end_sync()
+        await behind_running
+        assert not second.done()
+        disk_.end_sync()
+        await behind_second
+        assert disk_.started == [1, 2]
+        assert order == [
+            *("first", "behind the waiting", "behind the running"),
+            *("second", "behind the second"),
+        ]
+
+
+async def test_who_asks_for_what_was_accepted_is_told_of_a_sync_that_fails() -> None:
+    async with disk() as disk_:
+        committed = disk_.commit()
+        behind = disk_.synchroniser.behind_accepted()
+        disk_.end_sync(OSError("the disk is gone"))
+        for future in (committed, behind):
+            with pytest.raises(Unknown):
+                await future

@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.clients import WireClient
 from tests.support.partiql import plain, typed
+from tests.support.streams import records_of, streamed_table
 from tests.support.tables import global_index, local_index, table
 from tests.support.transactions import (
     FAILED,
@@ -501,3 +502,31 @@ def test_a_cancelled_transaction_leaves_its_token_free(
     assert cancelled(wire, failing, put(composite, pk=pk, sk="a"), **token) == [FAILED, NONE]
     write(wire, put(simple, pk=pk), **token)
     assert item(wire, simple, pk=pk) == {"pk": pk}
+
+
+def test_a_stream_shows_the_changes_of_a_transaction(
+    wire: WireClient, streams_wire: WireClient, pk: str
+) -> None:
+    with streamed_table(wire, "pk:S") as (name, arn):
+        write(wire, *(put(name, pk=f"{pk}{number}", v=number) for number in range(5)))
+        write(
+            wire,
+            update(name, "SET v = :v", {"v": 9}, pk=f"{pk}0"),
+            delete(name, pk=f"{pk}1"),
+            check(name, "v = :v", {"v": 2}, pk=f"{pk}2"),
+            put(name, pk=f"{pk}3", v=3),
+        )
+        write(wire, put(name, pk=f"{pk}4", v=7))
+        records: list[dict[str, Any]] = []
+        for _ in range(1_000):
+            records = records_of(streams_wire, arn)
+            if len(records) >= 8:
+                break
+        told = sorted((each["eventName"], each["dynamodb"]["Keys"]["pk"]["S"]) for each in records)
+        assert told == [
+            *(("INSERT", f"{pk}{number}") for number in range(5)),
+            ("MODIFY", f"{pk}0"),
+            ("MODIFY", f"{pk}4"),
+            ("REMOVE", f"{pk}1"),
+        ]
+        assert not any("userIdentity" in each for each in records)
