@@ -26,6 +26,7 @@ from actors.destination_keeper import (
     UpdateDestination,
 )
 from actors.index_keeper import IndexKeeper
+from actors.insights_keeper import InsightsKeeper, SwitchedInsights, UpdateContributorInsights
 from actors.partition import PartitionSettings
 from actors.reminder import remind
 from actors.replay_keeper import CancelReplay, EndReplay, ReplayKeeper, StartReplay
@@ -47,7 +48,8 @@ from actors.table import Surroundings, Table
 from actors.throttle import ThrottleSettings, ThrottlingSetting
 from actors.time_to_live import TimeToLiveSettings
 from actors.time_to_live_keeper import TimeToLiveKeeper
-from model import destination_rules
+from model import contributor_insights, destination_rules
+from model.contributor_insights import ContributorInsightsStatus
 from model.errors import (
     DynamoDBError,
     InternalServerError,
@@ -60,6 +62,7 @@ from model.limits import ITEM_COLLECTION_BYTES, MIB, THROUGHPUT_DECREASES_PER_DA
 from model.partitions import partition_count
 from model.table import (
     TABLE_INDEX_ID,
+    ContributorInsights,
     GlobalIndex,
     StreamingDestination,
     TableDefinition,
@@ -108,6 +111,8 @@ class DatabaseSettings(Struct, frozen=True):
     throttling: ThrottlingSetting = "auto"
     # How often in a day units may be taken away from a table or index before once an hour.
     throughput_decreases_per_day: int = THROUGHPUT_DECREASES_PER_DAY
+    # Whether the keys of some requests are recorded where Contributor Insights is off.
+    key_traffic: bool = True
 
 
 class IndexCounters(Struct, frozen=True):
@@ -228,6 +233,7 @@ class Database:
             ThrottleSettings(
                 settings.throttling,
                 f"arn:aws:dynamodb:{settings.region}:{settings.account_id}:table/",
+                key_traffic=settings.key_traffic,
             ),
         )
         self._owner = CatalogOwner(store)
@@ -235,6 +241,7 @@ class Database:
         self._time_to_live = TimeToLiveKeeper(
             self._owner, self._surroundings, settings.time_to_live, self._tell_time_to_live
         )
+        self._insights = InsightsKeeper(self._owner, clock)
         self.streams = StreamKeeper(self._owner, store, settings.streams)
         origins = Origins(settings.region, settings.account_id)
         self.destinations = DestinationKeeper(
@@ -355,6 +362,24 @@ class Database:
         """
         await self._ask(UpdateTimeToLive(name, change))
 
+    async def update_contributor_insights(
+        self, message: UpdateContributorInsights
+    ) -> SwitchedInsights:
+        """Switch Contributor Insights of a table or of one of its global indexes.
+
+        Raises:
+            ResourceNotFoundException: there is no such table or index.
+        """
+        return await self._ask(message)
+
+    def contributor_insights_status(
+        self, insights: ContributorInsights | None
+    ) -> ContributorInsightsStatus:
+        """How Contributor Insights stands now."""
+        return contributor_insights.status_of(
+            insights, self.clock.now_epoch_seconds(), self.settings.table_transition_seconds
+        )
+
     async def _ask(self, message: Message[ReplyT]) -> ReplyT:
         try:
             return await self.mailbox.put_nowait(message)
@@ -453,6 +478,8 @@ class Database:
                 if table is not None:
                     await self._time_to_live.advance(table)
                 return None
+            case UpdateContributorInsights():
+                return await self._insights.update(self._named(message.table_name), message)
             case KeepStreams():
                 await self._keep_streams()
                 return None

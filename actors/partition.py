@@ -199,7 +199,7 @@ class Partition(RowOwner[_WriteBatch]):
             change = decide(self._table, old, message.write, version)
             self._check_collection(batch, message.partition_key, change)
         except ConditionalCheckFailedException as error:
-            return self._pay_failed(envelope, old, message.write) or error
+            return self._pay_failed(envelope, position, old, message.write) or error
         except DynamoDBError as error:
             return error
         refused = self._pay(envelope, position, change)
@@ -225,11 +225,11 @@ class Partition(RowOwner[_WriteBatch]):
         return self._paid[envelope.reply]
 
     def _pay_failed(
-        self, envelope: Envelope, old: StoredItem | None, write: Write
+        self, envelope: Envelope, position: bytes, old: StoredItem | None, write: Write
     ) -> Throttled | None:
         if envelope.reply not in self._paid:
             self._paid[envelope.reply] = self._throttle.take_failed_write(
-                self.partition_number, old, write
+                self.partition_number, position, old, write
             )
         return self._paid[envelope.reply]
 
@@ -306,6 +306,9 @@ class Partition(RowOwner[_WriteBatch]):
         if self._table.local_indexes:
             size_bytes = batch.collections[message.partition_key] + grown_bytes
             batch.collections[message.partition_key] = size_bytes
+            traffic = self._throttle.traffic
+            if traffic is not None:
+                traffic.grow(message.partition_key, size_bytes)
             row = keys_layout.collection_row(self._table.table_id, message.partition_key)
             batch.rows[row] = size_bytes.to_bytes(_SIZE_BYTES, "big") if size_bytes else None
 

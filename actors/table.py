@@ -181,7 +181,7 @@ class Table:
         partition_key = keys.encode_partition(schema, key)
         sort_key = keys.encode_sort(schema, key)
         place = self._map.owner_of(partition_key + sort_key)
-        self.throttle.check_write(self._map.ranges[place].number)
+        self.throttle.check_write(self._map.ranges[place].number, partition_key + sort_key)
         partition = self._partition(place)
         try:
             return partition.mailbox.put_nowait(
@@ -228,7 +228,9 @@ class Table:
         number = self._map.number_of(position)
         throttle = self.throttle
         if throttle.mode == "enforce":
-            throttle.check_read(number)
+            refused = throttle.refused_read(number, position)
+            if refused is not None:
+                raise refused
         try:
             (value,) = await self._store.durable().load([self._row_prefix + position])
         except StoreError as error:
@@ -237,7 +239,7 @@ class Table:
         units = capacity.item_read_units(
             0 if stored is None else stored.size_bytes, consistent=consistent
         )
-        throttle.take_read(number, units)
+        throttle.take_read(number, position, units)
         return ItemRead(stored, units)
 
     async def get_many(
@@ -251,7 +253,7 @@ class Table:
         schema = self.definition.key_schema
         positions = [keys.encode(schema, key) for key in keys_wanted]
         numbers = list(map(self._map.number_of, positions))
-        refused = list(map(throttle.refused_read, numbers))
+        refused = list(map(throttle.refused_read, numbers, positions))
         admitted = [
             position
             for position, refusal in zip(positions, refused, strict=True)
@@ -264,7 +266,7 @@ class Table:
             raise _unreadable(self.definition.name, error) from error
         found = iter([None if value is None else codec.decode(value) for value in values])
         reads: list[ItemRead | Throttled] = []
-        for number, refusal in zip(numbers, refused, strict=True):
+        for number, position, refusal in zip(numbers, positions, refused, strict=True):
             if refusal is not None:
                 reads.append(refusal)
                 continue
@@ -273,14 +275,14 @@ class Table:
             if room_bytes < 0:
                 break
             # What those before it took is known only now.
-            late = throttle.refused_read(number)
+            late = throttle.refused_read(number, position)
             if late is not None:
                 reads.append(late)
                 continue
             units = capacity.item_read_units(
                 stored.size_bytes if stored else 0, consistent=consistent
             )
-            throttle.take_read(number, units)
+            throttle.take_read(number, position, units)
             reads.append(ItemRead(stored, units))
         return reads
 
@@ -302,12 +304,14 @@ class Table:
         of_index = self._indexes.get(index.index_id) if index else None
         partition_map = of_index.map if of_index else self._map
         index_id = index.index_id if index and of_index else TABLE_INDEX_ID
+        # Where a Query begins, which names a partition key.
+        start = b"" if request.by_partition else request.key_range.start
         reads: list[PartitionRead] = []
         paid_blocks = 0
         for piece in partition_map.pieces(_rest(request), reverse=request.reverse):
             number = partition_map.number_of(piece.start)
             if not reads:
-                self.throttle.check_read(number, index_id)
+                self.throttle.check_page(number, index_id, start)
             elif request.by_partition:
                 builder.finish_partition()
             async for entries in self._rows(view, request, piece, builder):
@@ -322,14 +326,19 @@ class Table:
             reads.append(PartitionRead(number, units))
             if builder.full:
                 break
-        self.throttle.take_page(reads, index if of_index else None)
+        self.throttle.take_page(reads, index if of_index else None, start)
         builder.finish_partition()
         kind: IndexKind = "GlobalSecondaryIndexes" if of_index else "LocalSecondaryIndexes"
-        return builder.page(
+        page = builder.page(
             consistent=request.consistent,
             last=self._last_key(builder, index),
             index=(index.name, kind) if index else None,
         )
+        traffic = self.throttle.traffic
+        if traffic is not None:
+            read_id = index.index_id if index else TABLE_INDEX_ID
+            traffic.read_page(read_id, start, page.receipt, request.rules, page.scanned_count)
+        return page
 
     async def _rows(
         self, view: View, request: ReadRange, piece: KeyRange, builder: PageBuilder

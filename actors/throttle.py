@@ -19,6 +19,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
+from actors.insights import TableTraffic
 from actors.partition_map import PartitionMap
 from actors.runtime.clock import Clock
 from model import capacity
@@ -52,6 +53,8 @@ class ThrottleSettings(Struct, frozen=True):
 
     setting: ThrottlingSetting = "auto"
     arn_prefix: str = "arn:aws:dynamodb:us-east-1:000000000000:table/"
+    # Whether some requests are counted by their keys where Contributor Insights is off.
+    key_traffic: bool = True
 
 
 class PartitionRead(NamedTuple):
@@ -103,11 +106,14 @@ class TableThrottle:
         self.consumed = Consumed()
         # By the names of global indexes.
         self.consumed_by_index = _counters(record.definition, {})
+        # Which keys are used; None if nobody wants to know.
+        self.traffic: TableTraffic | None = None
+        self._follow_traffic()
 
     # -- for reads and writes ---------------------------------------------------------------
 
-    def check_write(self, partition_number: int) -> None:
-        """Refuse a write to a partition for which nothing is left.
+    def check_write(self, partition_number: int, position: bytes) -> None:
+        """Refuse a write of the item at a position to a partition for which nothing is left.
 
         Raises:
             Throttled: so it is.
@@ -116,6 +122,8 @@ class TableThrottle:
             return
         refusal = self._limits.refuse_write(partition_number, self._clock.now_epoch_seconds())
         if refusal is not None:
+            if self.traffic is not None:
+                self.traffic.refuse_write(position, None, refusal.reasons)
             raise refusal.error()
 
     def take_write(
@@ -130,13 +138,19 @@ class TableThrottle:
             refusal = self._limits.take_write(
                 partition_number, receipt, touched, self._clock.now_epoch_seconds()
             )
+            if self.traffic is not None:
+                refused = refusal or self._limits.take_observed()
+                if refused is not None:
+                    self.traffic.refuse_write(position, change, refused.reasons)
             if refusal is not None:
                 return refusal.error()
+        if self.traffic is not None:
+            self.traffic.write(position, change)
         self._count_write(receipt)
         return None
 
     def take_failed_write(
-        self, partition_number: int, old: StoredItem | None, write: Write
+        self, partition_number: int, position: bytes, old: StoredItem | None, write: Write
     ) -> Throttled | None:
         """Take what a write whose condition is false costs all the same.
 
@@ -147,44 +161,64 @@ class TableThrottle:
         if isinstance(write, Put):
             size_bytes = max(size_bytes, write.size_bytes)
         receipt = Receipt(write_units=capacity.write_units(size_bytes))
-        return self.take_write(partition_number, b"", Change(old, old, (), None, receipt, ()))
+        change = Change(old, old, (), None, receipt, ())
+        return self.take_write(partition_number, position, change)
 
-    def check_read(self, partition_number: int, index_id: int = TABLE_INDEX_ID) -> None:
-        """Refuse a read of a partition of the table or of a global index if nothing is left.
+    def check_page(
+        self, partition_number: int, index_id: int = TABLE_INDEX_ID, start: bytes = b""
+    ) -> None:
+        """Refuse a page of the table or of a global index if its first partition has nothing left.
+
+        ``start`` is the position where a Query begins, empty for a Scan.
 
         Raises:
             Throttled: so it is.
         """
         if self.mode != "enforce":
             return
-        refusal = (self._made or self._limits).refuse_read(
-            partition_number, self._clock.now_epoch_seconds(), index_id
-        )
-        if refusal is not None:
-            raise refusal.error()
-
-    def refused_read(
-        self, partition_number: int, index_id: int = TABLE_INDEX_ID
-    ) -> Throttled | None:
-        """As ``check_read``; returns the error."""
-        if self.mode != "enforce":
-            return None
         refusal = self._limits.refuse_read(
             partition_number, self._clock.now_epoch_seconds(), index_id
         )
-        return None if refusal is None else refusal.error()
+        if refusal is not None:
+            if self.traffic is not None:
+                self.traffic.refuse_page(index_id, start)
+            raise refusal.error()
 
-    def take_read(self, partition_number: int, units: float) -> None:
-        """Take what a read of one of the table's items has cost."""
+    def refused_read(self, partition_number: int, position: bytes) -> Throttled | None:
+        """Why the item at a position can't be read now, if nothing is left of its partition."""
+        if self.mode != "enforce":
+            return None
+        refusal = (self._made or self._limits).refuse_read(
+            partition_number, self._clock.now_epoch_seconds()
+        )
+        if refusal is None:
+            return None
+        if self.traffic is not None:
+            self.traffic.refuse_read(position)
+        return refusal.error()
+
+    def take_read(self, partition_number: int, position: bytes, units: float) -> None:
+        """Take what a read of the item at a position has cost."""
+        traffic = self.traffic
         if self.mode != "off":
             limits = self._made or self._limits
             limits.take_read(partition_number, units, self._clock.now_epoch_seconds())
+            if traffic is not None and limits.take_observed() is not None:
+                traffic.refuse_read(position)
+        if traffic is not None:
+            traffic.read(position, units)
         self.consumed.read_units += units
 
     def take_page(
-        self, reads: Sequence[PartitionRead], index: IndexDefinition | None = None
+        self,
+        reads: Sequence[PartitionRead],
+        index: IndexDefinition | None = None,
+        start: bytes = b"",
     ) -> None:
-        """Take what a page has cost in the partitions of the table, or of a global index."""
+        """Take what a page has cost in the partitions of the table, or of a global index.
+
+        ``start`` is as for ``check_page``.
+        """
         consumed = self.consumed if index is None else self.consumed_by_index.get(index.name)
         index_id = TABLE_INDEX_ID if index is None else index.index_id
         if consumed is None or not self._is_there(index_id):
@@ -192,6 +226,8 @@ class TableThrottle:
             return
         if self.mode != "off":
             self._limits.take_page(reads, self._clock.now_epoch_seconds(), index_id)
+            if self.traffic is not None and self._limits.take_observed() is not None:
+                self.traffic.refuse_page(index_id, start)
         consumed.read_units += sum(read.units for read in reads)
 
     def take_backfill(self, index_id: int, place: int, units: int) -> float | None:
@@ -221,6 +257,7 @@ class TableThrottle:
         if changes_limits:
             self._change()
             self.consumed_by_index = _counters(new, self.consumed_by_index)
+        self._follow_traffic()
 
     @property
     def throttle_events(self) -> Counter[ThrottlingReason]:
@@ -243,6 +280,21 @@ class TableThrottle:
             for index in definition.global_indexes:
                 self._add(self._made, index, self._since)
         return self._made
+
+    def _follow_traffic(self) -> None:
+        """Have the keys counted as the table and its indexes ask for it."""
+        definition = self._record.definition
+        samples = self._settings.key_traffic
+        settings = [
+            definition.contributor_insights,
+            *(index.contributor_insights for index in definition.global_indexes),
+        ]
+        if not samples and not any(each.enabled for each in settings if each is not None):
+            self.traffic = None
+        elif self.traffic is None:
+            self.traffic = TableTraffic(definition, self._clock, samples=samples)
+        else:
+            self.traffic.follow(definition)
 
     def _change(self) -> None:
         """Have the limits follow the throughput that the table and its indexes have now."""

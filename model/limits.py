@@ -29,6 +29,7 @@ BATCH_GET_KEYS: Final = 100  # <=
 BATCH_GET_RESPONSE_BYTES: Final = 16 * MIB  # <=
 BATCH_WRITE_REQUESTS: Final = 25  # <=
 LIST_TABLES_PAGE: Final = 100  # <=
+LIST_CONTRIBUTOR_INSIGHTS_PAGE: Final = 100  # <= (botocore's service model)
 SCAN_TOTAL_SEGMENTS: Final = 1_000_000  # <=
 
 # Expressions ("Limits in DynamoDB expressions").

@@ -53,6 +53,7 @@ class TableLimits:
         self.mode: ThrottlingMode = mode
         self.throttle_events: Counter[ThrottlingReason] = Counter()
         self.observed_events: Counter[ThrottlingReason] = Counter()
+        self._observed: Refusal | None = None
 
     def take_write(
         self,
@@ -178,6 +179,11 @@ class TableLimits:
             return None
         return max(_LEAST_WAIT_SECONDS, writes.wait_seconds(partition_number, now_seconds))
 
+    def take_observed(self) -> Refusal | None:
+        """Why the last request would have been refused that is only observed; told once."""
+        observed, self._observed = self._observed, None
+        return observed
+
     def _refuse_write(
         self, partition_number: int, index_writes: Sequence[IndexWrite], now_seconds: float
     ) -> Refusal | None:
@@ -207,4 +213,7 @@ class TableLimits:
         events = self.throttle_events if self.mode == "enforce" else self.observed_events
         for reason in refusal.reasons:
             events[reason] += 1
-        return refusal if self.mode == "enforce" else None
+        if self.mode == "enforce":
+            return refusal
+        self._observed = refusal
+        return None

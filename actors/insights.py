@@ -1,0 +1,413 @@
+"""Which keys of a table and of its indexes requests use, and which are throttled: minute by minute.
+
+Where Contributor Insights is on, every request is counted; else some are, for advice on keys: all
+up to a number in each minute, then one in sixteen, at random, each standing for as many. Counts
+are in memory alone, bounded, and of the last hour. They are taken on the event loop, between two
+awaits.
+
+A read or write of an item counts for its partition key and for its whole key, a Query for its
+partition key, with the units that it consumed; a request that is throttled counts as one. A Scan
+uses no key.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter, deque
+from collections.abc import Iterable
+from random import Random
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct, field
+
+from actors.runtime.clock import Clock
+from model.capacity import Receipt
+from model.change import Change, entry_writes
+from model.errors import ThrottlingReason
+from model.heavy_hitters import HeavyHitters, Summary
+from model.index import entry_position
+from model.key import KeySchema
+from model.key_decoding import key_end, partition_end
+from model.page import PageRules
+from model.table import TABLE_INDEX_ID, ContributorInsights, TableDefinition
+
+# What is counted: units of reads and of writes, requests that were throttled.
+Kind: TypeAlias = Literal["reads", "writes", "throttled_reads", "throttled_writes"]
+KINDS: Final[tuple[Kind, ...]] = ("reads", "writes", "throttled_reads", "throttled_writes")
+Recording: TypeAlias = Literal["all", "some", "none"]
+
+MINUTE_SECONDS: Final = 60
+MINUTES: Final = 60
+# How many keys are kept of a minute that is over.
+KEPT_KEYS: Final = 32
+
+_WHOLE_REQUESTS: Final = 1_000
+_EVERY: Final = 16
+_NEVER: Final = sys.maxsize
+_RECENT_WRITES: Final = 1_000
+_NAMES: Final = 100
+_COLLECTIONS: Final = 64
+
+
+class Window(Struct, frozen=True):
+    """What was counted in a minute, by kind: partition keys with their hashes, and whole keys.
+
+    Whole keys are left out where there is no sort key.
+    """
+
+    start_epoch_seconds: float
+    partitions: dict[Kind, Summary]
+    items: dict[Kind, Summary]
+
+
+class Growth(Struct):
+    """The size of an item collection when it was first and last written, with its times."""
+
+    first_epoch_seconds: float
+    first_bytes: int
+    last_epoch_seconds: float
+    last_bytes: int
+
+
+class IndexUse(Struct):
+    """How queries and scans have used an index, or the table itself.
+
+    ``asked_names`` counts, by attribute, those that named what they want; ``asked_all`` is how many
+    wanted every attribute. ``write_units`` are those of a local index.
+    """
+
+    queries: float = 0.0
+    scans: float = 0.0
+    read_units: float = 0.0
+    entries: float = 0.0
+    fetches: float = 0.0
+    fetch_units: float = 0.0
+    asked_all: float = 0.0
+    asked_names: Counter[str] = field(default_factory=Counter)
+    write_units: float = 0.0
+
+
+class _Sampler:
+    """Which requests are counted."""
+
+    __slots__ = ("_draws", "_left", "_recording", "_skip", "_weight")
+
+    def __init__(self, draws: Random, recording: Recording) -> None:
+        self._draws = draws
+        self._recording: Recording = recording
+        self._weight = 1
+        self._left = _WHOLE_REQUESTS
+        self._skip = 0
+        self.set(recording)
+
+    @property
+    def recording(self) -> Recording:
+        """Which they are."""
+        return self._recording
+
+    def set(self, recording: Recording) -> None:
+        """Count these from now on."""
+        self._recording = recording
+        self._skip = _NEVER if recording == "none" else 0
+        self._weight = 1
+        self.begin_minute()
+
+    def begin_minute(self) -> None:
+        """Count all again, until they are many."""
+        self._left = _NEVER if self._recording == "all" else _WHOLE_REQUESTS
+
+    def weigh(self) -> int:
+        """For how many requests the next one stands; 0 if it is passed over."""
+        if self._skip:
+            self._skip -= 1
+            return 0
+        weight = self._weight
+        self._left -= 1
+        if self._left < 0:
+            # On average every sixteenth, and in step with nothing.
+            self._weight = _EVERY
+            self._skip = int(self._draws.random() * (2 * _EVERY - 1))
+        else:
+            self._weight = 1
+        return weight
+
+
+class KeyTraffic:
+    """The keys of a table, or of a global index.
+
+    Invariant: the minute that is counted ends at ``_ends_at``; those before it are in ``_windows``.
+    """
+
+    def __init__(self, schema: KeySchema, clock: Clock, draws: Random) -> None:
+        self._schema = schema
+        self._clock = clock
+        self.accesses = _Sampler(draws, "none")
+        self.throttles = _Sampler(draws, "none")
+        self._windows: deque[Window] = deque(maxlen=MINUTES - 1)
+        self._ends_at = 0.0
+        self._partitions: dict[Kind, HeavyHitters] = {}
+        self._items: dict[Kind, HeavyHitters] = {}
+
+    def count(self, kind: Kind, position: bytes, weight: float) -> None:
+        """Count a request for the item or entry at a position."""
+        end = self.count_partition(kind, position, weight)
+        if self._schema.sort:
+            self._add(self._items, kind, position[: key_end(self._schema, position, end)], weight)
+
+    def count_partition(self, kind: Kind, position: bytes, weight: float) -> int:
+        """Count a request for the partition key that a position begins with; returns its end."""
+        now = self._clock.now_epoch_seconds()
+        if now >= self._ends_at:
+            self._begin_minute(now)
+        end = partition_end(self._schema, position)
+        self._add(self._partitions, kind, position[:end], weight)
+        return end
+
+    def windows(self) -> list[Window]:
+        """The minutes of the last hour in which anything was counted, the present one last."""
+        now = self._clock.now_epoch_seconds()
+        if now >= self._ends_at:
+            self._begin_minute(now)
+        oldest = self._ends_at - MINUTES * MINUTE_SECONDS
+        windows = [window for window in self._windows if window.start_epoch_seconds >= oldest]
+        return [*windows, self._window()] if self._partitions else windows
+
+    def set(self, insights: ContributorInsights | None, otherwise: Recording) -> None:
+        """Count what Contributor Insights asks for; ``otherwise`` what it does not."""
+        mode = insights.mode if insights is not None and insights.enabled else None
+        wanted = (
+            (self.accesses, mode == "ACCESSED_AND_THROTTLED_KEYS"),
+            (self.throttles, mode is not None),
+        )
+        for sampler, is_whole in wanted:
+            recording: Recording = "all" if is_whole else otherwise
+            if sampler.recording != recording:
+                sampler.set(recording)
+
+    def _add(
+        self, counted: dict[Kind, HeavyHitters], kind: Kind, key: bytes, weight: float
+    ) -> None:
+        hitters = counted.get(kind)
+        if hitters is None:
+            hitters = counted[kind] = HeavyHitters()
+        hitters.add(key, weight)
+
+    def _begin_minute(self, now: float) -> None:
+        if self._partitions:
+            self._windows.append(self._window())
+        self._partitions, self._items = {}, {}
+        self._ends_at = (now // MINUTE_SECONDS + 1) * MINUTE_SECONDS
+        self.accesses.begin_minute()
+        self.throttles.begin_minute()
+
+    def _window(self) -> Window:
+        return Window(
+            self._ends_at - MINUTE_SECONDS, _summaries(self._partitions), _summaries(self._items)
+        )
+
+
+class TableTraffic:
+    """The keys of a table and of its global indexes, and what else advice is made of.
+
+    Invariant: there is traffic for the table and each of its global indexes, by their ids.
+    """
+
+    def __init__(self, definition: TableDefinition, clock: Clock, *, samples: bool) -> None:
+        """``samples``: count some requests where Contributor Insights counts none."""
+        self.since_epoch_seconds = clock.now_epoch_seconds()
+        self._clock = clock
+        self._otherwise: Recording = "some" if samples else "none"
+        self._draws = Random(definition.table_id)  # noqa: S311 - which requests are counted
+        self._traffic: dict[int, KeyTraffic] = {}
+        # Of the global indexes, by their names in ARNs.
+        self._ids: dict[str, int] = {}
+        self._uses: dict[int, IndexUse] = {}
+        self._use_samplers: dict[int, _Sampler] = {}
+        self._recent_writes: deque[bytes] = deque(maxlen=_RECENT_WRITES)
+        self._collections: dict[bytes, Growth] = {}
+        self._smallest_bytes = 0
+        self._growths = _Sampler(self._draws, "some")
+        self.follow(definition)
+        self._table = self._traffic[TABLE_INDEX_ID]
+
+    def follow(self, definition: TableDefinition) -> None:
+        """Go on with what the table is now."""
+        resources = [(TABLE_INDEX_ID, definition.key_schema, definition.contributor_insights)]
+        resources += [
+            (index.definition.index_id, index.definition.key_schema, index.contributor_insights)
+            for index in definition.global_indexes
+        ]
+        known = self._traffic
+        self._traffic = {
+            index_id: known.get(index_id) or KeyTraffic(schema, self._clock, self._draws)
+            for index_id, schema, _ in resources
+        }
+        for index_id, _, insights in resources:
+            self._traffic[index_id].set(insights, self._otherwise)
+        self._ids = {
+            index.definition.name: index.definition.index_id for index in definition.global_indexes
+        }
+
+    # -- what requests did ------------------------------------------------------------------
+
+    def read(self, position: bytes, units: float) -> None:
+        """An item was read, or looked for."""
+        weight = self._table.accesses.weigh()
+        if weight:
+            self._table.count("reads", position, units * weight)
+
+    def read_page(
+        self, index_id: int, start: bytes, receipt: Receipt, rules: PageRules, entries: int
+    ) -> None:
+        """A page of a Query was read, from a position on; of a Scan, where it is empty.
+
+        ``index_id`` may be a local index's: its reads are the table's.
+        """
+        units = receipt.read_units + sum(index.read_units for index in receipt.indexes)
+        traffic = self._traffic.get(index_id, self._table)
+        if start and (weight := traffic.accesses.weigh()):
+            traffic.count_partition("reads", start, units * weight)
+        sampler = self._use_samplers.get(index_id)
+        if sampler is None:
+            sampler = self._use_samplers[index_id] = _Sampler(self._draws, "some")
+        weight = sampler.weigh()
+        if not weight:
+            return
+        use = self._use(index_id)
+        use.queries += weight if start else 0
+        use.scans += 0 if start else weight
+        use.read_units += units * weight
+        use.entries += entries * weight
+        if rules.fetch:
+            use.fetches += weight
+            use.fetch_units += receipt.read_units * weight
+        _count_names(use, rules, weight)
+
+    def write(self, position: bytes, change: Change) -> None:
+        """The item at a position was written; or not, as its condition was false."""
+        receipt = change.receipt
+        weight = self._table.accesses.weigh()
+        if weight:
+            units = receipt.write_units
+            for index in receipt.indexes:
+                if index.kind == "LocalSecondaryIndexes":
+                    units += index.write_units
+            self._table.count("writes", position, units * weight)
+            if change.old is not change.new:
+                self._recent_writes.append(position)
+            for local in change.local_changes:
+                index_id = local.definition.index_id
+                self._use(index_id).write_units += weight * sum(
+                    entry_units for _, entry_units in entry_writes(local)
+                )
+        for one in change.global_changes or ():
+            traffic = self._traffic.get(one.definition.index_id)
+            if traffic is not None and (weight := traffic.accesses.weigh()):
+                for entry, entry_units in entry_writes(one):
+                    entry_key = entry_position(one.definition, entry.item, b"")
+                    traffic.count("writes", entry_key, entry_units * weight)
+
+    def refuse_write(
+        self, position: bytes, change: Change | None, reasons: Iterable[ThrottlingReason]
+    ) -> None:
+        """The write of an item was throttled; without a change, before it was looked at."""
+        for index_id in self._resources(reasons):
+            traffic = self._traffic[index_id]
+            weight = traffic.throttles.weigh()
+            if not weight:
+                continue
+            if index_id == TABLE_INDEX_ID:
+                traffic.count("throttled_writes", position, weight)
+                continue
+            for one in (change.global_changes if change else None) or ():
+                if one.definition.index_id == index_id:
+                    entry, _ = entry_writes(one)[-1]
+                    entry_key = entry_position(one.definition, entry.item, b"")
+                    traffic.count("throttled_writes", entry_key, weight)
+
+    def refuse_read(self, position: bytes) -> None:
+        """The read of an item was throttled."""
+        weight = self._table.throttles.weigh()
+        if weight:
+            self._table.count("throttled_reads", position, weight)
+
+    def refuse_page(self, index_id: int, start: bytes) -> None:
+        """A Query was throttled that reads from a position on."""
+        traffic = self._traffic.get(index_id, self._table)
+        if start and (weight := traffic.throttles.weigh()):
+            traffic.count_partition("throttled_reads", start, weight)
+
+    def grow(self, partition_key: bytes, size_bytes: int) -> None:
+        """An item collection of a table with local indexes has this size now."""
+        if not self._growths.weigh():
+            return
+        known = self._collections.get(partition_key)
+        if known is not None:
+            known.last_epoch_seconds = self._clock.now_epoch_seconds()
+            known.last_bytes = size_bytes
+            return
+        if len(self._collections) >= _COLLECTIONS:
+            if size_bytes <= self._smallest_bytes:
+                return
+            del self._collections[min(self._collections, key=self._last_bytes)]
+        now = self._clock.now_epoch_seconds()
+        self._collections[partition_key] = Growth(now, size_bytes, now, size_bytes)
+        if len(self._collections) == _COLLECTIONS:
+            self._smallest_bytes = min(map(self._last_bytes, self._collections))
+
+    # -- what is told -----------------------------------------------------------------------
+
+    def windows(self, index_id: int = TABLE_INDEX_ID) -> list[Window]:
+        """The last hour of the table or of a global index; see ``KeyTraffic.windows``."""
+        return self._traffic[index_id].windows()
+
+    def recording(self, index_id: int = TABLE_INDEX_ID) -> Recording:
+        """Which accesses are counted."""
+        return self._traffic[index_id].accesses.recording
+
+    def use(self, index_id: int) -> IndexUse:
+        """How an index, or the table, was used since it was first counted."""
+        return self._uses.get(index_id) or IndexUse()
+
+    @property
+    def recent_writes(self) -> list[bytes]:
+        """The positions of the items that were written last, as far as they were counted."""
+        return list(self._recent_writes)
+
+    def growth(self, partition_key: bytes) -> Growth | None:
+        """How an item collection grew, if it is one of the largest that were written."""
+        return self._collections.get(partition_key)
+
+    # -- parts ------------------------------------------------------------------------------
+
+    def _use(self, index_id: int) -> IndexUse:
+        use = self._uses.get(index_id)
+        if use is None:
+            use = self._uses[index_id] = IndexUse()
+        return use
+
+    def _resources(self, reasons: Iterable[ThrottlingReason]) -> set[int]:
+        """The ids of the table and indexes whose limits refused something."""
+        names = {reason.resource.partition("/index/")[2] for reason in reasons}
+        ids = {self._ids.get(name, TABLE_INDEX_ID) for name in names}
+        return ids or {TABLE_INDEX_ID}
+
+    def _last_bytes(self, partition_key: bytes) -> int:
+        return self._collections[partition_key].last_bytes
+
+
+def _count_names(use: IndexUse, rules: PageRules, weight: int) -> None:
+    """Count which attributes a page was asked for; its filter looks at some too."""
+    if rules.projector is None and not rules.count_only:
+        use.asked_all += weight
+        return
+    names: set[str] = set() if rules.projector is None else set(rules.projector.names)
+    if rules.filter is not None:
+        names |= rules.filter.attributes
+    for name in names:
+        if name in use.asked_names or len(use.asked_names) < _NAMES:
+            use.asked_names[name] += weight
+
+
+def _summaries(counted: dict[Kind, HeavyHitters]) -> dict[Kind, Summary]:
+    return {kind: hitters.summary(KEPT_KEYS) for kind, hitters in counted.items()}
