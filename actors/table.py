@@ -33,7 +33,7 @@ from actors.runtime.supervisor import Supervisor
 from actors.throttle import BackfillUnits, PartitionRead, TableThrottle, ThrottleSettings
 from model import capacity
 from model import key as keys
-from model.capacity import IndexKind
+from model.capacity import IndexKind, KeyRead, Receipt
 from model.errors import (
     InternalServerError,
     ResourceNotFoundException,
@@ -84,6 +84,11 @@ class ItemRead(Struct, gc=False):
 
     stored: StoredItem | None
     units: float
+
+    def receipt(self, *, consistent: bool) -> Receipt:
+        """The receipt of reading it."""
+        size_bytes = self.stored.size_bytes if self.stored else 0
+        return Receipt(read_units=self.units, work=(KeyRead(size_bytes, self.units, consistent),))
 
 
 class Following(Protocol):
@@ -333,6 +338,7 @@ class Table:
             consistent=request.consistent,
             last=self._last_key(builder, index),
             index=(index.name, kind) if index else None,
+            is_scan=request.by_partition,
         )
         traffic = self.throttle.traffic
         if traffic is not None:
