@@ -7,6 +7,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 from rocksdict import (
+    BlockBasedIndexType,
     BlockBasedOptions,
     Cache,
     DataBlockIndexType,
@@ -49,6 +50,11 @@ def engine_options(options: RocksOptions) -> Options:
     table.set_data_block_index_type(DataBlockIndexType.binary_and_hash())
     table.set_cache_index_and_filter_blocks(v=True)
     table.set_pin_l0_filter_and_index_blocks_in_cache(v=True)
+    # In pieces. The whole index of a large file is larger than one shard of the cache: it would
+    # be read and unpacked again by every get, which then takes a millisecond.
+    table.set_index_type(BlockBasedIndexType.two_level_index_search())
+    table.set_partition_filters(size=True)
+    table.set_pin_top_level_index_and_filter(v=True)
     engine = Options(raw_mode=True)
     engine.create_if_missing(create_if_missing=True)
     engine.set_block_based_table_factory(table)
