@@ -49,6 +49,13 @@ _NAMES: Final = 100
 _COLLECTIONS: Final = 64
 
 
+class Flow(Struct):
+    """How what was counted in a minute came: in so many of its seconds, and most in one of them."""
+
+    seconds: int = 0
+    most_in_a_second: float = 0.0
+
+
 class Window(Struct, frozen=True):
     """What was counted in a minute, by kind: partition keys with their hashes, and whole keys.
 
@@ -56,6 +63,7 @@ class Window(Struct, frozen=True):
     """
 
     start_epoch_seconds: float
+    flows: dict[Kind, Flow]
     partitions: dict[Kind, Summary]
     items: dict[Kind, Summary]
 
@@ -145,6 +153,10 @@ class KeyTraffic:
         self.throttles = _Sampler(draws, "none")
         self._windows: deque[Window] = deque(maxlen=MINUTES - 1)
         self._ends_at = 0.0
+        self._flows: dict[Kind, Flow] = {}
+        self._second = 0
+        # What was counted in it.
+        self._second_weights: dict[Kind, float] = {}
         self._partitions: dict[Kind, HeavyHitters] = {}
         self._items: dict[Kind, HeavyHitters] = {}
 
@@ -159,6 +171,11 @@ class KeyTraffic:
         now = self._clock.now_epoch_seconds()
         if now >= self._ends_at:
             self._begin_minute(now)
+        if int(now) != self._second:
+            self._end_second()
+            self._second = int(now)
+        weights = self._second_weights
+        weights[kind] = weights.get(kind, 0.0) + weight
         end = partition_end(self._schema, position)
         self._add(self._partitions, kind, position[:end], weight)
         return end
@@ -168,6 +185,7 @@ class KeyTraffic:
         now = self._clock.now_epoch_seconds()
         if now >= self._ends_at:
             self._begin_minute(now)
+        self._end_second()
         oldest = self._ends_at - MINUTES * MINUTE_SECONDS
         windows = [window for window in self._windows if window.start_epoch_seconds >= oldest]
         return [*windows, self._window()] if self._partitions else windows
@@ -193,16 +211,27 @@ class KeyTraffic:
         hitters.add(key, weight)
 
     def _begin_minute(self, now: float) -> None:
+        self._end_second()
         if self._partitions:
             self._windows.append(self._window())
-        self._partitions, self._items = {}, {}
+        self._flows, self._partitions, self._items = {}, {}, {}
         self._ends_at = (now // MINUTE_SECONDS + 1) * MINUTE_SECONDS
         self.accesses.begin_minute()
         self.throttles.begin_minute()
 
+    def _end_second(self) -> None:
+        for kind, weight in self._second_weights.items():
+            flow = self._flows.setdefault(kind, Flow())
+            flow.seconds += 1
+            flow.most_in_a_second = max(flow.most_in_a_second, weight)
+        self._second_weights = {}
+
     def _window(self) -> Window:
         return Window(
-            self._ends_at - MINUTE_SECONDS, _summaries(self._partitions), _summaries(self._items)
+            self._ends_at - MINUTE_SECONDS,
+            self._flows,
+            _summaries(self._partitions),
+            _summaries(self._items),
         )
 
 

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from actors.change_feed import ChangeFeed, RecentChanges
 from actors.global_index import GlobalIndexActors, IndexPlace
+from actors.insights_collections import Collection, largest_collections
 from actors.partition import (
     Expired,
     ExpireItems,
@@ -399,6 +400,10 @@ class Table:
             list(map(keys_layout.partition_head, self.record.partition_numbers))
         )
         return [catalog.decode_partition_head(value) for value in values]
+
+    async def largest_collections(self, count: int) -> list[Collection]:
+        """So many of the table's largest item collections; none without local indexes."""
+        return await largest_collections(self._store.durable(), self.definition.table_id, count)
 
     async def feed(self, place: int) -> ChangeFeed:
         """The change feed of one partition, its tail known."""

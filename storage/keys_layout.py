@@ -226,3 +226,13 @@ def item_row(table: TableDefinition, item: Item) -> bytes:
 def collection_row(table_id: int, partition_key: bytes) -> bytes:
     """The key of an item collection's size; ``partition_key`` is encoded, with its hash."""
     return row_prefix(table_id, _COLLECTIONS) + partition_key
+
+
+def collection_range(table_id: int) -> tuple[bytes, bytes]:
+    """All sizes of item collections of a table; the end is excluded."""
+    return index_range(table_id, _COLLECTIONS)
+
+
+def collection_of(row_key: bytes) -> bytes:
+    """The encoded partition key in the key of an item collection's size."""
+    return row_key[ROW_PREFIX_BYTES:]
