@@ -13,7 +13,8 @@ uses no key.
 from __future__ import annotations
 
 import sys
-from collections import Counter, deque
+from array import array
+from collections import deque
 from collections.abc import Iterable
 from random import Random
 from typing import Final, Literal, TypeAlias
@@ -41,29 +42,25 @@ MINUTES: Final = 60
 # How many keys are kept of a minute that is over.
 KEPT_KEYS: Final = 32
 
-_WHOLE_REQUESTS: Final = 1_000
-_EVERY: Final = 16
+# Where requests are sampled: so many are counted in each minute, then one in so many.
+WHOLE_REQUESTS: Final = 1_000
+EVERY: Final = 16
+
 _NEVER: Final = sys.maxsize
+_NO_SECONDS: Final = (0.0,) * MINUTE_SECONDS
 _RECENT_WRITES: Final = 1_000
 _NAMES: Final = 100
 _COLLECTIONS: Final = 64
 
 
-class Flow(Struct):
-    """How what was counted in a minute came: in so many of its seconds, and most in one of them."""
-
-    seconds: int = 0
-    most_in_a_second: float = 0.0
-
-
 class Window(Struct, frozen=True):
     """What was counted in a minute, by kind: partition keys with their hashes, and whole keys.
 
-    Whole keys are left out where there is no sort key.
+    Whole keys are left out where there is no sort key. ``seconds`` is what came in each second.
     """
 
     start_epoch_seconds: float
-    flows: dict[Kind, Flow]
+    seconds: dict[Kind, array[float]]
     partitions: dict[Kind, Summary]
     items: dict[Kind, Summary]
 
@@ -87,11 +84,12 @@ class IndexUse(Struct):
     queries: float = 0.0
     scans: float = 0.0
     read_units: float = 0.0
+    scan_units: float = 0.0
     entries: float = 0.0
     fetches: float = 0.0
     fetch_units: float = 0.0
     asked_all: float = 0.0
-    asked_names: Counter[str] = field(default_factory=Counter)
+    asked_names: dict[str, float] = field(default_factory=dict)
     write_units: float = 0.0
 
 
@@ -104,7 +102,7 @@ class _Sampler:
         self._draws = draws
         self._recording: Recording = recording
         self._weight = 1
-        self._left = _WHOLE_REQUESTS
+        self._left = WHOLE_REQUESTS
         self._skip = 0
         self.set(recording)
 
@@ -122,7 +120,7 @@ class _Sampler:
 
     def begin_minute(self) -> None:
         """Count all again, until they are many."""
-        self._left = _NEVER if self._recording == "all" else _WHOLE_REQUESTS
+        self._left = _NEVER if self._recording == "all" else WHOLE_REQUESTS
 
     def weigh(self) -> int:
         """For how many requests the next one stands; 0 if it is passed over."""
@@ -133,8 +131,8 @@ class _Sampler:
         self._left -= 1
         if self._left < 0:
             # On average every sixteenth, and in step with nothing.
-            self._weight = _EVERY
-            self._skip = int(self._draws.random() * (2 * _EVERY - 1))
+            self._weight = EVERY
+            self._skip = int(self._draws.random() * (2 * EVERY - 1))
         else:
             self._weight = 1
         return weight
@@ -153,10 +151,7 @@ class KeyTraffic:
         self.throttles = _Sampler(draws, "none")
         self._windows: deque[Window] = deque(maxlen=MINUTES - 1)
         self._ends_at = 0.0
-        self._flows: dict[Kind, Flow] = {}
-        self._second = 0
-        # What was counted in it.
-        self._second_weights: dict[Kind, float] = {}
+        self._seconds: dict[Kind, array[float]] = {}
         self._partitions: dict[Kind, HeavyHitters] = {}
         self._items: dict[Kind, HeavyHitters] = {}
 
@@ -171,11 +166,10 @@ class KeyTraffic:
         now = self._clock.now_epoch_seconds()
         if now >= self._ends_at:
             self._begin_minute(now)
-        if int(now) != self._second:
-            self._end_second()
-            self._second = int(now)
-        weights = self._second_weights
-        weights[kind] = weights.get(kind, 0.0) + weight
+        seconds = self._seconds.get(kind)
+        if seconds is None:
+            seconds = self._seconds[kind] = array("f", _NO_SECONDS)
+        seconds[int(now) % MINUTE_SECONDS] += weight
         end = partition_end(self._schema, position)
         self._add(self._partitions, kind, position[:end], weight)
         return end
@@ -185,7 +179,6 @@ class KeyTraffic:
         now = self._clock.now_epoch_seconds()
         if now >= self._ends_at:
             self._begin_minute(now)
-        self._end_second()
         oldest = self._ends_at - MINUTES * MINUTE_SECONDS
         windows = [window for window in self._windows if window.start_epoch_seconds >= oldest]
         return [*windows, self._window()] if self._partitions else windows
@@ -211,25 +204,17 @@ class KeyTraffic:
         hitters.add(key, weight)
 
     def _begin_minute(self, now: float) -> None:
-        self._end_second()
         if self._partitions:
             self._windows.append(self._window())
-        self._flows, self._partitions, self._items = {}, {}, {}
+        self._seconds, self._partitions, self._items = {}, {}, {}
         self._ends_at = (now // MINUTE_SECONDS + 1) * MINUTE_SECONDS
         self.accesses.begin_minute()
         self.throttles.begin_minute()
 
-    def _end_second(self) -> None:
-        for kind, weight in self._second_weights.items():
-            flow = self._flows.setdefault(kind, Flow())
-            flow.seconds += 1
-            flow.most_in_a_second = max(flow.most_in_a_second, weight)
-        self._second_weights = {}
-
     def _window(self) -> Window:
         return Window(
             self._ends_at - MINUTE_SECONDS,
-            self._flows,
+            self._seconds,
             _summaries(self._partitions),
             _summaries(self._items),
         )
@@ -306,6 +291,7 @@ class TableTraffic:
         use.queries += weight if start else 0
         use.scans += 0 if start else weight
         use.read_units += units * weight
+        use.scan_units += 0.0 if start else units * weight
         use.entries += entries * weight
         if rules.fetch:
             use.fetches += weight
@@ -435,7 +421,7 @@ def _count_names(use: IndexUse, rules: PageRules, weight: int) -> None:
         names |= rules.filter.attributes
     for name in names:
         if name in use.asked_names or len(use.asked_names) < _NAMES:
-            use.asked_names[name] += weight
+            use.asked_names[name] = use.asked_names.get(name, 0.0) + weight
 
 
 def _summaries(counted: dict[Kind, HeavyHitters]) -> dict[Kind, Summary]:

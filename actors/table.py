@@ -17,7 +17,6 @@ from msgspec import Struct
 
 from actors.change_feed import ChangeFeed, RecentChanges
 from actors.global_index import GlobalIndexActors, IndexPlace
-from actors.insights_collections import Collection, largest_collections
 from actors.partition import (
     Expired,
     ExpireItems,
@@ -401,9 +400,9 @@ class Table:
         )
         return [catalog.decode_partition_head(value) for value in values]
 
-    async def largest_collections(self, count: int) -> list[Collection]:
-        """So many of the table's largest item collections; none without local indexes."""
-        return await largest_collections(self._store.durable(), self.definition.table_id, count)
+    def durable(self) -> View:
+        """What is durable, for who looks at the table's rows without being its client."""
+        return self._store.durable()
 
     async def feed(self, place: int) -> ChangeFeed:
         """The change feed of one partition, its tail known."""

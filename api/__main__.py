@@ -23,6 +23,7 @@ from actors.database import DatabaseSettings, open_database
 from actors.stream_keeper import StreamSettings
 from actors.time_to_live import TimeToLiveSettings
 from api.admin import METRICS_PATH, serving_admin
+from api.advise import AdviseOptions, give_advice
 from api.clock import clock
 from api.config import ConfigurationError, ServeOptions
 from api.http_settings import HttpSettings
@@ -104,6 +105,16 @@ def insights(options: InsightsOptions) -> int:
     The server must have been started with --admin-port.
     """
     return show_insights(options)
+
+
+@app.command
+def advise(options: AdviseOptions) -> int:
+    """Tell what a table's recorded use says about its keys, units and indexes.
+
+    The server must have been started with --admin-port. Each advice names its rules, which
+    docs/RULES.md holds.
+    """
+    return give_advice(options)
 
 
 async def _serve(options: ServeOptions) -> None:

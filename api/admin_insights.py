@@ -1,7 +1,9 @@
 """Which keys of a table are used, on the admin listener: ``GET /insights?table=T&index=I``.
 
 It tells what was counted in each minute of the last hour, whether Contributor Insights is on or
-some requests are counted for advice; ``GET /insights/use?table=T`` what else advice is made of.
+some requests are counted for advice. What else advice is made of: ``GET /insights/use?table=T``,
+with ``&attribute=A`` for the values of A in the items that were written last, and
+``GET /insights/sample?table=T&count=N``. None of it takes units, or counts for a key.
 """
 
 from __future__ import annotations
@@ -15,24 +17,37 @@ from aiohttp import web
 from msgspec import Struct
 
 from actors.database import Database
-from actors.insights import Flow, IndexUse, Kind, Recording, Window
+from actors.insights import IndexUse, Kind, Recording, Window
+from actors.insights_sample import (
+    collection_start,
+    items_at,
+    largest_collections,
+    sample_items,
+)
 from actors.table import Table
 from actors.throttle import Consumed
 from api.http_settings import SERVER_NAME
 from model import contributor_insights
 from model.contributor_insights import ContributorInsightsStatus
 from model.errors import ResourceNotFoundException, ThrottlingReason
-from model.heavy_hitters import Summary
+from model.heavy_hitters import Summary, heaviest
 from model.item import Item
 from model.key import KeySchema
 from model.key_decoding import key_values, partition_values
+from model.limits import MIB
 from model.table import TABLE_INDEX_ID, ContributorInsightsMode
+from storage.store import StoreError
 
 INSIGHTS_PATH: Final = "/insights"
 USE_PATH: Final = "/insights/use"
+SAMPLE_PATH: Final = "/insights/sample"
 
 _JSON: Final = "application/json"
 _LARGEST: Final = 20
+# Of so many of the busiest keys it is counted how much they hold, up to a bound.
+_BUSIEST: Final = 3
+_COUNTED_BYTES: Final = 8 * MIB
+_MOST_SAMPLED: Final = 10_000
 
 
 class KeyWeight(Struct, frozen=True):
@@ -52,10 +67,10 @@ class Counted(Struct, frozen=True):
 
 
 class Minute(Struct, frozen=True):
-    """A minute: its start in epoch seconds, what was counted by partition keys and by items."""
+    """A minute: its start in epoch seconds, what came in each of its seconds, and of which keys."""
 
     start: float
-    flows: dict[Kind, Flow]
+    seconds: dict[Kind, list[float]]
     partitions: dict[Kind, Counted]
     items: dict[Kind, Counted]
 
@@ -86,6 +101,14 @@ class CollectionSize(Struct, frozen=True):
     first_bytes: int | None = None
 
 
+class BusyKey(Struct, frozen=True):
+    """How much a busy partition key holds; at least, where it is more than is counted."""
+
+    key: Item
+    size_bytes: int
+    is_whole: bool
+
+
 class Units(Struct, frozen=True):
     """What was consumed since the server started."""
 
@@ -105,7 +128,8 @@ class ThrottleCount(Struct, frozen=True):
 class UseAnswer(Struct, frozen=True):
     """How a table was used, its indexes by their names and itself by an empty one.
 
-    ``collections`` are the largest of a table with local indexes.
+    ``collections`` are the largest of a table with local indexes. ``written`` has, for each write
+    of the last that were counted, the attribute that was asked for as its item has it now.
     """
 
     table: str
@@ -117,14 +141,22 @@ class UseAnswer(Struct, frozen=True):
     consumed: dict[str, Units]
     throttles: list[ThrottleCount]
     uses: dict[str, IndexUse]
-    recent_writes: list[Item]
     collections: list[CollectionSize]
+    busy_keys: list[BusyKey]
+    written: list[Item]
+
+
+class SampleAnswer(Struct, frozen=True):
+    """Some of a table's items, evenly spread."""
+
+    items: list[Item]
 
 
 async def answer(database: Database, request: web.BaseRequest) -> web.Response:
     """Answer a request for one of the paths below ``/insights``."""
-    if request.path not in (INSIGHTS_PATH, USE_PATH):
-        return _fault(HTTPStatus.NOT_FOUND, f"There are {INSIGHTS_PATH} and {USE_PATH}")
+    if request.path not in (INSIGHTS_PATH, USE_PATH, SAMPLE_PATH):
+        paths = f"{INSIGHTS_PATH}, {USE_PATH} and {SAMPLE_PATH}"
+        return _fault(HTTPStatus.NOT_FOUND, f"There are {paths}")
     if request.method not in ("GET", "HEAD"):
         response = _fault(HTTPStatus.METHOD_NOT_ALLOWED, f"{request.path} takes GET, HEAD")
         response.headers["Allow"] = "GET, HEAD"
@@ -135,10 +167,17 @@ async def answer(database: Database, request: web.BaseRequest) -> web.Response:
     try:
         table = _table(database, name)
         if request.path == USE_PATH:
-            return _json(HTTPStatus.OK, await _use(database, table))
+            found = await _use(database, table, request.query.get("attribute"))
+            return _json(HTTPStatus.OK, found)
+        if request.path == SAMPLE_PATH:
+            return _json(HTTPStatus.OK, await _sample(database, table, request.query.get("count")))
         return _json(HTTPStatus.OK, _insights(database, table, request.query.get("index")))
     except ResourceNotFoundException as error:
         return _fault(HTTPStatus.NOT_FOUND, str(error))
+    except ValueError as error:
+        return _fault(HTTPStatus.BAD_REQUEST, str(error))
+    except StoreError as error:
+        return _fault(HTTPStatus.INTERNAL_SERVER_ERROR, f"The store failed: {error}")
 
 
 def _table(database: Database, name: str) -> Table:
@@ -178,15 +217,21 @@ def _minute(schema: KeySchema, window: Window) -> Minute:
 
     return Minute(
         window.start_epoch_seconds,
-        window.flows,
+        {kind: seconds.tolist() for kind, seconds in window.seconds.items()},
         {kind: counted(each, whole=False) for kind, each in window.partitions.items()},
         {kind: counted(each, whole=True) for kind, each in window.items.items()},
     )
 
 
-async def _use(database: Database, table: Table) -> UseAnswer:
+async def _sample(database: Database, table: Table, count: str | None) -> SampleAnswer:
+    if count is None or not count.isdecimal() or not 0 < int(count) <= _MOST_SAMPLED:
+        raise ValueError(f"Say how many items: &count=N, up to {_MOST_SAMPLED:,}")
+    item_count = (await database.describe(table.definition.name)).item_count
+    return SampleAnswer(await sample_items(table, item_count, int(count)))
+
+
+async def _use(database: Database, table: Table, attribute: str | None) -> UseAnswer:
     definition, throttle, traffic = table.definition, table.throttle, table.throttle.traffic
-    schema = definition.key_schema
     ids = {"": TABLE_INDEX_ID} | {index.name: index.index_id for index in definition.indexes}
     partitions = {"": len(table.record.partitions)}
     for index in definition.global_indexes:
@@ -207,9 +252,38 @@ async def _use(database: Database, table: Table) -> UseAnswer:
             *_throttles(throttle.observed_events, observed=True),
         ],
         {name: traffic.use(index_id) for name, index_id in ids.items()} if traffic else {},
-        [key_values(schema, position) for position in traffic.recent_writes] if traffic else [],
         await _collections(table) if definition.local_indexes else [],
+        await _busy_keys(table),
+        [] if attribute is None else await _written(table, attribute),
     )
+
+
+async def _busy_keys(table: Table) -> list[BusyKey]:
+    traffic = table.throttle.traffic
+    if traffic is None:
+        return []
+    windows = traffic.windows()
+    kinds: tuple[Kind, ...] = ("writes", "reads")
+    busiest = {
+        heavy.key: None
+        for kind in kinds
+        for heavy in heaviest(
+            (window.partitions[kind] for window in windows if kind in window.partitions), _BUSIEST
+        )
+    }
+    found = []
+    for key in busiest:
+        size_bytes, is_whole = await collection_start(table, key, _COUNTED_BYTES)
+        found.append(
+            BusyKey(partition_values(table.definition.key_schema, key), size_bytes, is_whole)
+        )
+    return found
+
+
+async def _written(table: Table, attribute: str) -> list[Item]:
+    traffic = table.throttle.traffic
+    written = await items_at(table, traffic.recent_writes if traffic else [])
+    return [{attribute: item[attribute]} if attribute in item else {} for item in written]
 
 
 def _units(consumed: Consumed) -> Units:
@@ -226,7 +300,7 @@ def _throttles(events: Counter[ThrottlingReason], *, observed: bool) -> list[Thr
 async def _collections(table: Table) -> list[CollectionSize]:
     traffic, schema = table.throttle.traffic, table.definition.key_schema
     found = []
-    for size_bytes, partition_key in await table.largest_collections(_LARGEST):
+    for size_bytes, partition_key in await largest_collections(table, _LARGEST):
         growth = traffic.growth(partition_key) if traffic else None
         found.append(
             CollectionSize(

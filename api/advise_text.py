@@ -64,9 +64,14 @@ def span(seconds: float) -> str:
     return f"{figure(seconds)} seconds"
 
 
-def clock_time(epoch_seconds: float) -> str:
-    """A time of a day, in UTC, to the minute."""
-    return datetime.fromtimestamp(epoch_seconds, tz=UTC).strftime("%Y-%m-%d %H:%M")
+def time_span(start_epoch_seconds: float, end_epoch_seconds: float) -> str:
+    """From one time to another, in UTC, to the minute."""
+    start, end = (
+        datetime.fromtimestamp(seconds, tz=UTC)
+        for seconds in (start_epoch_seconds, end_epoch_seconds)
+    )
+    date = "" if start.date() == end.date() else f"{end:%Y-%m-%d} "
+    return f"{start:%Y-%m-%d %H:%M} to {date}{end:%H:%M} UTC"
 
 
 def table(headlines: Sequence[str], rows: Sequence[Sequence[str]], indent: str = "  ") -> str:

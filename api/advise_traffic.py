@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from actors.insights import MINUTE_SECONDS, Flow, Kind
+from actors.insights import Kind
 from api.admin_insights import Counted, InsightsAnswer, Minute
 from model.heavy_hitters import Summary, heaviest
 from model.item import Item
@@ -18,7 +18,6 @@ THROTTLES: Final[tuple[Kind, ...]] = ("throttled_reads", "throttled_writes")
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 _decode = msgspec.json.Decoder(dict).decode
-_NO_FLOW: Final = Flow()
 
 
 class KeyLoad(Struct, frozen=True):
@@ -75,8 +74,7 @@ class Traffic:
                 summary = _summary(counted[kind])
                 summaries.append(summary)
                 # The key's part of what came in the minute's busiest second, on average.
-                most = minute.flows.get(kind, _NO_FLOW).most_in_a_second
-                factor = most / minute.partitions[kind].total
+                factor = max(minute.seconds[kind]) / minute.partitions[kind].total
                 for key, weight in summary.keys:
                     in_minute[key] = in_minute.get(key, 0.0) + weight * factor
             for key, weight in in_minute.items():
@@ -93,14 +91,10 @@ class Traffic:
 
 
 def _busiest_second(minute: Minute, kinds: Iterable[Kind]) -> float:
-    return sum(minute.flows[kind].most_in_a_second for kind in kinds if kind in minute.flows)
+    told = [minute.seconds[kind] for kind in kinds if kind in minute.seconds]
+    return max((sum(second) for second in zip(*told, strict=True)), default=0.0)
 
 
 def _summary(counted: Counted) -> Summary:
     keys = tuple((_encode(each.key), each.weight) for each in counted.keys)
     return Summary(counted.total, keys, counted.error, counted.unlisted)
-
-
-def seconds_of(minute: Minute, kind: Kind) -> int:
-    """In how many seconds of a minute anything of a kind came."""
-    return min(minute.flows.get(kind, _NO_FLOW).seconds, MINUTE_SECONDS)

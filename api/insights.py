@@ -17,9 +17,9 @@ from aiohttp import ClientSession
 from cyclopts import Parameter
 from cyclopts.types import PositiveInt
 
-from actors.insights import KEPT_KEYS, MINUTE_SECONDS, Kind
+from actors.insights import EVERY, KEPT_KEYS, MINUTE_SECONDS, WHOLE_REQUESTS, Kind
 from api.admin_insights import INSIGHTS_PATH, InsightsAnswer
-from api.advise_text import clock_time, figure, key_text, percent, table
+from api.advise_text import figure, key_text, percent, table, time_span
 from api.advise_traffic import ACCESSES, THROTTLES, Traffic
 from api.client import CannotCall, reaching
 
@@ -118,6 +118,8 @@ async def told(
 
 # -- what is told ---------------------------------------------------------------------------
 
+_CHANCE: Final = 3
+
 # As DynamoDB's rules: PKC, SKC, PKT, SKT.
 _RULES: Final[tuple[tuple[str, tuple[Kind, ...], bool], ...]] = (
     ("Most accessed partition keys", ACCESSES, False),
@@ -129,6 +131,9 @@ _RULES: Final[tuple[tuple[str, tuple[Kind, ...], bool], ...]] = (
 
 def _rows(traffic: Traffic, kinds: tuple[Kind, ...], top: int, *, items: bool) -> list[Any]:
     total = traffic.total(*kinds)
+    is_sampled = traffic.answer.recording == "some" and total > WHOLE_REQUESTS
+    # What is no more than the error, or than a few of a sample, is chance.
+    least = EVERY * _CHANCE if is_sampled else 0.0
     reads, writes = (
         {_encode(each.key): each.weight for each in traffic.top([kind], KEPT_KEYS, items=items)}
         for kind in kinds
@@ -144,6 +149,7 @@ def _rows(traffic: Traffic, kinds: tuple[Kind, ...], top: int, *, items: bool) -
             "busiest_second": load.busiest_second,
         }
         for load in traffic.top(kinds, top, items=items)
+        if load.weight > max(least, load.error)
     ]
 
 
@@ -176,7 +182,7 @@ def _text(traffic: Traffic, top: int) -> str:
     if not traffic.minutes:
         return text + "Nothing was counted in this time\n"
     text += (
-        f"{clock_time(traffic.start_epoch_seconds)} to {clock_time(answer.now)} UTC: "
+        f"{time_span(traffic.start_epoch_seconds, answer.now)}: "
         f"{figure(traffic.total('reads'))} read units, "
         f"{figure(traffic.total('writes'))} write units, "
         f"{figure(traffic.total(*THROTTLES))} throttled requests\n"
