@@ -16,11 +16,11 @@ from actors.row_owner import Batch, RowOwner
 from actors.runtime.clock import Clock
 from actors.runtime.mailbox import Envelope, Message
 from actors.subscribers.lag import NO_LAG, IndexLag
-from actors.throttle import TableThrottle
+from actors.throttle import Paid, TableThrottle
 from model import item as items
 from model import key as keys
 from model.capacity import Receipt
-from model.change import Change
+from model.change import Change, refused_change
 from model.errors import (
     ConditionalCheckFailedException,
     DynamoDBError,
@@ -135,7 +135,7 @@ class Partition(RowOwner[_WriteBatch]):
         self._clock = clock
         self._throttle = throttle
         # What became of the units of each write in hand: a write that is decided again pays once.
-        self._paid: dict[asyncio.Future[Any], Throttled | None] = {}
+        self._paid: dict[asyncio.Future[Any], Paid | Throttled] = {}
         self._item_collection_limit_bytes = settings.item_collection_limit_bytes
         self._reader: ExpiryReader | None = None
         self._row_prefix = keys_layout.row_prefix(table.table_id)
@@ -149,7 +149,11 @@ class Partition(RowOwner[_WriteBatch]):
         self._feed.advance(batch.counter, batch.records)
 
     def started(self) -> None:
-        """The log begins where the stored counter stands."""
+        """The log begins where the stored counter stands.
+
+        What became of writes in hand when the actor crashed is unknown: they have paid.
+        """
+        self._paid.clear()
         self._feed.begin(self.head.counter, self.head.logged_bytes)
 
     async def load(self, envelopes: list[Envelope]) -> _WriteBatch:
@@ -199,7 +203,7 @@ class Partition(RowOwner[_WriteBatch]):
             change = decide(self._table, old, message.write, version)
             self._check_collection(batch, message.partition_key, change)
         except ConditionalCheckFailedException as error:
-            return self._pay_failed(envelope, position, old, message.write) or error
+            return self._pay(envelope, position, refused_change(error.receipt)) or error
         except DynamoDBError as error:
             return error
         refused = self._pay(envelope, position, change)
@@ -214,24 +218,26 @@ class Partition(RowOwner[_WriteBatch]):
         )
 
     def worked_off(self) -> None:
-        """Nothing of the batch is decided again."""
+        """Nothing of the batch is decided again: what was paid is spent."""
+        for paid in self._paid.values():
+            if not isinstance(paid, Throttled):
+                self._throttle.count_write(paid)
         self._paid.clear()
 
-    def _pay(self, envelope: Envelope, position: bytes, change: Change) -> Throttled | None:
-        if envelope.reply not in self._paid:
-            self._paid[envelope.reply] = self._throttle.take_write(
-                self.partition_number, position, change
-            )
-        return self._paid[envelope.reply]
+    def came_to_nothing(self, envelopes: list[Envelope]) -> None:
+        """What the store refuses is not paid."""
+        for envelope in envelopes:
+            paid = self._paid.pop(envelope.reply, None)
+            if isinstance(paid, Paid):
+                self._throttle.give_back(self.partition_number, paid)
 
-    def _pay_failed(
-        self, envelope: Envelope, position: bytes, old: StoredItem | None, write: Write
-    ) -> Throttled | None:
-        if envelope.reply not in self._paid:
-            self._paid[envelope.reply] = self._throttle.take_failed_write(
-                self.partition_number, position, old, write
-            )
-        return self._paid[envelope.reply]
+    def _pay(self, envelope: Envelope, position: bytes, change: Change) -> Throttled | None:
+        """Have a write pay, once; why it can't, if so."""
+        paid = self._paid.get(envelope.reply)
+        if paid is None:
+            paid = self._throttle.take_write(self.partition_number, position, change)
+            self._paid[envelope.reply] = paid
+        return paid if isinstance(paid, Throttled) else None
 
     def _expire(self, batch: _WriteBatch, message: ExpireItems) -> Expired:
         """Decide on what each item says now: a write that came before is honoured (S127)."""

@@ -30,7 +30,7 @@ from actors.partition_map import PartitionMap
 from actors.runtime.clock import Clock
 from actors.runtime.mailbox import MailboxClosed, MailboxFull
 from actors.runtime.supervisor import Supervisor
-from actors.throttle import BackfillUnits, PartitionRead, TableThrottle, ThrottleSettings
+from actors.throttle import BackfillUnits, TableThrottle, ThrottleSettings
 from model import capacity
 from model import key as keys
 from model.capacity import IndexKind, KeyRead, Receipt
@@ -295,7 +295,8 @@ class Table:
         """One page of a Query or Scan, from one durable view.
 
         Raises:
-            Throttled: nothing is left of the read units of the partition where it begins.
+            Throttled: nothing is left of a partition's read units before anything was found; else
+                the page ends before that partition.
         """
         try:
             return await self._read(request)
@@ -311,14 +312,19 @@ class Table:
         index_id = index.index_id if index and of_index else TABLE_INDEX_ID
         # Where a Query begins, which names a partition key.
         start = b"" if request.by_partition else request.key_range.start
-        reads: list[PartitionRead] = []
+        begun = False
         paid_blocks = 0
         for piece in partition_map.pieces(_rest(request), reverse=request.reverse):
             number = partition_map.number_of(piece.start)
-            if not reads:
-                self.throttle.check_page(number, index_id, start)
-            elif request.by_partition:
+            refused = self.throttle.refused_page(number, index_id, start)
+            if refused is not None:
+                if builder.last is None:
+                    raise refused
+                builder.end()
+                break
+            if begun and request.by_partition:
                 builder.finish_partition()
+            begun = True
             async for entries in self._rows(view, request, piece, builder):
                 fetched = await self._fetch(view, entries) if request.rules.fetch else None
                 for at, entry in enumerate(entries):
@@ -328,10 +334,9 @@ class Table:
             blocks = builder.blocks - paid_blocks
             paid_blocks += blocks
             units = capacity.read_units(blocks, consistent=request.consistent)
-            reads.append(PartitionRead(number, units))
+            self.throttle.take_page(number, units, index if of_index else None, start)
             if builder.full:
                 break
-        self.throttle.take_page(reads, index if of_index else None, start)
         builder.finish_partition()
         kind: IndexKind = "GlobalSecondaryIndexes" if of_index else "LocalSecondaryIndexes"
         page = builder.page(

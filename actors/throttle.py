@@ -2,7 +2,8 @@
 
 A request is refused before any work where nothing is left of its partition's units. A write takes
 its units between its decision and its commit, of the table and of every index it touches or of
-none (S102, S110); a read takes them when it is done and its size is known. All of it happens on the
+none (S102, S110), and gets them back where the store refuses it; a read takes them when it is done
+and its size is known. All of it happens on the
 event loop, between two awaits.
 
 Balances are in memory alone. After a restart a provisioned table has the units of one second, and
@@ -14,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
@@ -22,18 +22,15 @@ from msgspec import Struct
 from actors.insights import TableTraffic
 from actors.partition_map import PartitionMap
 from actors.runtime.clock import Clock
-from model import capacity
 from model.capacity import Receipt
 from model.change import Change, entry_writes
 from model.errors import Throttled, ThrottlingReason
 from model.index import IndexDefinition, entry_position
 from model.key import without_hash
-from model.stored_item import StoredItem
 from model.table import TABLE_INDEX_ID, GlobalIndex, TableDefinition
 from model.tag_rules import THROTTLING_TAG
 from model.throttling.resource import ResourceLimits, throughput_of
 from model.throttling.table_limits import IndexWrite, TableLimits, ThrottlingMode
-from model.write import Put, Write
 from storage.catalog import TableRecord
 
 # "auto": enforce for provisioned tables, observe for those on demand.
@@ -57,11 +54,15 @@ class ThrottleSettings(Struct, frozen=True):
     key_traffic: bool = True
 
 
-class PartitionRead(NamedTuple):
-    """What a read has cost in one partition of the table, or of an index."""
+class Paid(NamedTuple):
+    """What a write costs, and what it took of which index partitions.
 
-    partition_number: int
-    units: float
+    ``index_writes`` is None where it took nothing at all: limits are off, or would have refused it
+    and are only observed.
+    """
+
+    receipt: Receipt
+    index_writes: tuple[IndexWrite, ...] | None
 
 
 class Consumed:
@@ -128,61 +129,65 @@ class TableThrottle:
 
     def take_write(
         self, partition_number: int, position: bytes, change: Change
-    ) -> Throttled | None:
-        """Take the units of a decided write of the item at a position, or say why it is refused."""
+    ) -> Paid | Throttled:
+        """Take the units of a decided write of the item at a position, or say why it is refused.
+
+        What was paid is counted, or given back, when it is known what became of the write.
+        """
         receipt = change.receipt
+        taken: tuple[IndexWrite, ...] | None = None
         if self.mode != "off":
-            touched = _NO_INDEXES
+            taken = _NO_INDEXES
             if receipt.indexes and change.global_changes:
-                touched = self._index_writes(position, change)
+                taken = self._index_writes(position, change)
             refusal = self._limits.take_write(
-                partition_number, receipt, touched, self._clock.now_epoch_seconds()
+                partition_number, receipt, taken, self._clock.now_epoch_seconds()
             )
-            if self.traffic is not None:
-                refused = refusal or self._limits.take_observed()
-                if refused is not None:
-                    self.traffic.refuse_write(position, change, refused.reasons)
             if refusal is not None:
-                return refusal.error()
+                taken = None
+                if self.traffic is not None:
+                    self.traffic.refuse_write(position, change, refusal.reasons)
+                if self.mode == "enforce":
+                    return refusal.error()
         if self.traffic is not None:
             self.traffic.write(position, change)
-        self._count_write(receipt)
-        return None
+        return Paid(receipt, taken)
 
-    def take_failed_write(
-        self, partition_number: int, position: bytes, old: StoredItem | None, write: Write
-    ) -> Throttled | None:
-        """Take what a write whose condition is false costs all the same.
+    def count_write(self, paid: Paid) -> None:
+        """Count a write that the store has taken, or that its condition kept from it."""
+        receipt = paid.receipt
+        self.consumed.write_units += receipt.write_units
+        for index in receipt.indexes:
+            consumed: Consumed | None = self.consumed
+            if index.kind == "GlobalSecondaryIndexes":
+                consumed = self.consumed_by_index.get(index.name)
+            if consumed is not None:
+                consumed.write_units += index.write_units
 
-        It pays for the item that is there, or that would have come if that is larger; nothing in
-        indexes. Source: Developer Guide, "Working with items", "Conditional writes".
-        """
-        size_bytes = old.size_bytes if old else 0
-        if isinstance(write, Put):
-            size_bytes = max(size_bytes, write.size_bytes)
-        receipt = Receipt(write_units=capacity.write_units(size_bytes))
-        change = Change(old, old, (), None, receipt, ())
-        return self.take_write(partition_number, position, change)
+    def give_back(self, partition_number: int, paid: Paid) -> None:
+        """Give back the units of a write that the store has refused."""
+        if paid.index_writes is not None:
+            self._limits.give_back_write(
+                partition_number, paid.receipt, paid.index_writes, self._clock.now_epoch_seconds()
+            )
 
-    def check_page(
+    def refused_page(
         self, partition_number: int, index_id: int = TABLE_INDEX_ID, start: bytes = b""
-    ) -> None:
-        """Refuse a page of the table or of a global index if its first partition has nothing left.
+    ) -> Throttled | None:
+        """Why a page can't read of a partition of the table or of a global index now, if so.
 
         ``start`` is the position where a Query begins, empty for a Scan.
-
-        Raises:
-            Throttled: so it is.
         """
-        if self.mode != "enforce":
-            return
+        if self.mode != "enforce" or not self._is_there(index_id):
+            return None
         refusal = self._limits.refuse_read(
             partition_number, self._clock.now_epoch_seconds(), index_id
         )
-        if refusal is not None:
-            if self.traffic is not None:
-                self.traffic.refuse_page(index_id, start)
-            raise refusal.error()
+        if refusal is None:
+            return None
+        if self.traffic is not None:
+            self.traffic.refuse_page(index_id, start)
+        return refusal.error()
 
     def refused_read(self, partition_number: int, position: bytes) -> Throttled | None:
         """Why the item at a position can't be read now, if nothing is left of its partition."""
@@ -202,8 +207,8 @@ class TableThrottle:
         traffic = self.traffic
         if self.mode != "off":
             limits = self._made or self._limits
-            limits.take_read(partition_number, units, self._clock.now_epoch_seconds())
-            if traffic is not None and limits.take_observed() is not None:
+            refusal = limits.take_read(partition_number, units, self._clock.now_epoch_seconds())
+            if refusal is not None and traffic is not None:
                 traffic.refuse_read(position)
         if traffic is not None:
             traffic.read(position, units)
@@ -211,13 +216,14 @@ class TableThrottle:
 
     def take_page(
         self,
-        reads: Sequence[PartitionRead],
+        partition_number: int,
+        units: float,
         index: IndexDefinition | None = None,
         start: bytes = b"",
     ) -> None:
-        """Take what a page has cost in the partitions of the table, or of a global index.
+        """Take what a page has cost in one partition of the table, or of a global index.
 
-        ``start`` is as for ``check_page``.
+        ``start`` is as for ``refused_page``.
         """
         consumed = self.consumed if index is None else self.consumed_by_index.get(index.name)
         index_id = TABLE_INDEX_ID if index is None else index.index_id
@@ -225,10 +231,12 @@ class TableThrottle:
             # The index went while it was read.
             return
         if self.mode != "off":
-            self._limits.take_page(reads, self._clock.now_epoch_seconds(), index_id)
-            if self.traffic is not None and self._limits.take_observed() is not None:
+            refusal = self._limits.take_read(
+                partition_number, units, self._clock.now_epoch_seconds(), index_id
+            )
+            if refusal is not None and self.traffic is not None:
                 self.traffic.refuse_page(index_id, start)
-        consumed.read_units += sum(read.units for read in reads)
+        consumed.read_units += units
 
     def take_backfill(self, index_id: int, place: int, units: int) -> float | None:
         """Take the units of an entry that a backfill puts into a partition of an index.
@@ -360,15 +368,6 @@ class TableThrottle:
                 key = index_id, index_map.ranges[place].number
                 units[key] = units.get(key, 0) + entry_units
         return tuple(IndexWrite(*key, of_partition) for key, of_partition in units.items())
-
-    def _count_write(self, receipt: Receipt) -> None:
-        self.consumed.write_units += receipt.write_units
-        for index in receipt.indexes:
-            consumed: Consumed | None = self.consumed
-            if index.kind == "GlobalSecondaryIndexes":
-                consumed = self.consumed_by_index.get(index.name)
-            if consumed is not None:
-                consumed.write_units += index.write_units
 
     def _is_there(self, index_id: int) -> bool:
         """Whether the table has this index, or is meant itself."""

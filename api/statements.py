@@ -22,6 +22,7 @@ from model.errors import (
     ConditionalCheckFailedException,
     DuplicateItemException,
     SerializationException,
+    Throttled,
     ValidationException,
 )
 from model.expressions.key_paths import check_scalar_keys
@@ -201,9 +202,14 @@ async def _read(table: Table, whole: ReadRange, ranges: Sequence[KeyRange], firs
     after = whole.after
     for at in range(first, len(ranges)):
         rules = structs.replace(whole.rules, limit=rows_left)
-        page = await table.read(
-            structs.replace(whole, key_range=ranges[at], rules=rules, after=after)
-        )
+        part = structs.replace(whole, key_range=ranges[at], rules=rules, after=after)
+        try:
+            page = await table.read(part)
+        except Throttled:
+            if at == first:
+                raise
+            # What was read before is paid, and answered.
+            return Outcome(found, receipt, Position(at))
         after = None
         found += page.items
         receipt += page.receipt

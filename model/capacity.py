@@ -74,8 +74,7 @@ class EntryWrite(Struct, frozen=True):
 class ItemWrite(Struct, frozen=True):
     """The write of one item, from the size that it had to the one it has; None for no item.
 
-    Where the condition was ``refused``, ``new_bytes`` is what would have come, as far as that
-    was looked at.
+    ``refused``: its condition was false, and only the item that is there counts.
     """
 
     old_bytes: int | None

@@ -124,13 +124,18 @@ def write_receipt(
     return _receipt(_size_bytes(old), _size_bytes(new), entries)
 
 
-def refused_receipt(old: StoredItem | None, new_bytes: int | None) -> Receipt:
-    """What a write whose condition is false costs all the same.
+def refused_receipt(old: StoredItem | None) -> Receipt:
+    """What a write whose condition is false costs all the same: the item that is there, at least 1.
 
-    It pays for the item that is there, or that would have come if that is larger; nothing in
-    indexes. Source: Developer Guide, "Working with items", "Conditional writes".
+    What would have come is not paid, nor anything in indexes. Source: Developer Guide, "Working
+    with items and attributes", "Conditional writes".
     """
-    return _receipt(_size_bytes(old), new_bytes, (), refused=True)
+    return _receipt(_size_bytes(old), None, (), refused=True)
+
+
+def refused_change(receipt: Receipt) -> Change:
+    """A write whose condition was false, as it is paid."""
+    return Change(None, None, (), None, receipt, ())
 
 
 def _receipt(

@@ -93,6 +93,11 @@ class PageBuilder:
             else items.encode(rules.projector.project(source.item))
         )
 
+    def end(self) -> None:
+        """End the page behind the last row, whatever is left of the range."""
+        assert self.last is not None
+        self.full = True
+
     @property
     def blocks(self) -> int:
         """How many blocks of 4 KB are to be paid if nothing more is read; not once finished."""

@@ -102,7 +102,7 @@ def _check_condition(old: StoredItem | None, write: Write) -> None:
         return
     raise ConditionalCheckFailedException(
         item=old.item if old and write.return_item_on_failure else None,
-        receipt=refused_receipt(old, write.size_bytes if isinstance(write, Put) else None),
+        receipt=refused_receipt(old),
     )
 
 
