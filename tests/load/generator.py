@@ -38,6 +38,7 @@ class Plan(Struct, frozen=True):
     seconds: float
     warm_up_seconds: float = 0.5
     keys: int = 10_000
+    consistent: bool = True
 
 
 class Report(Struct, frozen=True):
@@ -171,7 +172,9 @@ def _requests(plan: Plan) -> list[bytes]:
     bodies: list[dict[str, object]] = (
         [{"Item": table_item(number, version)} for version in (1, 2) for number in range(plan.keys)]
         if plan.operation == "PutItem"
-        else [{"Key": key(number), "ConsistentRead": True} for number in range(plan.keys)]
+        else [
+            {"Key": key(number), "ConsistentRead": plan.consistent} for number in range(plan.keys)
+        ]
     )
     return [
         request_bytes(plan.operation, msgspec.json.encode({"TableName": plan.table, **body}))
