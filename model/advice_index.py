@@ -66,7 +66,7 @@ def distribution(items: Iterable[Item], name: str, most_values: int = 10) -> Dis
         counted,
         len(values),
         [ValueShare({key_type: value}, count / counted) for value, count in values[:most_values]],
-        1 - with_key / counted,
+        (counted - with_key) / counted,
     )
 
 
