@@ -232,10 +232,9 @@ class Table:
         position = keys.encode(self.definition.key_schema, key)
         number = self._map.number_of(position)
         throttle = self.throttle
-        if throttle.mode == "enforce":
-            refused = throttle.refused_read(number, position)
-            if refused is not None:
-                raise refused
+        refused = throttle.refused_read(number, position)
+        if refused is not None:
+            raise refused
         try:
             (value,) = await self._store.durable().load([self._row_prefix + position])
         except StoreError as error:
@@ -244,7 +243,9 @@ class Table:
         units = capacity.item_read_units(
             0 if stored is None else stored.size_bytes, consistent=consistent
         )
-        throttle.take_read(number, position, units)
+        refused = throttle.take_read(number, position, units)
+        if refused is not None:
+            raise refused
         return ItemRead(stored, units)
 
     async def get_many(
@@ -279,16 +280,12 @@ class Table:
             room_bytes -= stored.size_bytes if stored else 0
             if room_bytes < 0:
                 break
-            # What those before it took is known only now.
-            late = throttle.refused_read(number, position)
-            if late is not None:
-                reads.append(late)
-                continue
             units = capacity.item_read_units(
                 stored.size_bytes if stored else 0, consistent=consistent
             )
-            throttle.take_read(number, position, units)
-            reads.append(ItemRead(stored, units))
+            # What those before it took is known only now.
+            late = throttle.take_read(number, position, units)
+            reads.append(ItemRead(stored, units) if late is None else late)
         return reads
 
     async def read(self, request: ReadRange) -> Page:

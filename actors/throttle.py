@@ -1,10 +1,10 @@
 """What the requests of a table take of its limits: the one thing that its partitions share.
 
-A request is refused before any work where nothing is left of its partition's units. A write takes
-its units between its decision and its commit, of the table and of every index it touches or of
-none (S102, S110), and gets them back where the store refuses it; a read takes them when it is done
-and its size is known. All of it happens on the
-event loop, between two awaits.
+A request is refused before any work where nothing is left of its partition's units; the read of an
+item, where another one has found that before. A write takes its units between its decision and its
+commit, of the table and of every index it touches or of none (S102, S110), and gets them back where
+the store refuses it; a read takes them when it is done and its size is known. All of it happens on
+the event loop, between two awaits.
 
 Balances are in memory alone. After a restart a provisioned table has the units of one second, and
 nothing saved; an on-demand table may take again what its partitions can take: they are durable, and
@@ -102,6 +102,8 @@ class TableThrottle:
         self._since = clock.now_epoch_seconds()
         self._made: TableLimits | None = None
         self._maps: dict[int, PartitionMap] = {}
+        # Where the last read of an item found nothing left: others need not be tried.
+        self._exhausted: set[int] = set()
         self.mode = mode_of(record.definition, settings.setting)
         # Local indexes included.
         self.consumed = Consumed()
@@ -190,29 +192,33 @@ class TableThrottle:
         return refusal.error()
 
     def refused_read(self, partition_number: int, position: bytes) -> Throttled | None:
-        """Why the item at a position can't be read now, if nothing is left of its partition."""
-        if self.mode != "enforce":
+        """Why the item at a position is not looked for, where its partition had nothing left."""
+        if partition_number not in self._exhausted or self.mode != "enforce":
             return None
-        refusal = (self._made or self._limits).refuse_read(
-            partition_number, self._clock.now_epoch_seconds()
-        )
+        refusal = self._limits.refuse_read(partition_number, self._clock.now_epoch_seconds())
         if refusal is None:
+            self._exhausted.discard(partition_number)
             return None
         if self.traffic is not None:
             self.traffic.refuse_read(position)
         return refusal.error()
 
-    def take_read(self, partition_number: int, position: bytes, units: float) -> None:
-        """Take what a read of the item at a position has cost."""
+    def take_read(self, partition_number: int, position: bytes, units: float) -> Throttled | None:
+        """Take what the read of the item at a position has cost, or say why it is refused."""
         traffic = self.traffic
         if self.mode != "off":
             limits = self._made or self._limits
-            refusal = limits.take_read(partition_number, units, self._clock.now_epoch_seconds())
-            if refusal is not None and traffic is not None:
-                traffic.refuse_read(position)
+            refusal = limits.serve_read(partition_number, units, self._clock.now_epoch_seconds())
+            if refusal is not None:
+                if traffic is not None:
+                    traffic.refuse_read(position)
+                if self.mode == "enforce":
+                    self._exhausted.add(partition_number)
+                    return refusal.error()
         if traffic is not None:
             traffic.read(position, units)
         self.consumed.read_units += units
+        return None
 
     def take_page(
         self,

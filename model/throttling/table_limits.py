@@ -135,23 +135,28 @@ class TableLimits:
     ) -> Refusal | None:
         """Take what a read has cost in a partition of the table, local indexes too, or index.
 
-        A read that is only observed is judged here.
+        It was admitted, if limits are enforced; a read that is only observed is judged here.
 
         Returns:
             Why it would have been refused, if so; then it has taken nothing.
         """
-        mode = self.mode
-        if mode == "off":
+        if self.mode == "off":
             return None
         resource = self.indexes[index_id] if index_id else self.table
-        reads = resource.reads
-        if mode == "observe":
-            limit = reads.refused_by(partition_number, now_seconds)
-            if limit is not None:
-                reads.refused(partition_number, limit)
-                return self._counted(resource.refusal("Read", limit))
-        reads.take(partition_number, units, now_seconds)
+        if self.mode == "observe":
+            return self._serve(resource, partition_number, units, now_seconds)
+        resource.reads.take(partition_number, units, now_seconds)
         return None
+
+    def serve_read(self, partition_number: int, units: float, now_seconds: float) -> Refusal | None:
+        """Take what the read of one of the table's items has cost, or say why it is refused.
+
+        As ``take_write``. One call admits and takes: most requests are such reads, and cost little
+        to do before they are admitted.
+        """
+        if self.mode == "off":
+            return None
+        return self._serve(self.table, partition_number, units, now_seconds)
 
     def take_backfill(self, index_write: IndexWrite, now_seconds: float) -> float | None:
         """Take the units of entries that a backfill puts into an index: what writes leave.
@@ -172,6 +177,17 @@ class TableLimits:
         if self.mode == "observe":
             return None
         return max(_LEAST_WAIT_SECONDS, writes.wait_seconds(partition_number, now_seconds))
+
+    def _serve(
+        self, resource: ResourceLimits, partition_number: int, units: float, now_seconds: float
+    ) -> Refusal | None:
+        reads = resource.reads
+        limit = reads.refused_by(partition_number, now_seconds)
+        if limit is None:
+            reads.take(partition_number, units, now_seconds)
+            return None
+        reads.refused(partition_number, limit)
+        return self._counted(resource.refusal("Read", limit))
 
     def _refuse_write(
         self, partition_number: int, index_writes: Sequence[IndexWrite], now_seconds: float
