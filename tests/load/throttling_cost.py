@@ -1,9 +1,9 @@
 """What accounting and throttling cost: ``python -m tests.load.throttling_cost --help``.
 
-Gets on tables that differ only in how their limits are kept, on one server; refusals of a table
-that has nothing left; and tables of 4 partitions beside tables of 64, on two servers. Rounds
-alternate and medians are shown, as a machine's speed drifts by more than the tables differ. What
-counts is the processor time of the server per request; each table is compared with the first.
+Gets on one table whose limits are kept in each way by turns; refusals of a table that has nothing
+left; and a table of 4 partitions beside one of 64, on two servers. Rounds alternate and medians are
+shown, as a machine's speed drifts by more than is to be seen. What counts is the processor time of
+the server per request; each line is compared with the first.
 """
 
 from __future__ import annotations
@@ -21,22 +21,24 @@ from tests.load.generator import Generator, Plan
 from tests.load.items import create_table, table_item
 from tests.load.servers import Server, cpu_seconds
 from tests.support.server import running_server
-from tests.support.wire import Connection, decode, encode, request_bytes
+from tests.support.wire import Connection, encode, request_bytes
 
 _KEYS = 10_000
 _BATCH_ITEMS = 25
 _FEW, _MANY = 4, 64
+_ARN = "arn:aws:dynamodb:us-east-1:000000000000:table/"
 _MODES = ("off", "observe", "enforce")
 # What an on-demand table may be warmed for, so that its partitions alone are a limit.
 _WARM = {"ReadUnitsPerSecond": 40_000, "WriteUnitsPerSecond": 40_000}
 
 
 class Case(NamedTuple):
-    """One table of one server, under one kind of load."""
+    """One table of one server, its limits kept so, under one kind of load."""
 
     name: str
     server: Server
     table: str
+    mode: str
     operation: Literal["GetItem", "PutItem"] = "GetItem"
 
 
@@ -63,29 +65,36 @@ def servers(directory: Path, *arguments: str) -> Iterator[dict[int, Server]]:
         yield made
 
 
-async def make_table(server: Server, name: str, mode: str, **members: Any) -> None:
-    """A table filled while nothing limits it, its limits then kept as ``mode`` says."""
+async def call(connection: Connection, operation: str, body: dict[str, Any]) -> None:
+    """A request that must succeed."""
+    answer = await connection.send(request_bytes(operation, encode(body)))
+    if answer.status != 200:
+        raise RuntimeError(f"{operation}: {answer}")
+
+
+async def make_table(server: Server, name: str, **members: Any) -> None:
+    """A full table; nothing limits it while it is filled."""
     connection = await Connection.open(server.host, server.port)
-
-    async def call(operation: str, body: dict[str, Any]) -> bytes:
-        answer = await connection.send(request_bytes(operation, encode(body)))
-        assert answer.status == 200, answer
-        return answer.body
-
-    made = decode(await call("CreateTable", create_table(name, indexed=False) | members))
+    await call(connection, "CreateTable", create_table(name, indexed=False) | members)
     for start in range(0, _KEYS, _BATCH_ITEMS):
         numbers = range(start, start + _BATCH_ITEMS)
         requests = [{"PutRequest": {"Item": table_item(number)}} for number in numbers]
-        await call("BatchWriteItem", {"RequestItems": {name: requests}})
-    tag = {"Key": "dynactor:throttling", "Value": mode}
-    arn = made["TableDescription"]["TableArn"]
-    await call("TagResource", {"ResourceArn": arn, "Tags": [tag]})
+        await call(connection, "BatchWriteItem", {"RequestItems": {name: requests}})
+    await connection.close()
+
+
+async def keep_limits(case: Case) -> None:
+    """Have the limits of its table kept as a case wants them."""
+    connection = await Connection.open(case.server.host, case.server.port)
+    tag = {"Key": "dynactor:throttling", "Value": case.mode}
+    await call(connection, "TagResource", {"ResourceArn": _ARN + case.table, "Tags": [tag]})
     await connection.close()
 
 
 async def sample(case: Case, connections: int, seconds: float) -> Sample:
     """One round of one case."""
     server = case.server
+    await keep_limits(case)
     # At half a unit each, four partitions take 24,000 gets a second.
     plan = Plan(
         server.host,
@@ -129,30 +138,28 @@ async def compare(
 async def run(options: argparse.Namespace, made: dict[int, Server]) -> None:
     """Make the tables, measure, print."""
     few = made[_FEW]
-    for mode in _MODES:
-        await make_table(few, mode, mode, WarmThroughput=_WARM)
+    for server in made.values():
+        await make_table(server, "gets", WarmThroughput=_WARM)
     empty = {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1}
     provisioned = {"BillingMode": "PROVISIONED", "ProvisionedThroughput": empty}
-    await make_table(few, "empty", "enforce", **provisioned)
-    for server in made.values():
-        await make_table(server, "partitions", "enforce", WarmThroughput=_WARM)
+    await make_table(few, "empty", **provisioned)
 
     async def measure(title: str, cases: Sequence[Case]) -> None:
         await compare(title, cases, options.rounds, options.connections, options.seconds)
 
-    await measure("GetItem, 4 partitions", [Case(mode, few, mode) for mode in _MODES])
+    await measure("GetItem, 4 partitions", [Case(mode, few, "gets", mode) for mode in _MODES])
     await measure(
         "Refused at once",
         [
-            Case("GetItem, answered", few, "off"),
-            Case("GetItem, throttled", few, "empty"),
-            Case("PutItem, throttled", few, "empty", "PutItem"),
+            Case("GetItem, answered", few, "gets", "enforce"),
+            Case("GetItem, throttled", few, "empty", "enforce"),
+            Case("PutItem, throttled", few, "empty", "enforce", "PutItem"),
         ],
     )
     await measure(
         "GetItem, enforced",
         [
-            Case(f"{partitions} partitions", server, "partitions")
+            Case(f"{partitions} partitions", server, "gets", "enforce")
             for partitions, server in made.items()
         ],
     )
