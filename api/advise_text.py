@@ -44,8 +44,7 @@ def figure(number: float) -> str:
 
 def percent(share: float) -> str:
     """A share in percent."""
-    in_hundred = share * 100
-    return f"{in_hundred:.0f} %" if in_hundred >= _SMALL else f"{in_hundred:.1f} %"
+    return f"{figure(share * 100)} %"
 
 
 def size(size_bytes: float) -> str:
