@@ -96,14 +96,15 @@ class IndexUse(Struct):
 class _Sampler:
     """Which requests are counted."""
 
-    __slots__ = ("_draws", "_left", "_recording", "_skip", "_weight")
+    __slots__ = ("_draws", "_left", "_recording", "_weight", "skip")
 
     def __init__(self, draws: Random, recording: Recording) -> None:
         self._draws = draws
         self._recording: Recording = recording
         self._weight = 1
         self._left = WHOLE_REQUESTS
-        self._skip = 0
+        # How many requests are passed over before the next one is counted.
+        self.skip = 0
         self.set(recording)
 
     @property
@@ -114,7 +115,7 @@ class _Sampler:
     def set(self, recording: Recording) -> None:
         """Count these from now on."""
         self._recording = recording
-        self._skip = _NEVER if recording == "none" else 0
+        self.skip = _NEVER if recording == "none" else 0
         self._weight = 1
         self.begin_minute()
 
@@ -124,15 +125,15 @@ class _Sampler:
 
     def weigh(self) -> int:
         """For how many requests the next one stands; 0 if it is passed over."""
-        if self._skip:
-            self._skip -= 1
+        if self.skip:
+            self.skip -= 1
             return 0
         weight = self._weight
         self._left -= 1
         if self._left < 0:
             # On average every sixteenth, and in step with nothing.
             self._weight = EVERY
-            self._skip = int(self._draws.random() * (2 * EVERY - 1))
+            self.skip = int(self._draws.random() * (2 * EVERY - 1))
         else:
             self._weight = 1
         return weight
@@ -266,9 +267,12 @@ class TableTraffic:
 
     def read(self, position: bytes, units: float) -> None:
         """An item was read, or looked for."""
-        weight = self._table.accesses.weigh()
-        if weight:
-            self._table.count("reads", position, units * weight)
+        sampler = self._table.accesses
+        # What nearly every read comes to, without a call more.
+        if sampler.skip:
+            sampler.skip -= 1
+            return
+        self._table.count("reads", position, units * sampler.weigh())
 
     def read_page(
         self, index_id: int, start: bytes, receipt: Receipt, rules: PageRules, entries: int

@@ -165,7 +165,7 @@ def _headline(facts: Facts) -> str:
         f"Table {facts.use.table}: {description['ItemCount']:,} items of "
         f"{size(facts.average_item_bytes)}, {mode}, {partitions} "
         f"{'partition' if partitions == 1 else 'partitions'}\n"
-        f"Traffic {time_span(facts.traffic.start_epoch_seconds, facts.use.now)}, {counted}: "
+        f"Traffic {time_span(facts.traffic.start_epoch_seconds, facts.use.now)}, {counted}\n"
         f"{figure(facts.traffic.total('reads'))} read and "
         f"{figure(facts.traffic.total('writes'))} write units by key; "
         f"{len(facts.sample):,} items looked at\n"
