@@ -141,9 +141,8 @@ class Protocol:
             decoder.check_serialization(body)
             raise
         except Throttled:
-            self.throttled_requests.update(
-                (table, operation.name) for table in _table_names(call.request)
-            )
+            for table in _table_names(call.request):
+                self.throttled_requests[table, operation.name] += 1
             raise
 
     def _no_such_operation(self, target: str) -> UnknownOperationException:
