@@ -180,9 +180,11 @@ class Bench:
         return self._failed("PutItem", Item=item)
 
     def _failed_update(self, case: Case) -> Units:
+        assert self._after(case) == []
         return self._failed("UpdateItem", Key=key_of(0, self._partition))
 
     def _failed_delete(self, case: Case) -> Units:
+        assert self._after(case) == []
         return self._failed("DeleteItem", Key=key_of(0, self._partition))
 
     def _failed_insert(self, case: Case) -> Units:
