@@ -1,9 +1,9 @@
 """Which keys of a table and of its indexes requests use, and which are throttled: minute by minute.
 
 Where Contributor Insights is on, every request is counted; else some are, for advice on keys: all
-up to a number in each minute, then one in sixteen, at random, each standing for as many. Counts
-are in memory alone, bounded, and of the last hour. They are taken on the event loop, between two
-awaits.
+up to a number in each minute, then one in thirty-two, at random, each standing for as many.
+Counts are in memory alone, bounded, and of the last hour. They are taken on the event loop, between
+two awaits.
 
 A read or write of an item counts for its partition key and for its whole key, a Query for its
 partition key, with the units that it consumed; a request that is throttled counts as one. A Scan
@@ -28,7 +28,7 @@ from model.errors import ThrottlingReason
 from model.heavy_hitters import HeavyHitters, Summary
 from model.index import entry_position
 from model.key import KeySchema
-from model.key_decoding import key_end, partition_end
+from model.key_decoding import partition_end
 from model.page import PageRules
 from model.table import TABLE_INDEX_ID, ContributorInsights, TableDefinition
 
@@ -44,9 +44,11 @@ KEPT_KEYS: Final = 32
 
 # Where requests are sampled: so many are counted in each minute, then one in so many.
 WHOLE_REQUESTS: Final = 1_000
-EVERY: Final = 16
+EVERY: Final = 32
 
 _NEVER: Final = sys.maxsize
+_TEXT_END: Final = b"\x00\x00"
+_HASH_BYTES: Final = 8
 _NO_SECONDS: Final = (0.0,) * MINUTE_SECONDS
 _RECENT_WRITES: Final = 1_000
 _NAMES: Final = 100
@@ -131,12 +133,23 @@ class _Sampler:
         weight = self._weight
         self._left -= 1
         if self._left < 0:
-            # On average every sixteenth, and in step with nothing.
+            # One in so many on average, and in step with nothing.
             self._weight = EVERY
             self.skip = int(self._draws.random() * (2 * EVERY - 1))
         else:
             self._weight = 1
         return weight
+
+
+class _Counts:
+    """What is counted of a kind in the present minute; no items where there is no sort key."""
+
+    __slots__ = ("items", "partitions", "seconds")
+
+    def __init__(self, *, with_items: bool) -> None:
+        self.seconds = array("f", _NO_SECONDS)
+        self.partitions = HeavyHitters()
+        self.items = HeavyHitters() if with_items else None
 
 
 class KeyTraffic:
@@ -145,35 +158,49 @@ class KeyTraffic:
     Invariant: the minute that is counted ends at ``_ends_at``; those before it are in ``_windows``.
     """
 
+    __slots__ = (
+        "_clock",
+        "_counts",
+        "_ends_at",
+        "_is_text",
+        "_schema",
+        "_windows",
+        "accesses",
+        "throttles",
+    )
+
     def __init__(self, schema: KeySchema, clock: Clock, draws: Random) -> None:
         self._schema = schema
+        self._is_text = len(schema.partition) == 1 and schema.partition[0].type != "N"
         self._clock = clock
         self.accesses = _Sampler(draws, "none")
         self.throttles = _Sampler(draws, "none")
         self._windows: deque[Window] = deque(maxlen=MINUTES - 1)
         self._ends_at = 0.0
-        self._seconds: dict[Kind, array[float]] = {}
-        self._partitions: dict[Kind, HeavyHitters] = {}
-        self._items: dict[Kind, HeavyHitters] = {}
+        self._counts: dict[Kind, _Counts] = {}
 
-    def count(self, kind: Kind, position: bytes, weight: float) -> None:
-        """Count a request for the item or entry at a position."""
-        end = self.count_partition(kind, position, weight)
-        if self._schema.sort:
-            self._add(self._items, kind, position[: key_end(self._schema, position, end)], weight)
-
-    def count_partition(self, kind: Kind, position: bytes, weight: float) -> int:
-        """Count a request for the partition key that a position begins with; returns its end."""
+    def count(self, kind: Kind, key: bytes, weight: float) -> None:
+        """Count a request for an encoded key; one without its sort key counts for no item."""
         now = self._clock.now_epoch_seconds()
         if now >= self._ends_at:
             self._begin_minute(now)
-        seconds = self._seconds.get(kind)
-        if seconds is None:
-            seconds = self._seconds[kind] = array("f", _NO_SECONDS)
-        seconds[int(now) % MINUTE_SECONDS] += weight
-        end = partition_end(self._schema, position)
-        self._add(self._partitions, kind, position[:end], weight)
-        return end
+        counts = self._counts.get(kind)
+        if counts is None:
+            counts = self._counts[kind] = _Counts(with_items=bool(self._schema.sort))
+        counts.seconds[int(now) % MINUTE_SECONDS] += weight
+        # The usual key's end is found without a call more.
+        end = (
+            key.index(_TEXT_END, _HASH_BYTES) + len(_TEXT_END)
+            if self._is_text
+            else partition_end(self._schema, key)
+        )
+        counts.partitions.add(key[:end], weight)
+        if counts.items is not None and end < len(key):
+            counts.items.add(key, weight)
+
+    def count_partition(self, kind: Kind, start: bytes, weight: float) -> None:
+        """Count a request for the partition key that a position begins with."""
+        self.count(kind, start[: partition_end(self._schema, start)], weight)
 
     def windows(self) -> list[Window]:
         """The minutes of the last hour in which anything was counted, the present one last."""
@@ -182,7 +209,7 @@ class KeyTraffic:
             self._begin_minute(now)
         oldest = self._ends_at - MINUTES * MINUTE_SECONDS
         windows = [window for window in self._windows if window.start_epoch_seconds >= oldest]
-        return [*windows, self._window()] if self._partitions else windows
+        return [*windows, self._window()] if self._counts else windows
 
     def set(self, insights: ContributorInsights | None, otherwise: Recording) -> None:
         """Count what Contributor Insights asks for; ``otherwise`` what it does not."""
@@ -196,18 +223,10 @@ class KeyTraffic:
             if sampler.recording != recording:
                 sampler.set(recording)
 
-    def _add(
-        self, counted: dict[Kind, HeavyHitters], kind: Kind, key: bytes, weight: float
-    ) -> None:
-        hitters = counted.get(kind)
-        if hitters is None:
-            hitters = counted[kind] = HeavyHitters()
-        hitters.add(key, weight)
-
     def _begin_minute(self, now: float) -> None:
-        if self._partitions:
+        if self._counts:
             self._windows.append(self._window())
-        self._seconds, self._partitions, self._items = {}, {}, {}
+            self._counts = {}
         self._ends_at = (now // MINUTE_SECONDS + 1) * MINUTE_SECONDS
         self.accesses.begin_minute()
         self.throttles.begin_minute()
@@ -215,9 +234,13 @@ class KeyTraffic:
     def _window(self) -> Window:
         return Window(
             self._ends_at - MINUTE_SECONDS,
-            self._seconds,
-            _summaries(self._partitions),
-            _summaries(self._items),
+            {kind: counts.seconds for kind, counts in self._counts.items()},
+            {kind: counts.partitions.summary(KEPT_KEYS) for kind, counts in self._counts.items()},
+            {
+                kind: counts.items.summary(KEPT_KEYS)
+                for kind, counts in self._counts.items()
+                if counts.items is not None and counts.items.total
+            },
         )
 
 
@@ -226,6 +249,23 @@ class TableTraffic:
 
     Invariant: there is traffic for the table and each of its global indexes, by their ids.
     """
+
+    __slots__ = (
+        "_accesses",
+        "_clock",
+        "_collections",
+        "_draws",
+        "_growths",
+        "_ids",
+        "_otherwise",
+        "_recent_writes",
+        "_smallest_bytes",
+        "_table",
+        "_traffic",
+        "_use_samplers",
+        "_uses",
+        "since_epoch_seconds",
+    )
 
     def __init__(self, definition: TableDefinition, clock: Clock, *, samples: bool) -> None:
         """``samples``: count some requests where Contributor Insights counts none."""
@@ -244,6 +284,7 @@ class TableTraffic:
         self._growths = _Sampler(self._draws, "some")
         self.follow(definition)
         self._table = self._traffic[TABLE_INDEX_ID]
+        self._accesses = self._table.accesses
 
     def follow(self, definition: TableDefinition) -> None:
         """Go on with what the table is now."""
@@ -267,7 +308,7 @@ class TableTraffic:
 
     def read(self, position: bytes, units: float) -> None:
         """An item was read, or looked for."""
-        sampler = self._table.accesses
+        sampler = self._accesses
         # What nearly every read comes to, without a call more.
         if sampler.skip:
             sampler.skip -= 1
@@ -426,7 +467,3 @@ def _count_names(use: IndexUse, rules: PageRules, weight: int) -> None:
     for name in names:
         if name in use.asked_names or len(use.asked_names) < _NAMES:
             use.asked_names[name] = use.asked_names.get(name, 0.0) + weight
-
-
-def _summaries(counted: dict[Kind, HeavyHitters]) -> dict[Kind, Summary]:
-    return {kind: hitters.summary(KEPT_KEYS) for kind, hitters in counted.items()}

@@ -22,14 +22,6 @@ def partition_end(schema: KeySchema, position: bytes) -> int:
     return _end_of(schema.partition, position, _HASH_BYTES)
 
 
-def key_end(schema: KeySchema, position: bytes, at: int) -> int:
-    """Where the whole key ends; its partition key does at ``at``.
-
-    Behind the key of an index's entry stands the table's.
-    """
-    return _end_of(schema.sort, position, at)
-
-
 def partition_values(schema: KeySchema, position: bytes) -> Item:
     """The attributes of a partition key."""
     return _values(schema.partition, position, _HASH_BYTES)

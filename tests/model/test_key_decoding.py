@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from model import key as keys
 from model import number
 from model.key import KeyAttribute, KeySchema
-from model.key_decoding import key_end, key_values, partition_end, partition_values
+from model.key_decoding import key_values, partition_end, partition_values
 from tests.model.test_number import numbers
 
 VALUES = {
@@ -38,7 +38,6 @@ def test_a_key_comes_back_from_its_position_whatever_stands_behind_it(given_key,
 
     partition = len(keys.encode_partition(schema, key))
     assert partition_end(schema, position) == partition
-    assert key_end(schema, position, partition) == len(position) - len(behind)
     assert key_values(schema, position) == key
     assert partition_values(schema, position) == {
         attribute.name: key[attribute.name] for attribute in schema.partition
