@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -18,7 +20,8 @@ from tests.rules.capacity_table import (
 )
 from tests.rules.thread import Units, units_of
 from tests.support.clients import Answer, WireClient
-from tests.support.tables import table
+from tests.support.server import PROJECT, running_server
+from tests.support.tables import global_index, local_index, table, wait_until_indexes_active
 
 pytestmark = pytest.mark.ours_alone("no other server explains")
 
@@ -406,3 +409,65 @@ def test_an_explanation_of_many_tables_gives_their_sum(wire: WireClient):
         "Summarized": True,
         "TableCount": 25,
     }
+
+
+# -- the page -------------------------------------------------------------------------------
+
+PAGE = PROJECT / "docs" / "EXPLAIN.md"
+THREAD = {
+    "TableName": "Thread",
+    "BillingMode": "PAY_PER_REQUEST",
+    "AttributeDefinitions": [
+        {"AttributeName": name, "AttributeType": "S"}
+        for name in ("ForumName", "Subject", "LastPostDateTime", "Status")
+    ],
+    "KeySchema": [
+        {"AttributeName": "ForumName", "KeyType": "HASH"},
+        {"AttributeName": "Subject", "KeyType": "RANGE"},
+    ],
+    "LocalSecondaryIndexes": [
+        local_index("LastPostIndex", "ForumName", "LastPostDateTime", "KEYS_ONLY")
+    ],
+    "GlobalSecondaryIndexes": [global_index("ByStatus", "Status")],
+}
+
+
+def thread(number: int, day: int) -> dict[str, Any]:
+    texts = {
+        "ForumName": "EC2",
+        "Subject": f"Subject {number}",
+        "LastPostDateTime": f"2026-03-{day:02}",
+        "Status": "open",
+        "Tags": "t" * 1_100,
+    }
+    return {name: {"S": value} for name, value in texts.items()}
+
+
+def test_the_page_shows_what_the_server_answers():
+    key = {name: thread(1, 2)[name] for name in ("ForumName", "Subject")}
+    requests = {
+        "PutItem": {"Item": thread(0, 9)},
+        "Query": {
+            "IndexName": "LastPostIndex",
+            "KeyConditionExpression": "ForumName = :f",
+            "ExpressionAttributeValues": {":f": {"S": "EC2"}},
+            "ProjectionExpression": "Subject, Tags",
+            "ConsistentRead": True,
+        },
+        "GetItem": {"Key": key, "ConsistentRead": True},
+    }
+    with running_server() as server, closing(WireClient(server.endpoint)) as wire:
+        wire("CreateTable", THREAD)
+        wait_until_indexes_active(wire, "Thread")
+        for number in range(4):
+            wire("PutItem", {"TableName": "Thread", "Item": thread(number, number + 1)})
+        answered = {
+            operation: wire.send(operation, {"TableName": "Thread", **request}, ASK)
+            for operation, request in requests.items()
+        }
+
+    page = PAGE.read_text()
+    shown = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", page, re.DOTALL)]
+    for operation in ("PutItem", "Query"):
+        assert explained(answered[operation]) in shown
+    assert f"{TELLS}: {answered['GetItem'].headers[TELLS]}\n" in page
