@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from textwrap import fill
 from typing import Annotated, Any, Final
 
@@ -94,8 +94,10 @@ async def _gather(options: AdviseOptions) -> Facts:
 
 def _findings(facts: Facts, options: AdviseOptions) -> list[tuple[str, list[Finding]]]:
     """What was found, under headlines; the worst first."""
+    # With an index's key, the writes are those to the table, and not to one key of it.
+    of_keys = options if options.index_key is None else replace(options, writes_per_second=None)
     parts = [
-        ("Partition key", list(key_findings(facts, options))),
+        ("Partition key", list(key_findings(facts, of_keys))),
         ("Throughput", list(throttling_findings(facts, options))),
         ("Item collections", list(collection_findings(facts))),
         ("Indexes", list(index_findings(facts))),

@@ -138,6 +138,41 @@ def _hot_keys(facts: Facts, side: _Side) -> Iterator[Finding]:
         )
 
 
+def index_key_loads(facts: Facts) -> Iterator[Finding]:
+    """Which keys of global indexes are hot: they throttle writes to the table (S110)."""
+    for name, traffic in facts.index_traffic.items():
+        for side in _SIDES:
+            for load in traffic.top([side.kind], _SHOWN_KEYS):
+                if load.busiest_second < side.ceiling * NEAR:
+                    continue
+                is_hot = load.busiest_second > side.ceiling
+                suffixes = max(1, -int(-load.busiest_second // side.ceiling))
+                throttled = (
+                    "; beyond it writes to the table are throttled"
+                    if side.operation == "write"
+                    else ""
+                )
+                yield Finding(
+                    "problem" if is_hot else "hint",
+                    ("S139", "S110", "S152") if is_hot else ("S139",),
+                    f"{'Hot key' if is_hot else 'Warm key'} {key_text(load.key)} of index {name}: "
+                    f"about {figure(load.busiest_second)} {side.operation} units in its busiest "
+                    f"second; one key value takes {side.ceiling:,}{throttled}",
+                    f"Make the index's key of it and a number from 1 to {suffixes}: who looks for "
+                    f"it then makes {suffixes} queries"
+                    if is_hot
+                    else "",
+                    {
+                        "index": name,
+                        "operation": side.operation,
+                        "key": load.key,
+                        "busiest_second": load.busiest_second,
+                        "ceiling": side.ceiling,
+                        "suffixes": suffixes,
+                    },
+                )
+
+
 def _what_divides(facts: Facts, side: _Side, load: KeyLoad) -> str:
     """Whether DynamoDB itself can help a hot key."""
     if not facts.key_schema.sort:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from actors.insights import IndexUse
 from api.advise_facts import Facts, schema_of
-from api.advise_findings import NEAR, Finding, Load
+from api.advise_findings import NEAR, Finding, Load, index_key_loads
 from api.advise_text import figure, percent, size, span, value_text
 from model import attribute_value
 from model.advice_index import Distribution, distribution, hot_value
@@ -66,7 +66,9 @@ class _Index(Struct, frozen=True):
 def index_findings(facts: Facts) -> Iterator[Finding]:
     """Indexes that nobody reads, that hold what nobody asks for, or lack what is asked for."""
     yield from _scans(facts)
+    yield from index_key_loads(facts)
     for index in _indexes(facts):
+        yield from _fewer_units(facts, index)
         if not index.reads:
             if index.write_units or index.description["ItemCount"]:
                 yield _unused(facts, index)
@@ -105,6 +107,25 @@ def _scans(facts: Facts) -> Iterator[Finding]:
         "An index whose key is what they look for makes a Query of them",
         {"scans": use.scans, "scan_read_units": use.scan_units},
     )
+
+
+def _fewer_units(facts: Facts, index: _Index) -> Iterator[Finding]:
+    """A global index with fewer write units than its table (S103)."""
+    if not index.is_global or not facts.is_provisioned:
+        return
+    of_table, of_index = (
+        described["ProvisionedThroughput"]["WriteCapacityUnits"]
+        for described in (facts.description, index.description)
+    )
+    if of_index < of_table:
+        yield Finding(
+            "hint",
+            ("S103", "S102"),
+            f"Index {index.name} has {of_index:,} write units, its table {of_table:,}: writes that "
+            "the index has no units for are throttled",
+            "Give it as many as the table, unless few writes touch it",
+            {"index": index.name, "write_units": of_index, "table_write_units": of_table},
+        )
 
 
 def _unused(facts: Facts, index: _Index) -> Finding:

@@ -394,6 +394,33 @@ def test_a_table_that_is_mostly_scanned_is_told():
     assert not list(index_findings(facts(consumed={"": Units(1_000.0, 0.0)}, uses={"": few})))
 
 
+def test_a_hot_key_of_an_index_throttles_the_table():
+    index = structs.replace(facts(minute("writes", 4_000, acme=0.8)).traffic.answer, index="by-x")
+    known = structs.replace(facts(), index_traffic={"by-x": Traffic(index)})
+
+    (hot,) = index_findings(known)
+
+    assert hot.level == "problem"
+    assert hot.text == (
+        "Hot key acme of index by-x: about 3,200 write units in its busiest second; one key value "
+        "takes 1,000; beyond it writes to the table are throttled"
+    )
+    assert hot.figures["suffixes"] == 4
+
+
+@pytest.mark.parametrize(("units", "told"), [(5, True), (10, False)])
+def test_an_index_with_fewer_write_units_than_its_table_is_told(units, told):
+    index = BY_STATUS | {
+        "ProvisionedThroughput": {"ReadCapacityUnits": 5, "WriteCapacityUnits": units}
+    }
+    use = IndexUse(queries=100, read_units=5_000, asked_all=100)
+    table = {"ProvisionedThroughput": {"ReadCapacityUnits": 5, "WriteCapacityUnits": 10}}
+    known = used(index, use)
+    known = structs.replace(known, description=known.description | table)
+
+    assert bool(about(index_findings(known), "S103")) is told
+
+
 # -- an index that is not there yet ---------------------------------------------------------
 
 
