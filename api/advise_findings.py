@@ -256,14 +256,18 @@ def _cardinality(facts: Facts) -> Iterator[Finding]:
 def throttling_findings(facts: Facts, load: Load) -> Iterator[Finding]:
     """What was throttled, and what would be of the recorded load with given units."""
     yield from _refused(facts)
+    is_asked = load.write_units is not None or load.read_units is not None
     for side in _SIDES:
         if facts.traffic.total(side.kind, side.throttled):
-            yield _expected(facts, load, side)
+            units = _units_of(facts, load, side)
+            # Who asks about provisioned writes of an on-demand table asks nothing about reads.
+            if units is not None or not is_asked:
+                yield _expected(facts, load, side, units)
 
 
 _CAUSES: Final = {
     "ProvisionedThroughputExceeded": "more was asked for than is provisioned",
-    "KeyRangeThroughputExceeded": "more than one partition takes: a hot key, or uneven keys",
+    "KeyRangeThroughputExceeded": "more than one partition takes, by a hot key or uneven keys",
     "AccountLimitExceeded": "more than an account's quota for one table",
     "MaxOnDemandThroughputExceeded": "more than the maximum that was set",
 }
@@ -273,12 +277,12 @@ def _refused(facts: Facts) -> Iterator[Finding]:
     for throttle in sorted(facts.use.throttles, key=lambda each: -each.count):
         did = "DynamoDB would have throttled" if throttle.observed else "The server throttled"
         cause = next((text for end, text in _CAUSES.items() if throttle.reason.endswith(end)), "")
-        where = f" of index {throttle.index}" if throttle.index else ""
+        where = f" at index {throttle.index}" if throttle.index else ""
         yield Finding(
             "problem",
             ("S140",),
-            f"{did} {throttle.count:,} requests since the server started"
-            f"{where}, {throttle.reason}: {cause}",
+            f"{did} {throttle.count:,} requests{where} since the server started, by "
+            f"{throttle.reason}: {cause}",
             figures={
                 "reason": throttle.reason,
                 "index": throttle.index or None,
@@ -288,8 +292,7 @@ def _refused(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _expected(facts: Facts, load: Load, side: _Side) -> Finding:
-    units = _units_of(facts, load, side)
+def _expected(facts: Facts, load: Load, side: _Side, units: int | None) -> Finding:
     partitions = facts.use.partitions[""]
     if load.write_units is not None or load.read_units is not None:
         given = Throughput(

@@ -27,8 +27,8 @@ from model.throttling.resource import Units
 
 Operation: TypeAlias = Literal["read", "write"]
 
-# A partition's ceiling is of whole seconds: one that is asked twice in each is met in halves.
-_PARTS: Final = 2
+# A partition's ceiling is of whole seconds, and what passes it is at most a part of one.
+_PARTS: Final = 8
 _HASH_BYTES: Final = 8
 _HASH_BITS: Final = 64
 
@@ -104,12 +104,12 @@ def place_of(key: bytes, partitions: int) -> int:
 
 
 def _shares(minute: MinuteLoad, partitions: int) -> list[tuple[int, float]]:
-    """Shares by partition: of single keys one by one, of the others together."""
-    shares = [(place_of(each.key, partitions), each.share) for each in minute.keys]
+    """Shares by partition: of single keys, and of the others, which are even."""
     others = max(0.0, 1 - sum(each.share for each in minute.keys)) / partitions
-    if others:
-        shares += [(place, others) for place in range(partitions)]
-    return shares
+    shares = [others] * partitions
+    for each in minute.keys:
+        shares[place_of(each.key, partitions)] += each.share
+    return [(place, share) for place, share in enumerate(shares) if share]
 
 
 def _cause(limit: LimitType, of_second: float, units_per_second: float | None) -> str:

@@ -207,6 +207,14 @@ def test_too_few_units_are_told_with_their_cause():
     assert too_few.advice.endswith(" % as the request rate is above the units")
 
 
+def test_reads_on_demand_are_not_compared_where_write_units_are_given():
+    known = facts(minute("reads", 200))
+
+    assert list(throttling_findings(known, options(write_units=50))) == []
+    (found,) = throttling_findings(known, options())
+    assert found.text.startswith("On demand on 4 partitions, none of")
+
+
 def test_the_tables_own_units_are_compared_where_none_are_given():
     units = {"ProvisionedThroughput": {"ReadCapacityUnits": 5, "WriteCapacityUnits": 100}}
 
@@ -254,8 +262,10 @@ def test_what_was_throttled_is_told_by_its_cause():
 
     first, second = throttling_findings(known, options())
 
-    assert first.text.startswith("DynamoDB would have throttled 7 requests since the server")
-    assert "of index by-day, IndexWriteKeyRangeThroughputExceeded" in first.text
+    assert first.text.startswith(
+        "DynamoDB would have throttled 7 requests at index by-day since the server started, by "
+        "IndexWriteKeyRangeThroughputExceeded: "
+    )
     assert second.text.startswith("The server throttled 3 requests")
     assert second.text.endswith("more was asked for than is provisioned")
 
