@@ -258,6 +258,7 @@ class TableTraffic:
         "_growths",
         "_ids",
         "_otherwise",
+        "_read_traffic",
         "_recent_writes",
         "_smallest_bytes",
         "_table",
@@ -274,6 +275,8 @@ class TableTraffic:
         self._otherwise: Recording = "some" if samples else "none"
         self._draws = Random(definition.table_id)  # noqa: S311 - which requests are counted
         self._traffic: dict[int, KeyTraffic] = {}
+        # By what is read: reads of a local index are the table's.
+        self._read_traffic: dict[int, KeyTraffic] = {}
         # Of the global indexes, by their names in ARNs.
         self._ids: dict[str, int] = {}
         self._uses: dict[int, IndexUse] = {}
@@ -300,6 +303,12 @@ class TableTraffic:
         }
         for index_id, _, insights in resources:
             self._traffic[index_id].set(insights, self._otherwise)
+        table = self._traffic[TABLE_INDEX_ID]
+        self._read_traffic = self._traffic | {
+            index.index_id: table for index in definition.local_indexes
+        }
+        for gone in self._uses.keys() - self._read_traffic.keys():
+            del self._uses[gone], self._use_samplers[gone]
         self._ids = {
             index.definition.name: index.definition.index_id for index in definition.global_indexes
         }
@@ -322,17 +331,17 @@ class TableTraffic:
 
         ``index_id`` may be a local index's: its reads are the table's.
         """
+        traffic = self._read_traffic.get(index_id)
+        if traffic is None:
+            # The index went while it was read.
+            return
         units = receipt.read_units + sum(index.read_units for index in receipt.indexes)
-        traffic = self._traffic.get(index_id, self._table)
         if start and (weight := traffic.accesses.weigh()):
             traffic.count_partition("reads", start, units * weight)
-        sampler = self._use_samplers.get(index_id)
-        if sampler is None:
-            sampler = self._use_samplers[index_id] = _Sampler(self._draws, "some")
-        weight = sampler.weigh()
+        use = self._use(index_id)
+        weight = self._use_samplers[index_id].weigh()
         if not weight:
             return
-        use = self._use(index_id)
         use.queries += weight if start else 0
         use.scans += 0 if start else weight
         use.read_units += units * weight
@@ -393,8 +402,8 @@ class TableTraffic:
 
     def refuse_page(self, index_id: int, start: bytes) -> None:
         """A Query was throttled that reads from a position on."""
-        traffic = self._traffic.get(index_id, self._table)
-        if start and (weight := traffic.throttles.weigh()):
+        traffic = self._read_traffic.get(index_id)
+        if traffic is not None and start and (weight := traffic.throttles.weigh()):
             traffic.count_partition("throttled_reads", start, weight)
 
     def grow(self, partition_key: bytes, size_bytes: int) -> None:
@@ -444,6 +453,7 @@ class TableTraffic:
         use = self._uses.get(index_id)
         if use is None:
             use = self._uses[index_id] = IndexUse()
+            self._use_samplers[index_id] = _Sampler(self._draws, "some")
         return use
 
     def _resources(self, reasons: Iterable[ThrottlingReason]) -> set[int]:

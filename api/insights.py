@@ -216,7 +216,7 @@ def _told_of(answer: InsightsAnswer) -> str:
         return ""
     if answer.recording == "some":
         return (
-            "It counts no accesses: these are of a sample, taken for dynactor advise. "
-            "UpdateContributorInsights switches it on\n"
+            "These are of a sample, taken for dynactor advise: UpdateContributorInsights counts "
+            "all\n"
         )
     return "No accesses are counted: UpdateContributorInsights switches it on\n"

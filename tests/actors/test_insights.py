@@ -16,6 +16,7 @@ from actors.insights_sample import collection_start, largest_collections, sample
 from actors.table import ReadRange, Table
 from model import key as keys
 from model import key_range
+from model.capacity import Receipt
 from model.errors import (
     ConditionalCheckFailedException,
     ProvisionedThroughputExceededException,
@@ -160,6 +161,20 @@ async def test_a_global_index_has_keys_of_its_own():
         # Without a sort key there is nothing more to tell.
         assert window.items == {}
         assert found(table, "writes") == {"EC2": 2, "S3": 2}
+
+
+async def test_a_page_of_an_index_that_went_meanwhile_counts_for_nothing():
+    async with counting(indexed()) as (table, _, _):
+        definition = table.definition.global_indexes[0].definition
+        position = keys.encode(definition.key_schema, {"posts": {"N": "1"}})
+        gone = structs.replace(table.definition, global_indexes=())
+        table.record = structs.replace(table.record, definition=gone, index_partitions={})
+        traffic = table.throttle.traffic
+        assert traffic is not None
+        traffic.read_page(1, position, Receipt(0.5), PageRules(), 1)
+        traffic.refuse_page(1, position)
+
+        assert windows(table) == []
 
 
 async def test_each_minute_is_told_apart_and_the_last_hour_is_kept():

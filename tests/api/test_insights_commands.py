@@ -90,7 +90,7 @@ def test_insights_of_an_index_that_is_off_is_a_sample(served):
     assert code == 0
     lines = told.splitlines()
     assert lines[0] == f"Index {BY_STATUS} of table Orders: Contributor Insights is DISABLED"
-    assert "It counts no accesses: these are of a sample" in lines[1]
+    assert "These are of a sample, taken for dynactor advise" in lines[1]
     assert lines[-1].split()[:4] == ["new", "40", "100", "%"]
 
 
