@@ -389,6 +389,18 @@ async def test_a_sample_of_a_large_table_is_taken_all_over_it(monkeypatch):
         assert len({item["forum"]["S"] for item in some}) == len(some)
 
 
+async def test_no_item_is_twice_in_a_sample(monkeypatch):
+    """Although from one point more is read than lies before the next one."""
+    monkeypatch.setattr("actors.insights_sample._LOOKED_AT", 100)
+    monkeypatch.setattr("actors.insights_sample._POINTS", 10)
+    async with counting() as (table, _, _):
+        for number in range(30):
+            await table.write(put(thread(f"{number}", "a")))
+        some = await sample_items(table, 101, 1_000)
+
+        assert sorted(int(item["forum"]["S"]) for item in some) == list(range(30))
+
+
 async def test_what_a_key_holds_is_counted_up_to_a_bound():
     async with counting() as (table, _, _):
         for number in range(30):

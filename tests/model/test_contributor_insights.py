@@ -26,10 +26,12 @@ BY_POSTS = "by_posts"
 
 
 def indexed() -> TableDefinition:
-    index = IndexDefinition(
-        1, BY_POSTS, KeySchema((KeyAttribute("posts", "N"),)), Projection("ALL")
+    schema = KeySchema((KeyAttribute("posts", "N"),))
+    indexes = (
+        GlobalIndex(IndexDefinition(number, name, schema, Projection("ALL")))
+        for number, name in ((1, BY_POSTS), (2, "other"))
     )
-    return structs.replace(table_definition(), global_indexes=(GlobalIndex(index),))
+    return structs.replace(table_definition(), global_indexes=tuple(indexes))
 
 
 def test_it_is_switched_for_a_table_or_for_an_index_alone():
@@ -42,6 +44,7 @@ def test_it_is_switched_for_a_table_or_for_an_index_alone():
     assert of_resource(of_table, BY_POSTS) is None
     assert of_index.contributor_insights is None
     assert of_resource(of_index, BY_POSTS) == ContributorInsights(True, "THROTTLED_KEYS", NOW)
+    assert of_resource(of_index, "other") is None
 
 
 def test_what_is_so_already_stays_as_it_was():
