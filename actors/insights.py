@@ -34,7 +34,6 @@ from model.table import TABLE_INDEX_ID, ContributorInsights, TableDefinition
 
 # What is counted: units of reads and of writes, requests that were throttled.
 Kind: TypeAlias = Literal["reads", "writes", "throttled_reads", "throttled_writes"]
-KINDS: Final[tuple[Kind, ...]] = ("reads", "writes", "throttled_reads", "throttled_writes")
 Recording: TypeAlias = Literal["all", "some", "none"]
 
 MINUTE_SECONDS: Final = 60
@@ -96,17 +95,22 @@ class IndexUse(Struct):
 
 
 class _Sampler:
-    """Which requests are counted."""
+    """Which requests of a kind are counted.
 
-    __slots__ = ("_draws", "_left", "_recording", "_weight", "skip")
+    ``passed_units`` are those of the requests that were passed over since the last one.
+    """
 
-    def __init__(self, draws: Random, recording: Recording) -> None:
+    __slots__ = ("_draws", "_left", "_recording", "_weight", "kind", "passed_units", "skip")
+
+    def __init__(self, draws: Random, recording: Recording, kind: Kind = "reads") -> None:
+        self.kind: Kind = kind
         self._draws = draws
         self._recording: Recording = recording
         self._weight = 1
         self._left = WHOLE_REQUESTS
         # How many requests are passed over before the next one is counted.
         self.skip = 0
+        self.passed_units = 0.0
         self.set(recording)
 
     @property
@@ -118,6 +122,7 @@ class _Sampler:
         """Count these from now on."""
         self._recording = recording
         self.skip = _NEVER if recording == "none" else 0
+        self.passed_units = 0.0
         self._weight = 1
         self.begin_minute()
 
@@ -125,10 +130,11 @@ class _Sampler:
         """Count all again, until they are many."""
         self._left = _NEVER if self._recording == "all" else WHOLE_REQUESTS
 
-    def weigh(self) -> int:
-        """For how many requests the next one stands; 0 if it is passed over."""
+    def weigh(self, units: float = 1.0) -> int:
+        """For how many requests the next one stands, of so many units; 0 if it is passed over."""
         if self.skip:
             self.skip -= 1
+            self.passed_units += units
             return 0
         weight = self._weight
         self._left -= 1
@@ -165,42 +171,60 @@ class KeyTraffic:
         "_is_text",
         "_schema",
         "_windows",
-        "accesses",
-        "throttles",
+        "reads",
+        "throttled_reads",
+        "throttled_writes",
+        "writes",
     )
 
     def __init__(self, schema: KeySchema, clock: Clock, draws: Random) -> None:
         self._schema = schema
         self._is_text = len(schema.partition) == 1 and schema.partition[0].type != "N"
         self._clock = clock
-        self.accesses = _Sampler(draws, "none")
-        self.throttles = _Sampler(draws, "none")
+        self.reads = _Sampler(draws, "none", "reads")
+        self.writes = _Sampler(draws, "none", "writes")
+        self.throttled_reads = _Sampler(draws, "none", "throttled_reads")
+        self.throttled_writes = _Sampler(draws, "none", "throttled_writes")
         self._windows: deque[Window] = deque(maxlen=MINUTES - 1)
         self._ends_at = 0.0
         self._counts: dict[Kind, _Counts] = {}
 
-    def count(self, kind: Kind, key: bytes, weight: float) -> None:
-        """Count a request for an encoded key; one without its sort key counts for no item."""
+    def count(self, sampler: _Sampler, key: bytes, units: float) -> None:
+        """Count a request for an encoded key; one without its sort key counts for no item.
+
+        What comes in a second is counted whole, whichever requests are passed over.
+        """
+        weight = sampler.weigh(units)
+        if weight:
+            self.count_weighed(sampler, key, units, weight)
+
+    def count_page(self, sampler: _Sampler, start: bytes, units: float) -> None:
+        """Count a request for the partition key that a position begins with."""
+        weight = sampler.weigh(units)
+        if weight:
+            key = start[: partition_end(self._schema, start)]
+            self.count_weighed(sampler, key, units, weight)
+
+    def count_weighed(self, sampler: _Sampler, key: bytes, units: float, weight: int) -> None:
+        """As ``count``, of a request that stands for so many."""
+        kind = sampler.kind
         now = self._clock.now_epoch_seconds()
         if now >= self._ends_at:
             self._begin_minute(now)
         counts = self._counts.get(kind)
         if counts is None:
             counts = self._counts[kind] = _Counts(with_items=bool(self._schema.sort))
-        counts.seconds[int(now) % MINUTE_SECONDS] += weight
+        counts.seconds[int(now) % MINUTE_SECONDS] += units + sampler.passed_units
+        sampler.passed_units = 0.0
         # The usual key's end is found without a call more.
         end = (
             key.index(_TEXT_END, _HASH_BYTES) + len(_TEXT_END)
             if self._is_text
             else partition_end(self._schema, key)
         )
-        counts.partitions.add(key[:end], weight)
+        counts.partitions.add(key[:end], units * weight)
         if counts.items is not None and end < len(key):
-            counts.items.add(key, weight)
-
-    def count_partition(self, kind: Kind, start: bytes, weight: float) -> None:
-        """Count a request for the partition key that a position begins with."""
-        self.count(kind, start[: partition_end(self._schema, start)], weight)
+            counts.items.add(key, units * weight)
 
     def windows(self) -> list[Window]:
         """The minutes of the last hour in which anything was counted, the present one last."""
@@ -214,22 +238,24 @@ class KeyTraffic:
     def set(self, insights: ContributorInsights | None, otherwise: Recording) -> None:
         """Count what Contributor Insights asks for; ``otherwise`` what it does not."""
         mode = insights.mode if insights is not None and insights.enabled else None
-        wanted = (
-            (self.accesses, mode == "ACCESSED_AND_THROTTLED_KEYS"),
-            (self.throttles, mode is not None),
-        )
-        for sampler, is_whole in wanted:
-            recording: Recording = "all" if is_whole else otherwise
+        accesses: Recording = "all" if mode == "ACCESSED_AND_THROTTLED_KEYS" else otherwise
+        throttles: Recording = "all" if mode is not None else otherwise
+        for sampler in self._samplers:
+            recording = accesses if sampler in (self.reads, self.writes) else throttles
             if sampler.recording != recording:
                 sampler.set(recording)
+
+    @property
+    def _samplers(self) -> tuple[_Sampler, ...]:
+        return self.reads, self.writes, self.throttled_reads, self.throttled_writes
 
     def _begin_minute(self, now: float) -> None:
         if self._counts:
             self._windows.append(self._window())
             self._counts = {}
         self._ends_at = (now // MINUTE_SECONDS + 1) * MINUTE_SECONDS
-        self.accesses.begin_minute()
-        self.throttles.begin_minute()
+        for sampler in self._samplers:
+            sampler.begin_minute()
 
     def _window(self) -> Window:
         return Window(
@@ -251,14 +277,16 @@ class TableTraffic:
     """
 
     __slots__ = (
-        "_accesses",
         "_clock",
         "_collections",
         "_draws",
         "_growths",
         "_ids",
+        "_local_ids",
         "_otherwise",
         "_read_traffic",
+        "_reads",
+        "_recent",
         "_recent_writes",
         "_smallest_bytes",
         "_table",
@@ -277,17 +305,19 @@ class TableTraffic:
         self._traffic: dict[int, KeyTraffic] = {}
         # By what is read: reads of a local index are the table's.
         self._read_traffic: dict[int, KeyTraffic] = {}
-        # Of the global indexes, by their names in ARNs.
+        # Of the global indexes, by their names in ARNs; and of local ones.
         self._ids: dict[str, int] = {}
+        self._local_ids = {index.name: index.index_id for index in definition.local_indexes}
         self._uses: dict[int, IndexUse] = {}
         self._use_samplers: dict[int, _Sampler] = {}
         self._recent_writes: deque[bytes] = deque(maxlen=_RECENT_WRITES)
         self._collections: dict[bytes, Growth] = {}
         self._smallest_bytes = 0
         self._growths = _Sampler(self._draws, "some")
+        self._recent = _Sampler(self._draws, "some")
         self.follow(definition)
         self._table = self._traffic[TABLE_INDEX_ID]
-        self._accesses = self._table.accesses
+        self._reads = self._table.reads
 
     def follow(self, definition: TableDefinition) -> None:
         """Go on with what the table is now."""
@@ -317,12 +347,13 @@ class TableTraffic:
 
     def read(self, position: bytes, units: float) -> None:
         """An item was read, or looked for."""
-        sampler = self._accesses
+        sampler = self._reads
         # What nearly every read comes to, without a call more.
         if sampler.skip:
             sampler.skip -= 1
+            sampler.passed_units += units
             return
-        self._table.count("reads", position, units * sampler.weigh())
+        self._table.count(sampler, position, units)
 
     def read_page(
         self, index_id: int, start: bytes, receipt: Receipt, rules: PageRules, entries: int
@@ -336,8 +367,8 @@ class TableTraffic:
             # The index went while it was read.
             return
         units = receipt.read_units + sum(index.read_units for index in receipt.indexes)
-        if start and (weight := traffic.accesses.weigh()):
-            traffic.count_partition("reads", start, units * weight)
+        if start:
+            traffic.count_page(traffic.reads, start, units)
         use = self._use(index_id)
         weight = self._use_samplers[index_id].weigh()
         if not weight:
@@ -355,26 +386,24 @@ class TableTraffic:
     def write(self, position: bytes, change: Change) -> None:
         """The item at a position was written; or not, as its condition was false."""
         receipt = change.receipt
-        weight = self._table.accesses.weigh()
-        if weight:
-            units = receipt.write_units
-            for index in receipt.indexes:
-                if index.kind == "LocalSecondaryIndexes":
-                    units += index.write_units
-            self._table.count("writes", position, units * weight)
-            if change.old is not change.new:
-                self._recent_writes.append(position)
-            for local in change.local_changes:
-                index_id = local.definition.index_id
-                self._use(index_id).write_units += weight * sum(
-                    entry_units for _, entry_units in entry_writes(local)
-                )
+        units = receipt.write_units
+        for index in receipt.indexes:
+            if index.kind == "LocalSecondaryIndexes":
+                units += index.write_units
+                self._use(self._local_ids[index.name]).write_units += index.write_units
+        self._table.count(self._table.writes, position, units)
+        if change.old is not change.new and self._recent.weigh():
+            self._recent_writes.append(position)
         for one in change.global_changes or ():
             traffic = self._traffic.get(one.definition.index_id)
-            if traffic is not None and (weight := traffic.accesses.weigh()):
-                for entry, entry_units in entry_writes(one):
+            if traffic is None:
+                continue
+            for entry, entry_units in entry_writes(one):
+                # Its key is worked out only if it is counted.
+                weight = traffic.writes.weigh(entry_units)
+                if weight:
                     entry_key = entry_position(one.definition, entry.item, b"")
-                    traffic.count("writes", entry_key, entry_units * weight)
+                    traffic.count_weighed(traffic.writes, entry_key, entry_units, weight)
 
     def refuse_write(
         self, position: bytes, change: Change | None, reasons: Iterable[ThrottlingReason]
@@ -382,29 +411,25 @@ class TableTraffic:
         """The write of an item was throttled; without a change, before it was looked at."""
         for index_id in self._resources(reasons):
             traffic = self._traffic[index_id]
-            weight = traffic.throttles.weigh()
-            if not weight:
-                continue
+            sampler = traffic.throttled_writes
             if index_id == TABLE_INDEX_ID:
-                traffic.count("throttled_writes", position, weight)
+                traffic.count(sampler, position, 1.0)
                 continue
             for one in (change.global_changes if change else None) or ():
                 if one.definition.index_id == index_id:
                     entry, _ = entry_writes(one)[-1]
                     entry_key = entry_position(one.definition, entry.item, b"")
-                    traffic.count("throttled_writes", entry_key, weight)
+                    traffic.count(sampler, entry_key, 1.0)
 
     def refuse_read(self, position: bytes) -> None:
         """The read of an item was throttled."""
-        weight = self._table.throttles.weigh()
-        if weight:
-            self._table.count("throttled_reads", position, weight)
+        self._table.count(self._table.throttled_reads, position, 1.0)
 
     def refuse_page(self, index_id: int, start: bytes) -> None:
         """A Query was throttled that reads from a position on."""
         traffic = self._read_traffic.get(index_id)
-        if traffic is not None and start and (weight := traffic.throttles.weigh()):
-            traffic.count_partition("throttled_reads", start, weight)
+        if traffic is not None and start:
+            traffic.count_page(traffic.throttled_reads, start, 1.0)
 
     def grow(self, partition_key: bytes, size_bytes: int) -> None:
         """An item collection of a table with local indexes has this size now."""
@@ -432,7 +457,7 @@ class TableTraffic:
 
     def recording(self, index_id: int = TABLE_INDEX_ID) -> Recording:
         """Which accesses are counted."""
-        return self._traffic[index_id].accesses.recording
+        return self._traffic[index_id].reads.recording
 
     def use(self, index_id: int) -> IndexUse:
         """How an index, or the table, was used since it was first counted."""

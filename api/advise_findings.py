@@ -90,7 +90,8 @@ def key_findings(facts: Facts, load: Load) -> Iterator[Finding]:
 def _skew(facts: Facts, side: _Side) -> Iterator[Finding]:
     total = facts.traffic.total(side.kind)
     top = facts.traffic.top([side.kind], KEPT_KEYS)
-    found = skew((load.weight for load in top), total) if total else None
+    counted = facts.traffic.counted(side.kind)
+    found = skew((load.weight for load in top), counted) if counted else None
     if found is None:
         return
     is_uneven = found.effective_count < _FEW_KEYS
@@ -377,9 +378,11 @@ def _minutes(facts: Facts, side: _Side) -> Iterator[MinuteLoad]:
                 continue
             for at, units in enumerate(minute.seconds[kind]):
                 seconds[at] += units * factor
+            # Of a sample, what its keys stand for is not all that came.
+            scale = factor * sum(minute.seconds[kind]) / minute.partitions[kind].total
             for each in minute.partitions[kind].keys:
                 key = keys.encode_partition(schema, each.key)
-                weights[key] = weights.get(key, 0.0) + each.weight * factor
+                weights[key] = weights.get(key, 0.0) + each.weight * scale
         total = sum(seconds)
         if not total:
             continue

@@ -48,7 +48,16 @@ class Traffic:
         return max(self.minutes[0].start, self.answer.since)
 
     def total(self, *kinds: Kind) -> float:
-        """All together."""
+        """All together, those that no key was counted for too."""
+        return sum(
+            sum(minute.seconds[kind])
+            for minute in self.minutes
+            for kind in kinds
+            if kind in minute.seconds
+        )
+
+    def counted(self, *kinds: Kind) -> float:
+        """What keys were counted for, of which theirs are shares: in a sample about the total."""
         return sum(
             minute.partitions[kind].total
             for minute in self.minutes

@@ -143,7 +143,7 @@ def _rows(traffic: Traffic, kinds: tuple[Kind, ...], top: int, *, items: bool) -
             "key": load.key,
             "total": load.weight,
             "error": load.error,
-            "share": load.weight / total,
+            "share": load.weight / traffic.counted(*kinds),
             "reads": reads.get(_encode(load.key), 0.0),
             "writes": writes.get(_encode(load.key), 0.0),
             "busiest_second": load.busiest_second,

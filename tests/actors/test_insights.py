@@ -226,6 +226,22 @@ async def test_of_many_requests_some_are_counted_for_all():
         )
 
 
+async def test_what_comes_in_a_second_is_known_whichever_requests_are_counted():
+    """A sample's own seconds would differ by chance: the busiest one by half as much again."""
+    async with counting() as (table, clock, _):
+        number = table.record.partitions[0].number
+        position = keys.encode(table.definition.key_schema, key("EC2", "a"))
+        for _ in range(30_000):
+            table.throttle.take_read(number, position, 1.0)
+            clock.step(1 / 500)
+        table.throttle.take_read(number, position, 1.0)
+        told = windows(table)[0].seconds["reads"]
+
+        assert min(told) >= 500 - 2 * EVERY
+        assert max(told) <= 500 + 2 * EVERY
+        assert sum(told) == pytest.approx(30_000, abs=2 * EVERY)
+
+
 async def test_contributor_insights_counts_every_request():
     requests = 20_000
     async with counting() as (table, _, database):
