@@ -211,7 +211,7 @@ def _over_projected(facts: Facts, index: _Index) -> Iterator[Finding]:
         _entry_units(facts.sample, index, held),
         _entry_units(facts.sample, index, set(asked)),
     )
-    saved = f"; an entry then takes {figure(after)} write units instead of {figure(before)}"
+    saved = f"; an entry then takes {figure(after)} instead of {figure(before)} write units"
     yield Finding(
         "hint",
         ("S21", "S57"),

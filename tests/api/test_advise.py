@@ -358,7 +358,7 @@ def test_what_nobody_asks_for_need_not_be_projected():
     (found,) = about(index_findings(used(BY_STATUS, use, 5_000, sample=ITEMS)), "S21")
 
     assert found.text.endswith("100 reads asked for day alone: nobody asked for text")
-    assert found.advice == ("Project INCLUDE day; an entry then takes 1 write units instead of 3")
+    assert found.advice == ("Project INCLUDE day; an entry then takes 1 instead of 3 write units")
 
 
 def test_an_index_that_is_asked_for_all_is_as_it_should_be():
