@@ -15,7 +15,7 @@ from __future__ import annotations
 import sys
 from array import array
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Sequence
 from random import Random
 from typing import Final, Literal, TypeAlias
 
@@ -406,7 +406,7 @@ class TableTraffic:
                     traffic.count_weighed(traffic.writes, entry_key, entry_units, weight)
 
     def refuse_write(
-        self, position: bytes, change: Change | None, reasons: Iterable[ThrottlingReason]
+        self, position: bytes, change: Change | None, reasons: Sequence[ThrottlingReason]
     ) -> None:
         """The write of an item was throttled; without a change, before it was looked at."""
         for index_id in self._resources(reasons):
@@ -481,11 +481,13 @@ class TableTraffic:
             self._use_samplers[index_id] = _Sampler(self._draws, "some")
         return use
 
-    def _resources(self, reasons: Iterable[ThrottlingReason]) -> set[int]:
+    def _resources(self, reasons: Sequence[ThrottlingReason]) -> Sequence[int]:
         """The ids of the table and indexes whose limits refused something."""
-        names = {reason.resource.partition("/index/")[2] for reason in reasons}
-        ids = {self._ids.get(name, TABLE_INDEX_ID) for name in names}
-        return ids or {TABLE_INDEX_ID}
+        ids = [
+            self._ids.get(reason.resource.partition("/index/")[2], TABLE_INDEX_ID)
+            for reason in reasons
+        ]
+        return ids if len(ids) == 1 else sorted(set(ids))
 
     def _last_bytes(self, partition_key: bytes) -> int:
         return self._collections[partition_key].last_bytes
