@@ -25,6 +25,7 @@ from actors.destination_keeper import (
     UpdateDestination,
 )
 from actors.index_keeper import IndexKeeper
+from actors.insights_keeper import InsightsKeeper, SwitchedInsights, UpdateContributorInsights
 from actors.partition import PartitionSettings
 from actors.publishing import Origins, Publishing
 from actors.reminder import remind
@@ -50,7 +51,8 @@ from actors.throttle import ThrottleSettings, ThrottlingSetting
 from actors.time_to_live import TimeToLiveSettings
 from actors.time_to_live_keeper import TimeToLiveKeeper
 from actors.transaction import Transactions
-from model import destination_rules
+from model import contributor_insights, destination_rules
+from model.contributor_insights import ContributorInsightsStatus
 from model.errors import (
     DynamoDBError,
     InternalServerError,
@@ -63,6 +65,7 @@ from model.limits import ITEM_COLLECTION_BYTES, MIB, THROUGHPUT_DECREASES_PER_DA
 from model.partitions import partition_count
 from model.table import (
     TABLE_INDEX_ID,
+    ContributorInsights,
     GlobalIndex,
     StreamingDestination,
     TableDefinition,
@@ -114,6 +117,8 @@ class DatabaseSettings(Struct, frozen=True):
     throughput_decreases_per_day: int = THROUGHPUT_DECREASES_PER_DAY
     # How long a transaction waits between its steps, for tests.
     transaction_delay: IndexLag = NO_LAG
+    # Whether the keys of some requests are recorded where Contributor Insights is off.
+    key_traffic: bool = True
 
 
 class IndexCounters(Struct, frozen=True):
@@ -236,6 +241,7 @@ class Database:
             ThrottleSettings(
                 settings.throttling,
                 f"arn:aws:dynamodb:{settings.region}:{settings.account_id}:table/",
+                key_traffic=settings.key_traffic,
             ),
         )
         self.transactions = Transactions(
@@ -246,6 +252,7 @@ class Database:
         self._time_to_live = TimeToLiveKeeper(
             self._owner, self._surroundings, settings.time_to_live, self._tell_time_to_live
         )
+        self._insights = InsightsKeeper(self._owner, clock)
         self.streams = StreamKeeper(self._owner, store, settings.streams)
         # Where a number of partitions is set, none are made for throughput.
         grows = settings.partitions_per_table is None
@@ -402,6 +409,24 @@ class Database:
         """
         await self._ask(UpdateTimeToLive(name, change))
 
+    async def update_contributor_insights(
+        self, message: UpdateContributorInsights
+    ) -> SwitchedInsights:
+        """Switch Contributor Insights of a table or of one of its global indexes.
+
+        Raises:
+            ResourceNotFoundException: there is no such table or index.
+        """
+        return await self._ask(message)
+
+    def contributor_insights_status(
+        self, insights: ContributorInsights | None
+    ) -> ContributorInsightsStatus:
+        """How Contributor Insights stands now."""
+        return contributor_insights.status_of(
+            insights, self.clock.now_epoch_seconds(), self.settings.table_transition_seconds
+        )
+
     async def _ask(self, message: Message[ReplyT]) -> ReplyT:
         try:
             return await self.mailbox.put_nowait(message)
@@ -500,6 +525,8 @@ class Database:
                 if table is not None:
                     await self._time_to_live.advance(table)
                 return None
+            case UpdateContributorInsights():
+                return await self._insights.update(self._named(message.table_name), message)
             case KeepStreams():
                 await self._keep_streams()
                 return None

@@ -17,11 +17,11 @@ from actors.row_owner import Batch, RowOwner
 from actors.runtime.clock import Clock
 from actors.runtime.mailbox import Envelope, Message
 from actors.subscribers.lag import NO_LAG, IndexLag
-from actors.throttle import TableThrottle
+from actors.throttle import Paid, TableThrottle
 from model import item as items
 from model import key as keys
 from model.capacity import Receipt
-from model.change import Change
+from model.change import Change, refused_change
 from model.errors import (
     ConditionalCheckFailedException,
     DynamoDBError,
@@ -145,7 +145,7 @@ class Partition(RowOwner[WriteBatch]):
         self._clock = clock
         self._throttle = throttle
         # What became of the units of each write in hand: a write that is decided again pays once.
-        self._paid: dict[object, Throttled | None] = {}
+        self._paid: dict[object, Paid | Throttled] = {}
         self._holds = Holds()
         self._item_collection_limit_bytes = settings.item_collection_limit_bytes
         self._reader: ExpiryReader | None = None
@@ -160,7 +160,11 @@ class Partition(RowOwner[WriteBatch]):
         self._feed.advance(batch.counter, batch.records)
 
     def started(self) -> None:
-        """The log begins where the stored counter stands."""
+        """The log begins where the stored counter stands.
+
+        What became of writes in hand when the actor crashed is unknown: they have paid.
+        """
+        self._paid.clear()
         self._feed.begin(self.head.counter, self.head.logged_bytes)
 
     async def load(self, envelopes: list[Envelope]) -> WriteBatch:
@@ -219,7 +223,7 @@ class Partition(RowOwner[WriteBatch]):
             change = decide(self._table, old, message.write, version)
             self._check_collection(batch, message.partition_key, change)
         except ConditionalCheckFailedException as error:
-            return self._pay_failed(envelope, old, message.write) or error
+            return self._pay(envelope.reply, position, refused_change(error.receipt)) or error
         except DynamoDBError as error:
             return error
         refused = self._pay(envelope.reply, position, change)
@@ -234,22 +238,28 @@ class Partition(RowOwner[WriteBatch]):
         )
 
     def worked_off(self) -> None:
-        """Nothing of the batch is decided again."""
+        """Nothing of the batch is decided again: what was paid is spent."""
+        for paid in self._paid.values():
+            if not isinstance(paid, Throttled):
+                self._throttle.count_write(paid)
         self._paid.clear()
 
-    def _pay(self, payer: object, position: bytes, change: Change) -> Throttled | None:
-        if payer not in self._paid:
-            self._paid[payer] = self._throttle.take_write(self.partition_number, position, change)
-        return self._paid[payer]
+    def came_to_nothing(self, envelopes: list[Envelope]) -> None:
+        """What the store refuses is not paid."""
+        for envelope in envelopes:
+            actions = self.actions_of(envelope.message)
+            for payer in (envelope.reply, *((envelope.reply, each.ordinal) for each in actions)):
+                paid = self._paid.pop(payer, None)
+                if isinstance(paid, Paid):
+                    self._throttle.give_back(self.partition_number, paid)
 
-    def _pay_failed(
-        self, envelope: Envelope, old: StoredItem | None, write: Write
-    ) -> Throttled | None:
-        if envelope.reply not in self._paid:
-            self._paid[envelope.reply] = self._throttle.take_failed_write(
-                self.partition_number, old, write
-            )
-        return self._paid[envelope.reply]
+    def _pay(self, payer: object, position: bytes, change: Change) -> Throttled | None:
+        """Have a write pay, once; why it can't, if so."""
+        paid = self._paid.get(payer)
+        if paid is None:
+            paid = self._throttle.take_write(self.partition_number, position, change)
+            self._paid[payer] = paid
+        return paid if isinstance(paid, Throttled) else None
 
     def decide_other(self, batch: WriteBatch, envelope: Envelope) -> Any:
         """As ``decide``, of messages that are no single writes."""
@@ -351,6 +361,9 @@ class Partition(RowOwner[WriteBatch]):
         if self._table.local_indexes:
             size_bytes = batch.collections[message.partition_key] + grown_bytes
             batch.collections[message.partition_key] = size_bytes
+            traffic = self._throttle.traffic
+            if traffic is not None:
+                traffic.grow(message.partition_key, size_bytes)
             row = keys_layout.collection_row(self._table.table_id, message.partition_key)
             batch.rows[row] = size_bytes.to_bytes(_SIZE_BYTES, "big") if size_bytes else None
 

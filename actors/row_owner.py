@@ -112,6 +112,9 @@ class RowOwner(ABC, Generic[BatchT]):
     def became_durable(self, batch: BatchT) -> None:
         """A batch is durable; called before its replies go out."""
 
+    def came_to_nothing(self, envelopes: list[Envelope]) -> None:
+        """The store refused a batch, nothing of it was written; called before its replies."""
+
     def worked_off(self) -> None:
         """All of a batch was accepted or refused; called before the next one is taken."""
 
@@ -145,10 +148,10 @@ class RowOwner(ABC, Generic[BatchT]):
         try:
             batch, outcomes = await self._decide_and_commit(envelopes)
         except _Refused as refusal:
-            _refuse(envelopes, refusal.error)
+            self._refuse(envelopes, refusal.error)
         except Damaged as error:
             if len(envelopes) == 1:
-                _refuse(envelopes, InternalServerError(f"Nothing was written: {error}"))
+                self._refuse(envelopes, InternalServerError(f"Nothing was written: {error}"))
             else:
                 # One damaged item must not refuse the others of its batch.
                 for envelope in envelopes:
@@ -160,6 +163,11 @@ class RowOwner(ABC, Generic[BatchT]):
             else:
                 # Of a commit that is done, too: those before this one may not have been told yet.
                 commit.add_done_callback(partial(self._settle, batch, outcomes))
+
+    def _refuse(self, envelopes: list[Envelope], error: DynamoDBError) -> None:
+        self.came_to_nothing(envelopes)
+        for envelope in envelopes:
+            envelope.refuse(error)
 
     async def _decide_and_commit(self, envelopes: list[Envelope]) -> tuple[BatchT, list[_Outcome]]:
         while True:
@@ -238,8 +246,3 @@ class _Refused(Exception):
     def __init__(self, message: str) -> None:
         super().__init__(message)
         self.error = InternalServerError(message)
-
-
-def _refuse(envelopes: list[Envelope], error: DynamoDBError) -> None:
-    for envelope in envelopes:
-        envelope.refuse(error)

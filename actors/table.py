@@ -33,11 +33,11 @@ from actors.runtime.mailbox import Mailbox, MailboxClosed, MailboxFull, Message,
 from actors.runtime.supervisor import Supervisor
 from actors.sealed import Sealed
 from actors.split_gate import SplitGate
-from actors.throttle import BackfillUnits, PartitionRead, TableThrottle, ThrottleSettings
+from actors.throttle import BackfillUnits, TableThrottle, ThrottleSettings
 from actors.transacting_partition import TransactingPartition
 from model import capacity
 from model import key as keys
-from model.capacity import IndexKind
+from model.capacity import IndexKind, KeyRead, Receipt
 from model.errors import (
     InternalServerError,
     ResourceNotFoundException,
@@ -89,6 +89,11 @@ class ItemRead(Struct, gc=False):
 
     stored: StoredItem | None
     units: float
+
+    def receipt(self, *, consistent: bool) -> Receipt:
+        """The receipt of reading it."""
+        size_bytes = self.stored.size_bytes if self.stored else 0
+        return Receipt(read_units=self.units, work=(KeyRead(size_bytes, self.units, consistent),))
 
 
 class Following(Protocol):
@@ -199,7 +204,7 @@ class Table:
         partition_key = keys.encode_partition(schema, key)
         sort_key = keys.encode_sort(schema, key)
         number = self._map.number_of(partition_key + sort_key)
-        self.throttle.check_write(number)
+        self.throttle.check_write(number, partition_key + sort_key)
         return self._put(number, WriteItem(partition_key, sort_key, write), size_bytes)
 
     def number_of(self, position: bytes) -> int:
@@ -275,8 +280,9 @@ class Table:
         position = keys.encode(self.definition.key_schema, key)
         number = self._map.number_of(position)
         throttle = self.throttle
-        if throttle.mode == "enforce":
-            throttle.check_read(number)
+        refused = throttle.refused_read(number, position)
+        if refused is not None:
+            raise refused
         try:
             (value,) = await self._store.durable().load([self._row_prefix + position])
         except StoreError as error:
@@ -285,7 +291,9 @@ class Table:
         units = capacity.item_read_units(
             0 if stored is None else stored.size_bytes, consistent=consistent
         )
-        throttle.take_read(number, units)
+        refused = throttle.take_read(number, position, units)
+        if refused is not None:
+            raise refused
         if throttle.read_heat.is_due(units):
             throttle.read_heat.note(number, position)
         return ItemRead(stored, units)
@@ -301,7 +309,7 @@ class Table:
         schema = self.definition.key_schema
         positions = [keys.encode(schema, key) for key in keys_wanted]
         numbers = list(map(self._map.number_of, positions))
-        refused = list(map(throttle.refused_read, numbers))
+        refused = list(map(throttle.refused_read, numbers, positions))
         admitted = [
             position
             for position, refusal in zip(positions, refused, strict=True)
@@ -322,25 +330,22 @@ class Table:
             room_bytes -= stored.size_bytes if stored else 0
             if room_bytes < 0:
                 break
-            # What those before it took is known only now.
-            late = throttle.refused_read(number)
-            if late is not None:
-                reads.append(late)
-                continue
             units = capacity.item_read_units(
                 stored.size_bytes if stored else 0, consistent=consistent
             )
-            throttle.take_read(number, units)
+            # What those before it took is known only now.
+            late = throttle.take_read(number, position, units)
             if throttle.read_heat.is_due(units):
                 throttle.read_heat.note(number, position)
-            reads.append(ItemRead(stored, units))
+            reads.append(ItemRead(stored, units) if late is None else late)
         return reads
 
     async def read(self, request: ReadRange) -> Page:
         """One page of a Query or Scan, from one durable view.
 
         Raises:
-            Throttled: nothing is left of the read units of the partition where it begins.
+            Throttled: nothing is left of a partition's read units before anything was found; else
+                the page ends before that partition.
         """
         try:
             return await self._read(request)
@@ -354,14 +359,21 @@ class Table:
         of_index = self._indexes.get(index.index_id) if index else None
         partition_map = of_index.map if of_index else self._map
         index_id = index.index_id if index and of_index else TABLE_INDEX_ID
-        reads: list[PartitionRead] = []
+        # Where a Query begins, which names a partition key.
+        start = b"" if request.by_partition else request.key_range.start
+        begun = False
         paid_blocks = 0
         for piece in partition_map.pieces(_rest(request), reverse=request.reverse):
             number = partition_map.number_of(piece.start)
-            if not reads:
-                self.throttle.check_read(number, index_id)
-            elif request.by_partition:
+            refused = self.throttle.refused_page(number, index_id, start)
+            if refused is not None:
+                if builder.last is None:
+                    raise refused
+                builder.end()
+                break
+            if begun and request.by_partition:
                 builder.finish_partition()
+            begun = True
             async for entries in self._rows(view, request, piece, builder):
                 fetched = await self._fetch(view, entries) if request.rules.fetch else None
                 for at, entry in enumerate(entries):
@@ -371,22 +383,28 @@ class Table:
             blocks = builder.blocks - paid_blocks
             paid_blocks += blocks
             units = capacity.read_units(blocks, consistent=request.consistent)
-            reads.append(PartitionRead(number, units))
+            self.throttle.take_page(number, units, index if of_index else None, start)
             if builder.full:
                 break
-        self.throttle.take_page(reads, index if of_index else None)
         heat = self.throttle.read_heat
-        if not request.by_partition and heat.is_due(reads[0].units):
+        page_units = capacity.read_units(builder.blocks, consistent=request.consistent)
+        if not request.by_partition and heat.is_due(page_units):
             # In reverse it began elsewhere.
             start = request.key_range.start
             heat.note(partition_map.number_of(start), start)
         builder.finish_partition()
         kind: IndexKind = "GlobalSecondaryIndexes" if of_index else "LocalSecondaryIndexes"
-        return builder.page(
+        page = builder.page(
             consistent=request.consistent,
             last=self._last_key(builder, index),
             index=(index.name, kind) if index else None,
+            is_scan=request.by_partition,
         )
+        traffic = self.throttle.traffic
+        if traffic is not None:
+            read_id = index.index_id if index else TABLE_INDEX_ID
+            traffic.read_page(read_id, start, page.receipt, request.rules, page.scanned_count)
+        return page
 
     async def _rows(
         self, view: View, request: ReadRange, piece: KeyRange, builder: PageBuilder
@@ -447,6 +465,10 @@ class Table:
             if not any(map(self._is_sealed, gone)):
                 return [catalog.decode_partition_head(value) for value in values]
             await asyncio.sleep(_SPLIT_SECONDS)
+
+    def durable(self) -> View:
+        """What is durable, for who looks at the table's rows without being its client."""
+        return self._store.durable()
 
     def _is_sealed(self, number: int) -> bool:
         return isinstance(self._partitions.get(number), Sealed) or any(

@@ -1,9 +1,10 @@
 """What the requests of a table take of its limits: the one thing that its partitions share.
 
-A request is refused before any work where nothing is left of its partition's units. A write takes
-its units between its decision and its commit, of the table and of every index it touches or of
-none (S102, S110); a read takes them when it is done and its size is known. All of it happens on the
-event loop, between two awaits.
+A request is refused before any work where nothing is left of its partition's units; the read of an
+item, where another one has found that before. A write takes its units between its decision and its
+commit, of the table and of every index it touches or of none (S102, S110), and gets them back where
+the store refuses it; a read takes them when it is done and its size is known. All of it happens on
+the event loop, between two awaits.
 
 Balances are in memory alone. After a restart a provisioned table has the units of one second, and
 nothing saved; an on-demand table may take again what its partitions can take: they are durable, and
@@ -14,26 +15,23 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
 from actors.heat import HeatSample
+from actors.insights import TableTraffic
 from actors.partition_map import PartitionMap
 from actors.runtime.clock import Clock
-from model import capacity
 from model.capacity import Receipt
 from model.change import Change, entry_writes
 from model.errors import Throttled, ThrottlingReason
 from model.index import IndexDefinition, entry_position
 from model.key import encode, without_hash
-from model.stored_item import StoredItem
 from model.table import TABLE_INDEX_ID, GlobalIndex, TableDefinition
 from model.tag_rules import THROTTLING_TAG
 from model.throttling.resource import ResourceLimits, throughput_of
 from model.throttling.table_limits import IndexWrite, TableLimits, ThrottlingMode
-from model.write import Put, Write
 from storage.catalog import TableRecord
 
 # "auto": enforce for provisioned tables, observe for those on demand.
@@ -53,13 +51,19 @@ class ThrottleSettings(Struct, frozen=True):
 
     setting: ThrottlingSetting = "auto"
     arn_prefix: str = "arn:aws:dynamodb:us-east-1:000000000000:table/"
+    # Whether some requests are counted by their keys where Contributor Insights is off.
+    key_traffic: bool = True
 
 
-class PartitionRead(NamedTuple):
-    """What a read has cost in one partition of the table, or of an index."""
+class Paid(NamedTuple):
+    """What a write costs, and what it took of which index partitions.
 
-    partition_number: int
-    units: float
+    ``index_writes`` is None where it took nothing at all: limits are off, or would have refused it
+    and are only observed.
+    """
+
+    receipt: Receipt
+    index_writes: tuple[IndexWrite, ...] | None
 
 
 class Consumed:
@@ -101,6 +105,8 @@ class TableThrottle:
         self._maps: dict[int, PartitionMap] = {}
         # Who takes what is asked of a partition by those who began before it was split.
         self._heirs: dict[int, int] = {}
+        # Where the last read of an item found nothing left: others need not be tried.
+        self._exhausted: set[int] = set()
         self.mode = mode_of(record.definition, settings.setting)
         # Where requests go, in the table and in its indexes.
         self.read_heat = HeatSample()
@@ -111,11 +117,14 @@ class TableThrottle:
         self.consumed_by_index = _counters(record.definition, {})
         # How many requests for an item met a transaction that had it.
         self.transaction_conflicts = 0
+        # Which keys are used; None if nobody wants to know.
+        self.traffic: TableTraffic | None = None
+        self._follow_traffic()
 
     # -- for reads and writes ---------------------------------------------------------------
 
-    def check_write(self, partition_number: int) -> None:
-        """Refuse a write to a partition for which nothing is left.
+    def check_write(self, partition_number: int, position: bytes) -> None:
+        """Refuse a write of the item at a position to a partition for which nothing is left.
 
         Raises:
             Throttled: so it is.
@@ -124,81 +133,118 @@ class TableThrottle:
             return
         refusal = self._limits.refuse_write(partition_number, self._clock.now_epoch_seconds())
         if refusal is not None:
+            if self.traffic is not None:
+                self.traffic.refuse_write(position, None, refusal.reasons)
             raise refusal.error()
 
     def take_write(
         self, partition_number: int, position: bytes, change: Change
-    ) -> Throttled | None:
-        """Take the units of a decided write of the item at a position, or say why it is refused."""
+    ) -> Paid | Throttled:
+        """Take the units of a decided write of the item at a position, or say why it is refused.
+
+        What was paid is counted, or given back, when it is known what became of the write.
+        """
         receipt = change.receipt
+        taken: tuple[IndexWrite, ...] | None = None
         if self.mode != "off":
             is_sampled = self.write_heat.is_due(receipt.write_units)
-            if is_sampled and position:
+            if is_sampled:
                 self.write_heat.note(partition_number, position)
-            touched = _NO_INDEXES
+            taken = _NO_INDEXES
             if receipt.indexes and change.global_changes:
-                touched = self._index_writes(position, change, is_sampled=is_sampled)
+                taken = self._index_writes(position, change, is_sampled=is_sampled)
             refusal = self._limits.take_write(
-                partition_number, receipt, touched, self._clock.now_epoch_seconds()
+                partition_number, receipt, taken, self._clock.now_epoch_seconds()
             )
             if refusal is not None:
-                return refusal.error()
-        self._count_write(receipt)
-        return None
+                taken = None
+                if self.traffic is not None:
+                    self.traffic.refuse_write(position, change, refusal.reasons)
+                if self.mode == "enforce":
+                    return refusal.error()
+        if self.traffic is not None:
+            self.traffic.write(position, change)
+        return Paid(receipt, taken)
 
-    def take_failed_write(
-        self, partition_number: int, old: StoredItem | None, write: Write
+    def count_write(self, paid: Paid) -> None:
+        """Count a write that the store has taken, or that its condition kept from it."""
+        receipt = paid.receipt
+        self.consumed.write_units += receipt.write_units
+        for index in receipt.indexes:
+            consumed: Consumed | None = self.consumed
+            if index.kind == "GlobalSecondaryIndexes":
+                consumed = self.consumed_by_index.get(index.name)
+            if consumed is not None:
+                consumed.write_units += index.write_units
+
+    def give_back(self, partition_number: int, paid: Paid) -> None:
+        """Give back the units of a write that the store has refused."""
+        if paid.index_writes is not None:
+            self._limits.give_back_write(
+                partition_number, paid.receipt, paid.index_writes, self._clock.now_epoch_seconds()
+            )
+
+    def refused_page(
+        self, partition_number: int, index_id: int = TABLE_INDEX_ID, start: bytes = b""
     ) -> Throttled | None:
-        """Take what a write whose condition is false costs all the same.
+        """Why a page can't read of a partition of the table or of a global index now, if so.
 
-        It pays for the item that is there, or that would have come if that is larger; nothing in
-        indexes. Source: Developer Guide, "Working with items", "Conditional writes".
+        ``start`` is the position where a Query begins, empty for a Scan.
         """
-        size_bytes = old.size_bytes if old else 0
-        if isinstance(write, Put):
-            size_bytes = max(size_bytes, write.size_bytes)
-        receipt = Receipt(write_units=capacity.write_units(size_bytes))
-        return self.take_write(partition_number, b"", Change(old, old, (), None, receipt, ()))
-
-    def check_read(self, partition_number: int, index_id: int = TABLE_INDEX_ID) -> None:
-        """Refuse a read of a partition of the table or of a global index if nothing is left.
-
-        Raises:
-            Throttled: so it is.
-        """
-        if self.mode != "enforce":
-            return
-        refusal = (self._made or self._limits).refuse_read(
-            partition_number, self._clock.now_epoch_seconds(), index_id
-        )
-        if refusal is not None:
-            raise refusal.error()
-
-    def refused_read(
-        self, partition_number: int, index_id: int = TABLE_INDEX_ID
-    ) -> Throttled | None:
-        """As ``check_read``; returns the error."""
-        if self.mode != "enforce":
+        if self.mode != "enforce" or not self._is_there(index_id):
             return None
         partition_number = self._heirs.get(partition_number, partition_number)
         refusal = self._limits.refuse_read(
             partition_number, self._clock.now_epoch_seconds(), index_id
         )
-        return None if refusal is None else refusal.error()
+        if refusal is None:
+            return None
+        if self.traffic is not None:
+            self.traffic.refuse_page(index_id, start)
+        return refusal.error()
 
-    def take_read(self, partition_number: int, units: float) -> None:
-        """Take what a read of one of the table's items has cost."""
+    def refused_read(self, partition_number: int, position: bytes) -> Throttled | None:
+        """Why the item at a position is not looked for, where its partition had nothing left."""
+        if partition_number not in self._exhausted or self.mode != "enforce":
+            return None
+        refusal = self._limits.refuse_read(partition_number, self._clock.now_epoch_seconds())
+        if refusal is None:
+            self._exhausted.discard(partition_number)
+            return None
+        if self.traffic is not None:
+            self.traffic.refuse_read(position)
+        return refusal.error()
+
+    def take_read(self, partition_number: int, position: bytes, units: float) -> Throttled | None:
+        """Take what the read of the item at a position has cost, or say why it is refused."""
+        traffic = self.traffic
         if self.mode != "off":
             limits = self._made or self._limits
             if self._heirs:
                 partition_number = self._heirs.get(partition_number, partition_number)
-            limits.take_read(partition_number, units, self._clock.now_epoch_seconds())
+            refusal = limits.serve_read(partition_number, units, self._clock.now_epoch_seconds())
+            if refusal is not None:
+                if traffic is not None:
+                    traffic.refuse_read(position)
+                if self.mode == "enforce":
+                    self._exhausted.add(partition_number)
+                    return refusal.error()
+        if traffic is not None:
+            traffic.read(position, units)
         self.consumed.read_units += units
+        return None
 
     def take_page(
-        self, reads: Sequence[PartitionRead], index: IndexDefinition | None = None
+        self,
+        partition_number: int,
+        units: float,
+        index: IndexDefinition | None = None,
+        start: bytes = b"",
     ) -> None:
-        """Take what a page has cost in the partitions of the table, or of a global index."""
+        """Take what a page has cost in one partition of the table, or of a global index.
+
+        ``start`` is as for ``refused_page``.
+        """
         consumed = self.consumed if index is None else self.consumed_by_index.get(index.name)
         index_id = TABLE_INDEX_ID if index is None else index.index_id
         if consumed is None or not self._is_there(index_id):
@@ -206,10 +252,13 @@ class TableThrottle:
             return
         if self.mode != "off":
             if self._heirs:
-                heirs = self._heirs
-                reads = [PartitionRead(heirs.get(each[0], each[0]), each[1]) for each in reads]
-            self._limits.take_page(reads, self._clock.now_epoch_seconds(), index_id)
-        consumed.read_units += sum(read.units for read in reads)
+                partition_number = self._heirs.get(partition_number, partition_number)
+            refusal = self._limits.take_read(
+                partition_number, units, self._clock.now_epoch_seconds(), index_id
+            )
+            if refusal is not None and self.traffic is not None:
+                self.traffic.refuse_page(index_id, start)
+        consumed.read_units += units
 
     def take_backfill(self, index_id: int, partition_number: int, units: int) -> float | None:
         """Take the units of an entry that a backfill puts into a partition of an index.
@@ -239,6 +288,7 @@ class TableThrottle:
         if changes_limits:
             self._change()
             self.consumed_by_index = _counters(new, self.consumed_by_index)
+        self._follow_traffic()
 
     def limits(self, index_id: int = TABLE_INDEX_ID) -> ResourceLimits | None:
         """The limits of the table or of an index; None while nobody has used it."""
@@ -252,6 +302,7 @@ class TableThrottle:
             if heir == parent:
                 self._heirs[number] = children[0]
         self._heirs[parent] = children[0]
+        self._exhausted.discard(parent)
         self.read_heat.forget(parent)
         self.write_heat.forget(parent)
         if self._made is None:
@@ -281,6 +332,21 @@ class TableThrottle:
             for index in definition.global_indexes:
                 self._add(self._made, index, self._since)
         return self._made
+
+    def _follow_traffic(self) -> None:
+        """Have the keys counted as the table and its indexes ask for it."""
+        definition = self._record.definition
+        samples = self._settings.key_traffic
+        settings = [
+            definition.contributor_insights,
+            *(index.contributor_insights for index in definition.global_indexes),
+        ]
+        if not samples and not any(each.enabled for each in settings if each is not None):
+            self.traffic = None
+        elif self.traffic is None:
+            self.traffic = TableTraffic(definition, self._clock, samples=samples)
+        else:
+            self.traffic.follow(definition)
 
     def _change(self) -> None:
         """Have the limits follow the throughput that the table and its indexes have now."""
@@ -351,15 +417,6 @@ class TableThrottle:
                 key = index_id, number
                 units[key] = units.get(key, 0) + entry_units
         return tuple(IndexWrite(*key, of_partition) for key, of_partition in units.items())
-
-    def _count_write(self, receipt: Receipt) -> None:
-        self.consumed.write_units += receipt.write_units
-        for index in receipt.indexes:
-            consumed: Consumed | None = self.consumed
-            if index.kind == "GlobalSecondaryIndexes":
-                consumed = self.consumed_by_index.get(index.name)
-            if consumed is not None:
-                consumed.write_units += index.write_units
 
     def _is_there(self, index_id: int) -> bool:
         """Whether the table has this index, or is meant itself."""

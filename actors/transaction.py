@@ -115,7 +115,8 @@ class _Participant:
     def ask(self, message: Prepare | Transact) -> asyncio.Future[Accepted | Refused]:
         """Ask the partition to decide; a refusal at the door is its answer, too."""
         try:
-            self.table.throttle.check_write(self.table.number_of(self.position))
+            number = self.table.number_of(self.position)
+            self.table.throttle.check_write(number, self.position)
             self.decided = self.table.send(self.position, message, self.size_bytes)
         except DynamoDBError as error:
             self.decided = asyncio.get_running_loop().create_future()
@@ -318,8 +319,10 @@ class Transactions:
         size_bytes = sum(read.stored.size_bytes for read in found if read.stored is not None)
         if size_bytes > TRANSACTION_BYTES:
             raise ValidationException(f"Payload in response is too large.{size_bytes}")
-        for (table, position), read in zip(wanted, found, strict=True):
-            table.throttle.take_read(table.number_of(position), read.units)
+        # What those before it took is known only now.
+        reasons = [self._pay(*each, read) for each, read in zip(wanted, found, strict=True)]
+        if any(reason is not NO_REASON for reason in reasons):
+            raise TransactionCanceledException(reasons)
         return found
 
     async def read_units(self, wanted: Sequence[TableKey]) -> list[float]:
@@ -329,15 +332,19 @@ class Transactions:
             InternalServerError: the store failed.
         """
         found = await self._load(wanted)
-        for (table, position), read in zip(wanted, found, strict=True):
-            table.throttle.take_read(table.number_of(position), read.units)
+        for each, read in zip(wanted, found, strict=True):
+            self._pay(*each, read)
         return [read.units for read in found]
+
+    def _pay(self, table: Table, position: bytes, read: ItemRead) -> CancellationReason:
+        refused = table.throttle.take_read(table.number_of(position), position, read.units)
+        return NO_REASON if refused is None else reason_of(refused)
 
     def _refused_read(self, table: Table, position: bytes) -> CancellationReason:
         if (table.definition.table_id, position) in self._writing:
             table.throttle.transaction_conflicts += 1
             return reason_of(TransactionConflictException())
-        refused = table.throttle.refused_read(table.number_of(position))
+        refused = table.throttle.refused_read(table.number_of(position), position)
         return NO_REASON if refused is None else reason_of(refused)
 
     async def _load(self, wanted: Sequence[TableKey]) -> list[ItemRead]:

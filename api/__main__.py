@@ -24,9 +24,11 @@ from actors.split_watch import SplitSettings
 from actors.stream_keeper import StreamSettings
 from actors.time_to_live import TimeToLiveSettings
 from api.admin import METRICS_PATH, serving_admin
+from api.advise import AdviseOptions, give_advice
 from api.clock import clock
 from api.config import ConfigurationError, ServeOptions
 from api.http_settings import HttpSettings
+from api.insights import InsightsOptions, show_insights
 from api.kafka_options import KafkaOptionsError
 from api.logs import configure_logs
 from api.protocol import Protocol
@@ -97,6 +99,25 @@ def replay(options: ReplayOptions) -> int:
     return carry_out(options)
 
 
+@app.command
+def insights(options: InsightsOptions) -> int:
+    """Show the most accessed and the most throttled keys of a table in the last hour.
+
+    The server must have been started with --admin-port.
+    """
+    return show_insights(options)
+
+
+@app.command
+def advise(options: AdviseOptions) -> int:
+    """Tell what a table's recorded use says about its keys, units and indexes.
+
+    The server must have been started with --admin-port. Each advice names its rules, which
+    docs/RULES.md holds.
+    """
+    return give_advice(options)
+
+
 async def _serve(options: ServeOptions) -> None:
     # Signals are received from the start: whoever has read the announcement may send one.
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
@@ -150,6 +171,7 @@ async def _running(options: ServeOptions) -> AsyncIterator[_Running]:
         ),
         throttling=options.throttling,
         throughput_decreases_per_day=options.throughput_decreases_per_day,
+        key_traffic=options.key_traffic,
         copy_messages=options.copy_messages,
     )
     # Taken first: whether the ports are free is known before the data is touched.

@@ -12,6 +12,8 @@ from ipaddress import ip_address
 
 from msgspec import Struct
 
+from api.explain import RESPONSE_HEADER
+
 _PREFLIGHT_SECONDS = 172_800
 _ANY = "*"
 
@@ -43,7 +45,7 @@ class Access(Struct, frozen=True):
             return {}
         return {
             "Access-Control-Allow-Origin": origin,
-            "Access-Control-Expose-Headers": "x-amzn-RequestId, x-amz-crc32",
+            "Access-Control-Expose-Headers": f"x-amzn-RequestId, x-amz-crc32, {RESPONSE_HEADER}",
             "Vary": "Origin",
         }
 

@@ -1,7 +1,8 @@
 """The admin listener: what concerns the server itself, apart from DynamoDB's API.
 
 It listens on loopback unless it is told otherwise. ``GET /metrics`` is for Prometheus and whoever
-reads its format; the virtual clock is at ``/clock``, replays to Kafka are at ``/replays``.
+reads its format; the virtual clock is at ``/clock``, replays to Kafka are at ``/replays``, what
+requests do to keys at ``/insights``.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import structlog
 from aiohttp import web
 
 from actors.database import Database
-from api import admin_clock, admin_replays, metrics
+from api import admin_clock, admin_insights, admin_replays, metrics
 from api.access import Access
 from api.http_settings import SERVER_NAME
 from api.protocol import Protocol
@@ -66,11 +67,14 @@ class _Admin:
             return await admin_clock.answer(self._database.clock_keeper, request)
         if f"{request.path}/".startswith(f"{admin_replays.REPLAYS_PATH}/"):
             return await admin_replays.answer(self._database, request)
+        if f"{request.path}/".startswith(f"{admin_insights.INSIGHTS_PATH}/"):
+            return await admin_insights.answer(self._database, request)
         if request.path != METRICS_PATH:
             return _text(
                 HTTPStatus.NOT_FOUND,
-                f"There are {METRICS_PATH}, {admin_clock.CLOCK_PATH} and "
-                f"{admin_replays.REPLAYS_PATH}, and nothing else",
+                f"There are {METRICS_PATH}, {admin_clock.CLOCK_PATH}, "
+                f"{admin_replays.REPLAYS_PATH} and {admin_insights.INSIGHTS_PATH}, and nothing "
+                "else",
             )
         if request.method not in ("GET", "HEAD"):
             response = _text(HTTPStatus.METHOD_NOT_ALLOWED, "Metrics can only be read")

@@ -69,7 +69,7 @@ class ServeOptions:
     """Keep data in memory: it is gone when the server stops."""
 
     admin_port: UInt16 | None = None
-    """Port for metrics, at /metrics, the virtual clock and replays; 0 takes a free one."""
+    """Port for metrics (at /metrics), the virtual clock, replays, insights; 0 takes a free one."""
 
     admin_host: str = "127.0.0.1"
     """Address of that port."""
@@ -102,6 +102,9 @@ class ServeOptions:
 
     throughput_decreases_per_day: int = THROUGHPUT_DECREASES_PER_DAY
     """How often in a UTC day a table's or index's units may be lowered; then once an hour."""
+
+    key_traffic: bool = True
+    """Count some requests by their keys, for the advice of dynactor advise."""
 
     kafka: KafkaOptions = field(default_factory=KafkaOptions)
 

@@ -15,6 +15,7 @@ from zlib import crc32
 
 from msgspec import Struct
 
+from api.explain import REQUEST_HEADER, RESPONSE_HEADER
 from api.http_settings import SERVER_NAME
 from api.protocol import Answer, Request
 from model.limits import REQUEST_BYTES
@@ -27,6 +28,7 @@ _HEADER_NAME: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+\Z")
 _UNUSUAL: Final = frozenset(
     {"transfer-encoding", "expect", "upgrade", "trailer", "te", "origin", "proxy-connection"}
 )
+_EXPLAIN: Final = REQUEST_HEADER.lower()
 _LENGTH_DIGITS: Final = len(str(REQUEST_BYTES))
 _STATUS_LINES: Final = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
 
@@ -54,6 +56,7 @@ class Head(Struct, frozen=True):
             content_encoding=header("content-encoding", ""),
             accept_encoding=header("accept-encoding", ""),
             body=body,
+            explain=header(_EXPLAIN, ""),
         )
 
 
@@ -96,6 +99,8 @@ def _header(line: str) -> tuple[str, str] | None:
 def answer_bytes(answer: Answer, now_epoch_seconds: float, *, closing: bool) -> bytes:
     """An answer as it goes over the wire, in one piece."""
     more = f"Content-Encoding: {answer.content_encoding}\r\n" if answer.content_encoding else ""
+    if answer.explanation:
+        more += f"{RESPONSE_HEADER}: {answer.explanation}\r\n"
     if closing:
         more += "Connection: close\r\n"
     head = (

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from msgspec import Struct
 
 from actors.database import Database
+from model.capacity import Receipt
+from model.errors import DynamoDBError
+from model.explanation import Paid
+from model.table import TableDefinition
 
 InputT = TypeVar("InputT")
+
+
+class Priced(Protocol):
+    """What knows what it cost."""
+
+    @property
+    def receipt(self) -> Receipt: ...  # noqa: D102 - the class says it
+
+
+PricedT = TypeVar("PricedT", bound=Priced)
 
 # A service as the X-Amz-Target header names it, before the operation.
 DYNAMODB: Final = "DynamoDB_20120810"
@@ -19,12 +33,32 @@ DYNAMODB_STREAMS: Final = "DynamoDBStreams_20120810"
 class Call(Struct, Generic[InputT], frozen=True):
     """One request to an operation, decoded, its constraints checked.
 
-    ``host`` is the Host header, which DescribeEndpoints shows.
+    ``host`` is the Host header, which DescribeEndpoints shows. ``paid`` is where is noted what
+    each part of the request cost; None if nobody asked for an explanation.
     """
 
     database: Database
     request: InputT
     host: str
+    paid: list[Paid] | None = None
+
+    def note(self, table: TableDefinition, receipt: Receipt) -> None:
+        """Note what a part of the request cost on a table, if it is to be explained."""
+        if self.paid is not None and receipt.work:
+            self.paid.append(Paid(table, receipt))
+
+    def noting(self, table: TableDefinition, work: Awaitable[PricedT]) -> Awaitable[PricedT]:
+        """The same work; what it costs is noted, also where it fails."""
+        return work if self.paid is None else self._noting(table, work)
+
+    async def _noting(self, table: TableDefinition, work: Awaitable[PricedT]) -> PricedT:
+        try:
+            done = await work
+        except DynamoDBError as error:
+            self.note(table, error.receipt)
+            raise
+        self.note(table, done.receipt)
+        return done
 
 
 class Operation(Struct, frozen=True):

@@ -16,6 +16,7 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestPayloadError
 
+from api.explain import REQUEST_HEADER, RESPONSE_HEADER
 from api.http_settings import HEADER_BYTES, SERVER_NAME, HttpSettings
 from api.protocol import Answer, Protocol, Request
 from model.errors import (
@@ -109,6 +110,7 @@ class PlainLane:
                 content_encoding=headers.get("Content-Encoding", ""),
                 accept_encoding=headers.get("Accept-Encoding", ""),
                 body=body,
+                explain=headers.get(REQUEST_HEADER, ""),
             )
         )
         response = _response_of(answer)
@@ -168,6 +170,8 @@ def _response_of(answer: Answer) -> web.Response:
     }
     if answer.content_encoding:
         headers["Content-Encoding"] = answer.content_encoding
+    if answer.explanation:
+        headers[RESPONSE_HEADER] = answer.explanation
     return web.Response(status=answer.status, body=answer.body, headers=headers)
 
 

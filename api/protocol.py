@@ -18,7 +18,7 @@ import structlog
 from msgspec import Struct
 
 from actors.database import Database
-from api import arn, compression
+from api import arn, compression, explain
 from api.constraints import InputDecoder
 from api.operation import Call, Operation
 from model.errors import (
@@ -31,6 +31,7 @@ from model.errors import (
     UnknownOperationException,
     ValidationException,
 )
+from model.explanation import Paid
 from storage.store import StoreError
 
 JSON_1_0: Final = "application/x-amz-json-1.0"
@@ -58,6 +59,7 @@ class Request(Struct, frozen=True):
     content_encoding: str
     accept_encoding: str
     body: bytes
+    explain: str = ""
 
 
 class Answer(Struct, frozen=True):
@@ -68,6 +70,8 @@ class Answer(Struct, frozen=True):
     body: bytes
     request_id: str
     content_encoding: str = ""
+    # What a request that asked for it cost, see ``api.explain``.
+    explanation: str = ""
 
 
 class Protocol:
@@ -94,8 +98,11 @@ class Protocol:
         content_type = _media_type(request.content_type)
         if content_type not in (JSON_1_0, JSON):
             return _not_understood(request_id)
+        paid: list[Paid] | None = None
+        if request.explain and explain.is_wanted(request.explain):
+            paid = []
         try:
-            status, body = 200, await self._perform(request)
+            status, body = 200, await self._perform(request, paid)
         except DynamoDBError as error:
             status, body = error.http_status, error_body(error)
         except StoreError as error:
@@ -104,11 +111,13 @@ class Protocol:
         except Exception:  # noqa: BLE001 - a bug of ours must not cost the client its connection
             _log.exception("internal error", request_id=request_id, target=request.target)
             status, body = 500, error_body(InternalServerError("Internal server error"))
+        explanation = _explanation(request.target, paid) if paid else ""
+        encoding = ""
         if len(body) >= compression.WORTH_COMPRESSING_BYTES and compression.accepts_gzip(
             request.accept_encoding
         ):
-            return Answer(status, content_type, compression.deflate(body), request_id, "gzip")
-        return Answer(status, content_type, body, request_id)
+            body, encoding = compression.deflate(body), "gzip"
+        return Answer(status, content_type, body, request_id, encoding, explanation)
 
     def refuse(self, error: DynamoDBError) -> Answer:
         """The answer to a request that is refused before it is looked at."""
@@ -118,23 +127,22 @@ class Protocol:
         """The answer to a request that is none of this protocol."""
         return _not_understood(next(self.request_ids))
 
-    async def _perform(self, request: Request) -> bytes:
+    async def _perform(self, request: Request, paid: list[Paid] | None) -> bytes:
         found = self._operations.get(request.target)
         if found is None:
             raise self._no_such_operation(request.target)
         _check_authorization(request.authorization, request.query)
         operation, decoder = found
         body = _plain_body(request)
-        call = Call(self._database, decoder.decode(body), request.host)
+        call = Call(self._database, decoder.decode(body), request.host, paid)
         try:
             return await operation.handle(call)
         except (ValidationException, ResourceNotFoundException):
             decoder.check_serialization(body)
             raise
         except Throttled:
-            self.throttled_requests.update(
-                (table, operation.name) for table in _table_names(call.request)
-            )
+            for table in _table_names(call.request):
+                self.throttled_requests[table, operation.name] += 1
             raise
 
     def _no_such_operation(self, target: str) -> UnknownOperationException:
@@ -146,6 +154,10 @@ class Protocol:
         if named is not None and named[2] in self._not_implemented:
             return UnknownOperationException(f"{named[2]} is not implemented yet in dynactor")
         return UnknownOperationException("")
+
+
+def _explanation(target: str, paid: list[Paid]) -> str:
+    return explain.header_text(target.partition(".")[2], paid)
 
 
 def _not_understood(request_id: str) -> Answer:

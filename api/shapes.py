@@ -21,6 +21,7 @@ from msgspec import Meta, Struct
 from model.limits import (
     CLIENT_TOKEN_CHARACTERS,
     KEY_ATTRIBUTE_NAME_BYTES,
+    LIST_CONTRIBUTOR_INSIGHTS_PAGE,
     LIST_TABLES_PAGE,
     SCAN_TOTAL_SEGMENTS,
     TABLE_NAME_CHARACTERS,
@@ -101,6 +102,7 @@ PositiveInteger: TypeAlias = Annotated[int, Meta(ge=1)]
 Long: TypeAlias = Annotated[int, LongRule()]
 PositiveLong: TypeAlias = Annotated[int, Meta(ge=1), LongRule()]
 ListTablesLimit: TypeAlias = Annotated[int, Meta(ge=1, le=LIST_TABLES_PAGE)]
+ListContributorInsightsLimit: TypeAlias = Annotated[int, Meta(le=LIST_CONTRIBUTOR_INSIGHTS_PAGE)]
 ScanTotalSegments: TypeAlias = Annotated[int, Meta(ge=1, le=SCAN_TOTAL_SEGMENTS)]
 # Epoch seconds.
 Timestamp: TypeAlias = float
@@ -125,6 +127,8 @@ ComparisonOperator: TypeAlias = Literal[
     "CONTAINS",
 ]
 ConditionalOperator: TypeAlias = Literal["OR", "AND"]
+ContributorInsightsAction: TypeAlias = Literal["ENABLE", "DISABLE"]
+ContributorInsightsMode: TypeAlias = Literal["ACCESSED_AND_THROTTLED_KEYS", "THROTTLED_KEYS"]
 GlobalTableSettingsReplicationMode: TypeAlias = Literal[
     "ENABLED", "DISABLED", "ENABLED_WITH_OVERRIDES"
 ]

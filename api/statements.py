@@ -22,6 +22,7 @@ from model.errors import (
     ConditionalCheckFailedException,
     DuplicateItemException,
     SerializationException,
+    Throttled,
     ValidationException,
 )
 from model.expressions.key_paths import check_scalar_keys
@@ -53,7 +54,7 @@ class Outcome(Struct, frozen=True):
 class Task(Struct, frozen=True):
     """A checked statement: its table, the whole key where it names one, and how it is done."""
 
-    table_name: str
+    table: TableDefinition
     key: bytes | None
     run: Callable[[], Awaitable[Outcome]]
 
@@ -107,8 +108,7 @@ def task_of(
 def _write(
     database: Database, statement: Insert | Update | Delete, *, return_item_on_failure: bool
 ) -> Task:
-    name = table_name(statement.table)
-    table = database.table(name)
+    table = database.table(table_name(statement.table))
     definition = table.definition
     write: Write
     match statement:
@@ -126,21 +126,22 @@ def _write(
     async def run() -> Outcome:
         try:
             written = await table.write(write)
-        except ConditionalCheckFailedException:
+        except ConditionalCheckFailedException as error:
             if not isinstance(statement, Insert):
                 raise
             if statement.if_not_exists:
-                return Outcome([], Receipt())
-            raise DuplicateItemException("Duplicate primary key exists in table") from None
+                return Outcome([], error.receipt)
+            raise DuplicateItemException(
+                "Duplicate primary key exists in table", error.receipt
+            ) from None
         found = [items.encode(written.attributes)] if written.attributes else []
         return Outcome(found, written.receipt)
 
-    return Task(name, keys.encode(definition.key_schema, write.identity), run)
+    return Task(definition, keys.encode(definition.key_schema, write.identity), run)
 
 
 def _select(database: Database, select: Select, reading: Reading) -> Task:
-    name = table_name(select.table)
-    table = database.table(name)
+    table = database.table(table_name(select.table))
     definition = table.definition
     index = index_of(definition, select.index, consistent=reading.consistent)
     schema = index.key_schema if index else definition.key_schema
@@ -166,7 +167,7 @@ def _select(database: Database, select: Select, reading: Reading) -> Task:
     async def run() -> Outcome:
         return await _read(table, whole, plan.ranges, reading.start.range_index)
 
-    return Task(name, plan.ranges[0].start if reading.one_item else None, run)
+    return Task(definition, plan.ranges[0].start if reading.one_item else None, run)
 
 
 def _after(
@@ -201,9 +202,14 @@ async def _read(table: Table, whole: ReadRange, ranges: Sequence[KeyRange], firs
     after = whole.after
     for at in range(first, len(ranges)):
         rules = structs.replace(whole.rules, limit=rows_left)
-        page = await table.read(
-            structs.replace(whole, key_range=ranges[at], rules=rules, after=after)
-        )
+        part = structs.replace(whole, key_range=ranges[at], rules=rules, after=after)
+        try:
+            page = await table.read(part)
+        except Throttled:
+            if at == first:
+                raise
+            # What was read before is paid, and answered.
+            return Outcome(found, receipt, Position(at))
         after = None
         found += page.items
         receipt += page.receipt

@@ -30,12 +30,80 @@ class IndexUnits(Struct, frozen=True):
         return self.read_units + self.write_units
 
 
+class KeyRead(Struct, frozen=True):
+    """The read of one item by its key; ``size_bytes`` is 0 where there is none."""
+
+    size_bytes: int
+    units: float
+    consistent: bool
+
+
+class RangeRead(Struct, frozen=True):
+    """One page of a Query or Scan: the entries that it evaluated, and the items it fetched.
+
+    ``partition_bytes`` are the sizes that were rounded up to blocks of 4 KB, each on its own:
+    one for each partition of a Scan, and of a Query one sum. ``index`` is None for the table.
+    """
+
+    is_scan: bool
+    index: str | None
+    kind: IndexKind | None
+    consistent: bool
+    entries: int
+    returned: int
+    partition_bytes: tuple[int, ...]
+    units: float
+    fetched_items: int = 0
+    fetched_blocks: int = 0
+    fetched_units: float = 0.0
+
+
+class EntryWrite(Struct, frozen=True):
+    """What a write did to the entry of its item in one index; None for no entry.
+
+    ``moves``: it was deleted under one key and put under another.
+    """
+
+    index: str
+    kind: IndexKind
+    old_bytes: int | None
+    new_bytes: int | None
+    moves: bool
+    units: int
+
+
+class ItemWrite(Struct, frozen=True):
+    """The write of one item, from the size that it had to the one it has; None for no item.
+
+    ``refused``: its condition was false, and only the item that is there counts.
+    """
+
+    old_bytes: int | None
+    new_bytes: int | None
+    units: int
+    entries: tuple[EntryWrite, ...] = ()
+    refused: bool = False
+
+    @property
+    def counted_bytes(self) -> int:
+        """The size that was rounded up to units: the larger of both."""
+        return max(self.old_bytes or 0, self.new_bytes or 0)
+
+
+Work: TypeAlias = KeyRead | RangeRead | ItemWrite
+
+
 class Receipt(Struct, frozen=True):
-    """The capacity units that a request took from one table and each of its indexes."""
+    """The capacity units that a request took from one table and each of its indexes.
+
+    ``work`` is what they were counted from, piece by piece. Of reads by key it is kept only where
+    the request is to be explained.
+    """
 
     read_units: float = 0.0
     write_units: float = 0.0
     indexes: tuple[IndexUnits, ...] = ()
+    work: tuple[Work, ...] = ()
 
     def __add__(self, other: Receipt) -> Receipt:
         """The receipt of two pieces of work on the same table."""
@@ -56,6 +124,7 @@ class Receipt(Struct, frozen=True):
             self.read_units + other.read_units,
             self.write_units + other.write_units,
             tuple(indexes.values()),
+            self.work + other.work,
         )
 
     @property

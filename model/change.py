@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct, structs
 
 from model import capacity
-from model.capacity import IndexKind, IndexUnits, Receipt
+from model.capacity import EntryWrite, IndexKind, IndexUnits, ItemWrite, Receipt
 from model.index import IndexDefinition, entry, global_entry
 from model.item import Item
 from model.key import KeySchema
@@ -137,18 +137,54 @@ def write_receipt(
     old: StoredItem | None, new: StoredItem | None, changes: tuple[IndexChange, ...]
 ) -> Receipt:
     """What a write costs: the larger image of the item, and each index write (S50-S56)."""
-    size_bytes = max(old.size_bytes if old else 0, new.size_bytes if new else 0)
+    entries = tuple(map(_entry_write, changes))
+    return _receipt(_size_bytes(old), _size_bytes(new), entries)
+
+
+def refused_receipt(old: StoredItem | None) -> Receipt:
+    """What a write whose condition is false costs all the same: the item that is there, at least 1.
+
+    What would have come is not paid, nor anything in indexes. Source: Developer Guide, "Working
+    with items and attributes", "Conditional writes".
+    """
+    return _receipt(_size_bytes(old), None, (), refused=True)
+
+
+def refused_change(receipt: Receipt) -> Change:
+    """A write whose condition was false, as it is paid."""
+    return Change(None, None, (), None, receipt, ())
+
+
+def _receipt(
+    old_bytes: int | None,
+    new_bytes: int | None,
+    entries: tuple[EntryWrite, ...],
+    *,
+    refused: bool = False,
+) -> Receipt:
+    units = capacity.write_units(max(old_bytes or 0, new_bytes or 0))
     return Receipt(
-        write_units=capacity.write_units(size_bytes),
+        write_units=units,
         indexes=tuple(
-            IndexUnits(
-                change.definition.name,
-                change.kind,
-                write_units=sum(units for _, units in entry_writes(change)),
-            )
-            for change in changes
+            IndexUnits(entry.index, entry.kind, write_units=entry.units) for entry in entries
         ),
+        work=(ItemWrite(old_bytes, new_bytes, units, entries, refused),),
     )
+
+
+def _entry_write(change: IndexChange) -> EntryWrite:
+    return EntryWrite(
+        change.definition.name,
+        change.kind,
+        _size_bytes(change.old),
+        _size_bytes(change.new),
+        change.moves,
+        sum(units for _, units in entry_writes(change)),
+    )
+
+
+def _size_bytes(stored: StoredItem | None) -> int | None:
+    return None if stored is None else stored.size_bytes
 
 
 def entry_writes(change: IndexChange) -> tuple[tuple[StoredItem, int], ...]:

@@ -14,9 +14,12 @@ from typing import Any, ClassVar, Final
 
 from msgspec import Struct
 
+from model.capacity import Receipt
+
 _SERVICE: Final = "com.amazonaws.dynamodb.v20120810"
 _CORAL_SERVICE: Final = "com.amazon.coral.service"
 _CORAL_VALIDATE: Final = "com.amazon.coral.validate"
+_NOTHING: Final = Receipt()
 
 
 class DynamoDBError(Exception):
@@ -25,9 +28,11 @@ class DynamoDBError(Exception):
     namespace: ClassVar[str] = _SERVICE
     http_status: ClassVar[int] = 400
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, receipt: Receipt = _NOTHING) -> None:
+        """``receipt`` is what the request cost all the same."""
         super().__init__(message)
         self.message = message
+        self.receipt = receipt
 
     @property
     def wire_type(self) -> str:
@@ -92,8 +97,9 @@ class ConditionalCheckFailedException(DynamoDBError):
         self,
         message: str = "The conditional request failed",
         item: dict[str, Any] | None = None,
+        receipt: Receipt = _NOTHING,
     ) -> None:
-        super().__init__(message)
+        super().__init__(message, receipt)
         self.item = item
 
     def members(self) -> dict[str, Any]:

@@ -33,6 +33,7 @@ TRANSACTION_BYTES: Final = 4 * MIB  # <= of what is written, and of what is read
 CLIENT_TOKEN_CHARACTERS: Final = 36  # <=, and at least 1
 CLIENT_TOKEN_SECONDS: Final = 10 * 60  # < after its transaction (API reference)
 LIST_TABLES_PAGE: Final = 100  # <=
+LIST_CONTRIBUTOR_INSIGHTS_PAGE: Final = 100  # <= (botocore's service model)
 SCAN_TOTAL_SEGMENTS: Final = 1_000_000  # <=
 
 # Expressions ("Limits in DynamoDB expressions").

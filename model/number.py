@@ -31,6 +31,8 @@ _ZERO_BYTES: Final = b"\x80"
 # Ends a negative number, so that of two with a common beginning the longer sorts first.
 _NEGATIVE_END: Final = 102
 _MANTISSA_BYTES: Final = 20
+# The exponent of 0.99, of which the point stands before all digits.
+_POINT_AT_ONE: Final = 192
 
 
 def canonical(text: str) -> str:
@@ -158,3 +160,17 @@ def encode(text: str) -> bytes:
     if len(pairs) < _MANTISSA_BYTES:
         turned.append(_NEGATIVE_END)
     return bytes(turned)
+
+
+def decode(encoded: bytes) -> str:
+    """The canonical number of such bytes."""
+    if encoded == _ZERO_BYTES:
+        return "0"
+    negative = encoded[0] < _ZERO_BYTES[0]
+    if negative:
+        mantissa = encoded[1:].removesuffix(bytes([_NEGATIVE_END]))
+        exponent, pairs = encoded[0] ^ 0xFF, [101 - byte for byte in mantissa]
+    else:
+        exponent, pairs = encoded[0], [byte - 1 for byte in encoded[1:]]
+    digits = "".join(f"{pair:02}" for pair in pairs)
+    return _plain(negative, digits, (exponent - _POINT_AT_ONE) * 2 - len(digits))

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from model import capacity
 from model import item as items
-from model.capacity import IndexKind, IndexUnits, Receipt
+from model.capacity import IndexKind, IndexUnits, RangeRead, Receipt
 from model.expressions.condition import Condition
 from model.expressions.projection import Projector
 from model.item import Item
@@ -56,6 +56,7 @@ class PageBuilder:
         self._entry_bytes = 0
         self._fetched_blocks = 0
         # Of the partitions that were read to their ends.
+        self._partition_bytes: list[int] = []
         self._finished_blocks = 0
         self._finished_bytes = 0
         self.last: StoredItem | None = None
@@ -92,6 +93,11 @@ class PageBuilder:
             else items.encode(rules.projector.project(source.item))
         )
 
+    def end(self) -> None:
+        """End the page behind the last row, whatever is left of the range."""
+        assert self.last is not None
+        self.full = True
+
     @property
     def blocks(self) -> int:
         """How many blocks of 4 KB are to be paid if nothing more is read; not once finished."""
@@ -100,6 +106,7 @@ class PageBuilder:
 
     def finish_partition(self) -> None:
         """Count what was read of a partition; a Scan rounds each partition's sum on its own."""
+        self._partition_bytes.append(self._entry_bytes)
         self._finished_blocks += capacity.read_blocks(self._entry_bytes) or 1
         self._finished_bytes += self._entry_bytes
         self._entry_bytes = 0
@@ -110,14 +117,31 @@ class PageBuilder:
         consistent: bool,
         last: Item | None,
         index: tuple[str, IndexKind] | None,
+        is_scan: bool,
     ) -> Page:
         """The page, once no more rows are added and the last partition is finished."""
         units = capacity.read_units(self._finished_blocks, consistent=consistent)
+        fetched_units = capacity.read_units(self._fetched_blocks, consistent=consistent)
+        name, kind = index or (None, None)
+        work = RangeRead(
+            is_scan,
+            name,
+            kind,
+            consistent,
+            self._scanned_count,
+            self._count,
+            tuple(self._partition_bytes),
+            units,
+            self._scanned_count if self._rules.fetch else 0,
+            self._fetched_blocks,
+            fetched_units,
+        )
         if index is None:
-            receipt = Receipt(read_units=units)
+            receipt = Receipt(read_units=units, work=(work,))
         else:
             receipt = Receipt(
-                read_units=capacity.read_units(self._fetched_blocks, consistent=consistent),
+                read_units=fetched_units,
                 indexes=(IndexUnits(*index, read_units=units),),
+                work=(work,),
             )
         return Page(self._items, self._count, self._scanned_count, last, receipt)

@@ -20,6 +20,7 @@ DestinationStatus: TypeAlias = Literal[
 ]
 CreationTimePrecision: TypeAlias = Literal["MILLISECOND", "MICROSECOND"]
 StreamViewType: TypeAlias = Literal["KEYS_ONLY", "NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES"]
+ContributorInsightsMode: TypeAlias = Literal["ACCESSED_AND_THROTTLED_KEYS", "THROTTLED_KEYS"]
 
 TABLE_INDEX_ID = 0
 
@@ -37,6 +38,17 @@ class Throughput(Struct, frozen=True):
     decreases_today: int = 0
 
 
+class ContributorInsights(Struct, frozen=True):
+    """Whether the busiest keys of a table or global index are recorded, and which.
+
+    ``changed_epoch_seconds`` is when it was last switched on or off, or to another mode.
+    """
+
+    enabled: bool
+    mode: ContributorInsightsMode
+    changed_epoch_seconds: float
+
+
 class GlobalIndex(Struct, frozen=True):
     """A global secondary index of a table, and the state it is in.
 
@@ -51,6 +63,8 @@ class GlobalIndex(Struct, frozen=True):
     throughput: Throughput = Throughput(0, 0)
     on_demand_throughput: dict[str, Any] | None = None
     warm_throughput: dict[str, Any] | None = None
+    # As it was last set; None if it never was.
+    contributor_insights: ContributorInsights | None = None
 
     @property
     def holds_entries(self) -> bool:
@@ -146,6 +160,8 @@ class TableDefinition(Struct, frozen=True):
     next_destination_id: int = 1
     # A job publishes its changes once more, and needs what comes meanwhile.
     is_replayed: bool = False
+    # As it was last set; None if it never was. Indexes have their own.
+    contributor_insights: ContributorInsights | None = None
 
     @property
     def indexes(self) -> list[IndexDefinition]:

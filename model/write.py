@@ -11,7 +11,7 @@ from typing import Literal, Protocol, TypeAlias
 from msgspec import Struct
 
 from model import attribute_value
-from model.change import Change, global_changes, local_changes, write_receipt
+from model.change import Change, global_changes, local_changes, refused_receipt, write_receipt
 from model.errors import ConditionalCheckFailedException, ValidationException
 from model.expressions.condition import Condition
 from model.expressions.update import Update as UpdateExpression
@@ -120,7 +120,8 @@ def check_condition(old: StoredItem | None, write: Conditional) -> None:
     if write.condition.evaluate(old.item if old else _NO_ITEM):
         return
     raise ConditionalCheckFailedException(
-        item=old.item if old and write.return_item_on_failure else None
+        item=old.item if old and write.return_item_on_failure else None,
+        receipt=refused_receipt(old),
     )
 
 

@@ -240,3 +240,13 @@ def client_token(period: int, account_id: str, token: str) -> bytes:
 def client_token_range(trimmed: bytes | None, before: int) -> tuple[bytes, bytes]:
     """All tokens of periods before one, from where they were trimmed on; the end is excluded."""
     return trimmed or _CLIENT_TOKEN, _CLIENT_TOKEN + _NUMBER.pack(before)
+
+
+def collection_range(table_id: int) -> tuple[bytes, bytes]:
+    """All sizes of item collections of a table; the end is excluded."""
+    return index_range(table_id, _COLLECTIONS)
+
+
+def collection_of(row_key: bytes) -> bytes:
+    """The encoded partition key in the key of an item collection's size."""
+    return row_key[ROW_PREFIX_BYTES:]

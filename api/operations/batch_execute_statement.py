@@ -64,7 +64,7 @@ async def handle(call: Call[BatchExecuteStatementInput]) -> bytes:
         for statement, one in zip(bound, request.Statements, strict=True)
     ]
     _check_distinct(tasks)
-    outcomes = await _outcomes(tasks)
+    outcomes = await _outcomes(call, tasks)
     responses = [_response(task, one) for task, one in zip(tasks, outcomes, strict=True)]
     members = [b'"Responses":' + json.encode(responses)]
     consumed = [
@@ -73,7 +73,7 @@ async def handle(call: Call[BatchExecuteStatementInput]) -> bytes:
         if isinstance(task, Task)
         and isinstance(one, Outcome)
         and (
-            units := consumed_capacity(task.table_name, one.receipt, request.ReturnConsumedCapacity)
+            units := consumed_capacity(task.table.name, one.receipt, request.ReturnConsumedCapacity)
         )
     ]
     if consumed:
@@ -114,14 +114,16 @@ def _task(
 
 
 def _check_distinct(tasks: Sequence[Task | DynamoDBError]) -> None:
-    named = [(task.table_name, task.key) for task in tasks if isinstance(task, Task)]
+    named = [(task.table.name, task.key) for task in tasks if isinstance(task, Task)]
     if len(set(named)) < len(named):
         raise ValidationException("Provided list of item keys contains duplicates")
 
 
-async def _outcomes(tasks: Sequence[Task | DynamoDBError]) -> list[Outcome | DynamoDBError]:
+async def _outcomes(
+    call: Call[BatchExecuteStatementInput], tasks: Sequence[Task | DynamoDBError]
+) -> list[Outcome | DynamoDBError]:
     """What became of each statement; raises what is no statement's own error."""
-    runs = [task.run() for task in tasks if isinstance(task, Task)]
+    runs = [call.noting(task.table, task.run()) for task in tasks if isinstance(task, Task)]
     results = iter(await asyncio.gather(*runs, return_exceptions=True))
     outcomes: list[Outcome | DynamoDBError] = []
     for task in tasks:
@@ -142,7 +144,7 @@ def _response(task: Task | DynamoDBError, outcome: Outcome | DynamoDBError) -> d
         response["Error"] = error
     # A statement that was never begun has no table.
     if isinstance(task, Task):
-        response["TableName"] = task.table_name
+        response["TableName"] = task.table.name
     if isinstance(outcome, Outcome) and outcome.items:
         (item,) = outcome.items
         response["Item"] = Raw(item)

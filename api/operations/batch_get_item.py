@@ -69,7 +69,7 @@ async def handle(call: Call[BatchGetItemInput]) -> bytes:
     outcomes = []
     room_bytes = BATCH_GET_RESPONSE_BYTES
     for of_table, table in zip(gets, tables, strict=True):
-        outcome = await _read(of_table, table, room_bytes)
+        outcome = await _read(call, of_table, table, room_bytes)
         room_bytes = outcome.room_bytes
         outcomes.append(outcome)
     if not any(outcome.is_read for outcome in outcomes):
@@ -100,7 +100,9 @@ async def handle(call: Call[BatchGetItemInput]) -> bytes:
     return joined(members)
 
 
-async def _read(of_table: _TableGets, table: Table, room_bytes: int) -> _Outcome:
+async def _read(
+    call: Call[BatchGetItemInput], of_table: _TableGets, table: Table, room_bytes: int
+) -> _Outcome:
     """Read what is admitted and fits into the room of an answer; nothing behind that."""
     outcome = _Outcome(room_bytes)
     keys_wanted = of_table.request.Keys
@@ -115,6 +117,8 @@ async def _read(of_table: _TableGets, table: Table, room_bytes: int) -> _Outcome
                 continue
             outcome.is_read = True
             outcome.read_units += read.units
+            if call.paid is not None:
+                call.note(table.definition, read.receipt(consistent=consistent))
             if read.stored is not None:
                 outcome.room_bytes -= read.stored.size_bytes
                 outcome.found.append(projected(read.stored, of_table.projector))

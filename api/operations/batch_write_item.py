@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from typing import Any, NamedTuple
 
 from msgspec import Struct, field, json
@@ -68,7 +69,7 @@ async def handle(call: Call[BatchWriteItemInput]) -> bytes:
     batch = _checked(request)
     tables = [_checked_table(call.database, of_table) for of_table in batch]
     replies = [
-        [_submitted(table, write) for write in of_table.writes]
+        [_submitted(call, table, write) for write in of_table.writes]
         for of_table, table in zip(batch, tables, strict=True)
     ]
     outcomes = [
@@ -184,10 +185,12 @@ def _key(write: Put | Delete) -> Item:
     return write.item if isinstance(write, Put) else write.key
 
 
-def _submitted(table: Table, write: Put | Delete) -> asyncio.Future[Written]:
+def _submitted(
+    call: Call[BatchWriteItemInput], table: Table, write: Put | Delete
+) -> Awaitable[Written]:
     """Send one write; a refusal at the door is its outcome, not that of the batch."""
     try:
-        return table.submit(write)
+        return call.noting(table.definition, table.submit(write))
     except DynamoDBError as error:
         refused: asyncio.Future[Written] = asyncio.get_running_loop().create_future()
         refused.set_exception(error)

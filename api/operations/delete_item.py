@@ -54,7 +54,7 @@ async def handle(call: Call[DeleteItemInput]) -> bytes:
         table_name=name,
         schema=schema,
         key=request.Key,
-        written=await table.write(delete),
+        written=await call.noting(table.definition, table.submit(delete)),
         return_capacity=request.ReturnConsumedCapacity,
         return_metrics=request.ReturnItemCollectionMetrics,
     )

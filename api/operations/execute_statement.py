@@ -41,14 +41,14 @@ async def handle(call: Call[ExecuteStatementInput]) -> bytes:
         ),
         return_item_on_failure=request.ReturnValuesOnConditionCheckFailure == "ALL_OLD",
     )
-    outcome = await task.run()
+    outcome = await call.noting(task.table, task.run())
     members = [b'"Items":[' + b",".join(outcome.items) + b"]"]
     if outcome.position is not None:
         token = next_token(outcome.position, request.Statement, parameters)
         members.append(b'"NextToken":' + json.encode(token))
     if outcome.last_key is not None:
         members.append(b'"LastEvaluatedKey":' + json.encode(outcome.last_key))
-    members += capacity_member(task.table_name, outcome.receipt, request.ReturnConsumedCapacity)
+    members += capacity_member(task.table.name, outcome.receipt, request.ReturnConsumedCapacity)
     return joined(members)
 
 

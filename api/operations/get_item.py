@@ -8,7 +8,6 @@ from api.item_answers import EMPTY, capacity_member, joined, projected
 from api.item_requests import check_together, placeholders_of, projector_of
 from api.operation import Call, Operation
 from model import item as items
-from model.capacity import Receipt
 from model.expressions.key_paths import check_scalar_keys
 from model.key_rules import check_key
 
@@ -37,13 +36,16 @@ async def handle(call: Call[GetItemInput]) -> bytes:
     table = call.database.table(name)
     check_key(table.definition.key_schema, request.Key)
     check_scalar_keys(table.definition, placeholders.nested)
-    read = await table.get(request.Key, consistent=bool(request.ConsistentRead))
+    consistent = bool(request.ConsistentRead)
+    read = await table.get(request.Key, consistent=consistent)
+    if call.paid is not None:
+        call.note(table.definition, read.receipt(consistent=consistent))
     found = read.stored
     members = []
     if found is not None:
         members.append(b'"Item":' + projected(found, projector))
     if request.ReturnConsumedCapacity is not None:
-        receipt = Receipt(read_units=read.units)
+        receipt = read.receipt(consistent=consistent)
         members += capacity_member(name, receipt, request.ReturnConsumedCapacity)
     return joined(members) if members else EMPTY
 

@@ -59,7 +59,7 @@ async def handle(call: Call[PutItemInput]) -> bytes:
         table_name=name,
         schema=schema,
         key=request.Item,
-        written=await table.write(put),
+        written=await call.noting(table.definition, table.submit(put)),
         return_capacity=request.ReturnConsumedCapacity,
         return_metrics=request.ReturnItemCollectionMetrics,
     )

@@ -82,16 +82,15 @@ async def handle(call: Call[QueryInput]) -> bytes:
         _check_filter(request, schema, condition)
     check_scalar_keys(definition, placeholders.nested)
     rules = page_rules(request, definition, index, condition, projector)
-    page = await table.read(
-        ReadRange(
-            wanted,
-            rules,
-            index=index,
-            after=after,
-            reverse=request.ScanIndexForward is False,
-            consistent=bool(request.ConsistentRead),
-        )
+    read = ReadRange(
+        wanted,
+        rules,
+        index=index,
+        after=after,
+        reverse=request.ScanIndexForward is False,
+        consistent=bool(request.ConsistentRead),
     )
+    page = await call.noting(definition, table.read(read))
     return page_answer(request, name, page)
 
 

@@ -70,16 +70,15 @@ async def handle(call: Call[ScanInput]) -> bytes:
                 "ExclusiveStartKey with correct Segment. TotalSegments: "
                 f"{request.TotalSegments} Segment: {request.Segment}"
             )
-    page = await table.read(
-        ReadRange(
-            wanted,
-            rules,
-            index=index,
-            after=after,
-            consistent=bool(request.ConsistentRead),
-            by_partition=True,
-        )
+    read = ReadRange(
+        wanted,
+        rules,
+        index=index,
+        after=after,
+        consistent=bool(request.ConsistentRead),
+        by_partition=True,
     )
+    page = await call.noting(definition, table.read(read))
     return page_answer(request, name, page)
 
 

@@ -57,7 +57,7 @@ async def handle(call: Call[UpdateItemInput]) -> bytes:
         table_name=name,
         schema=schema,
         key=request.Key,
-        written=await table.write(update),
+        written=await call.noting(table.definition, table.submit(update)),
         return_capacity=request.ReturnConsumedCapacity,
         return_metrics=request.ReturnItemCollectionMetrics,
     )

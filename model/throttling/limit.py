@@ -13,7 +13,7 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import Final, Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from model.errors import (
     ProvisionedThroughputExceededException,
@@ -81,23 +81,17 @@ _REASONS: Final = {
 
 
 class Refusal(Struct, frozen=True):
-    """Why a request is refused: the first limit that refused it, and the reasons of all."""
+    """Why a request is refused: the first limit that refused it, and the reasons of all.
+
+    ``message`` is DynamoDB's text, ``error_type`` the error that a single operation is answered
+    with: all is known when the refusal is made, as requests are refused often by one of them.
+    """
 
     limit: LimitType
     billing_mode: BillingMode
-    of_index: bool
     reasons: tuple[ThrottlingReason, ...]
-
-    @property
-    def message(self) -> str:
-        """DynamoDB's text for it."""
-        if self.limit is LimitType.ACCOUNT:
-            return _ACCOUNT
-        if self.limit is LimitType.MAX_ON_DEMAND:
-            return _MAX_ON_DEMAND
-        if self.billing_mode == "PROVISIONED":
-            return _INDEX_PROVISIONED if self.of_index else _TABLE_PROVISIONED
-        return _INDEX_ON_DEMAND if self.of_index else _TABLE_ON_DEMAND
+    message: str
+    error_type: type[Throttled]
 
     @property
     def cancellation_code(self) -> str:
@@ -107,11 +101,7 @@ class Refusal(Struct, frozen=True):
 
     def error(self) -> Throttled:
         """The error that a single operation is answered with."""
-        if self.limit is LimitType.ACCOUNT:
-            return RequestLimitExceeded(self.message, self.reasons)
-        if self.billing_mode == "PROVISIONED":
-            return ProvisionedThroughputExceededException(self.message, self.reasons)
-        return ThrottlingException(self.message, self.reasons)
+        return self.error_type(self.message, self.reasons)
 
 
 def refusal(
@@ -125,12 +115,30 @@ def refusal(
     """A refusal by one limit of one table or index."""
     resource = "Index" if of_index else "Table"
     reason = ThrottlingReason(f"{resource}{operation}{_REASONS[limit]}", resource_arn)
-    return Refusal(limit, billing_mode, of_index, (reason,))
+    message = _message(limit, billing_mode, of_index=of_index)
+    return Refusal(limit, billing_mode, (reason,), message, _error_type(limit, billing_mode))
 
 
 def both(first: Refusal, second: Refusal) -> Refusal:
     """The refusal of a request that two limits refuse, the first one's with the reasons of both."""
     if second.reasons[0] in first.reasons:
         return first
-    reasons = first.reasons + second.reasons
-    return Refusal(first.limit, first.billing_mode, first.of_index, reasons)
+    return structs.replace(first, reasons=first.reasons + second.reasons)
+
+
+def _message(limit: LimitType, billing_mode: BillingMode, *, of_index: bool) -> str:
+    if limit is LimitType.ACCOUNT:
+        return _ACCOUNT
+    if limit is LimitType.MAX_ON_DEMAND:
+        return _MAX_ON_DEMAND
+    if billing_mode == "PROVISIONED":
+        return _INDEX_PROVISIONED if of_index else _TABLE_PROVISIONED
+    return _INDEX_ON_DEMAND if of_index else _TABLE_ON_DEMAND
+
+
+def _error_type(limit: LimitType, billing_mode: BillingMode) -> type[Throttled]:
+    if limit is LimitType.ACCOUNT:
+        return RequestLimitExceeded
+    if billing_mode == "PROVISIONED":
+        return ProvisionedThroughputExceededException
+    return ThrottlingException

@@ -97,10 +97,17 @@ class OnDemandUnits:
             self._end_minutes(now_seconds)
         if self._maximum is not None and self._maximum.fill(now_seconds) <= 0:
             return LimitType.MAX_ON_DEMAND
-        if self._all.is_reached(now_seconds):
-            at_quota = self._all.units_per_second >= self._rates.quota
+        # For every request: without calls that are not needed.
+        together = self._all
+        if now_seconds >= together.ends_at_seconds:
+            together.begin_second(now_seconds)
+        if together.used_units >= together.units_per_second:
+            at_quota = together.units_per_second >= self._rates.quota
             return LimitType.ACCOUNT if at_quota else LimitType.GROWTH
-        if self._partitions[partition_number].ceiling.is_reached(now_seconds):
+        ceiling = self._partitions[partition_number].ceiling
+        if now_seconds >= ceiling.ends_at_seconds:
+            ceiling.begin_second(now_seconds)
+        if ceiling.used_units >= ceiling.units_per_second:
             return LimitType.KEY_RANGE
         return None
 
@@ -109,12 +116,32 @@ class OnDemandUnits:
         if now_seconds >= self._minute_ends_at:
             self._end_minutes(now_seconds)
         partition = self._partitions[partition_number]
-        partition.ceiling.take(units, now_seconds)
+        ceiling, together = partition.ceiling, self._all
+        if now_seconds >= ceiling.ends_at_seconds:
+            ceiling.begin_second(now_seconds)
+        if now_seconds >= together.ends_at_seconds:
+            together.begin_second(now_seconds)
+        ceiling.used_units += units
+        together.used_units += units
         partition.taken_units += units
-        self._all.take(units, now_seconds)
         self._minute_units += units
         if self._maximum is not None:
             self._maximum.take(units, now_seconds)
+
+    def give_back(self, partition_number: int, units: float, now_seconds: float) -> None:
+        """Give back the units of a request that came to nothing.
+
+        A partition that was split since has none to give them to.
+        """
+        partition = self._partitions.get(partition_number)
+        if partition is not None:
+            partition.ceiling.give_back(units, now_seconds)
+            partition.taken_units -= units
+        self._all.give_back(units, now_seconds)
+        # What was taken in an earlier minute is in its mean.
+        self._minute_units = max(0.0, self._minute_units - units)
+        if self._maximum is not None:
+            self._maximum.give_back(units, now_seconds)
 
     def refused(self, partition_number: int, limit: LimitType) -> None:
         """Count a request to this partition that a limit refused."""

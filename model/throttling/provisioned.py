@@ -93,18 +93,42 @@ class ProvisionedUnits:
     def refused_by(self, partition_number: int, now_seconds: float) -> LimitType | None:
         """The limit that refuses a request to a partition now; None if it is admitted."""
         partition = self._partitions[partition_number]
-        if partition.ceiling.is_reached(now_seconds):
+        # For every request: without calls that are not needed.
+        ceiling = partition.ceiling
+        if now_seconds >= ceiling.ends_at_seconds:
+            ceiling.begin_second(now_seconds)
+        if ceiling.used_units >= ceiling.units_per_second:
             return LimitType.KEY_RANGE
-        if partition.bucket.fill(now_seconds) > 0 or self._lend(partition.bucket, now_seconds):
+        bucket = partition.bucket
+        if (
+            bucket.balance_units > 0
+            or bucket.fill(now_seconds) > 0
+            or self._lend(bucket, now_seconds)
+        ):
             return None
         return LimitType.PROVISIONED
 
     def take(self, partition_number: int, units: float, now_seconds: float) -> None:
         """Take the units of a request that was admitted."""
         partition = self._partitions[partition_number]
+        ceiling = partition.ceiling
+        if now_seconds >= ceiling.ends_at_seconds:
+            ceiling.begin_second(now_seconds)
+        ceiling.used_units += units
         partition.bucket.take(units, now_seconds)
-        partition.ceiling.take(units, now_seconds)
         partition.taken_units += units
+
+    def give_back(self, partition_number: int, units: float, now_seconds: float) -> None:
+        """Give back the units of a request that came to nothing.
+
+        A partition that was split since has none to give them to.
+        """
+        partition = self._partitions.get(partition_number)
+        if partition is None:
+            return
+        partition.ceiling.give_back(units, now_seconds)
+        partition.bucket.give_back(units, now_seconds)
+        partition.taken_units -= units
 
     def refused(self, partition_number: int, limit: LimitType) -> None:
         """Count a request to this partition that a limit refused."""

@@ -19,7 +19,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from model.capacity import Receipt
 from model.errors import ThrottlingReason
 from model.table import TABLE_INDEX_ID
-from model.throttling.limit import LimitType, Refusal, both
+from model.throttling.limit import Refusal, both
 from model.throttling.resource import ResourceLimits
 
 # A rounding must not make anybody ask in a circle.
@@ -61,7 +61,7 @@ class TableLimits:
         index_writes: Sequence[IndexWrite],
         now_seconds: float,
     ) -> Refusal | None:
-        """Take a write's units, or say why it is refused.
+        """Take a write's units, or say why it is refused; where that is only observed, as well.
 
         ``index_writes`` are those of the receipt's global indexes, by partition.
         """
@@ -75,14 +75,25 @@ class TableLimits:
         for index_id, index_partition, _ in index_writes:
             if self.indexes[index_id].writes.refused_by(index_partition, now_seconds) is not None:
                 return self._refuse_write(partition_number, index_writes, now_seconds)
-        units = receipt.write_units
-        for index in receipt.indexes:
-            if index.kind == "LocalSecondaryIndexes":
-                units += index.write_units
-        writes.take(partition_number, units, now_seconds)
+        writes.take(partition_number, _table_units(receipt), now_seconds)
         for index_id, index_partition, index_units in index_writes:
             self.indexes[index_id].writes.take(index_partition, index_units, now_seconds)
         return None
+
+    def give_back_write(
+        self,
+        partition_number: int,
+        receipt: Receipt,
+        index_writes: Sequence[IndexWrite],
+        now_seconds: float,
+    ) -> None:
+        """Give back what a write has taken that came to nothing."""
+        self.table.writes.give_back(partition_number, _table_units(receipt), now_seconds)
+        for index_id, index_partition, index_units in index_writes:
+            index = self.indexes.get(index_id)
+            # It may have gone meanwhile.
+            if index is not None:
+                index.writes.give_back(index_partition, index_units, now_seconds)
 
     def refuse_write(self, partition_number: int, now_seconds: float) -> Refusal | None:
         """Why no write to a partition is admitted now, if so; takes nothing if one is.
@@ -121,42 +132,31 @@ class TableLimits:
         units: float,
         now_seconds: float,
         index_id: int = TABLE_INDEX_ID,
-    ) -> None:
+    ) -> Refusal | None:
         """Take what a read has cost in a partition of the table, local indexes too, or index.
 
-        A read that is only observed is judged here.
+        It was admitted, if limits are enforced; a read that is only observed is judged here.
+
+        Returns:
+            Why it would have been refused, if so; then it has taken nothing.
         """
         if self.mode == "off":
-            return
-        reads = self.indexes[index_id].reads if index_id else self.table.reads
+            return None
+        resource = self.indexes[index_id] if index_id else self.table
         if self.mode == "observe":
-            limit = reads.refused_by(partition_number, now_seconds)
-            if limit is not None:
-                self._observe_read(partition_number, limit, index_id)
-                return
-        reads.take(partition_number, units, now_seconds)
+            return self._serve(resource, partition_number, units, now_seconds)
+        resource.reads.take(partition_number, units, now_seconds)
+        return None
 
-    def take_page(
-        self,
-        reads: Sequence[tuple[int, float]],
-        now_seconds: float,
-        index_id: int = TABLE_INDEX_ID,
-    ) -> None:
-        """As ``take_read``, of one read of several partitions: each with its units.
+    def serve_read(self, partition_number: int, units: float, now_seconds: float) -> Refusal | None:
+        """Take what the read of one of the table's items has cost, or say why it is refused.
 
-        It is judged by the first of them, where it was admitted.
+        As ``take_write``. One call admits and takes: most requests are such reads, and cost little
+        to do before they are admitted.
         """
         if self.mode == "off":
-            return
-        resource = self.resource(index_id)
-        if self.mode == "observe":
-            first = reads[0][0]
-            limit = resource.reads.refused_by(first, now_seconds)
-            if limit is not None:
-                self._observe_read(first, limit, index_id)
-                return
-        for partition_number, units in reads:
-            resource.reads.take(partition_number, units, now_seconds)
+            return None
+        return self._serve(self.table, partition_number, units, now_seconds)
 
     def take_backfill(self, index_write: IndexWrite, now_seconds: float) -> float | None:
         """Take the units of entries that a backfill puts into an index: what writes leave.
@@ -178,9 +178,20 @@ class TableLimits:
             return None
         return max(_LEAST_WAIT_SECONDS, writes.wait_seconds(partition_number, now_seconds))
 
+    def _serve(
+        self, resource: ResourceLimits, partition_number: int, units: float, now_seconds: float
+    ) -> Refusal | None:
+        reads = resource.reads
+        limit = reads.refused_by(partition_number, now_seconds)
+        if limit is None:
+            reads.take(partition_number, units, now_seconds)
+            return None
+        reads.refused(partition_number, limit)
+        return self._counted(resource.refusal("Read", limit))
+
     def _refuse_write(
         self, partition_number: int, index_writes: Sequence[IndexWrite], now_seconds: float
-    ) -> Refusal | None:
+    ) -> Refusal:
         """Gather the reasons for which a write is refused: one for each table and index."""
         refusal = None
         touched = [(self.table, partition_number)]
@@ -195,17 +206,21 @@ class TableLimits:
         assert refusal is not None
         return self._counted(refusal)
 
-    def _observe_read(self, partition_number: int, limit: LimitType, index_id: int) -> None:
-        resource = self.resource(index_id)
-        resource.reads.refused(partition_number, limit)
-        self._counted(resource.refusal("Read", limit))
-
     def resource(self, index_id: int) -> ResourceLimits:
         """The limits of the table itself (id 0), or of a global index."""
         return self.table if index_id == TABLE_INDEX_ID else self.indexes[index_id]
 
-    def _counted(self, refusal: Refusal) -> Refusal | None:
+    def _counted(self, refusal: Refusal) -> Refusal:
         events = self.throttle_events if self.mode == "enforce" else self.observed_events
         for reason in refusal.reasons:
             events[reason] += 1
-        return refusal if self.mode == "enforce" else None
+        return refusal
+
+
+def _table_units(receipt: Receipt) -> float:
+    """What a write takes of its table: local indexes live on the table's units (S49)."""
+    units = receipt.write_units
+    for index in receipt.indexes:
+        if index.kind == "LocalSecondaryIndexes":
+            units += index.write_units
+    return units

@@ -46,6 +46,11 @@ class TokenBucket:
         """
         self.balance_units = self.fill(now_seconds) - units
 
+    def give_back(self, units: float, now_seconds: float) -> None:
+        """Give units back that were taken, as far as there is room."""
+        self.take(-units, now_seconds)
+        self.balance_units = min(self.balance_units, self._most_units)
+
     def wait_seconds(self, now_seconds: float) -> float:
         """How long until the balance is positive, 0 if it is, if nobody else takes."""
         balance = self.fill(now_seconds)

@@ -11,16 +11,20 @@ from msgspec import structs
 
 from actors.database import Database
 from actors.partition import Partition
-from actors.table import Table
-from actors.throttle import PartitionRead
-from model.errors import ProvisionedThroughputExceededException
+from actors.table import ReadRange, Table
+from model import key as keys
+from model import key_range
+from model.errors import InternalServerError, ProvisionedThroughputExceededException
+from model.expressions.condition import Condition, parse_condition
+from model.expressions.placeholders import Placeholders
 from model.global_index_rules import NewGlobalIndex
 from model.index import IndexDefinition, Projection
 from model.key import KeyAttribute, KeySchema
+from model.page import PageRules
 from model.schema_rules import KeyElement
 from model.table import GlobalIndex, TableDefinition, Throughput
 from model.table_rules import TableEdit
-from storage.store import Conflict, Group
+from storage.store import Conflict, Damaged, Full, Group
 from tests.support.databases import (
     HeldStore,
     SetClock,
@@ -147,9 +151,9 @@ async def test_a_read_of_an_index_that_went_meanwhile_takes_nothing():
         table = database.table("Thread")
         index = table.definition.global_indexes[0].definition
         number = table.record.index_partitions[1][0].number
-        table.throttle.take_page([PartitionRead(number, 0.5)], index)
+        table.throttle.take_page(number, 0.5, index)
         await delete_index(database)
-        table.throttle.take_page([PartitionRead(number, 0.5)], index)
+        table.throttle.take_page(number, 0.5, index)
         assert table.throttle.consumed_by_index == {}
 
 
@@ -194,3 +198,137 @@ async def test_a_table_that_nobody_uses_has_no_limits_made_for_it():
         assert table.throttle._made is None
         await table.write(put(thread("EC2", "a")))
         assert table.throttle._made is not None
+
+
+def write_balances(table: Table) -> list[float]:
+    """What is left of the write units of the table and of each index, in all their partitions."""
+    limits = table.throttle._limits
+    now = table.throttle._clock.now_epoch_seconds()
+    resources = (limits.table, *limits.indexes.values())
+    return [
+        sum(reading.balance_units for reading in resource.writes.readings(now).values())
+        for resource in resources
+    ]
+
+
+@pytest.mark.parametrize("refusal", [Full("no space"), Damaged("a bad block")])
+async def test_a_write_that_the_store_refuses_gets_its_units_back(refusal):
+    async with memory_store() as inner:
+        store = HeldStore(inner)
+        async with running_database(store, SetClock(), throttling="auto") as database:
+            await database.create_table(provisioned(5, index_units=5))
+            table = database.table("Thread")
+            await table.write(put(thread("EC2", "a", posts=1)))
+            before = write_balances(table)
+            store.refusal = refusal
+            for number in range(9):
+                with pytest.raises(InternalServerError):
+                    await table.write(put(thread("EC2", f"{number}", posts=2)))
+            store.refusal = None
+            assert write_balances(table) == before == [4, 4]
+            assert table.throttle.consumed.write_units == 1
+            assert table.throttle.consumed_by_index[BY_POSTS].write_units == 1
+            assert await accepted(table, 9) == 4
+            assert table.throttle.consumed.write_units == 5
+
+
+async def test_a_failed_condition_in_a_batch_that_the_store_refuses_gets_its_units_back():
+    async with memory_store() as inner:
+        store = HeldStore(inner)
+        async with running_database(store, SetClock(), throttling="auto") as database:
+            await database.create_table(provisioned(5))
+            table = database.table("Thread")
+            store.refusal = Full("no space")
+            failing = structs.replace(put(thread("EC2", "a")), condition=never())
+            replies = [table.submit(write) for write in (failing, put(thread("EC2", "b")))]
+            await asyncio.gather(*replies, return_exceptions=True)
+            assert write_balances(table) == [5]
+            assert table.throttle.consumed.write_units == 0
+
+
+def never() -> Condition:
+    """A condition that is false of an item that is not there."""
+    return parse_condition(
+        "attribute_exists(forum)", Placeholders(None, None), kind="ConditionExpression"
+    )
+
+
+async def test_what_was_only_observed_to_be_refused_gets_nothing_back():
+    async with memory_store() as inner:
+        store = HeldStore(inner)
+        async with running_database(store, SetClock(), throttling="observe") as database:
+            await database.create_table(provisioned(1))
+            table = database.table("Thread")
+            await table.write(put(thread("EC2", "a")))
+            store.refusal = Full("no space")
+            with pytest.raises(InternalServerError):
+                await table.write(put(thread("EC2", "b")))
+            assert table.throttle.observed_events.total() == 1
+            assert write_balances(table) == [0]
+
+
+async def test_a_write_that_lost_races_and_is_refused_then_gets_its_units_back_once():
+    async with memory_store() as inner:
+        store = RacedStore(inner)
+        async with running_database(store, SetClock(), throttling="auto") as database:
+            await database.create_table(provisioned(5))
+            table = database.table("Thread")
+            await table.write(put(thread("EC2", "a")))
+            store.lost_races = 2
+            store.refusal = Full("no space")
+            with pytest.raises(InternalServerError):
+                await table.write(put(thread("EC2", "b")))
+            assert not store.lost_races
+            assert write_balances(table) == [4]
+
+
+async def test_a_partition_that_crashed_forgets_what_its_writes_have_paid():
+    async with memory_store() as inner:
+        store = HeldStore(inner)
+        async with running_database(store, SetClock(), throttling="auto") as database:
+            await database.create_table(provisioned(5))
+            table = database.table("Thread")
+            store.refusal = RuntimeError("a bug")
+            with pytest.raises(InternalServerError):
+                await table.write(put(thread("EC2", "a")))
+            store.refusal = None
+            await table.write(put(thread("EC2", "b")))
+            (partition,) = table._partitions
+            assert not partition._paid
+            # Whether it was written was not known to the partition: it has paid.
+            assert write_balances(table) == [3]
+            assert table.throttle.consumed.write_units == 1
+
+
+async def test_a_read_of_several_partitions_is_admitted_by_each_that_it_enters():
+    """The second of three has nothing left; the third is not looked at."""
+    async with running_database(
+        clock=SetClock(), throttling="auto", partitions_per_table=3
+    ) as database:
+        definition = structs.replace(provisioned(300), throughput=Throughput(3, 300))
+        await database.create_table(definition)
+        table = database.table("Thread")
+        for number in range(30):
+            await table.write(put(thread(f"forum {number}", "a")))
+        first, second, third = (partition.number for partition in table.record.partitions)
+        table.throttle.take_page(second, 1)
+        whole = ReadRange(key_range.WHOLE, PageRules(), consistent=True, by_partition=True)
+
+        page = await table.read(whole)
+
+        assert page.last is not None
+        after = keys.encode(table.definition.key_schema, page.last)
+        assert table._map.number_of(after) == first
+        readings = table.throttle._limits.table.reads.readings(table.throttle._since)
+        assert {number: each.taken_units for number, each in readings.items()} == {
+            first: 1,
+            second: 1,
+            third: 0,
+        }
+        # What has begun in a partition goes on there, and finds nothing before the next.
+        rest = structs.replace(whole, after=after)
+        with pytest.raises(ProvisionedThroughputExceededException):
+            await table.read(rest)
+        database.clock.step(2)
+        found = page.items + (await table.read(rest)).items
+        assert len(found) == 30

@@ -317,6 +317,7 @@ async def test_a_configured_origin_may_read(configured: str):
         assert preflight.headers["access-control-allow-headers"] == "x-amz-target,authorization"
         answer = await connection.ask("Echo", b"{}", f"Origin: {_PAGE}")
         assert answer.headers["access-control-allow-origin"] == _PAGE
+        assert "X-Dynactor-Explanation" in answer.headers["access-control-expose-headers"]
 
 
 async def test_bytes_that_are_no_http_leave_no_error_in_the_log(caplog: pytest.LogCaptureFixture):

@@ -47,6 +47,7 @@ class Plan(Struct, frozen=True):
     keys: int = 10_000
     transaction_items: int = 2
     contended: bool = False
+    consistent: bool = True
 
 
 class Report(Struct, frozen=True):
@@ -196,7 +197,7 @@ def _requests(plan: Plan) -> list[bytes]:
             ]
         case "GetItem":
             bodies = [
-                {"TableName": plan.table, "Key": key(number), "ConsistentRead": True}
+                {"TableName": plan.table, "Key": key(number), "ConsistentRead": plan.consistent}
                 for number in range(plan.keys)
             ]
         case "TransactWriteItems":

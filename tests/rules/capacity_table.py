@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from tests.rules.game_scores import eventually, global_index
 from tests.rules.thread import Item, Units, units, units_of
-from tests.support.tables import Call, local_index
+from tests.support.clients import WireClient
+from tests.support.tables import local_index
 
 PATH = Path(__file__).with_suffix(".txt")
 TABLE_KEYS = ("p:S", "s:S", "a:S", "k:S", "i:S", "g:S", "h:S", "j:S")
@@ -105,8 +106,8 @@ def _item(text: str, number: int, partition: str) -> Item:
 class Bench:
     """Carries cases out in one partition of one table and tells what each consumed."""
 
-    def __init__(self, call: Call, table_name: str, partition: str) -> None:
-        self._call = call
+    def __init__(self, wire: WireClient, table_name: str, partition: str) -> None:
+        self._call = wire
         self._table = table_name
         self._partition = partition
 
@@ -119,7 +120,9 @@ class Bench:
         return consumed
 
     def _ask(self, operation: str, **members: Any) -> dict[str, Any]:
-        request = {"TableName": self._table, "ReturnConsumedCapacity": "INDEXES"}
+        request: dict[str, Any] = {"ReturnConsumedCapacity": "INDEXES"}
+        if operation != "ExecuteStatement":
+            request["TableName"] = self._table
         return self._call(operation, request | members)
 
     def _before(self, case: Case) -> list[Item]:
@@ -171,6 +174,101 @@ class Bench:
         assert answer["UnprocessedItems"] == {}
         [consumed] = answer["ConsumedCapacity"]
         return units_of(consumed)
+
+    def _failed_put(self, case: Case) -> Units:
+        [item] = self._after(case)
+        return self._failed("PutItem", Item=item)
+
+    def _failed_update(self, case: Case) -> Units:
+        assert self._after(case) == []
+        return self._failed("UpdateItem", Key=key_of(0, self._partition))
+
+    def _failed_delete(self, case: Case) -> Units:
+        assert self._after(case) == []
+        return self._failed("DeleteItem", Key=key_of(0, self._partition))
+
+    def _failed_insert(self, case: Case) -> Units:
+        [item] = self._after(case)
+        return self._explained("ExecuteStatement", self._insert_of(item))
+
+    def _failed(self, operation: str, **members: Any) -> Units:
+        """A write whose condition is false, whatever is there."""
+        condition = {"ConditionExpression": "attribute_exists(nothing)"}
+        return self._explained(operation, {"TableName": self._table, **members, **condition})
+
+    def _explained(self, operation: str, request: dict[str, Any]) -> Units:
+        """What a write that fails has cost: its error does not say, the explanation does."""
+        answer = self._call.send(operation, request, {"X-Dynactor-Explain": "true"})
+        assert answer.status == 400, answer.body
+        [cost] = json.loads(answer.headers["X-Dynactor-Explanation"])["Tables"]
+        [write] = cost["Writes"]
+        assert "Indexes" not in write
+        return Units(cost["CapacityUnits"], write["Units"], {})
+
+    def _insert(self, case: Case) -> Units:
+        [item] = self._after(case)
+        return units(self._ask("ExecuteStatement", **self._insert_of(item)))
+
+    def _insert_of(self, item: Item) -> dict[str, Any]:
+        members = ", ".join(f"'{name}': ?" for name in item)
+        return self._statement("INSERT INTO {} VALUE {{" + members + "}}", *item.values())
+
+    def _sql_update(self, case: Case) -> Units:
+        """As ``update``, of an item that is there."""
+        key = key_of(0, self._partition)
+        [before], [after] = self._before(case), self._after(case)
+        wanted = {name: value for name, value in after.items() if name not in key}
+        gone = sorted(set(before) - set(after))
+        clauses = "".join(f' SET "{name}" = ?' for name in wanted)
+        clauses += "".join(f' REMOVE "{name}"' for name in gone)
+        text = "UPDATE {}" + clauses + " WHERE p = ? AND s = ?"
+        return self._executed(text, *wanted.values(), *key.values())
+
+    def _sql_delete(self, case: Case) -> Units:
+        assert self._after(case) == []
+        key = key_of(0, self._partition)
+        return self._executed("DELETE FROM {} WHERE p = ? AND s = ?", *key.values())
+
+    def _select(self, case: Case) -> Units:
+        """Of one item by its key, or of all of its partition key."""
+        key = key_of(0, self._partition)
+        if "all" in case.options:
+            given = [key["p"]]
+            text = "SELECT * FROM {} WHERE p = ?"
+        else:
+            given = [*key.values()]
+            text = "SELECT * FROM {} WHERE p = ? AND s = ?"
+        consistent = {"ConsistentRead": "eventual" not in case.options}
+        answer = self._ask("ExecuteStatement", **self._statement(text, *given), **consistent)
+        assert len(answer["Items"]) == int(case.after)
+        return units(answer)
+
+    def _batch_select(self, case: Case) -> Units:
+        consistent = {"ConsistentRead": "eventual" not in case.options}
+        text = "SELECT * FROM {} WHERE p = ? AND s = ?"
+        keys = [key_of(n, self._partition) for n in range(len(self._before(case)) or 1)]
+        return self._batch([self._statement(text, *key.values()) | consistent for key in keys])
+
+    def _batch_insert(self, case: Case) -> Units:
+        return self._batch([self._insert_of(item) for item in self._after(case)])
+
+    def _batch(self, statements: list[dict[str, Any]]) -> Units:
+        request = {"Statements": statements, "ReturnConsumedCapacity": "INDEXES"}
+        answer = self._call("BatchExecuteStatement", request)
+        assert not any("Error" in one for one in answer["Responses"]), answer
+        each = [units_of(consumed) for consumed in answer["ConsumedCapacity"]]
+        indexes = {name for one in each for name in one.indexes}
+        return Units(
+            sum(one.total for one in each),
+            sum(one.table for one in each),
+            {name: sum(one.indexes.get(name, 0.0) for one in each) for name in indexes},
+        )
+
+    def _executed(self, text: str, *parameters: Any) -> Units:
+        return units(self._ask("ExecuteStatement", **self._statement(text, *parameters)))
+
+    def _statement(self, text: str, *parameters: Any) -> dict[str, Any]:
+        return {"Statement": text.format(f'"{self._table}"'), "Parameters": list(parameters)}
 
     def _get(self, case: Case) -> Units:
         answer = self._ask("GetItem", Key=key_of(0, self._partition), **_read(case))

@@ -217,6 +217,60 @@ def test_a_scan_of_several_partitions_takes_of_each_what_was_read_of_it():
     assert gets == [400] * 40
 
 
+def test_a_scan_ends_before_a_partition_that_has_nothing_left_and_goes_on_from_there():
+    with capacity_server("--partitions-per-table", "4") as served:
+        name = served.table(**units(4, 400))
+        for number in range(40):
+            served.put(name, item(f"{number}"))
+        # The last in the order of a scan is in the last partition.
+        *_, last = (found["pk"]["S"] for found in scanned(served, name))
+        served.clock.step(1)
+        get = {"TableName": name, "Key": item(last), "ConsistentRead": True}
+        served.until_refused("GetItem", get)
+        request = {"TableName": name, "ConsistentRead": True}
+
+        page = served.wire("Scan", request | {"ReturnConsumedCapacity": "TOTAL"})
+        rest = request | {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+        refused = served.wire.send("Scan", rest)
+
+        assert page["ConsumedCapacity"]["CapacityUnits"] == 3
+        assert 0 < page["Count"] < 40
+        assert error_name(refused) == PROVISIONED
+        assert reasons(refused) == [("TableReadProvisionedThroughputExceeded", name)]
+        served.clock.step(2)
+        assert page["Count"] + served.wire("Scan", rest)["Count"] == 40
+
+
+def test_a_statement_that_reads_several_keys_answers_what_it_read_before_one_was_refused():
+    with capacity_server("--partitions-per-table", "4") as served:
+        name = served.table(**units(4, 400))
+        for number in range(40):
+            served.put(name, item(f"{number}"))
+        order = [found["pk"]["S"] for found in scanned(served, name)]
+        # Of the first partition and of the last; the statement reads them in this order.
+        first, last = min(order[:5]), max(order[-5:])
+        served.clock.step(1)
+        get = {"TableName": name, "Key": item(last), "ConsistentRead": True}
+        served.until_refused("GetItem", get)
+        text = f'SELECT * FROM "{name}" WHERE pk IN [?, ?]'
+        parameters = [{"S": first}, {"S": last}]
+        request = {"Statement": text, "Parameters": parameters, "ConsistentRead": True}
+
+        part = served.wire("ExecuteStatement", request)
+        rest = request | {"NextToken": part["NextToken"]}
+
+        assert part["Items"] == [item(first)]
+        assert served.wire.send("ExecuteStatement", rest).status == 400
+        served.clock.step(2)
+        assert served.wire("ExecuteStatement", rest)["Items"] == [item(last)]
+
+
+def scanned(served: CapacityServer, name: str) -> list[dict[str, Any]]:
+    """All items, in the order of a scan."""
+    found: list[dict[str, Any]] = served.wire("Scan", {"TableName": name})["Items"]
+    return found
+
+
 def test_a_failed_condition_takes_the_units_of_the_item_all_the_same(served):
     name = served.table(**units(5, 6))
     served.put(name, item("a", 2_500))
@@ -229,13 +283,16 @@ def test_a_failed_condition_takes_the_units_of_the_item_all_the_same(served):
     assert served.metrics("consumed_write_capacity_units", name) == {("",): 6}
 
 
-def test_a_failed_condition_on_a_larger_item_takes_the_units_of_that(served):
-    name = served.table(**units(5, 6))
-    served.put(name, item("a"))
+def test_a_failed_condition_takes_nothing_for_the_item_that_would_have_come(served):
+    """The guide's example: of 300 KB, and 310 KB to come, 300 are paid; of nothing there, one."""
+    name = served.table(**units(5, 2_000))
+    served.put(name, item("a", 300 * 1_024))
+    for pk in "ab":
+        larger = item(pk, 310 * 1_024)
+        answer = served.put(name, larger, ConditionExpression="attribute_exists(v)")
+        assert error_name(answer) == "ConditionalCheckFailedException"
 
-    served.put(name, item("a", 4_500), ConditionExpression="attribute_not_exists(pk)")
-
-    assert served.metrics("consumed_write_capacity_units", name) == {("",): 6}
+    assert served.metrics("consumed_write_capacity_units", name) == {("",): 300 + 300 + 1}
 
 
 def test_expired_items_are_deleted_without_units(served):

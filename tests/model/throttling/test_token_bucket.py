@@ -135,8 +135,8 @@ def test_what_is_above_a_ceiling_is_taken_of_the_next_seconds(units, wait_second
     ceiling.take(units, 7.25)
 
     assert ceiling.wait_seconds(7.25) == wait_seconds
-    assert not ceiling.is_reached(7.25 + wait_seconds)
     assert wait_seconds == 0 or ceiling.is_reached(7.2 + wait_seconds)
+    assert not ceiling.is_reached(7.25 + wait_seconds)
 
 
 @given(ARRIVALS)
@@ -151,3 +151,36 @@ def test_a_ceiling_is_passed_by_one_request_at_most(arrivals):
 
     most = max((units for _, units in arrivals), default=0)
     assert taken <= 100 * (int(now) + 1) + most
+
+
+def test_units_given_back_to_a_bucket_are_there_again_as_far_as_there_is_room():
+    bucket = TokenBucket(10, 0)
+    bucket.take(25, 0)
+    bucket.give_back(25, 0)
+    assert bucket.fill(0) == 10
+
+    bucket.take(25, 1_000)
+    bucket.give_back(25, 1_001)
+
+    assert bucket.fill(1_001) == 3_000
+
+
+def test_units_given_back_to_a_ceiling_are_left_of_the_same_second():
+    ceiling = Ceiling(100, 0)
+    ceiling.take(100, 0.1)
+
+    ceiling.give_back(30, 0.9)
+
+    assert not ceiling.is_reached(0.9)
+    ceiling.take(30, 0.9)
+    assert ceiling.is_reached(0.9)
+
+
+def test_units_of_an_earlier_second_are_lost_to_a_ceiling():
+    ceiling = Ceiling(100, 0)
+    ceiling.take(100, 0.1)
+
+    ceiling.give_back(100, 1.1)
+
+    ceiling.take(100, 1.2)
+    assert ceiling.is_reached(1.2)

@@ -288,3 +288,43 @@ def test_a_minute_after_a_long_rest_is_measured_as_any_other():
     units.refused_by(0, 200_000)
 
     assert units.units_per_second == 180
+
+
+@pytest.mark.parametrize("made", [lambda: provisioned(400), lambda: on_demand(maximum=200)])
+@given(requests=REQUESTS)
+def test_what_is_given_back_at_once_was_never_taken(made, requests):
+    units, others = made(), made()
+    now = 0.0
+    for number, (wait, partition, size) in enumerate(requests):
+        now += wait
+        assert units.refused_by(partition, now) is others.refused_by(partition, now)
+        units.take(partition, size, now)
+        if number % 2:
+            units.give_back(partition, size, now)
+        else:
+            others.take(partition, size, now)
+
+    readings, of_others = units.readings(now), others.readings(now)
+    assert [round(each.taken_units, 6) for each in readings.values()] == [
+        round(each.taken_units, 6) for each in of_others.values()
+    ]
+    assert [round(each.balance_units or 0, 6) for each in readings.values()] == [
+        round(each.balance_units or 0, 6) for each in of_others.values()
+    ]
+
+
+@pytest.mark.parametrize("made", [lambda: provisioned(400), on_demand])
+def test_a_partition_that_was_split_meanwhile_is_given_nothing_back(made):
+    units = made()
+    units.take(0, 50, 0)
+    units.split(0, (4, 5), 0)
+
+    units.give_back(0, 50, 0)
+
+    assert {number: each.taken_units for number, each in units.readings(0).items()} == {
+        1: 0,
+        2: 0,
+        3: 0,
+        4: 0,
+        5: 0,
+    }

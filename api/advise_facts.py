@@ -1,0 +1,122 @@
+"""What advice on a table is made of: gathered from both listeners of a server."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from aiohttp import ClientSession
+from msgspec import Struct
+
+from api.admin_insights import (
+    INSIGHTS_PATH,
+    SAMPLE_PATH,
+    USE_PATH,
+    BusyKey,
+    InsightsAnswer,
+    SampleAnswer,
+    UseAnswer,
+)
+from api.advise_traffic import Traffic
+from api.client import Client
+from api.insights import told
+from model.item import Item
+from model.key import KeyAttribute, KeySchema
+
+
+class Wanted(Protocol):
+    """What is asked for."""
+
+    @property
+    def table(self) -> str: ...  # noqa: D102 - the option's text says it
+    @property
+    def index_key(self) -> str | None: ...  # noqa: D102
+    @property
+    def sample_items(self) -> int: ...  # noqa: D102
+    @property
+    def admin_endpoint(self) -> str: ...  # noqa: D102
+
+
+class Facts(Struct, frozen=True):
+    """What is known; ``sample`` are some of the table's items."""
+
+    description: dict[str, Any]
+    use: UseAnswer
+    traffic: Traffic
+    index_traffic: dict[str, Traffic]
+    sample: list[Item]
+
+    @property
+    def key_schema(self) -> KeySchema:
+        """The table's key."""
+        return schema_of(self.description, self.description)
+
+    @property
+    def average_item_bytes(self) -> int:
+        """The mean size of the table's items; 0 if it has none."""
+        count = self.description["ItemCount"]
+        return -(-self.description["TableSizeBytes"] // count) if count else 0
+
+    @property
+    def is_provisioned(self) -> bool:
+        """Whether the table has units of its own."""
+        return bool(self.description["ProvisionedThroughput"]["WriteCapacityUnits"])
+
+    @property
+    def recorded_seconds(self) -> float:
+        """For how long use was counted."""
+        return self.use.now - self.use.since
+
+    def held_by(self, key: Item) -> BusyKey | None:
+        """How much a partition key holds, if it is one of the busiest."""
+        return next((each for each in self.use.busy_keys if each.key == key), None)
+
+
+def schema_of(description: dict[str, Any], resource: dict[str, Any]) -> KeySchema:
+    """The key of a table, or of an index, from its description."""
+    types = {
+        attribute["AttributeName"]: attribute["AttributeType"]
+        for attribute in description["AttributeDefinitions"]
+    }
+
+    def part(role: str) -> tuple[KeyAttribute, ...]:
+        return tuple(
+            KeyAttribute(element["AttributeName"], types[element["AttributeName"]])
+            for element in resource["KeySchema"]
+            if element["KeyType"] == role
+        )
+
+    return KeySchema(part("HASH"), part("RANGE"))
+
+
+async def gather(session: ClientSession, client: Client, wanted: Wanted) -> Facts:
+    """Ask for all of it.
+
+    Raises:
+        Refused, CannotCall: as ``Client.call``.
+        NotTold: the admin listener refuses.
+    """
+    description = (await client.call("DescribeTable", {"TableName": wanted.table}))["Table"]
+    names = [index["IndexName"] for index in description.get("GlobalSecondaryIndexes", ())]
+
+    async def traffic(index: dict[str, str]) -> Traffic:
+        parameters = {"table": wanted.table, **index}
+        return Traffic(
+            await told(session, wanted.admin_endpoint, INSIGHTS_PATH, parameters, InsightsAnswer)
+        )
+
+    asked = {"table": wanted.table}
+    if wanted.index_key is not None:
+        asked["attribute"] = wanted.index_key
+    use = await told(session, wanted.admin_endpoint, USE_PATH, asked, UseAnswer)
+    sample: list[Item] = []
+    if wanted.sample_items:
+        parameters = {"table": wanted.table, "count": str(wanted.sample_items)}
+        endpoint = wanted.admin_endpoint
+        sample = (await told(session, endpoint, SAMPLE_PATH, parameters, SampleAnswer)).items
+    return Facts(
+        description,
+        use,
+        await traffic({}),
+        {name: await traffic({"index": name}) for name in names},
+        sample,
+    )

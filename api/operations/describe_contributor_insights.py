@@ -1,0 +1,47 @@
+"""DescribeContributorInsights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import json
+
+from api import shapes, structures
+from api.arn import table_name
+from api.operation import Call, Operation
+from model import contributor_insights
+
+_TIME_DIGITS = 3
+
+
+class DescribeContributorInsightsInput(structures.Shape, frozen=True):
+    """The members of DescribeContributorInsights."""
+
+    TableName: shapes.ControlTableName
+    IndexName: shapes.IndexName | None = None
+
+
+async def handle(call: Call[DescribeContributorInsightsInput]) -> bytes:
+    """How Contributor Insights stands for a table or one of its global indexes."""
+    index_name = call.request.IndexName
+    database = call.database
+    definition = (await database.describe(table_name(call.request.TableName))).definition
+    insights = contributor_insights.of_resource(definition, index_name)
+    shown: dict[str, Any] = {"TableName": definition.name}
+    schema = definition.key_schema
+    if index_name is not None:
+        shown["IndexName"] = index_name
+        index = definition.global_index(index_name)
+        assert index is not None
+        schema = index.definition.key_schema
+    shown["ContributorInsightsRuleList"] = contributor_insights.rule_names(
+        definition.name, schema, insights
+    )
+    shown["ContributorInsightsStatus"] = database.contributor_insights_status(insights)
+    if insights is not None:
+        shown["LastUpdateDateTime"] = round(insights.changed_epoch_seconds, _TIME_DIGITS)
+        shown["ContributorInsightsMode"] = insights.mode
+    return json.encode(shown)
+
+
+OPERATION = Operation("DescribeContributorInsights", DescribeContributorInsightsInput, handle)

@@ -1,0 +1,96 @@
+"""ListContributorInsights."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from msgspec import MsgspecError, json
+
+from actors.database import Database
+from api import shapes, structures
+from api.arn import table_name
+from api.operation import Call, Operation
+from model.errors import ValidationException
+from model.limits import LIST_CONTRIBUTOR_INSIGHTS_PAGE
+from model.table import ContributorInsights, TableDefinition
+
+_decode_token: Final = json.Decoder(tuple[str, str]).decode
+
+
+class ListContributorInsightsInput(structures.Shape, frozen=True):
+    """The members of ListContributorInsights."""
+
+    TableName: shapes.ControlTableName | None = None
+    NextToken: str | None = None
+    MaxResults: shapes.ListContributorInsightsLimit | None = None
+
+
+class _Resource(NamedTuple):
+    """A table, with an empty index, or one of its global indexes."""
+
+    table_name: str
+    index_name: str
+
+
+async def handle(call: Call[ListContributorInsightsInput]) -> bytes:
+    """A page of the tables and indexes for which Contributor Insights was ever switched on."""
+    request = call.request
+    limit = request.MaxResults
+    if limit is not None and limit < 1:
+        raise ValidationException(
+            "One or more parameter values were invalid: MaxResults must be at least 1"
+        )
+    found = {
+        resource: insights
+        for definition in await _definitions(call.database, request.TableName)
+        for resource, insights in _of_table(definition)
+    }
+    names = sorted(found)
+    first = 0 if request.NextToken is None else bisect_right(names, _resource(request.NextToken))
+    page = names[first : first + (limit or LIST_CONTRIBUTOR_INSIGHTS_PAGE)]
+    answer: dict[str, Any] = {
+        "ContributorInsightsSummaries": [
+            {
+                "TableName": resource.table_name,
+                **({"IndexName": resource.index_name} if resource.index_name else {}),
+                "ContributorInsightsStatus": call.database.contributor_insights_status(
+                    found[resource]
+                ),
+                "ContributorInsightsMode": found[resource].mode,
+            }
+            for resource in page
+        ]
+    }
+    if first + len(page) < len(names):
+        answer["NextToken"] = json.encode(page[-1]).decode()
+    return json.encode(answer)
+
+
+async def _definitions(database: Database, asked: str | None) -> list[TableDefinition]:
+    if asked is None:
+        return [table.definition for table in database.tables]
+    return [(await database.describe(table_name(asked))).definition]
+
+
+def _of_table(definition: TableDefinition) -> Iterator[tuple[_Resource, ContributorInsights]]:
+    if definition.contributor_insights is not None:
+        yield _Resource(definition.name, ""), definition.contributor_insights
+    for index in definition.global_indexes:
+        if index.contributor_insights is not None:
+            yield _Resource(definition.name, index.definition.name), index.contributor_insights
+
+
+def _resource(token: str) -> _Resource:
+    """The last resource of the page before; it need not be there any more."""
+    try:
+        return _Resource(*_decode_token(token))
+    except MsgspecError:
+        raise ValidationException(
+            "One or more parameter values were invalid: NextToken is not one of "
+            "ListContributorInsights"
+        ) from None
+
+
+OPERATION = Operation("ListContributorInsights", ListContributorInsightsInput, handle)

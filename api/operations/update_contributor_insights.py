@@ -1,0 +1,44 @@
+"""UpdateContributorInsights."""
+
+from __future__ import annotations
+
+from msgspec import json
+
+from actors.insights_keeper import UpdateContributorInsights
+from api import shapes, structures
+from api.arn import table_name
+from api.operation import Call, Operation
+
+
+class UpdateContributorInsightsInput(structures.Shape, frozen=True):
+    """The members of UpdateContributorInsights."""
+
+    TableName: shapes.ControlTableName
+    ContributorInsightsAction: shapes.ContributorInsightsAction
+    IndexName: shapes.IndexName | None = None
+    ContributorInsightsMode: shapes.ContributorInsightsMode | None = None
+
+
+async def handle(call: Call[UpdateContributorInsightsInput]) -> bytes:
+    """Record the busiest keys of a table or of one of its global indexes, or no longer."""
+    request = call.request
+    name = table_name(request.TableName)
+    switched = await call.database.update_contributor_insights(
+        UpdateContributorInsights(
+            name,
+            request.IndexName,
+            request.ContributorInsightsAction == "ENABLE",
+            request.ContributorInsightsMode,
+        )
+    )
+    return json.encode(
+        {
+            "TableName": name,
+            **({} if request.IndexName is None else {"IndexName": request.IndexName}),
+            "ContributorInsightsStatus": switched.status,
+            **({} if switched.mode is None else {"ContributorInsightsMode": switched.mode}),
+        }
+    )
+
+
+OPERATION = Operation("UpdateContributorInsights", UpdateContributorInsightsInput, handle)

@@ -1,0 +1,189 @@
+"""What accounting and throttling cost: ``python -m tests.load.throttling_cost --help``.
+
+Gets on one table whose limits are kept in each way by turns; refusals of a table that has nothing
+left; and a table of 4 partitions beside one of 64, on two servers. Rounds alternate and medians are
+shown, as a machine's speed drifts by more than is to be seen. What counts is the processor time of
+the server per request; each line is compared with the first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any, Literal, NamedTuple
+
+from tests.load.generator import Generator, Plan
+from tests.load.items import create_table, table_item
+from tests.load.servers import Server, cpu_seconds
+from tests.support.server import running_server
+from tests.support.wire import Connection, encode, request_bytes
+
+_KEYS = 10_000
+_BATCH_ITEMS = 25
+_FEW, _MANY = 4, 64
+_ARN = "arn:aws:dynamodb:us-east-1:000000000000:table/"
+_MODES = ("off", "observe", "enforce")
+# What an on-demand table may be warmed for, so that its partitions alone are a limit.
+_WARM = {"ReadUnitsPerSecond": 40_000, "WriteUnitsPerSecond": 40_000}
+
+
+class Case(NamedTuple):
+    """One table of one server, its limits kept so, under one kind of load."""
+
+    name: str
+    server: Server
+    table: str
+    mode: str
+    operation: Literal["GetItem", "PutItem"] = "GetItem"
+
+
+class Sample(NamedTuple):
+    """One round: requests in a second, processor time of each in µs, and how many were refused."""
+
+    requests_per_second: float
+    cpu_per_request: float
+    refused: float
+
+
+@contextmanager
+def servers(directory: Path, *arguments: str) -> Iterator[dict[int, Server]]:
+    """A server for tables of each number of partitions."""
+    with ExitStack() as stack:
+        made = {}
+        for partitions in (_FEW, _MANY):
+            options = ("--throttling", "off", "--partitions-per-table", str(partitions))
+            running = stack.enter_context(
+                running_server(*options, *arguments, data_dir=directory / str(partitions))
+            )
+            port = int(running.endpoint.rpartition(":")[2])
+            made[partitions] = Server(f"{partitions}", "127.0.0.1", port, running.process.pid)
+        yield made
+
+
+async def call(connection: Connection, operation: str, body: dict[str, Any]) -> None:
+    """A request that must succeed."""
+    answer = await connection.send(request_bytes(operation, encode(body)))
+    if answer.status != 200:
+        raise RuntimeError(f"{operation}: {answer}")
+
+
+async def make_table(server: Server, name: str, **members: Any) -> None:
+    """A full table; nothing limits it while it is filled."""
+    connection = await Connection.open(server.host, server.port)
+    await call(connection, "CreateTable", create_table(name, indexed=False) | members)
+    for start in range(0, _KEYS, _BATCH_ITEMS):
+        numbers = range(start, start + _BATCH_ITEMS)
+        requests = [{"PutRequest": {"Item": table_item(number)}} for number in numbers]
+        await call(connection, "BatchWriteItem", {"RequestItems": {name: requests}})
+    await connection.close()
+
+
+async def keep_limits(case: Case) -> None:
+    """Have the limits of its table kept as a case wants them."""
+    connection = await Connection.open(case.server.host, case.server.port)
+    tag = {"Key": "dynactor:throttling", "Value": case.mode}
+    await call(connection, "TagResource", {"ResourceArn": _ARN + case.table, "Tags": [tag]})
+    await connection.close()
+
+
+async def sample(case: Case, connections: int, seconds: float) -> Sample:
+    """One round of one case."""
+    server = case.server
+    await keep_limits(case)
+    # At half a unit each, four partitions take 24,000 gets a second.
+    plan = Plan(
+        server.host,
+        server.port,
+        case.table,
+        case.operation,
+        connections,
+        seconds,
+        keys=_KEYS,
+        consistent=False,
+    )
+    generator = await Generator.start(plan)
+    cpu_before = cpu_seconds(server.pid)
+    report = await generator.measure()
+    cpu = cpu_seconds(server.pid) - cpu_before
+    requests = max(1, report.requests)
+    return Sample(requests / report.seconds, cpu / requests * 1e6, report.errors / requests)
+
+
+async def compare(
+    title: str, cases: Sequence[Case], rounds: int, connections: int, seconds: float
+) -> None:
+    """Measure cases by turns, print a line for each."""
+    samples: dict[str, list[Sample]] = {case.name: [] for case in cases}
+    for turn in range(rounds):
+        # Each is as often first as last.
+        for case in cases if turn % 2 else reversed(cases):
+            samples[case.name].append(await sample(case, connections, seconds))
+    print(f"\n{title:36}{'requests/s':>12}{'CPU µs/request':>16}{'more':>8}{'refused':>9}")
+    first = median(each.cpu_per_request for each in samples[cases[0].name])
+    for case in cases:
+        of_case = samples[case.name]
+        cpu = median(each.cpu_per_request for each in of_case)
+        print(
+            f"{case.name:36}{median(each.requests_per_second for each in of_case):12,.0f}"
+            f"{cpu:16.1f}{cpu / first - 1:8.1%}{max(each.refused for each in of_case):9.1%}",
+            flush=True,
+        )
+
+
+async def run(options: argparse.Namespace, made: dict[int, Server]) -> None:
+    """Make the tables, measure, print."""
+    few = made[_FEW]
+    for server in made.values():
+        await make_table(server, "gets", WarmThroughput=_WARM)
+    empty = {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1}
+    provisioned = {"BillingMode": "PROVISIONED", "ProvisionedThroughput": empty}
+    await make_table(few, "empty", **provisioned)
+
+    async def measure(title: str, cases: Sequence[Case]) -> None:
+        await compare(title, cases, options.rounds, options.connections, options.seconds)
+
+    await measure("GetItem, 4 partitions", [Case(mode, few, "gets", mode) for mode in _MODES])
+    await measure(
+        "Refused at once",
+        [
+            Case("GetItem, answered", few, "gets", "enforce"),
+            Case("GetItem, throttled", few, "empty", "enforce"),
+            Case("PutItem, throttled", few, "empty", "enforce", "PutItem"),
+        ],
+    )
+    await measure(
+        "GetItem, enforced",
+        [
+            Case(f"{partitions} partitions", server, "gets", "enforce")
+            for partitions, server in made.items()
+        ],
+    )
+
+
+def main() -> None:
+    """Parse the options and run."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.load.throttling_cost", description=__doc__
+    )
+    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--seconds", type=float, default=3, help="of each round")
+    parser.add_argument("--connections", type=int, default=64)
+    parser.add_argument("--directory", type=Path, help="on the disk to measure; else temporary")
+    parser.add_argument("serve", nargs="*", help="further options of the server, behind --")
+    options = parser.parse_args()
+    if options.directory is not None:
+        options.directory.mkdir(parents=True, exist_ok=True)
+    with (
+        TemporaryDirectory(dir=options.directory) as temporary,
+        servers(Path(temporary), *options.serve) as made,
+    ):
+        asyncio.run(run(options, made))
+
+
+if __name__ == "__main__":
+    main()
