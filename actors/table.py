@@ -280,9 +280,10 @@ class Table:
         position = keys.encode(self.definition.key_schema, key)
         number = self._map.number_of(position)
         throttle = self.throttle
-        refused = throttle.refused_read(number, position)
-        if refused is not None:
-            raise refused
+        # Never an error in a variable: it would keep this frame, and the frame it.
+        refusal = throttle.refused_read(number, position)
+        if refusal is not None:
+            raise refusal.error()
         try:
             (value,) = await self._store.durable().load([self._row_prefix + position])
         except StoreError as error:
@@ -291,9 +292,9 @@ class Table:
         units = capacity.item_read_units(
             0 if stored is None else stored.size_bytes, consistent=consistent
         )
-        refused = throttle.take_read(number, position, units)
-        if refused is not None:
-            raise refused
+        refusal = throttle.take_read(number, position, units)
+        if refusal is not None:
+            raise refusal.error()
         if throttle.read_heat.is_due(units):
             throttle.read_heat.note(number, position)
         return ItemRead(stored, units)
@@ -324,7 +325,7 @@ class Table:
         reads: list[ItemRead | Throttled] = []
         for number, position, refusal in zip(numbers, positions, refused, strict=True):
             if refusal is not None:
-                reads.append(refusal)
+                reads.append(refusal.error())
                 continue
             stored = next(found)
             room_bytes -= stored.size_bytes if stored else 0
@@ -337,7 +338,7 @@ class Table:
             late = throttle.take_read(number, position, units)
             if throttle.read_heat.is_due(units):
                 throttle.read_heat.note(number, position)
-            reads.append(ItemRead(stored, units) if late is None else late)
+            reads.append(ItemRead(stored, units) if late is None else late.error())
         return reads
 
     async def read(self, request: ReadRange) -> Page:
@@ -365,10 +366,10 @@ class Table:
         paid_blocks = 0
         for piece in partition_map.pieces(_rest(request), reverse=request.reverse):
             number = partition_map.number_of(piece.start)
-            refused = self.throttle.refused_page(number, index_id, start)
-            if refused is not None:
+            refusal = self.throttle.refused_page(number, index_id, start)
+            if refusal is not None:
                 if builder.last is None:
-                    raise refused
+                    raise refusal.error()
                 builder.end()
                 break
             if begun and request.by_partition:

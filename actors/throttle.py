@@ -30,6 +30,7 @@ from model.index import IndexDefinition, entry_position
 from model.key import encode, without_hash
 from model.table import TABLE_INDEX_ID, GlobalIndex, TableDefinition
 from model.tag_rules import THROTTLING_TAG
+from model.throttling.limit import Refusal
 from model.throttling.resource import ResourceLimits, throughput_of
 from model.throttling.table_limits import IndexWrite, TableLimits, ThrottlingMode
 from storage.catalog import TableRecord
@@ -186,7 +187,7 @@ class TableThrottle:
 
     def refused_page(
         self, partition_number: int, index_id: int = TABLE_INDEX_ID, start: bytes = b""
-    ) -> Throttled | None:
+    ) -> Refusal | None:
         """Why a page can't read of a partition of the table or of a global index now, if so.
 
         ``start`` is the position where a Query begins, empty for a Scan.
@@ -197,13 +198,11 @@ class TableThrottle:
         refusal = self._limits.refuse_read(
             partition_number, self._clock.now_epoch_seconds(), index_id
         )
-        if refusal is None:
-            return None
-        if self.traffic is not None:
+        if refusal is not None and self.traffic is not None:
             self.traffic.refuse_page(index_id, start)
-        return refusal.error()
+        return refusal
 
-    def refused_read(self, partition_number: int, position: bytes) -> Throttled | None:
+    def refused_read(self, partition_number: int, position: bytes) -> Refusal | None:
         """Why the item at a position is not looked for, where its partition had nothing left."""
         if partition_number not in self._exhausted or self.mode != "enforce":
             return None
@@ -213,9 +212,9 @@ class TableThrottle:
             return None
         if self.traffic is not None:
             self.traffic.refuse_read(position)
-        return refusal.error()
+        return refusal
 
-    def take_read(self, partition_number: int, position: bytes, units: float) -> Throttled | None:
+    def take_read(self, partition_number: int, position: bytes, units: float) -> Refusal | None:
         """Take what the read of the item at a position has cost, or say why it is refused."""
         traffic = self.traffic
         if self.mode != "off":
@@ -228,7 +227,7 @@ class TableThrottle:
                     traffic.refuse_read(position)
                 if self.mode == "enforce":
                     self._exhausted.add(partition_number)
-                    return refusal.error()
+                    return refusal
         if traffic is not None:
             traffic.read(position, units)
         self.consumed.read_units += units

@@ -338,14 +338,14 @@ class Transactions:
 
     def _pay(self, table: Table, position: bytes, read: ItemRead) -> CancellationReason:
         refused = table.throttle.take_read(table.number_of(position), position, read.units)
-        return NO_REASON if refused is None else reason_of(refused)
+        return NO_REASON if refused is None else reason_of(refused.error())
 
     def _refused_read(self, table: Table, position: bytes) -> CancellationReason:
         if (table.definition.table_id, position) in self._writing:
             table.throttle.transaction_conflicts += 1
             return reason_of(TransactionConflictException())
         refused = table.throttle.refused_read(table.number_of(position), position)
-        return NO_REASON if refused is None else reason_of(refused)
+        return NO_REASON if refused is None else reason_of(refused.error())
 
     async def _load(self, wanted: Sequence[TableKey]) -> list[ItemRead]:
         row_keys = [

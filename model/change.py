@@ -141,13 +141,13 @@ def write_receipt(
     return _receipt(_size_bytes(old), _size_bytes(new), entries)
 
 
-def refused_receipt(old: StoredItem | None) -> Receipt:
-    """What a write whose condition is false costs all the same: the item that is there, at least 1.
+def refused_receipt(old: StoredItem | None, put_bytes: int | None = None) -> Receipt:
+    """What a write whose condition is false costs all the same, at least 1.
 
-    What would have come is not paid, nor anything in indexes. Source: Developer Guide, "Working
-    with items and attributes", "Conditional writes".
+    It pays for the item that is there, or that would have been put if that is larger; nothing in
+    indexes. Source: Developer Guide, "Working with items and attributes", "Conditional writes".
     """
-    return _receipt(_size_bytes(old), None, (), refused=True)
+    return _receipt(_size_bytes(old), put_bytes, (), refused=True)
 
 
 def refused_change(receipt: Receipt) -> Change:

@@ -121,7 +121,7 @@ def check_condition(old: StoredItem | None, write: Conditional) -> None:
         return
     raise ConditionalCheckFailedException(
         item=old.item if old and write.return_item_on_failure else None,
-        receipt=refused_receipt(old),
+        receipt=refused_receipt(old, write.size_bytes if isinstance(write, Put) else None),
     )
 
 

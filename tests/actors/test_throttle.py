@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import gc
+from collections.abc import Awaitable, Sequence
 from itertools import pairwise
 
 import pytest
@@ -332,3 +333,31 @@ async def test_a_read_of_several_partitions_is_admitted_by_each_that_it_enters()
         database.clock.step(2)
         found = page.items + (await table.read(rest)).items
         assert len(found) == 30
+
+
+async def test_a_refused_read_leaves_nothing_to_the_garbage_collector():
+    """An error that is kept in a frame of its own traceback is collected late, and in bulk."""
+    async with running_database(clock=SetClock(), throttling="auto") as database:
+        await database.create_table(provisioned(1))
+        table = database.table("Thread")
+        whole = ReadRange(key_range.WHOLE, PageRules(), consistent=True, by_partition=True)
+        for _ in range(10):
+            await refused(table.get(thread("EC2", "a"), consistent=True))
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(100):
+                assert await refused(table.get(thread("EC2", "a"), consistent=True))
+                assert await refused(table.read(whole))
+            left = gc.collect()
+        finally:
+            gc.enable()
+    assert left < 100
+
+
+async def refused(read: Awaitable[object]) -> bool:
+    try:
+        await read
+    except ProvisionedThroughputExceededException:
+        return True
+    return False

@@ -144,7 +144,7 @@ def test_advise_tells_what_it_found_under_headlines(served):
     assert max(map(len, lines)) <= 96
     text = " ".join(told.split())
     assert "as uneven as 1.8 keys used alike (S76, S140)" in text
-    assert "The largest item collection acme has 7.4 KB of 10 GB (S73)" in text
+    assert "The largest item collection acme has 4.8 KB of 10 GB (S73)" in text
     assert "Global index by-status was not read" in text
     assert "Local index by-day was not read" in text
     assert "An index on status holds 100 % of its writes under new" in text

@@ -1,9 +1,10 @@
 """What accounting and throttling cost: ``python -m tests.load.throttling_cost --help``.
 
 Gets on one table whose limits are kept in each way by turns; refusals of a table that has nothing
-left; and a table of 4 partitions beside one of 64, on two servers. Rounds alternate and medians are
-shown, as a machine's speed drifts by more than is to be seen. What counts is the processor time of
-the server per request; each line is compared with the first.
+left; a table of 4 partitions beside one of 64, on two servers; and gets whose keys are counted, on
+a third. Rounds alternate and medians are shown, as a machine's speed drifts by more than is to be
+seen. What counts is the processor time of the server per request; each line is compared with the
+first, round by round.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ class Case(NamedTuple):
     table: str
     mode: str
     operation: Literal["GetItem", "PutItem"] = "GetItem"
+    insights: Literal["ENABLE", "DISABLE"] = "DISABLE"
 
 
 class Sample(NamedTuple):
@@ -50,19 +52,32 @@ class Sample(NamedTuple):
     refused: float
 
 
+class Servers(NamedTuple):
+    """Those of tables of 4 and of 64 partitions, and one that counts keys."""
+
+    few: Server
+    many: Server
+    counting: Server
+
+
 @contextmanager
-def servers(directory: Path, *arguments: str) -> Iterator[dict[int, Server]]:
-    """A server for tables of each number of partitions."""
+def servers(directory: Path, *arguments: str) -> Iterator[Servers]:
+    """Start them; ``arguments`` are further options of each."""
+    wanted = (
+        ("few", _FEW, "--no-key-traffic"),
+        ("many", _MANY, "--no-key-traffic"),
+        ("counting", _FEW, "--key-traffic"),
+    )
     with ExitStack() as stack:
-        made = {}
-        for partitions in (_FEW, _MANY):
-            options = ("--throttling", "off", "--partitions-per-table", str(partitions))
+        made = []
+        for name, partitions, keys in wanted:
+            options = ("--throttling", "off", "--partitions-per-table", str(partitions), keys)
             running = stack.enter_context(
-                running_server(*options, *arguments, data_dir=directory / str(partitions))
+                running_server(*options, *arguments, data_dir=directory / name)
             )
             port = int(running.endpoint.rpartition(":")[2])
-            made[partitions] = Server(f"{partitions}", "127.0.0.1", port, running.process.pid)
-        yield made
+            made.append(Server(name, "127.0.0.1", port, running.process.pid))
+        yield Servers(*made)
 
 
 async def call(connection: Connection, operation: str, body: dict[str, Any]) -> None:
@@ -84,10 +99,12 @@ async def make_table(server: Server, name: str, **members: Any) -> None:
 
 
 async def keep_limits(case: Case) -> None:
-    """Have the limits of its table kept as a case wants them."""
+    """Have the limits of its table kept, and its keys counted, as a case wants them."""
     connection = await Connection.open(case.server.host, case.server.port)
     tag = {"Key": "dynactor:throttling", "Value": case.mode}
     await call(connection, "TagResource", {"ResourceArn": _ARN + case.table, "Tags": [tag]})
+    insights = {"TableName": case.table, "ContributorInsightsAction": case.insights}
+    await call(connection, "UpdateContributorInsights", insights)
     await connection.close()
 
 
@@ -124,21 +141,25 @@ async def compare(
         for case in cases if turn % 2 else reversed(cases):
             samples[case.name].append(await sample(case, connections, seconds))
     print(f"\n{title:36}{'requests/s':>12}{'CPU µs/request':>16}{'more':>8}{'refused':>9}")
-    first = median(each.cpu_per_request for each in samples[cases[0].name])
+    first = samples[cases[0].name]
     for case in cases:
         of_case = samples[case.name]
-        cpu = median(each.cpu_per_request for each in of_case)
+        more = median(
+            each.cpu_per_request / other.cpu_per_request - 1
+            for each, other in zip(of_case, first, strict=True)
+        )
         print(
             f"{case.name:36}{median(each.requests_per_second for each in of_case):12,.0f}"
-            f"{cpu:16.1f}{cpu / first - 1:8.1%}{max(each.refused for each in of_case):9.1%}",
+            f"{median(each.cpu_per_request for each in of_case):16.1f}{more:8.1%}"
+            f"{max(each.refused for each in of_case):9.1%}",
             flush=True,
         )
 
 
-async def run(options: argparse.Namespace, made: dict[int, Server]) -> None:
+async def run(options: argparse.Namespace, made: Servers) -> None:
     """Make the tables, measure, print."""
-    few = made[_FEW]
-    for server in made.values():
+    few = made.few
+    for server in made:
         await make_table(server, "gets", WarmThroughput=_WARM)
     empty = {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1}
     provisioned = {"BillingMode": "PROVISIONED", "ProvisionedThroughput": empty}
@@ -159,8 +180,16 @@ async def run(options: argparse.Namespace, made: dict[int, Server]) -> None:
     await measure(
         "GetItem, enforced",
         [
-            Case(f"{partitions} partitions", server, "gets", "enforce")
-            for partitions, server in made.items()
+            Case("4 partitions", few, "gets", "enforce"),
+            Case("64 partitions", made.many, "gets", "enforce"),
+        ],
+    )
+    await measure(
+        "GetItem, enforced",
+        [
+            Case("no keys counted", few, "gets", "enforce"),
+            Case("some keys counted", made.counting, "gets", "enforce"),
+            Case("all keys counted", made.counting, "gets", "enforce", insights="ENABLE"),
         ],
     )
 

@@ -265,6 +265,7 @@ def test_a_write_whose_condition_is_false_tells_what_it_cost(wire, indexed, pk):
             "Units": 3,
             "Rules": ["Arithmetic: Write"],
             "BytesBefore": 2_100,
+            "BytesAfter": 2_100,
         }
     ]
 
