@@ -222,7 +222,8 @@ async def test_the_recorded_changes_are_published_again_in_their_order():
 
 async def test_it_begins_with_a_time():
     broker, clock = FakeBroker(), SetClock()
-    async with running_database(clock=clock, broker=broker, relays=RELAYS) as database:
+    settings = {"broker": broker, "relays": RELAYS, "keep_streams_seconds": 600}
+    async with running_database(clock=clock, **settings) as database:
         table = await published_table(database)
         for number in range(60):
             clock.step(1)
@@ -237,7 +238,8 @@ async def test_it_begins_with_a_time():
 
 async def test_it_begins_with_a_change_and_with_what_others_did_from_then_on():
     broker, clock = FakeBroker(), SetClock()
-    async with running_database(clock=clock, broker=broker, relays=RELAYS) as database:
+    settings = {"broker": broker, "relays": RELAYS, "keep_streams_seconds": 600}
+    async with running_database(clock=clock, **settings) as database:
         table = await published_table(database)
         for number in range(60):
             clock.step(1)

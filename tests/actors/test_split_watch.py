@@ -313,7 +313,8 @@ async def test_an_on_demand_table_grows_with_its_peaks():
         limits = table.throttle.limits()
         assert limits is not None
         for number in PartitionMap(table.record.partitions).numbers:
-            limits.writes.take(number, 5_000 * 60 / 4, clock.now_epoch_seconds())
+            # With that of the write.
+            limits.writes.take(number, (5_000 * 60 - 1) / 4, clock.now_epoch_seconds())
         clock.step(31 * 60)
         await table.write(put(thread("f", "b")))
         await until(lambda: len(starts(table)) == 10)
