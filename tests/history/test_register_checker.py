@@ -137,7 +137,7 @@ def test_the_search_finds_what_trying_every_order_finds() -> None:
         expected = has_order(history.operations["k"])
         assert (check(history) == []) == expected, history.operations
         found[expected] += 1
-    assert min(found.values()) > 100
+    assert min(found.values()) > 50
 
 
 def test_a_long_history_of_many_clients_on_one_item_is_checked_soon() -> None:
