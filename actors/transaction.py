@@ -133,6 +133,9 @@ class _Participant:
 
     def let_go(self, transaction_id: bytes, *, committed: bool) -> None:
         """Tell the partition what became of the transaction, as far as it has to do with it."""
+        if committed:
+            self.table.resolve(self.position, Resolve(transaction_id, committed))
+            return
         joined, decided = self.joined, self.decided
         has_joined = joined is not None and _has_given(joined, Joined)
         if has_joined or (joined is not None and _is_open(joined)):
@@ -225,7 +228,7 @@ class Transactions:
         reply = participant.ask(Transact(part, (claim.row,) if claim else ()))
         if claim is not None:
             claim.pending = reply
-        await (_until_done([reply]) if claim is None else asyncio.wait([reply]))
+        await _until_settled(reply)
         (accepted,) = _accepted([participant], [reply])
         return accepted
 
@@ -265,8 +268,7 @@ class Transactions:
             self._writing.difference_update(held)
             for each in participants:
                 each.let_go(transaction_id, committed=committed)
-        # Not awaited itself: whoever goes now must not take it from its token.
-        await asyncio.wait([durable])
+        await _until_settled(durable)
         failure = durable.exception()
         if failure is not None:
             raise InternalServerError(f"{UNKNOWN}: {failure}") from failure
@@ -377,6 +379,18 @@ def _accepted(
         for place, action in enumerate(participant.actions):
             reasons[action.ordinal] = of_part[place] if of_part else NO_REASON
     raise TransactionCanceledException([reasons[ordinal] for ordinal in range(len(reasons))])
+
+
+async def _until_settled(pending: asyncio.Future[Any]) -> None:
+    """Wait for it; not on itself, as whoever goes meanwhile must not take it from its token."""
+    settled = asyncio.get_running_loop().create_future()
+
+    def settle(_: asyncio.Future[Any]) -> None:
+        if not settled.done():
+            settled.set_result(None)
+
+    pending.add_done_callback(settle)
+    await settled
 
 
 async def _until_done(replies: Sequence[asyncio.Future[Any]]) -> None:

@@ -28,10 +28,12 @@ from model.errors import (
     ResourceNotFoundException,
     SerializationException,
     Throttled,
+    TransactionCanceledException,
     UnknownOperationException,
     ValidationException,
 )
 from model.explanation import Paid
+from model.transaction import THROTTLING_CODES
 from storage.store import StoreError
 
 JSON_1_0: Final = "application/x-amz-json-1.0"
@@ -144,6 +146,11 @@ class Protocol:
             for table in _table_names(call.request):
                 self.throttled_requests[table, operation.name] += 1
             raise
+        except TransactionCanceledException as error:
+            self.throttled_requests.update(
+                (table, operation.name) for table in _throttled_tables(call.request, error)
+            )
+            raise
 
     def _no_such_operation(self, target: str) -> UnknownOperationException:
         """A known operation gets a message; DynamoDB gives none with this error.
@@ -174,6 +181,16 @@ def _table_names(request: Struct) -> set[str]:
     """The tables of a request that was carried out as far as its writes."""
     named = getattr(request, "TableName", None)
     names = getattr(request, "RequestItems", ()) if named is None else (named,)
+    return set(map(arn.table_name, names))
+
+
+def _throttled_tables(request: Struct, error: TransactionCanceledException) -> set[str]:
+    """The tables for whose limits a transaction was cancelled, where its actions name them."""
+    names: set[str] = set()
+    for one, reason in zip(getattr(request, "TransactItems", ()), error.reasons, strict=False):
+        if reason.code in THROTTLING_CODES:
+            actions = (getattr(one, member) for member in one.__struct_fields__)
+            names.update(action.TableName for action in actions if action is not None)
     return set(map(arn.table_name, names))
 
 

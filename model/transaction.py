@@ -47,6 +47,7 @@ _CODES: Final[dict[type[DynamoDBError], str]] = {
     TransactionConflictException: "TransactionConflict",
     ValidationException: "ValidationError",
 }
+THROTTLING_CODES: Final = ("ProvisionedThroughputExceeded", "ThrottlingError")
 # The errors for which a transaction is cancelled; any other is the whole request's.
 CANCELLING: Final = tuple(_CODES)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from actors.subscribers.lag import NO_LAG, IndexLag
 from api.config import ConfigurationError, ServeOptions
 
 
@@ -74,3 +75,13 @@ def test_a_count_is_not_below_zero():
 def test_what_splits_partitions_is_more_than_nothing(option):
     with pytest.raises(ConfigurationError, match=option.replace("_", "-")):
         ServeOptions(**{option: 0})
+
+
+def test_a_transactions_delay_between_its_steps_is_fixed_or_drawn():
+    assert ServeOptions().transaction_steps_delay is NO_LAG
+    fixed = ServeOptions(transaction_delay="fixed:0.25")
+    assert fixed.transaction_steps_delay == IndexLag(0.25, 0.25)
+    drawn = ServeOptions(transaction_delay="random:0-0.05:7")
+    assert drawn.transaction_steps_delay == IndexLag(0.0, 0.05, 7)
+    with pytest.raises(ConfigurationError, match="--transaction-delay soon is not understood"):
+        _ = ServeOptions(transaction_delay="soon").transaction_steps_delay

@@ -10,7 +10,7 @@ import pytest
 from tests.support.history_figures import summary
 
 _FEW_HISTORIES: Final = 2
-_FEW_BUGS: Final = 2
+_FEW_BUGS: Final = 1
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -30,7 +30,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture
 def enough(rounds: int | None) -> int:
     """How many operations a history has."""
-    return 400 if rounds is None else 2_000
+    return 300 if rounds is None else 2_000
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -214,7 +214,8 @@ def check_key(
     """Search an order of one key's operations, and of its log if there is one.
 
     A configuration is the set of operations done so far, as the bits of a number, the state, and
-    how many entries of the log led to it.
+    how many entries of the log led to it. One that used more of what may also never come is no
+    better than another one that used less for the same.
     """
     operations = sorted(operations, key=lambda operation: operation.invoked)
     waiting = _waiting_for_tokens(operations, initial)
@@ -223,7 +224,7 @@ def check_key(
         for position, operation in enumerate(operations)
         if not isinstance(operation.outcome, Unanswered)
     )
-    seen: set[tuple[int, int, bytes]] = set()
+    seen: dict[tuple[int, int, bytes], list[int]] = {}
     stack: list[tuple[int, State, int, tuple[int, ...]]] = [(0, initial, 0, ())]
     deepest = stack[0]
     while stack:
@@ -235,10 +236,12 @@ def check_key(
             return None
         if (done & must).bit_count() >= (deepest[0] & must).bit_count():
             deepest = (done, state, logged, order)
-        mark = (done, logged, msgspec.json.encode(state, order="sorted"))
-        if mark in seen:
+        used = done & ~must
+        mark = (done & must, logged, msgspec.json.encode(state, order="sorted"))
+        before = seen.setdefault(mark, [])
+        if any(not other & ~used for other in before):
             continue
-        seen.add(mark)
+        before.append(used)
         shown = waiting.get(_token(state), 0)
         for position in _last_tried_first(operations, done):
             explained, after = _step(operations[position], state, projections)

@@ -70,9 +70,10 @@ IMPLEMENTED = frozenset({
     "DescribeContinuousBackups", "DescribeEndpoints", "DescribeKinesisStreamingDestination",
     "DescribeLimits", "DescribeTable", "DescribeTimeToLive",
     "DisableKinesisStreamingDestination", "EnableKinesisStreamingDestination",
-    "ExecuteStatement", "GetItem",
+    "ExecuteStatement", "ExecuteTransaction", "GetItem",
     "ListTables", "ListTagsOfResource", "PutItem", "Query",
-    "Scan", "TagResource", "UntagResource", "UpdateItem",
+    "Scan", "TagResource", "TransactGetItems", "TransactWriteItems", "UntagResource",
+    "UpdateItem",
     "UpdateKinesisStreamingDestination", "UpdateTable", "UpdateTimeToLive",
 })  # fmt: skip
 

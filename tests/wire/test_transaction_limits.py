@@ -74,6 +74,8 @@ def test_a_table_without_units_is_its_actions_reason(served: CapacityServer) -> 
     both = (put(wide, pk="a"), put(narrow, pk="b"))
     done = until_cancelled(served, *both)
     assert cancelled(served.wire, *both) == [NONE, TABLE_PROVISIONED]
+    assert served.metrics("throttled_requests", narrow) == {("TransactWriteItems",): 2.0}
+    assert served.metrics("throttled_requests", wide) == {}
     served.clock.step(1)
     # Two units each, where a put takes one.
     assert 4 <= done <= 6
