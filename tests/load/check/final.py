@@ -1,0 +1,61 @@
+"""After the run, when all writes are answered: every item that was touched is read once more."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from time import monotonic
+
+import msgspec
+
+from tests.load.check.findings import Finding
+from tests.load.check.ledger import Ledger
+from tests.load.check.operations import CheckedOperations
+from tests.load.work.bodies import Bodies
+from tests.load.work.operations import Dialogue
+from tests.load.work.plan import Plan
+from tests.load.work.records import Records
+
+# As many as one category may have grown to by inserts.
+_LIMIT = 1_000
+
+_decode = msgspec.json.Decoder().decode
+
+
+def read_back(operations: CheckedOperations, ledger: Ledger) -> Iterator[Dialogue]:
+    """A consistent get of each."""
+    return map(operations.read_back, ledger.numbers())
+
+
+def index_settled(
+    plan: Plan, records: Records, bodies: Bodies, ledger: Ledger
+) -> Iterator[Dialogue]:
+    """The global index, asked until it shows the items as they are, or for too long."""
+    by_category: defaultdict[str, list[int]] = defaultdict(list)
+    for number in ledger.numbers():
+        by_category[records.category(number)].append(number)
+    give_up_at = monotonic() + plan.index_deadline_seconds
+    for numbers in by_category.values():
+        yield _settle(numbers, records, bodies, ledger, give_up_at)
+
+
+def _settle(
+    numbers: Sequence[int], records: Records, bodies: Bodies, ledger: Ledger, give_up_at: float
+) -> Dialogue:
+    while True:
+        answer = yield bodies.global_query(numbers[0], _LIMIT)
+        if answer.error:
+            return answer.error
+        shown = {
+            seen.number: seen
+            for item in _decode(answer.body)["Items"]
+            if (seen := records.recognise(item)) is not None
+        }
+        behind = [number for number in numbers if not ledger.is_current(number, shown.get(number))]
+        if not behind:
+            return ""
+        if monotonic() > give_up_at:
+            for number in behind:
+                text = f"the global index shows {shown.get(number)} for good"
+                ledger.findings.note(Finding("lost", number, text))
+            return ""
