@@ -121,7 +121,7 @@ def _console() -> Console:
 
 
 def _trouble(error: Exception) -> int:
-    Console(stderr=True).print(str(error), markup=False, highlight=False)
+    Console(stderr=True).print(str(error), markup=False, highlight=False, soft_wrap=True)
     return TROUBLE
 
 

@@ -16,7 +16,7 @@ from rich.table import Table
 from tests.load.options import RunOptions, WrongOption
 from tests.load.peers.options import PeerOptions
 from tests.load.peers.servers import NoPeers, Peer, running_peer
-from tests.load.results.comparison import Rounds, by_case, spread
+from tests.load.results.comparison import Rounds, Spread, by_case, spread
 from tests.load.results.plots import plot
 from tests.load.results.result import Result, save
 from tests.load.run.one import make_caller
@@ -85,12 +85,17 @@ def _run_options(options: PeerOptions, line: str, connections: int) -> RunOption
 
 async def _measure(options: PeerOptions, peers: Sequence[Peer], console: Console) -> list[Result]:
     first, *others = options.servers
-    table = Table(title=f"{first} beside its peers: ratios of requests/s", title_justify="left")
-    for heading in ("", "connections", f"{first} requests/s", "CPU µs"):
-        table.add_column(heading, justify="right" if heading else "left")
+    table = Table(
+        title=f"{first} and how many times as many requests/s it answers as its peers; below that, "
+        "processor time a request",
+        title_justify="left",
+        show_lines=True,
+    )
+    table.add_column("")
+    table.add_column("connections", justify="right")
+    table.add_column(f"{first}, requests/s", justify="right")
     for name in others:
         table.add_column(f"to {name}", justify="right")
-        table.add_column("CPU µs", justify="right")
     every: list[Result] = []
     for line, connections in _cases(options):
         results: list[Result] = []
@@ -103,7 +108,8 @@ async def _measure(options: PeerOptions, peers: Sequence[Peer], console: Console
         every += results
         ((_, rounds),) = by_case(results).items()
         row = _row(rounds)
-        console.print(f"{line}, {connections} connections: {'  '.join(row)}", highlight=False)
+        shown = "; ".join(cell.replace("\n", ", ") for cell in row)
+        console.print(f"{line}, {connections}: {shown}", highlight=False, soft_wrap=True)
         table.add_row(line, str(connections), *row)
     console.print(table)
     return every
@@ -122,19 +128,23 @@ def _table_name(plan: Plan) -> str:
 
 
 def _row(rounds: Sequence[Rounds]) -> list[str]:
+    """A cell for each server: medians of the rounds, and how far these spread."""
     ours, *others = rounds
-    rate, cpu = spread(ours.rates), spread(ours.cpu_us)
-    row = [rate.show() if rate and _works(ours) else "-", f"{cpu.median:.0f}" if cpu else "-"]
-    for other in others:
-        ratio, cpu = ours.ratios(other), spread(other.cpu_us)
-        works = _works(ours) and _works(other)
-        row += [
-            ratio.show(",.2f") if ratio and works else "-",
-            f"{cpu.median:.0f}" if cpu and works else "-",
-        ]
-    return row
+    ratios = (ours.ratios(other) if _works(ours) and _works(other) else None for other in others)
+    return [
+        _cell(spread(ours.rates) if _works(ours) else None, ",.0f", ours),
+        *(_cell(ratio, ",.2f", other) for ratio, other in zip(ratios, others, strict=True)),
+    ]
+
+
+def _cell(figure: Spread | None, form: str, rounds: Rounds) -> str:
+    cpu = spread(rounds.cpu_us)
+    if figure is None:
+        return "-"
+    return figure.show(form) + (f"\n{cpu.median:,.0f} µs" if cpu else "")
 
 
 def _works(rounds: Rounds) -> bool:
+    """Whether a server knows the operation, and answers it within a round."""
     done = sum(result.total.requests for result in rounds.results)
-    return rounds.errors < done * (1 - _LEAST_SUCCESS)
+    return bool(done) and rounds.errors < done * (1 - _LEAST_SUCCESS)

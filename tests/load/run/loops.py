@@ -10,7 +10,7 @@ from time import perf_counter
 
 from tests.load.run.lanes import Lane, Lanes
 from tests.load.run.recorder import Recorder
-from tests.load.run.timer import open_timer
+from tests.load.run.timer import Timer, open_timer
 from tests.load.work.operations import Dialogue
 from tests.load.work.pacing import Pacing
 
@@ -64,7 +64,17 @@ class ClosedLoop:
 class OpenLoop:
     """Each request is sent when it is due, or when a lane is free after that."""
 
-    def __init__(self, lanes: Lanes, draw: Draw, recorder: Recorder, pacing: Pacing) -> None:
+    def __init__(
+        self,
+        lanes: Lanes,
+        draw: Draw,
+        recorder: Recorder,
+        pacing: Pacing,
+        *,
+        clock: Callable[[], float] = perf_counter,
+        timer: Callable[[Callable[[], None]], Timer] = open_timer,
+    ) -> None:
+        self._clock = clock
         self._lanes = lanes
         self._draw = draw
         self._recorder = recorder
@@ -75,7 +85,7 @@ class OpenLoop:
         self._idle: list[Lane] = []
         self._waiting: deque[float] = deque()
         self._quiet = asyncio.Event()
-        self._timer = open_timer(self._send_due)
+        self._timer = timer(self._send_due)
 
     def start(self, started_at: float) -> None:
         """Send what is due from then on."""
@@ -87,7 +97,7 @@ class OpenLoop:
     def _send_due(self) -> None:
         if self._over:
             return
-        while (due_at := self._due_at()) <= (now := perf_counter()):
+        while (due_at := self._due_at()) <= (now := self._clock()):
             self._number += 1
             if self._idle:
                 self._recorder.note_sent(due_at, now)
@@ -100,7 +110,7 @@ class OpenLoop:
         return self._started_at + self._pacing.due_seconds(self._number)
 
     def freed(self, lane: Lane, outcome: str) -> None:
-        self._recorder.note(lane.operation, lane.due_at, perf_counter(), outcome)
+        self._recorder.note(lane.operation, lane.due_at, self._clock(), outcome)
         if self._waiting and not self._over:
             lane.start(*self._draw(), self._waiting.popleft())
             return
@@ -112,7 +122,7 @@ class OpenLoop:
         """Send no more; wait for what is under way. What still waited to be sent has waited."""
         self._over = True
         self._timer.close()
-        now = perf_counter()
+        now = self._clock()
         for due_at in self._waiting:
             self._recorder.note_unsent(due_at, now)
         self._quiet.clear()

@@ -112,6 +112,9 @@ class Run:
                 watching = tasks.create_task(self._watch_server())
                 await self._all_reported.wait()
                 watching.cancel()
+                if len(self._server_cpu_seconds) == 1:
+                    # The workers were a moment faster, or were stopped.
+                    self._note_server()
         except ExceptionGroup as group:
             failed, others = group.split(RunFailed)
             if failed is None or others is not None:

@@ -1,0 +1,91 @@
+"""A run that is verified finds what a server does wrong, and nothing where nothing is wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+
+from tests.load.check.findings import Findings
+from tests.load.options import RunOptions
+from tests.load.results.result import Result
+from tests.load.run.one import run_once
+from tests.support.faulty_dynamodb import FaultyDynamoDB
+from tests.support.server import running_server
+
+_PUTS_AND_GETS = "put=50,get=50"
+
+
+async def run(endpoint: str, **options: Any) -> Result:
+    made = RunOptions(
+        **{
+            "endpoint": endpoint,
+            "duration": 0.5,
+            "warm_up": 0.0,
+            "connections": 8,
+            "keys": 200,
+            "quiet": True,
+            "verify": True,
+            **options,
+        }
+    )
+    return await run_once(made, Console())
+
+
+async def findings(server: FaultyDynamoDB, **options: Any) -> Findings:
+    async with server.serving():
+        result = await run(server.endpoint, mix=_PUTS_AND_GETS, **options)
+    assert result.findings is not None
+    assert result.findings.reads_checked > 100
+    assert result.findings.writes_acknowledged > 100
+    return result.findings
+
+
+async def test_a_server_that_does_what_it_says_gives_no_findings():
+    assert (await findings(FaultyDynamoDB(), workers=2)).counts == {}
+
+
+async def test_a_lost_write_is_found():
+    server = FaultyDynamoDB()
+    # Items are many and the run is short: some of these were not written again before its end.
+    server.loses_put = lambda number: number % 5 == 0
+    found = await findings(server, keys=2_000)
+    assert found.counts["lost"] > 0
+    assert any("version" in finding.text for finding in found.examples)
+
+
+async def test_a_stale_read_is_found():
+    server = FaultyDynamoDB()
+    # Of the reads during the run: a later one shows the item as it should be.
+    server.shows_old = lambda number: number == 50
+    server_findings = await findings(server, key_choice="hot-set:0.1:1")
+    assert server_findings.counts == {"stale": 1}
+
+
+async def test_an_item_in_anothers_place_is_found():
+    server = FaultyDynamoDB()
+    server.shows_other = lambda number: number == 50
+    found = await findings(server)
+    # The item asked for is missing, and another is there.
+    assert found.counts == {"foreign": 1, "stale": 1}
+
+
+async def test_a_write_without_an_answer_is_no_finding_whatever_came_of_it():
+    server = FaultyDynamoDB()
+    server.hangs_up = lambda number: number % 10 == 0
+    found = await findings(server)
+    assert found.counts == {}
+    assert found.writes_unknown > 10
+
+
+async def test_every_operation_of_this_server_is_verified_in_one_run():
+    mix = (
+        "get=10,put=10,update=10,conditional-put=10,delete=5,insert=5,read-modify-write=10,"
+        "query=10,range=10,lsi-query=10,gsi-query=10,batch-get=5,batch-write=5"
+    )
+    with running_server() as server:
+        result = await run(server.endpoint, mix=mix, keys=600, workers=2, item_size="200-3000")
+    assert result.findings is not None
+    assert result.findings.counts == {}
+    assert result.total.errors == 0
+    assert result.operations.keys() == {part.partition("=")[0] for part in mix.split(",")}
