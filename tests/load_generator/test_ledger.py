@@ -52,6 +52,15 @@ def test_a_read_beside_a_write_may_show_either():
         assert of.findings.counts == {}
 
 
+def test_a_slow_read_beside_a_write_excuses_no_later_one():
+    of = ledger()
+    slow = of.begin_read(_ITEM)
+    put(of)
+    assert read(of, seen(0)) == {"stale": 1}
+    of.end_read(slow, seen(0))
+    assert of.findings.counts == {"stale": 1}
+
+
 def test_what_a_read_has_shown_does_not_go_away_again():
     of = ledger()
     of.begin_put(_ITEM)

@@ -10,10 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from tests.load.__main__ import app
+from tests.load.options import RunOptions
 from tests.load.results.histogram import Histogram
 from tests.load.results.result import load
+from tests.load.run.one import run_once
 from tests.support.faulty_dynamodb import FaultyDynamoDB
 from tests.support.server import PROJECT, running_server
 
@@ -67,6 +70,25 @@ def test_an_open_loop_sends_what_was_asked_for(server_endpoint: str, tmp_path: P
     assert done.returncode == 0, done.stderr
     result = load(kept)
     assert result.total.requests + result.generator.unsent == pytest.approx(300, abs=2)
+
+
+async def test_requests_that_were_never_sent_count_in_the_latency_of_all():
+    async with FaultyDynamoDB().serving() as server:
+        options = RunOptions(
+            endpoint=server.endpoint,
+            workload="put",
+            rate=50_000,
+            connections=1,
+            keys=100,
+            warm_up=0.0,
+            duration=0.5,
+            quiet=True,
+        )
+        result = await run_once(options, Console())
+    assert result.generator.unsent > 0
+    waited = Histogram.decode(result.total.latency.histogram)
+    assert waited.total == result.total.requests + result.generator.unsent
+    assert waited.maximum > 400_000
 
 
 def test_results_are_set_beside_each_other_and_drawn(server_endpoint: str, tmp_path: Path):

@@ -97,18 +97,12 @@ class Records:
             number = collection * self.collection_items + position
             version = int(item["version"]["N"])
             stamps = tuple(
-                self._stamp(number, item[f"field{position}"]["S"])
+                int(item[f"field{position}"]["S"].split(":", 2)[1])
                 for position in range(self.fields)
             )
-        except (KeyError, TypeError, ValueError):
+        except (AttributeError, LookupError, TypeError, ValueError):
             return None
         return Seen(number, version, stamps) if self._is(item, number, version, stamps) else None
-
-    def _stamp(self, number: int, text: str) -> int:
-        named, version, _ = text.split(":", 2)
-        if int(named) != number:
-            raise ValueError(f"of item {named}")
-        return int(version)
 
     def _is(self, item: dict[str, Any], number: int, version: int, stamps: Stamps) -> bool:
         collection, position = divmod(number, self.collection_items)
