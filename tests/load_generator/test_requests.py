@@ -118,6 +118,15 @@ def test_what_is_no_answer_to_a_request_is_refused(received: bytes):
         (Answer(200, b"{}"), "", False),
         (Answer(400, b'{"__type":"a.b#ThrottlingException"}'), "ThrottlingException", True),
         (Answer(400, b'{"__type":"Unprefixed"}'), "Unprefixed", True),
+        (
+            Answer(
+                400,
+                b'{"__type":"x#TransactionCanceledException","CancellationReasons":'
+                b'[{"Code":"None"},{"Code":"TransactionConflict"}]}',
+            ),
+            "TransactionConflictException",
+            True,
+        ),
         (Answer(502, b"<html>"), "HTTP 502", False),
         (Answer(0, b"Timeout"), "Timeout", False),
     ],

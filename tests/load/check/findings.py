@@ -7,7 +7,7 @@ from typing import Final, Literal, get_args
 
 from msgspec import Struct, field
 
-Kind = Literal["lost", "stale", "foreign", "refused", "condition"]
+Kind = Literal["lost", "stale", "foreign", "refused", "condition", "torn"]
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 MEANINGS: Final[dict[Kind, str]] = {
@@ -16,6 +16,7 @@ MEANINGS: Final[dict[Kind, str]] = {
     "foreign": "a read showed what nobody wrote",
     "refused": "a read showed a write that had been refused",
     "condition": "a condition on the last acknowledged version failed",
+    "torn": "a transaction was shown in part",
 }
 _EXAMPLES: Final = 20
 

@@ -13,7 +13,9 @@ from typing import Any, Final
 
 import msgspec
 
+from tests.load.check.findings import Finding
 from tests.load.check.ledger import Ledger, Read, Write
+from tests.load.check.transactions import Transactions
 from tests.load.wire.answers import Answer
 from tests.load.work.bodies import Bodies
 from tests.load.work.key_space import KeySpace
@@ -46,6 +48,7 @@ class CheckedOperations(Operations):
         super().__init__(plan, bodies, space, choice, random)
         self._records = records
         self._ledger = ledger
+        self._transactions = Transactions()
 
     def _draw_free(self, count: int = 1) -> list[int]:
         """Different items that nobody is writing."""
@@ -237,18 +240,25 @@ class CheckedOperations(Operations):
         return answer.error or (UNPROCESSED if left else "")
 
     def transact_get(self) -> Dialogue:
-        numbers = self._draw_many(self._plan.transaction_items)
+        drawn = self._draw_many(self._plan.transaction_items)
+        # What was written together is read together.
+        numbers = list(self._transactions.items_beside(drawn[0])) or drawn
         reads = list(map(self._ledger.begin_read, numbers))
         answer = yield self._bodies.transact_get(numbers)
         if answer.error:
             self._unread(reads)
             return answer.error
         responses = _decode(answer.body)["Responses"]
-        self._end_reads(reads, [each["Item"] for each in responses if each.get("Item")])
+        items = [each["Item"] for each in responses if each.get("Item")]
+        shown = {seen.number: seen.version for seen in map(self._records.recognise, items) if seen}
+        for torn in self._transactions.torn(shown):
+            self._ledger.findings.note(Finding("torn", torn.number, torn.text))
+        self._end_reads(reads, items)
         return ""
 
     def transact_write(self) -> Dialogue:
         writes = self._begin_many(self._plan.transaction_items)
+        self._transactions.begin({number: write.version for number, write in writes.items()})
         answer = yield self._bodies.transact_write(map(_written, writes.values()))
         for write in writes.values():
             self._end(write, answer)

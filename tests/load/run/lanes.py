@@ -56,7 +56,7 @@ class Lane:
             self._connection.send(request)
 
     def answered(self, answer: Answer) -> None:
-        if answer.status != 200:
+        if answer.status not in {0, 200}:
             self._lanes.note_error(answer)
         assert self._dialogue is not None
         try:

@@ -7,7 +7,9 @@ from typing import Final
 from tests.load.work.operations import MISSING, UNPROCESSED
 
 # Nothing is wrong: the server has answered what it should.
-EXPECTED: Final = frozenset({"", MISSING, "ConditionalCheckFailedException"})
+EXPECTED: Final = frozenset(
+    {"", MISSING, "ConditionalCheckFailedException", "TransactionConflictException"}
+)
 THROTTLES: Final = frozenset(
     {
         "ProvisionedThroughputExceededException",

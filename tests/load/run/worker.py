@@ -12,6 +12,7 @@ import asyncio
 import gc
 import signal
 import sys
+from bisect import bisect
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from itertools import accumulate
@@ -138,9 +139,10 @@ def _drawing(plan: Plan, operations: Operations, random: Random) -> Draw:
         ((name, operation),) = chosen
         return lambda: (name, operation())
     limits = list(accumulate(plan.mix.values()))
+    whole = limits.pop()
 
     def draw() -> tuple[str, Dialogue]:
-        ((drawn, operation),) = random.choices(chosen, cum_weights=limits)
+        drawn, operation = chosen[bisect(limits, random.random() * whole)]
         return drawn, operation()
 
     return draw

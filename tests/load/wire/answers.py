@@ -10,6 +10,12 @@ _END_OF_HEAD: Final = b"\r\n\r\n"
 _LENGTH: Final = b"\r\ncontent-length:"
 _CHUNKED: Final = b"\r\ntransfer-encoding: chunked"
 _NO_ANSWER: Final = 0
+_CANCELED: Final = "TransactionCanceledException"
+_REASONS: Final = {
+    b"TransactionConflict": "TransactionConflictException",
+    b"ThrottlingError": "ThrottlingException",
+    b"ProvisionedThroughputExceeded": "ProvisionedThroughputExceededException",
+}
 
 
 class Answer(NamedTuple):
@@ -29,7 +35,16 @@ class Answer(NamedTuple):
             name = _decode_error(self.body).type.rpartition("#")[2]
         except msgspec.DecodeError:
             name = ""
+        if name == _CANCELED:
+            name = self._reason_of_cancellation()
         return name or f"HTTP {self.status}"
+
+    def _reason_of_cancellation(self) -> str:
+        """The error that another operation would have had for the same reason."""
+        for reason, error in _REASONS.items():
+            if reason in self.body:
+                return error
+        return _CANCELED
 
     @property
     def is_refusal(self) -> bool:
