@@ -61,9 +61,9 @@ crash-kafka: $(VENV)/.develops
 differential: $(VENV)/.develops
 	$(BIN)/python -m tests.differential $(ARGS)
 
-# Puts and gets per second beside dynalite, which npm fetches.
-bench: $(VENV)/.develops
-	$(BIN)/python -m tests.load.benchmark $(ARGS)
+# Puts and gets per second beside dynalite, which npm fetches: a few lines of `make compare`.
+bench: $(VENV)/.loads
+	$(BIN)/python -m tests.load peers --servers dynactor dynalite --lines put get $(ARGS)
 
 # The workload generator, and what it draws with: `make load ARGS="compare a.json b.json"`.
 load: $(VENV)/.loads

@@ -72,6 +72,16 @@ def test_an_open_loop_sends_what_was_asked_for(server_endpoint: str, tmp_path: P
     assert result.total.requests + result.generator.unsent == pytest.approx(300, abs=2)
 
 
+async def test_a_table_that_can_not_be_filled_ends_the_run_with_the_servers_answer():
+    faulty = FaultyDynamoDB()
+    faulty.refuses_batches = True
+    async with faulty.serving() as server:
+        done = await asyncio.to_thread(short, server.endpoint, "--workload", "get")
+    assert done.returncode == 2
+    assert "no batches today" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 async def test_requests_that_were_never_sent_count_in_the_latency_of_all():
     async with FaultyDynamoDB().serving() as server:
         options = RunOptions(

@@ -34,6 +34,8 @@ class FaultyDynamoDB:
         self.shows_other: Fault = never
         # The put is done and the connection closed, without an answer.
         self.hangs_up: Fault = never
+        # Every batch is refused.
+        self.refuses_batches = False
         self.endpoint = ""
         self._table: Body | None = None
         self._items: dict[Key, list[Item]] = {}
@@ -74,6 +76,8 @@ class FaultyDynamoDB:
                 return 200, {"Table": self._table}
             case "DescribeTable":
                 return 400, {"__type": "x#ResourceNotFoundException", "message": "no table"}
+            case "BatchWriteItem" if self.refuses_batches:
+                return 400, {"__type": "x#ValidationException", "message": "no batches today"}
             case "BatchWriteItem":
                 for requests in body["RequestItems"].values():
                     for request in requests:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
@@ -13,9 +14,9 @@ from typing import Final, NamedTuple
 
 from tests.differential.local import install as install_local
 from tests.load.peers.options import ServerName
-from tests.load.servers import install_dynalite
 from tests.support.server import running_server
 
+_DYNALITE_VERSION: Final = "4.0.0"
 _START_SECONDS: Final = 60.0
 _STOP_SECONDS: Final = 20.0
 
@@ -68,10 +69,26 @@ def running_peer(name: ServerName, directory: Path, serve: Sequence[str]) -> Ite
 def _dynalite(data: Path | None, port: int) -> list[str]:
     _need("dynalite", "node", "npm")
     return [
-        *("node", str(install_dynalite()), "--host", "127.0.0.1", "--port", str(port)),
+        *("node", str(_install_dynalite()), "--host", "127.0.0.1", "--port", str(port)),
         *("--createTableMs", "0", "--deleteTableMs", "0", "--updateTableMs", "0"),
         *(() if data is None else ("--path", str(data))),
     ]
+
+
+def _install_dynalite() -> Path:
+    """The path of its command line; installed by npm into the user's cache once."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    directory = cache / "dynactor" / f"dynalite-{_DYNALITE_VERSION}"
+    cli = directory / "node_modules" / "dynalite" / "cli.js"
+    if not cli.exists():
+        directory.mkdir(parents=True, exist_ok=True)
+        package = f"dynalite@{_DYNALITE_VERSION}"
+        npm = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(directory), package]
+        try:
+            subprocess.run(npm, check=True)
+        except subprocess.CalledProcessError as error:
+            raise NoPeers(f"npm could not install {package}, see above") from error
+    return cli
 
 
 def _local(data: Path | None, port: int) -> tuple[list[str], Path]:
