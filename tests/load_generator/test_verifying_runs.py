@@ -8,6 +8,7 @@ from rich.console import Console
 
 from tests.load.check.findings import Findings
 from tests.load.options import RunOptions
+from tests.load.results.histogram import Histogram
 from tests.load.results.result import Result
 from tests.load.run.one import run_once
 from tests.support.faulty_dynamodb import FaultyDynamoDB
@@ -76,6 +77,18 @@ async def test_a_write_without_an_answer_is_no_finding_whatever_came_of_it():
     found = await findings(server)
     assert found.counts == {}
     assert found.writes_unknown > 10
+
+
+async def test_an_answer_that_never_comes_is_given_up_and_counts_with_its_wait():
+    server = FaultyDynamoDB()
+    server.falls_silent = lambda number: number == 100
+    async with server.serving():
+        result = await run(server.endpoint, workload="put", timeout=0.6, duration=1.5)
+    assert result.findings is not None
+    assert result.findings.counts == {}
+    assert result.findings.writes_unknown == 1
+    assert result.total.outcomes == {"Timeout": 1}
+    assert Histogram.decode(result.total.latency.histogram).maximum > 600_000
 
 
 async def test_every_operation_of_this_server_is_verified_in_one_run():

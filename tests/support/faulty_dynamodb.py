@@ -34,6 +34,8 @@ class FaultyDynamoDB:
         self.shows_other: Fault = never
         # The put is done and the connection closed, without an answer.
         self.hangs_up: Fault = never
+        # The put is done, and nothing follows on that connection.
+        self.falls_silent: Fault = never
         # Every batch is refused.
         self.refuses_batches = False
         self.endpoint = ""
@@ -59,6 +61,9 @@ class FaultyDynamoDB:
                 operation = headers["X-Amz-Target"].partition(".")[2]
                 status, answer = self._answer(operation, msgspec.json.decode(body))
                 if operation == "PutItem" and self.hangs_up(self._puts):
+                    return
+                if operation == "PutItem" and self.falls_silent(self._puts):
+                    await reader.read()
                     return
                 encoded = msgspec.json.encode(answer)
                 lines = f"HTTP/1.1 {status} -\r\nContent-Length: {len(encoded)}\r\n\r\n"

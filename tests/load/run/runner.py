@@ -70,9 +70,17 @@ class Run:
     """One run. ``stop`` ends it early; what was measured until then is its result."""
 
     def __init__(self, plan: Plan, watcher: Watcher, server_pid: int | None = None) -> None:
+        """As it says.
+
+        Raises:
+            RunFailed: there is no such process.
+        """
         self._plan = plan
         self._watcher = watcher
-        self._server = psutil.Process(server_pid) if server_pid else None
+        try:
+            self._server = psutil.Process(server_pid) if server_pid else None
+        except psutil.NoSuchProcess:
+            raise RunFailed(f"There is no process {server_pid} on this machine") from None
         self._processes: list[Process] = []
         self._ready = 0
         self._all_ready = asyncio.Event()
