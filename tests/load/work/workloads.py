@@ -31,6 +31,25 @@ OperationName = Literal[
 OPERATIONS: Final[tuple[str, ...]] = get_args(OperationName)
 
 
+_MEANINGS: Final[dict[OperationName, str]] = {
+    "get": "GetItem",
+    "put": "PutItem of a whole item that is there",
+    "update": "UpdateItem of one field, and of what the local index is sorted by",
+    "conditional-put": "PutItem on a condition that holds",
+    "delete": "DeleteItem, of an item that may be gone",
+    "insert": "PutItem of a new item",
+    "read-modify-write": "GetItem, then UpdateItem; the latency is that of both",
+    "query": "Query of the first items of a collection",
+    "range": "Query of some items from one on: YCSB's scan",
+    "lsi-query": "Query of a local index",
+    "gsi-query": "Query of a global index",
+    "batch-get": "BatchGetItem",
+    "batch-write": "BatchWriteItem of whole items",
+    "transact-get": "TransactGetItems",
+    "transact-write": "TransactWriteItems of whole items",
+}
+
+
 class Workload(Struct, frozen=True):
     """A mix, and what it stands on. ``query_items`` is None where no more than usual are read."""
 
@@ -49,7 +68,7 @@ WORKLOADS: Final[dict[str, Workload]] = {
     "ycsb-f": Workload(
         {"get": 50, "read-modify-write": 50}, "zipfian", meaning="read, modify, write"
     ),
-    **{name: Workload({name: 100}, meaning="nothing else") for name in OPERATIONS},
+    **{name: Workload({name: 100}, meaning=meaning) for name, meaning in _MEANINGS.items()},
 }
 
 
