@@ -55,12 +55,14 @@ async def test_a_lost_write_is_found():
     assert any("version" in finding.text for finding in found.examples)
 
 
-async def test_a_stale_read_is_found():
+async def test_stale_reads_are_found():
     server = FaultyDynamoDB()
-    # Of the reads during the run: a later one shows the item as it should be.
-    server.shows_old = lambda number: number == 50
-    server_findings = await findings(server, key_choice="hot-set:0.1:1")
-    assert server_findings.counts == {"stale": 1}
+    # One of these alone may be beside a write of its item, and be right.
+    server.shows_old = lambda number: 100 <= number < 200
+    found = await findings(server, key_choice="hot-set:0.1:1")
+    assert found.counts.keys() == {"stale"}
+    # Later reads show the items as they should be: nothing is lost.
+    assert found.reads_checked > 200
 
 
 async def test_an_item_in_anothers_place_is_found():
