@@ -34,8 +34,9 @@ app = App(
     name="python -m tests.load",
     help="""Runs a workload against a DynamoDB endpoint, and shows what came of it.
 
-    The exit code is 0 if all went well, 1 if --verify found something, 2 if nothing could be run,
-    3 if requests failed. Ctrl-C ends a run early, with the result until then.""",
+    The exit code is 0 if all went well, 1 if --verify found something or could not look, 2 if
+    nothing could be run, 3 if requests failed. Ctrl-C ends a run early, with the result until
+    then.""",
     version_flags=(),
 )
 
@@ -53,7 +54,7 @@ def run(options: RunOptions | None = None) -> int:
             console.print(f"kept in {options.output}", highlight=False)
     except (CannotPrepare, NoCredentials, OSError, RunFailed, WrongOption) as error:
         return _trouble(error)
-    if result.findings is not None and result.findings.counts:
+    if result.findings is not None and not result.findings.is_clean:
         return FOUND
     return FAILED if result.total.errors else 0
 

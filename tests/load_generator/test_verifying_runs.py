@@ -93,6 +93,17 @@ async def test_an_answer_that_never_comes_is_given_up_and_counts_with_its_wait()
     assert Histogram.decode(result.total.latency.histogram).maximum > 600_000
 
 
+async def test_a_server_that_does_not_come_back_leaves_items_unread():
+    server = FaultyDynamoDB()
+    server.dies = lambda number: number == 100
+    async with server.serving():
+        result = await run(server.endpoint, mix=_PUTS_AND_GETS, timeout=0.3, duration=1.0)
+    assert result.findings is not None
+    assert result.findings.counts == {}
+    assert result.findings.items_unread > 50
+    assert not result.findings.is_clean
+
+
 async def test_every_operation_of_this_server_is_verified_in_one_run():
     mix = (
         "get=10,put=10,update=10,conditional-put=10,delete=5,insert=5,read-modify-write=10,"

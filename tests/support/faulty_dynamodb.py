@@ -36,11 +36,14 @@ class FaultyDynamoDB:
         self.hangs_up: Fault = never
         # The put is done, and nothing follows on that connection.
         self.falls_silent: Fault = never
+        # The put is done, no answer comes, and nobody is served any more.
+        self.dies: Fault = never
         # Every batch is refused.
         self.refuses_batches = False
         self.endpoint = ""
         self._table: Body | None = None
         self._items: dict[Key, list[Item]] = {}
+        self._is_dead = False
         self._puts = 0
         self._gets = 0
 
@@ -60,7 +63,9 @@ class FaultyDynamoDB:
                 body = await reader.readexactly(int(headers["Content-Length"]))
                 operation = headers["X-Amz-Target"].partition(".")[2]
                 status, answer = self._answer(operation, msgspec.json.decode(body))
-                if operation == "PutItem" and self.hangs_up(self._puts):
+                if operation == "PutItem" and self.dies(self._puts):
+                    self._is_dead = True
+                if self._is_dead or (operation == "PutItem" and self.hangs_up(self._puts)):
                     return
                 if operation == "PutItem" and self.falls_silent(self._puts):
                     await reader.read()

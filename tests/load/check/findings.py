@@ -37,6 +37,13 @@ class Findings(Struct):
     reads_checked: int = 0
     writes_acknowledged: int = 0
     writes_unknown: int = 0
+    # After the run, since the server did not answer.
+    items_unread: int = 0
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether all was read, and all of it was right."""
+        return not self.counts and not self.items_unread
 
     def note(self, finding: Finding) -> None:
         """Count a finding."""
@@ -51,3 +58,4 @@ class Findings(Struct):
         self.reads_checked += other.reads_checked
         self.writes_acknowledged += other.writes_acknowledged
         self.writes_unknown += other.writes_unknown
+        self.items_unread += other.items_unread

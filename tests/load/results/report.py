@@ -108,5 +108,7 @@ def _print_findings(findings: Findings, console: Console) -> None:
             console.print(f"[bold red]{count:,} {kind}: {MEANINGS[kind]}", highlight=False)
     for finding in findings.examples:
         console.print(f"  item {finding.item}, {finding.kind}: {finding.text}", markup=False)
-    if not findings.counts:
+    if findings.items_unread:
+        console.print(f"[bold red]{findings.items_unread:,} items could not be read back")
+    if findings.is_clean:
         console.print("[green]nothing lost, stale or foreign")

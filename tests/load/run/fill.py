@@ -16,6 +16,7 @@ from tests.load.work.plan import Plan
 # BatchWriteItem takes no more.
 ITEMS_TO_A_REQUEST: Final = 25
 _ATTEMPTS: Final = 1_000
+_FAILURES: Final = 3
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
@@ -37,11 +38,14 @@ def fillings(plan: Plan, worker: int, bodies: Bodies) -> Iterator[Dialogue]:
 
 def _fill(bodies: Bodies, request: bytes) -> Dialogue:
     """Until all is written: a repeated put does no harm."""
+    failures_left = _FAILURES
     for _ in range(_ATTEMPTS):
         answer: Answer = yield request
-        if answer.is_refusal and answer.error not in THROTTLES:
-            raise CannotFill(f"{answer.error}: {answer.body.decode(errors='replace')}")
         if answer.error:
+            failures_left -= answer.error not in THROTTLES
+            if (answer.is_refusal and answer.error not in THROTTLES) or not failures_left:
+                text = answer.body.decode(errors="replace")
+                raise CannotFill(f"The table can't be filled: {answer.error}: {text}")
             continue
         left = _decode(answer.body).get("UnprocessedItems")
         if not left:

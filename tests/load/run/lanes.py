@@ -82,13 +82,14 @@ class Lane:
             self.answered(no_answer(reason))
 
     def watch(self, timeout_seconds: float) -> None:
-        """Give up an answer that does not come."""
-        if (
-            self._dialogue is not None
-            and self._connection is not None
-            and perf_counter() - self._sent_at > timeout_seconds
-        ):
+        """Give up an answer that does not come, or a connection."""
+        if self._dialogue is None or perf_counter() - self._sent_at <= timeout_seconds:
+            return
+        if self._connection is not None:
             self._connection.close("Timeout")
+        else:
+            self._waiting = None
+            self.answered(no_answer("NotConnected"))
 
     def close(self) -> None:
         """Give up whatever is under way."""

@@ -131,13 +131,17 @@ class OpenLoop:
 
 
 class Finite:
-    """Each lane takes the next of some dialogues until there is none."""
+    """Each lane takes the next of some dialogues until there is none, or too many have failed.
+
+    ``ended`` is how many have succeeded.
+    """
 
     def __init__(self, lanes: Lanes, dialogues: Iterator[Dialogue]) -> None:
         self.ended = 0
         self._lanes = lanes
         self._dialogues = dialogues
         self._busy = 0
+        self._failures_left = len(lanes.lanes)
         self._quiet = asyncio.Event()
 
     async def run(self) -> None:
@@ -150,10 +154,11 @@ class Finite:
 
     def freed(self, lane: Lane, outcome: str) -> None:
         self.ended += not outcome
+        self._failures_left -= bool(outcome)
         self._next(lane)
 
     def _next(self, lane: Lane) -> None:
-        dialogue = next(self._dialogues, None)
+        dialogue = next(self._dialogues, None) if self._failures_left > 0 else None
         if dialogue is not None:
             lane.start("", dialogue, perf_counter())
             return

@@ -18,7 +18,7 @@ THROTTLES: Final = frozenset(
         UNPROCESSED,
     }
 )
-_UNANSWERED: Final = frozenset({"Timeout", "ConnectionLost"})
+_UNANSWERED: Final = frozenset({"Timeout", "ConnectionLost", "NotConnected"})
 
 
 def counts_in_latency(outcome: str) -> bool:

@@ -85,15 +85,15 @@ class _Worker:
         begin_at = started_at + plan.lead_seconds
         recorder.window = (begin_at, begin_at + plan.seconds)
         seconds = iter(range(1 << 32))
-        cpu_before = process_time()
         async with _each_second(lambda: _tell(recorder.tick(next(seconds)))):
             loop = self._start_loop(lanes, started_at)
             await _wait(stop, begin_at - perf_counter())
-            begun_at, cpu_before = perf_counter(), process_time()
+            cpu_before = process_time()
             await _wait(stop, plan.lead_seconds + plan.seconds + started_at - perf_counter())
             ended_at = perf_counter()
             cpu_seconds = process_time() - cpu_before
-            recorder.window = (begin_at, min(ended_at, begin_at + plan.seconds))
+            end_at = min(ended_at, begin_at + plan.seconds)
+            recorder.window = (begin_at, end_at)
             await loop.stop(plan.timeout_seconds)
         findings = None
         if self.ledger is not None:
@@ -101,7 +101,7 @@ class _Worker:
             findings = self.ledger.findings
         return Report(
             recorder.measured(),
-            max(0.0, ended_at - begun_at),
+            max(0.0, end_at - begin_at),
             cpu_seconds,
             of_values(recorder.unsent).counts,
             of_values(recorder.lateness).counts,
@@ -122,8 +122,11 @@ class _Worker:
 
     async def _check(self, lanes: Lanes, ledger: Ledger) -> None:
         assert isinstance(self.operations, CheckedOperations)
-        _tell(Checking(len(ledger.numbers())))
-        await Finite(lanes, read_back(self.operations, ledger)).run()
+        items = len(ledger.numbers())
+        _tell(Checking(items))
+        reading = Finite(lanes, read_back(self.operations, ledger))
+        await reading.run()
+        ledger.findings.items_unread = items - reading.ended
         if "gsi-query" in self.plan.mix:
             settling: Iterator[Dialogue] = index_settled(
                 self.plan, self.records, self.bodies, ledger
