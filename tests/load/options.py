@@ -127,6 +127,9 @@ class RunOptions:
     """Check every read against what was written, and read everything back at the end. The exit
     code is 1 if a write is lost or a read is stale or foreign."""
 
+    index_deadline: Annotated[NonNegativeFloat, Parameter(group=_RESULT)] = 30.0
+    """With --verify: seconds that a global index has to catch up after the run."""
+
     server_pid: Annotated[PositiveInt | None, Parameter(group=_RESULT)] = None
     """The server's process, if it is on this machine, to count its processor time."""
 
@@ -200,6 +203,7 @@ class RunOptions:
             timeout_seconds=self.timeout,
             seed=self.seed,
             verify=self.verify,
+            index_deadline_seconds=self.index_deadline,
             sign=bool(endpoint.aws_region) if self.sign is None else self.sign,
             region=self.region or endpoint.aws_region or "local",
             local_index="lsi-query" in mix if self.local_index is None else self.local_index,

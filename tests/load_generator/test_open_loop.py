@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from itertools import pairwise
 
@@ -124,7 +125,10 @@ def test_a_request_is_late_by_the_generators_fault_only_if_a_connection_was_free
 async def test_what_was_never_sent_has_waited_to_the_end():
     driven = Driven(rate=10, lanes=1)
     driven.go_to(0.95)
-    await driven.loop.stop(0)
+    stopping = asyncio.ensure_future(driven.loop.stop())
+    await asyncio.sleep(0)
+    driven.answer()
+    await stopping
     waits = sorted(driven.recorder.unsent.elements())
     assert waits == pytest.approx([50_000 + 100_000 * number for number in range(9)], abs=1)
 

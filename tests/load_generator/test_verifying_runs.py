@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from rich.console import Console
 
 from tests.load.check.findings import Findings
@@ -102,6 +103,22 @@ async def test_a_server_that_does_not_come_back_leaves_items_unread():
     assert result.findings.counts == {}
     assert result.findings.items_unread > 50
     assert not result.findings.is_clean
+
+
+@pytest.mark.parametrize(("lag_seconds", "lost"), [(0.5, False), (60, True)])
+async def test_a_global_index_may_be_behind_but_has_to_catch_up(lag_seconds: float, lost: bool):
+    with running_server("--gsi-lag", f"fixed:{lag_seconds}") as server:
+        result = await run(
+            server.endpoint,
+            mix="put=50,gsi-query=50",
+            index_deadline=1.0 if lost else 30.0,
+            # A category does not fit into one page.
+            item_size="150000",
+            keys=20,
+            connections=2,
+        )
+    assert result.findings is not None
+    assert result.findings.counts.keys() == ({"lost"} if lost else set())
 
 
 async def test_every_operation_of_this_server_is_verified_in_one_run():

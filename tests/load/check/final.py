@@ -14,10 +14,7 @@ from tests.load.check.operations import CheckedOperations
 from tests.load.work.bodies import Bodies
 from tests.load.work.operations import Dialogue
 from tests.load.work.plan import Plan
-from tests.load.work.records import Records
-
-# As many as one category may have grown to by inserts.
-_LIMIT = 1_000
+from tests.load.work.records import Records, Seen
 
 _decode = msgspec.json.Decoder().decode
 
@@ -43,14 +40,19 @@ def _settle(
     numbers: Sequence[int], records: Records, bodies: Bodies, ledger: Ledger, give_up_at: float
 ) -> Dialogue:
     while True:
-        answer = yield bodies.global_query(numbers[0], _LIMIT)
-        if answer.error:
-            return answer.error
-        shown = {
-            seen.number: seen
-            for item in _decode(answer.body)["Items"]
-            if (seen := records.recognise(item)) is not None
-        }
+        shown: dict[int, Seen] = {}
+        start_key = b""
+        while True:
+            answer = yield bodies.whole_category(numbers[0], start_key)
+            if answer.error:
+                return answer.error
+            page = _decode(answer.body)
+            for seen in map(records.recognise, page["Items"]):
+                if seen is not None:
+                    shown[seen.number] = seen
+            if "LastEvaluatedKey" not in page:
+                break
+            start_key = msgspec.json.encode(page["LastEvaluatedKey"])
         behind = [number for number in numbers if not ledger.is_current(number, shown.get(number))]
         if not behind:
             return ""

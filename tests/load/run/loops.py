@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from time import perf_counter
 
 from tests.load.run.lanes import Lane, Lanes
@@ -54,11 +53,11 @@ class ClosedLoop:
         else:
             lane.start(*self._draw(), now)
 
-    async def stop(self, timeout_seconds: float) -> None:
-        """Send no more; wait for what is under way, within a time."""
+    async def stop(self) -> None:
+        """Send no more; wait for what is under way: the lanes give up what takes too long."""
         self._over = True
         if self._busy:
-            await _wait(self._quiet, timeout_seconds)
+            await self._quiet.wait()
 
 
 class OpenLoop:
@@ -118,7 +117,7 @@ class OpenLoop:
         if len(self._idle) == len(self._lanes.lanes):
             self._quiet.set()
 
-    async def stop(self, timeout_seconds: float) -> None:
+    async def stop(self) -> None:
         """Send no more; wait for what is under way. What still waited to be sent has waited."""
         self._over = True
         self._timer.close()
@@ -127,7 +126,7 @@ class OpenLoop:
             self._recorder.note_unsent(due_at, now)
         self._quiet.clear()
         if len(self._idle) < len(self._lanes.lanes):
-            await _wait(self._quiet, timeout_seconds)
+            await self._quiet.wait()
 
 
 class Finite:
@@ -165,9 +164,3 @@ class Finite:
         self._busy -= 1
         if not self._busy:
             self._quiet.set()
-
-
-async def _wait(event: asyncio.Event, timeout_seconds: float) -> None:
-    with suppress(TimeoutError):
-        async with asyncio.timeout(timeout_seconds):
-            await event.wait()

@@ -94,7 +94,7 @@ class _Worker:
             cpu_seconds = process_time() - cpu_before
             end_at = min(ended_at, begin_at + plan.seconds)
             recorder.window = (begin_at, end_at)
-            await loop.stop(plan.timeout_seconds)
+            await loop.stop()
         findings = None
         if self.ledger is not None:
             await self._check(lanes, self.ledger)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from tests.load.wire.requests import Requests
 from tests.load.work.plan import Plan
@@ -14,6 +15,9 @@ from tests.load.work.records import (
     partition_key,
     sort_key,
 )
+
+# More than a page can hold.
+_ALL: Final = 100_000
 
 
 class Bodies:
@@ -100,13 +104,20 @@ class Bodies:
             self._query_items,
         )
 
-    def global_query(self, number: int, limit: int = 0) -> bytes:
-        """Query of the global index: items of an item's category, as many as usual or given."""
-        return self._query(
+    def global_query(self, number: int) -> bytes:
+        """Query of the global index: some items of an item's category."""
+        return self._query(self._of_category(number), self._query_items)
+
+    def whole_category(self, number: int, start_key: bytes = b"") -> bytes:
+        """Query of the global index: all items of an item's category, from a key on."""
+        start = f',"ExclusiveStartKey":{start_key.decode()}' if start_key else ""
+        return self._query(f"{self._of_category(number)}{start}", _ALL)
+
+    def _of_category(self, number: int) -> str:
+        return (
             f'"IndexName":"{GLOBAL_INDEX}","KeyConditionExpression":"category = :category",'
             '"ExpressionAttributeValues":'
-            f'{{":category":{{"S":"{self._records.category(number)}"}}}}',
-            limit or self._query_items,
+            f'{{":category":{{"S":"{self._records.category(number)}"}}}}'
         )
 
     def _query(self, members: str, limit: int) -> bytes:
