@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, NoReturn
 
-from cyclopts import App, Parameter
+from cyclopts import App, CycloptsError, Parameter
 from rich.console import Console
 from rich.table import Table
 
@@ -126,5 +126,15 @@ def _trouble(error: Exception) -> int:
     return TROUBLE
 
 
+def main() -> NoReturn:
+    """Do what the command line says, and end with its exit code."""
+    try:
+        code = app(exit_on_error=False, result_action="return_value")
+    except CycloptsError:
+        # It has told what is wrong.
+        code = TROUBLE
+    sys.exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(app())
+    main()

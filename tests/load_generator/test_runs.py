@@ -101,16 +101,26 @@ async def test_requests_that_were_never_sent_count_in_the_latency_of_all():
     assert waited.maximum > 400_000
 
 
-def test_results_are_set_beside_each_other_and_drawn(server_endpoint: str, tmp_path: Path):
+def test_an_option_that_can_not_be_read_is_trouble_and_no_finding():
+    done = command("--keys", "many")
+    assert done.returncode == 2
+    assert "many" in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_results_are_set_beside_each_other_and_drawn(
+    server_endpoint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     files = [tmp_path / "one.json", tmp_path / "other.json"]
     for file in files:
         assert short(server_endpoint, "--workload", "get", "--output", file).returncode == 0
     for kind in ("png", "html"):
         drawn = tmp_path / f"plot.{kind}"
-        done = command("compare", *files, "--plot", drawn)
-        assert done.returncode == 0, done.stderr
-        assert "one" in done.stdout
-        assert "other" in done.stdout
+        compared = ["compare", *map(str, files), "--plot", str(drawn)]
+        assert app(compared, result_action="return_value") == 0
+        told = capsys.readouterr().out
+        assert "one" in told
+        assert "other" in told
         assert drawn.stat().st_size > 10_000
     page = (tmp_path / "plot.html").read_text()
     assert page.count("<svg") == 1
