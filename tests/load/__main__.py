@@ -13,7 +13,8 @@ from rich.table import Table
 
 from tests.load.options import RunOptions, WrongOption
 from tests.load.peers.options import PeerOptions
-from tests.load.peers.rounds import NoPeers, run_rounds
+from tests.load.peers.rounds import run_rounds
+from tests.load.peers.servers import NoPeers
 from tests.load.results.comparison import print_comparison
 from tests.load.results.plots import CannotPlot, plot
 from tests.load.results.report import print_report
@@ -97,7 +98,7 @@ def peers(options: PeerOptions | None = None) -> int:
     """
     try:
         run_rounds(options or PeerOptions(), _console())
-    except (CannotPrepare, NoPeers, OSError, RunFailed, WrongOption) as error:
+    except (CannotPlot, CannotPrepare, NoPeers, OSError, RunFailed, WrongOption) as error:
         return _trouble(error)
     return 0
 

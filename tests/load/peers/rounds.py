@@ -15,17 +15,15 @@ from rich.table import Table
 
 from tests.load.options import RunOptions, WrongOption
 from tests.load.peers.options import PeerOptions
-from tests.load.peers.servers import NoPeers, Peer, running_peer
+from tests.load.peers.servers import Peer, running_peer
 from tests.load.results.comparison import Rounds, Spread, by_case, spread
-from tests.load.results.plots import plot
+from tests.load.results.plots import check_plot, plot
 from tests.load.results.result import Result, save
 from tests.load.run.one import make_caller
 from tests.load.run.progress import Silent
 from tests.load.run.runner import Run
 from tests.load.run.table import prepare
 from tests.load.work.plan import Plan
-
-__all__ = ["NoPeers", "run_rounds"]
 
 # A server that answers less than this does not know the operation.
 _LEAST_SUCCESS = 0.5
@@ -41,6 +39,8 @@ def run_rounds(options: PeerOptions, console: Console) -> None:
         RunFailed: a worker could not go on.
         WrongOption: an option can't be.
     """
+    if options.plot is not None:
+        check_plot(options.plot)
     plans = [_run_options(options, line, count) for line, count in _cases(options)]
     for each in plans:
         each.plan()

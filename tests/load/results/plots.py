@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # As HdrHistogram draws it: each nine takes as much room as the one before.
-_NINES: Final = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999)
+_NINES: Final = ("0", "90", "99", "99.9", "99.99", "99.999")
 _STEPS_TO_A_NINE: Final = 20
 _WIDTH_INCHES: Final = 13.0
 _HEIGHT_INCHES: Final = 4.6
@@ -45,16 +45,25 @@ def plot(results: Sequence[Result], path: Path) -> None:
         CannotPlot: as it says.
         OSError: the file can't be written.
     """
-    if path.suffix not in {".png", ".svg", ".html"}:
-        raise CannotPlot(f"{path}: a plot is a .png, .svg or .html file")
-    if find_spec("matplotlib") is None:
-        raise CannotPlot("Plots are drawn by matplotlib: run `make install-load` first")
+    check_plot(path)
     cases = by_case(results)
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".html":
         path.write_text(_page(cases), encoding="utf-8")
     else:
         _figure(cases).savefig(path, dpi=110)
+
+
+def check_plot(path: Path) -> None:
+    """See that a plot can be drawn, before hours are spent on what it is to show.
+
+    Raises:
+        CannotPlot: as it says.
+    """
+    if path.suffix not in {".png", ".svg", ".html"}:
+        raise CannotPlot(f"{path}: a plot is a .png, .svg or .html file")
+    if find_spec("matplotlib") is None:
+        raise CannotPlot("Plots are drawn by matplotlib: run `make install-load` first")
 
 
 def _figure(cases: dict[Case, list[Rounds]]) -> Figure:
@@ -75,12 +84,12 @@ def _draw_latency(axes: Axes, case: Case, rounds_of_case: Sequence[Rounds]) -> N
         steps = _STEPS_TO_A_NINE * (len(_NINES) - 1)
         nines = [step / _STEPS_TO_A_NINE for step in range(steps + 1)]
         # What one request in fewer decides is no percentile.
-        known = [place for place in nines if 10 ** (place - 1) * 10 <= max(1, whole.total)]
+        known = [place for place in nines if 10**place <= whole.total]
         times = [whole.percentile(100 - 100 * 10**-place) / 1e3 for place in known]
         axes.plot(known, times, label=rounds.label)
     axes.set_title(f"Latency: {case.text}", fontsize=10)
     axes.set_yscale("log")
-    axes.set_xticks(range(len(_NINES) - 1), ["0", "90", "99", "99.9", "99.99", "99.999"])
+    axes.set_xticks(range(len(_NINES)), _NINES)
     axes.set_xlabel("percentile")
     axes.set_ylabel("milliseconds")
     axes.grid(visible=True, which="both", alpha=0.3)
