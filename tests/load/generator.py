@@ -15,12 +15,15 @@ from asyncio.subprocess import PIPE, Process
 from collections import Counter
 from random import Random
 from time import perf_counter, time_ns
-from typing import Literal, cast
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
 
 from tests.load.items import key, table_item
+from tests.load.wire.answers import Answer
+from tests.load.wire.connection import Connection
+from tests.load.wire.endpoint import Endpoint
 from tests.support.server import PROJECT
 from tests.support.wire import request_bytes
 
@@ -74,50 +77,33 @@ def percentile(latencies: dict[int, int], share: float) -> float:
     return math.nan
 
 
-class _Client(asyncio.Protocol):
-    """A connection that sends its next request as soon as an answer is whole.
-
-    No futures and no tasks: the generator shall cost less than the server it measures.
-    """
+class _Client:
+    """A connection that sends its next request as soon as an answer is whole."""
 
     def __init__(self, run: _Run, position: int) -> None:
         self._run = run
         self._position = position
-        self._received = b""
-        self._sent_at = 0.0
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports are not subclasses of asyncio's.
-        self._transport = cast("asyncio.Transport", transport)
+    async def start(self) -> None:
+        plan = self._run.plan
+        self._connection = await Connection.open(Endpoint(plan.host, plan.port, is_tls=False), self)
         self._send()
 
     def _send(self) -> None:
-        requests = self._run.requests
         # A stride that shares no factor with the number of requests visits all of them.
-        self._position = (self._position + 7_919) % len(requests)
+        self._position = (self._position + 7_919) % len(self._run.requests)
         self._sent_at = perf_counter()
-        self._transport.write(self._run.request(self._position))
+        self._connection.send(self._run.request(self._position))
 
-    def data_received(self, data: bytes) -> None:
-        received = self._received + data if self._received else data
-        head_end = received.find(b"\r\n\r\n")
-        if head_end < 0:
-            self._received = received
-            return
-        start = received.lower().index(b"content-length:", 0, head_end) + 15
-        length = int(received[start : received.index(b"\r", start)])
-        if len(received) < head_end + 4 + length:
-            self._received = received
-            return
-        self._received = b""
-        self._run.note(perf_counter() - self._sent_at, ok=received[9:12] == b"200")
+    def answered(self, answer: Answer) -> None:
+        self._run.note(perf_counter() - self._sent_at, ok=answer.status == 200)
         if self._run.over:
-            self._transport.abort()
+            self._connection.close()
         else:
             self._send()
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._run.lost(exc)
+    def lost(self, reason: str) -> None:
+        self._run.lost(reason)
 
 
 class _Run:
@@ -151,22 +137,17 @@ class _Run:
         self._errors += not ok
         self._latencies[bucket(seconds)] += 1
 
-    def lost(self, error: Exception | None) -> None:
+    def lost(self, reason: str) -> None:
         self._open -= 1
         if not self.over and not self._ended.done():
-            self._ended.set_exception(error or ConnectionError("the server closed a connection"))
+            self._ended.set_exception(ConnectionError(reason))
         elif self._open == 0 and not self._ended.done():
             self._ended.set_result(None)
 
     async def warm_up(self) -> None:
-        loop = asyncio.get_running_loop()
         for number in range(self.plan.connections):
             position = number * len(self.requests) // self.plan.connections
-            await loop.create_connection(
-                lambda position=position: _Client(self, position),  # type: ignore[misc]
-                self.plan.host,
-                self.plan.port,
-            )
+            await _Client(self, position).start()
         await self._for_seconds(self.plan.warm_up_seconds)
 
     async def measure(self) -> Report:

@@ -12,16 +12,64 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from tests.load.benchmark import KEYS, TABLE, Sample, middle, prepare
-from tests.load.generator import Generator, Plan, percentile
-from tests.load.servers import Server, cpu_seconds, dynactor
+from msgspec import Struct
 
+from tests.load.generator import Generator, Plan, percentile
+from tests.load.items import create_table, table_item
+from tests.load.servers import Server, cpu_seconds, dynactor
+from tests.support.wire import Connection
+
+TABLE = "benchmark"
+KEYS = 10_000
 HOT_KEYS = 20
+_BATCH_ITEMS = 25
+
+
+class Sample(Struct, frozen=True):
+    """One round's figures; times in microseconds."""
+
+    requests_per_second: float
+    p50: float
+    p99: float
+    cpu_per_request: float
+    errors: float
+
+
+async def prepare(server: Server) -> None:
+    """Make the table and fill it, so that every get finds its item."""
+    connection = await Connection.open(server.host, server.port)
+    answer = await connection.call("CreateTable", create_table(TABLE))
+    assert answer.status == 200, answer
+    while True:
+        answer = await connection.call("DescribeTable", {"TableName": TABLE})
+        if answer.body["Table"]["TableStatus"] == "ACTIVE":
+            break
+    for start in range(0, KEYS, _BATCH_ITEMS):
+        items = [table_item(number) for number in range(start, start + _BATCH_ITEMS)]
+        left = {TABLE: [{"PutRequest": {"Item": item}} for item in items]}
+        while left:
+            answer = await connection.call("BatchWriteItem", {"RequestItems": left})
+            assert answer.status == 200, answer
+            left = answer.body["UnprocessedItems"]
+    await connection.close()
+
+
+def middle(samples: Sequence[Sample]) -> Sample:
+    """The medians of the rounds, and all errors."""
+    return Sample(
+        median(each.requests_per_second for each in samples),
+        median(each.p50 for each in samples),
+        median(each.p99 for each in samples),
+        median(each.cpu_per_request for each in samples),
+        sum(each.errors for each in samples),
+    )
 
 
 class Kind(NamedTuple):

@@ -1,0 +1,61 @@
+"""What a check can find, and how much of it is told."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final, Literal, get_args
+
+from msgspec import Struct, field
+
+Kind = Literal["lost", "stale", "foreign", "refused", "condition", "torn"]
+
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+MEANINGS: Final[dict[Kind, str]] = {
+    "lost": "an acknowledged write is not there after the run",
+    "stale": "a read showed less than was acknowledged, or read, before it began",
+    "foreign": "a read showed what nobody wrote",
+    "refused": "a read showed a write that had been refused",
+    "condition": "a condition on the last acknowledged version failed",
+    "torn": "a transaction was shown in part",
+}
+_EXAMPLES: Final = 20
+
+
+class Finding(Struct, frozen=True):
+    """One read, or one write, that can't be explained."""
+
+    kind: Kind
+    item: int
+    text: str
+
+
+class Findings(Struct):
+    """How many there are of each kind, and the first ones."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    examples: list[Finding] = field(default_factory=list)
+    reads_checked: int = 0
+    writes_acknowledged: int = 0
+    writes_unknown: int = 0
+    # After the run, since the server did not answer.
+    items_unread: int = 0
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether all was read, and all of it was right."""
+        return not self.counts and not self.items_unread
+
+    def note(self, finding: Finding) -> None:
+        """Count a finding."""
+        self.counts[finding.kind] = self.counts.get(finding.kind, 0) + 1
+        if len(self.examples) < _EXAMPLES:
+            self.examples.append(finding)
+
+    def add(self, other: Findings) -> None:
+        """Count all of another worker's."""
+        self.counts = dict(Counter(self.counts) + Counter(other.counts))
+        self.examples = (self.examples + other.examples)[:_EXAMPLES]
+        self.reads_checked += other.reads_checked
+        self.writes_acknowledged += other.writes_acknowledged
+        self.writes_unknown += other.writes_unknown
+        self.items_unread += other.items_unread

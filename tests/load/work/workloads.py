@@ -1,0 +1,98 @@
+"""Named mixes of operations: YCSB's six, and one for each operation alone.
+
+https://github.com/brianfrankcooper/YCSB/wiki/Core-Workloads
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal, get_args
+
+from msgspec import Struct
+
+OperationName = Literal[
+    "get",
+    "put",
+    "update",
+    "conditional-put",
+    "delete",
+    "insert",
+    "read-modify-write",
+    "query",
+    "range",
+    "lsi-query",
+    "gsi-query",
+    "batch-get",
+    "batch-write",
+    "transact-get",
+    "transact-write",
+]
+
+OPERATIONS: Final[tuple[str, ...]] = get_args(OperationName)
+
+
+_MEANINGS: Final[dict[OperationName, str]] = {
+    "get": "GetItem",
+    "put": "PutItem of a whole item that is there",
+    "update": "UpdateItem of one field, and of what the local index is sorted by",
+    "conditional-put": "PutItem on a condition that holds",
+    "delete": "DeleteItem, of an item that may be gone",
+    "insert": "PutItem of a new item",
+    "read-modify-write": "GetItem, then UpdateItem; the latency is that of both",
+    "query": "Query of the first items of a collection",
+    "range": "Query of some items from one on: YCSB's scan",
+    "lsi-query": "Query of a local index",
+    "gsi-query": "Query of a global index",
+    "batch-get": "BatchGetItem",
+    "batch-write": "BatchWriteItem of whole items",
+    "transact-get": "TransactGetItems",
+    "transact-write": "TransactWriteItems of whole items",
+}
+
+
+class Workload(Struct, frozen=True):
+    """A mix, and what it stands on. ``query_items`` is None where no more than usual are read."""
+
+    mix: Mapping[str, float]
+    key_choice: str = "uniform"
+    query_items: int | None = None
+    meaning: str = ""
+
+
+WORKLOADS: Final[dict[str, Workload]] = {
+    "ycsb-a": Workload({"get": 50, "update": 50}, "zipfian", meaning="update heavy"),
+    "ycsb-b": Workload({"get": 95, "update": 5}, "zipfian", meaning="read mostly"),
+    "ycsb-c": Workload({"get": 100}, "zipfian", meaning="read only"),
+    "ycsb-d": Workload({"get": 95, "insert": 5}, "latest", meaning="read what is new"),
+    "ycsb-e": Workload({"range": 95, "insert": 5}, "zipfian", 100, "short ranges"),
+    "ycsb-f": Workload(
+        {"get": 50, "read-modify-write": 50}, "zipfian", meaning="read, modify, write"
+    ),
+    **{name: Workload({name: 100}, meaning=meaning) for name, meaning in _MEANINGS.items()},
+}
+
+
+class UnknownMix(ValueError):
+    """A text that is no mix of operations; the message says what one looks like."""
+
+
+def parse_mix(text: str) -> dict[str, float]:
+    """Shares by operation, as in ``get=90,put=10``.
+
+    Raises:
+        UnknownMix: it is none.
+    """
+    mix: dict[str, float] = {}
+    for part in text.split(","):
+        name, _, share = part.strip().partition("=")
+        try:
+            mix[name] = float(share)
+        except ValueError:
+            raise UnknownMix(
+                f"{part.strip()!r} is no share: give a mix such as get=90,put=10"
+            ) from None
+        if name not in OPERATIONS:
+            raise UnknownMix(f"{name!r} is no operation; there are {', '.join(OPERATIONS)}")
+        if not 0 < mix[name] < float("inf"):
+            raise UnknownMix(f"{part.strip()!r}: a share is a number above 0")
+    return mix

@@ -1,0 +1,74 @@
+"""A timer rings once after it was set, and never too early."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from time import perf_counter
+
+import pytest
+
+from tests.load.run import timer
+from tests.load.run.timer import Timer, open_timer
+
+_KINDS = [open_timer, timer._LoopTimer]
+
+
+@pytest.fixture(params=_KINDS, ids=["best", "loop"])
+def make(request: pytest.FixtureRequest) -> Callable[[Callable[[], None]], Timer]:
+    made: Callable[[Callable[[], None]], Timer] = request.param
+    return made
+
+
+async def test_it_rings_after_its_time(make: Callable[[Callable[[], None]], Timer]):
+    rung = asyncio.Event()
+    made = make(rung.set)
+    at = perf_counter() + 0.02
+    made.set(at)
+    await rung.wait()
+    # The event loop's own may be early by its resolution.
+    assert perf_counter() >= at - 0.001
+    made.close()
+
+
+async def test_a_time_that_is_past_rings_at_once(make: Callable[[Callable[[], None]], Timer]):
+    rung = asyncio.Event()
+    made = make(rung.set)
+    made.set(0.0)
+    await rung.wait()
+    made.close()
+
+
+async def test_it_can_be_set_again_from_where_it_rings(
+    make: Callable[[Callable[[], None]], Timer],
+):
+    times: list[float] = []
+    rung = asyncio.Event()
+
+    def ring() -> None:
+        times.append(perf_counter())
+        if len(times) < 5:
+            made.set(start + 0.002 * (len(times) + 1))
+        else:
+            rung.set()
+
+    start = perf_counter()
+    made = make(ring)
+    made.set(start + 0.002)
+    await rung.wait()
+    made.close()
+    assert len(times) == 5
+    assert times == sorted(times)
+
+
+async def test_a_closed_one_rings_no_more(make: Callable[[Callable[[], None]], Timer]):
+    rings: list[int] = []
+    closed = make(lambda: rings.append(1))
+    closed.set(perf_counter() + 0.001)
+    closed.close()
+    later = asyncio.Event()
+    other = make(later.set)
+    other.set(perf_counter() + 0.01)
+    await later.wait()
+    other.close()
+    assert not rings
