@@ -18,10 +18,15 @@ from streams.entry_change import EntryChange
 
 
 class ApplyChanges(Message[None], frozen=True):
-    """Carry changes of one source partition into this one, in the order of their counters."""
+    """Carry changes of one source partition into this one, in the order of their counters.
+
+    ``follows_all``: the index holds what all changes before these made of it. Not so while it
+    is filled, and until what came meanwhile was carried into it.
+    """
 
     source: int
     changes: tuple[EntryChange, ...]
+    follows_all: bool = False
 
 
 class Backfill(Message[None], frozen=True):
@@ -60,29 +65,32 @@ class IndexPartition(RowOwner[_EntryBatch]):
         self._index_id = index.index_id
 
     async def load(self, envelopes: list[Envelope]) -> _EntryBatch:
-        """Load the sizes of the entries that the messages will change."""
+        """Load the sizes of the entries that the messages will change and don't tell themselves."""
         batch = _EntryBatch(self.head)
         positions: dict[bytes, None] = {}
         for envelope in envelopes:
             match envelope.message:
-                case ApplyChanges(changes=changes):
+                case ApplyChanges(changes=changes, follows_all=False):
                     positions.update(dict.fromkeys(change.position for change in changes))
                 case Backfill(entries=entries):
                     positions.update(dict.fromkeys(position for position, _ in entries))
-        values = await self._store.latest.load(
-            [self._row_prefix + position for position in positions]
-        )
-        for position, value in zip(positions, values, strict=True):
-            batch.sizes[position] = None if value is None else codec.size_bytes(value)
+        if positions:
+            values = await self._store.latest.load(
+                [self._row_prefix + position for position in positions]
+            )
+            for position, value in zip(positions, values, strict=True):
+                batch.sizes[position] = None if value is None else codec.size_bytes(value)
         return batch
 
     def decide(self, batch: _EntryBatch, envelope: Envelope) -> None:
         """What one message does to the batch."""
         match envelope.message:
-            case ApplyChanges(source=source, changes=changes):
+            case ApplyChanges(source=source, changes=changes, follows_all=follows_all):
                 applied = batch.applied.get(source, 0)
                 for change in changes:
                     if change.counter > applied:
+                        if follows_all:
+                            batch.sizes[change.position] = change.replaced_bytes
                         self._put(batch, change.position, change.value)
                 if changes:
                     batch.applied[source] = max(applied, changes[-1].counter)

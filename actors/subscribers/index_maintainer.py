@@ -25,6 +25,11 @@ from streams.entry_change import EntryChange, entry_changes
 class IndexWriter(Protocol):
     """Who finds the partitions of an index, and sends them messages."""
 
+    @property
+    def follows_all(self) -> bool:
+        """Whether the index holds what all changes so far made of it: see ``ApplyChanges``."""
+        ...
+
     def owner_of(self, position: bytes) -> int:
         """The place of the partition that owns a position."""
         ...
@@ -78,9 +83,9 @@ class IndexMaintainer(Subscriber):
         for record in records:
             for change in changes_of(record, self._index, self._table_key):
                 changes[self._writer.owner_of(change.position)].append(change)
-        source = self.feed.partition_number
+        source, follows_all = self.feed.partition_number, self._writer.follows_all
         asked = [
-            self._writer.ask(place, ApplyChanges(source, tuple(of_place)))
+            self._writer.ask(place, ApplyChanges(source, tuple(of_place), follows_all))
             for place, of_place in changes.items()
         ]
         for carried_out in asked:

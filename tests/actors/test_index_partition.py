@@ -10,6 +10,7 @@ from actors.index_partition import ApplyChanges, IndexPartition
 from actors.runtime.supervisor import Supervisor
 from model.index import IndexDefinition, Projection
 from model.key import KeyAttribute, KeySchema
+from model.limits import INDEX_ENTRY_OVERHEAD_BYTES
 from model.stored_item import StoredItem
 from storage import catalog, codec, keys_layout
 from storage.store import Store
@@ -24,19 +25,24 @@ NUMBER = 12
 
 
 def value(counter: int) -> bytes:
-    return codec.encode(StoredItem.of({"n": {"N": str(counter)}}, counter))
+    return codec.encode(
+        StoredItem.of({"n": {"N": str(counter)}, "s": {"S": "s" * counter}}, counter)
+    )
 
 
 def history(source: random.Random, first: int, count: int) -> list[EntryChange]:
     """Changes of few rows, so that each is put and deleted many times."""
-    return [
-        EntryChange(
-            counter,
-            b"row%d" % source.randrange(5),
-            value(counter) if source.randrange(3) else None,
-        )
-        for counter in range(first, first + count)
-    ]
+    changes = []
+    rows: dict[bytes, bytes] = {}
+    for counter in range(first, first + count):
+        position = b"row%d" % source.randrange(5)
+        stood = rows.pop(position, None)
+        new = value(counter) if source.randrange(3) else None
+        if new is not None:
+            rows[position] = new
+        replaced_bytes = None if stood is None else codec.size_bytes(stood)
+        changes.append(EntryChange(counter, position, new, replaced_bytes))
+    return changes
 
 
 def outcome(changes: list[EntryChange]) -> dict[bytes, bytes]:
@@ -61,17 +67,22 @@ async def test_doubled_and_late_runs_of_a_log_change_nothing(seed):
     source = random.Random(seed)
     changes = history(source, 1, 60)
     runs = [tuple(changes[at : at + 7]) for at in range(0, len(changes), 7)]
+
+    def message(run: tuple[EntryChange, ...]) -> ApplyChanges:
+        # Whether it tells what it replaces or has it looked for makes no difference either.
+        return ApplyChanges(3, run, follows_all=bool(source.randrange(2)))
+
     async with memory_store() as store, anyio.create_task_group() as task_group:
         supervisor = Supervisor(task_group)
         partition = IndexPartition(NUMBER, INDEX, PREFIX, store, copy_messages=True)
         supervisor.start(partition)
         replies = []
         for at, run in enumerate(runs):
-            replies.append(partition.mailbox.put_nowait(ApplyChanges(3, run)))
+            replies.append(partition.mailbox.put_nowait(message(run)))
             # What a restarted follower sends again, and what an old one had still in the queue.
             for _ in range(source.randrange(3)):
                 late = runs[source.randrange(at + 1)]
-                replies.append(partition.mailbox.put_nowait(ApplyChanges(3, late)))
+                replies.append(partition.mailbox.put_nowait(message(late)))
             if source.randrange(2):
                 await asyncio.sleep(0)
         await asyncio.gather(*replies)
@@ -79,7 +90,11 @@ async def test_doubled_and_late_runs_of_a_log_change_nothing(seed):
         await supervisor.stop(partition)
         (head,) = await store.durable().load([keys_layout.partition_head(NUMBER)])
         counted = catalog.decode_partition_head(head)
-        assert counted.item_counts[INDEX.index_id] == len(outcome(changes))
+        entries = outcome(changes).values()
+        assert counted.item_counts[INDEX.index_id] == len(entries)
+        assert counted.sizes_bytes[INDEX.index_id] == sum(
+            codec.size_bytes(entry) + INDEX_ENTRY_OVERHEAD_BYTES for entry in entries
+        )
         assert counted.applied == {3: 60}
 
 
