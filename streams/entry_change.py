@@ -5,7 +5,6 @@ from __future__ import annotations
 from msgspec import Struct
 
 from model.change import IndexChange
-from model.index import entry_position
 from model.stored_item import StoredItem
 from storage import codec
 
@@ -38,15 +37,14 @@ def entry_changes(
 
     ``table_key`` is the item's encoded key without its hash.
     """
-    index, old, new = change.definition, change.old, change.new
+    old, new = change.old, change.new
     gone = None
     if old is not None and (new is None or change.moves):
-        position = entry_position(index, old.item, table_key)
-        gone = EntryChange(counter, position, None, old.size_bytes)
+        gone = EntryChange(counter, change.position_of(old, table_key), None, old.size_bytes)
     if new is None:
         assert gone is not None
         return (gone,)
     value = item_row.value if item_row and item_row.item is new else codec.encode(new)
     replaced_bytes = old.size_bytes if old is not None and gone is None else None
-    put = EntryChange(counter, entry_position(index, new.item, table_key), value, replaced_bytes)
+    put = EntryChange(counter, change.position_of(new, table_key), value, replaced_bytes)
     return (put,) if gone is None else (put, gone)
