@@ -25,7 +25,7 @@ from model import capacity
 from model.capacity import Receipt
 from model.change import Change, entry_writes
 from model.errors import Throttled, ThrottlingReason
-from model.index import IndexDefinition, entry_position
+from model.index import IndexDefinition
 from model.key import without_hash
 from model.stored_item import StoredItem
 from model.table import TABLE_INDEX_ID, GlobalIndex, TableDefinition
@@ -302,9 +302,7 @@ class TableThrottle:
             for entry, entry_units in entry_writes(one):
                 place = 0
                 if len(index_map.ranges) > 1:
-                    place = index_map.owner_of(
-                        entry_position(one.definition, entry.item, without_hash(position))
-                    )
+                    place = index_map.owner_of(one.position_of(entry, without_hash(position)))
                 key = index_id, index_map.ranges[place].number
                 units[key] = units.get(key, 0) + entry_units
         return tuple(IndexWrite(*key, of_partition) for key, of_partition in units.items())
