@@ -155,13 +155,17 @@ def _counter(record: ChangeRecord) -> int:
 
 def _size_bytes(record: ChangeRecord) -> int:
     """What a record holds in memory, near enough: its keys and images, and index entries."""
-    entries = [change for of_index in record.entry_changes.values() for change in of_index]
-    # Indexes that hold whole items share the value.
-    values = {change.value for change in entries if change.value is not None}
-    return (
+    size_bytes = (
         len(record.keys)
         + (len(record.old.data) if record.old else 0)
         + (len(record.new.data) if record.new else 0)
-        + sum(map(len, values))
-        + sum(len(change.position) for change in entries)
     )
+    shared: bytes | None = None
+    for of_index in record.entry_changes.values():
+        for change in of_index:
+            size_bytes += len(change.position)
+            # Indexes that hold whole items share the value.
+            if change.value is not None and change.value is not shared:
+                shared = change.value
+                size_bytes += len(shared)
+    return size_bytes

@@ -91,6 +91,8 @@ class GlobalIndexActors:
         # By the numbers of the logs that they follow.
         self._maintainers: dict[int, IndexMaintainer] = {}
         self._backfill: IndexBackfill | None = None
+        # One that is filled has entries of later changes than those that are carried into it.
+        self.follows_all = True
         # How many pieces of backfills had to wait for room in a partition of the index.
         self.backfill_throttle_events = 0
 
@@ -129,6 +131,7 @@ class GlobalIndexActors:
 
     def backfill(self, ended: Callable[[], None]) -> None:
         """Begin to fill the index with what is in the table, or go on with it."""
+        self.follows_all = False
         self._backfill = IndexBackfill(
             self.place.definition,
             self.place.table_id,
@@ -157,6 +160,7 @@ class GlobalIndexActors:
             # A follower tells nobody where it is; milliseconds don't matter here.
             while maintainer.position < tail and not maintainer.mailbox.closed:  # noqa: ASYNC110
                 await anyio.sleep(_ROOM_SECONDS)
+        self.follows_all = not self._is_closing
 
     def floor(self, partition_number: int) -> int:
         """The counter up to which a log's records are not needed any more."""

@@ -18,23 +18,31 @@ from streams.entry_change import EntryChange
 
 
 class ApplyChanges(Message[None], frozen=True):
-    """Carry changes of one source partition into this one, in the order of their counters."""
+    """Carry changes of one source partition into this one, in the order of their counters.
+
+    ``follows_all``: the index holds what all changes before these made of it. Not so while it
+    is filled, and until what came meanwhile was carried into it.
+    """
 
     source: int
     changes: tuple[EntryChange, ...]
+    follows_all: bool = False
 
 
 class Backfill(Message[None], frozen=True):
     """Put the entries of items that were there before the index was.
 
-    They may be out of date: the changes since are applied behind them.
+    They may be out of date: the changes since are applied behind them. ``items`` are the
+    positions in the table of the first and the last item: a backfill goes upwards from one message
+    to the next, unless it begins anew or sends one again.
     """
 
     entries: tuple[tuple[bytes, bytes], ...]
+    items: tuple[bytes, bytes] | None = None
 
 
 class _EntryBatch(Batch):
-    """Sizes of the entries that the batch touches, None for one that is not there."""
+    """Sizes of the entries that the batch touches; None, or nothing, for one that is not there."""
 
     def __init__(self, head: PartitionHead) -> None:
         super().__init__(head)
@@ -42,7 +50,10 @@ class _EntryBatch(Batch):
 
 
 class IndexPartition(RowOwner[_EntryBatch]):
-    """The actor."""
+    """The actor.
+
+    Invariant: none of its entries is of an item above ``_filled_up_to``, where that is known.
+    """
 
     def __init__(
         self,
@@ -58,31 +69,49 @@ class IndexPartition(RowOwner[_EntryBatch]):
         )
         self._row_prefix = row_prefix
         self._index_id = index.index_id
+        self._filled_up_to: bytes | None = None
+
+    def started(self) -> None:
+        """Only of an empty partition is it known what the backfill finds in it."""
+        self._filled_up_to = None if self.head.item_counts.get(self._index_id) else b""
 
     async def load(self, envelopes: list[Envelope]) -> _EntryBatch:
-        """Load the sizes of the entries that the messages will change."""
+        """Load the sizes of the entries that the messages will change and don't tell themselves."""
         batch = _EntryBatch(self.head)
         positions: dict[bytes, None] = {}
         for envelope in envelopes:
             match envelope.message:
-                case ApplyChanges(changes=changes):
+                case ApplyChanges(changes=changes, follows_all=False):
                     positions.update(dict.fromkeys(change.position for change in changes))
-                case Backfill(entries=entries):
-                    positions.update(dict.fromkeys(position for position, _ in entries))
-        values = await self._store.latest.load(
-            [self._row_prefix + position for position in positions]
-        )
-        for position, value in zip(positions, values, strict=True):
-            batch.sizes[position] = None if value is None else codec.size_bytes(value)
+                case Backfill(entries=entries, items=items):
+                    if not self._is_first_to_fill(items):
+                        positions.update(dict.fromkeys(position for position, _ in entries))
+        if positions:
+            values = await self._store.latest.load(
+                [self._row_prefix + position for position in positions]
+            )
+            for position, value in zip(positions, values, strict=True):
+                batch.sizes[position] = None if value is None else codec.size_bytes(value)
         return batch
+
+    def _is_first_to_fill(self, items: tuple[bytes, bytes] | None) -> bool:
+        """Whether no entry of the items between these two can be there yet; from now on it may."""
+        filled_up_to = self._filled_up_to
+        if filled_up_to is None or items is None:
+            return False
+        first, last = items
+        self._filled_up_to = max(filled_up_to, last)
+        return first > filled_up_to
 
     def decide(self, batch: _EntryBatch, envelope: Envelope) -> None:
         """What one message does to the batch."""
         match envelope.message:
-            case ApplyChanges(source=source, changes=changes):
+            case ApplyChanges(source=source, changes=changes, follows_all=follows_all):
                 applied = batch.applied.get(source, 0)
                 for change in changes:
                     if change.counter > applied:
+                        if follows_all:
+                            batch.sizes[change.position] = change.replaced_bytes
                         self._put(batch, change.position, change.value)
                 if changes:
                     batch.applied[source] = max(applied, changes[-1].counter)
@@ -95,7 +124,7 @@ class IndexPartition(RowOwner[_EntryBatch]):
     def _put(self, batch: _EntryBatch, position: bytes, value: bytes | None) -> None:
         size_bytes = None if value is None else codec.size_bytes(value)
         batch.count_sizes(
-            self._index_id, batch.sizes[position], size_bytes, INDEX_ENTRY_OVERHEAD_BYTES
+            self._index_id, batch.sizes.get(position), size_bytes, INDEX_ENTRY_OVERHEAD_BYTES
         )
         batch.sizes[position] = size_bytes
         batch.rows[self._row_prefix + position] = value

@@ -135,8 +135,9 @@ class RowOwner(ABC, Generic[BatchT]):
                 max_messages = max(1, len(batch) // 2)
             else:
                 max_messages = min(BATCH_MESSAGES, max_messages * 2)
-            # A mailbox that is never empty must not keep the loop to itself.
-            await asyncio.sleep(0)
+            if len(self.mailbox):
+                # A mailbox that is never empty must not keep the loop to itself.
+                await asyncio.sleep(0)
         if self._last_commit is not None and not self._last_commit.done():
             await asyncio.wait([self._last_commit])
 

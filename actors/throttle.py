@@ -26,7 +26,7 @@ from actors.runtime.clock import Clock
 from model.capacity import Receipt
 from model.change import Change, entry_writes
 from model.errors import Throttled, ThrottlingReason
-from model.index import IndexDefinition, entry_position
+from model.index import IndexDefinition
 from model.key import encode, without_hash
 from model.table import TABLE_INDEX_ID, GlobalIndex, TableDefinition
 from model.tag_rules import THROTTLING_TAG
@@ -407,9 +407,7 @@ class TableThrottle:
             for entry, entry_units in entry_writes(one):
                 number = index_map.ranges[0].number
                 if len(index_map.ranges) > 1:
-                    number = index_map.number_of(
-                        entry_position(one.definition, entry.item, without_hash(position))
-                    )
+                    number = index_map.number_of(one.position_of(entry, without_hash(position)))
                 if is_sampled:
                     # Without the table's key: entries of one index key are not divided for heat.
                     self.write_heat.note(number, encode(one.definition.key_schema, entry.item))

@@ -8,7 +8,7 @@ from msgspec import Struct, structs
 
 from model import capacity
 from model.capacity import EntryWrite, IndexKind, IndexUnits, ItemWrite, Receipt
-from model.index import IndexDefinition, entry, global_entry
+from model.index import IndexDefinition, entry, entry_position, global_entry
 from model.item import Item
 from model.key import KeySchema
 from model.stored_item import StoredItem
@@ -17,10 +17,11 @@ from model.table import TableDefinition
 _FREE: Final = Receipt()
 
 
-class IndexChange(Struct, frozen=True, gc=False):
+class IndexChange(Struct, gc=False):
     """The entry of an item in one index before and after; None where there is none.
 
-    ``moves`` says of an entry that was there and stays that its key is another one.
+    ``moves`` says of an entry that was there and stays that its key is another one. Never changed
+    once made; only positions are kept once somebody asks for them.
     """
 
     kind: IndexKind
@@ -28,6 +29,21 @@ class IndexChange(Struct, frozen=True, gc=False):
     old: StoredItem | None
     new: StoredItem | None
     moves: bool = False
+    _old_position: bytes | None = None
+    _new_position: bytes | None = None
+
+    def position_of(self, entry: StoredItem, table_key: bytes) -> bytes:
+        """Where the old or the new entry stands in a global index: as ``entry_position``.
+
+        Worked out once, for the units that it takes and for the rows that it changes.
+        """
+        if entry is self.new:
+            if self._new_position is None:
+                self._new_position = entry_position(self.definition, entry.item, table_key)
+            return self._new_position
+        if self._old_position is None:
+            self._old_position = entry_position(self.definition, entry.item, table_key)
+        return self._old_position
 
 
 class Change(NamedTuple):
@@ -64,12 +80,13 @@ def global_changes(
     table: TableDefinition, old: StoredItem | None, new: StoredItem | None
 ) -> tuple[IndexChange, ...]:
     """As ``local_changes``, for the global indexes into which changes are carried."""
-    changes = (
-        global_change(index.definition, table.key_schema, old, new)
-        for index in table.global_indexes
-        if index.holds_entries
-    )
-    return tuple(change for change in changes if change is not None)
+    changes = []
+    for index in table.global_indexes:
+        if index.holds_entries:
+            change = global_change(index.definition, table.key_schema, old, new)
+            if change is not None:
+                changes.append(change)
+    return tuple(changes)
 
 
 def global_change(
@@ -100,7 +117,10 @@ def _index_change(
 
 
 def _is_same_key(schema: KeySchema, one: Item, other: Item) -> bool:
-    return all(one[attribute.name] == other[attribute.name] for attribute in schema.attributes)
+    for attribute in schema.attributes:  # noqa: SIM110 - every write does it for every index
+        if one[attribute.name] != other[attribute.name]:
+            return False
+    return True
 
 
 def _stored(stored: StoredItem | None, projected: Item | None) -> StoredItem | None:

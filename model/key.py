@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Sequence
+from functools import cached_property
 from hashlib import md5
 from typing import Final, Literal, TypeAlias
 
@@ -35,7 +36,7 @@ class KeyAttribute(Struct, frozen=True):
     type: KeyType
 
 
-class KeySchema(Struct, frozen=True):
+class KeySchema(Struct, frozen=True, dict=True):
     """The key of a table or index.
 
     A table's and a local index's schema has one partition attribute and at most one sort
@@ -45,7 +46,7 @@ class KeySchema(Struct, frozen=True):
     partition: tuple[KeyAttribute, ...]
     sort: tuple[KeyAttribute, ...] = ()
 
-    @property
+    @cached_property
     def attributes(self) -> tuple[KeyAttribute, ...]:
         """All attributes of the key, partition attributes first."""
         return self.partition + self.sort

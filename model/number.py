@@ -15,8 +15,9 @@ from typing import Final
 from model.errors import ValidationException
 from model.limits import NUMBER_DIGITS, NUMBER_EXPONENT_MAX, NUMBER_EXPONENT_MIN
 
-# What nearly every number looks like, and is canonical as it stands.
-_PLAIN_INTEGER: Final = re.compile(r"(?:0|-?[1-9][0-9]{0,36})\Z")
+# What nearly every number looks like, and is canonical as it stands: an integer, or few digits on
+# either side of a point, of which the last is no zero.
+_PLAIN: Final = re.compile(r"(?:0|-?[1-9][0-9]{0,36}|-?(?:0|[1-9][0-9]{0,17})\.[0-9]{0,17}[1-9])\Z")
 # Possessive quantifiers: a text of megabytes that is no number is refused at its first fault.
 _NUMBER: Final = re.compile(
     r"([+-]?)(?:([0-9]++)(?:\.([0-9]*+))?|\.([0-9]++))(?:[eE]([+-]?[0-9]{1,9}))?\Z"
@@ -42,7 +43,7 @@ def canonical(text: str) -> str:
         ValidationException: the text is no number, has more than 38 significant digits, or
             lies outside 1E-130 to 9.9…E+125 and their negatives.
     """
-    if _PLAIN_INTEGER.match(text) is not None:
+    if _PLAIN.match(text) is not None:
         return text
     found = _NUMBER.match(text)
     if found is None:

@@ -78,6 +78,9 @@ class _RocksStore:
         self._latest = RocksView(engine.rows)
         self._durable = RocksView(pin(engine.rows))
         self._snapshots: WeakSet[RocksView] = WeakSet([self._durable])
+        # The heads that groups have written last: to read each back would take a search in memory
+        # that is cold, with every group.
+        self._heads: dict[bytes, bytes] = {}
         self._write_options = WriteOptions()
         # A write stall would stop the whole event loop; the caller tries again instead.
         self._write_options.no_slowdown = True
@@ -109,6 +112,7 @@ class _RocksStore:
                 raise translated from error
             # Some of it may be in the log, and must not come back after a restart.
             raise self._end_writing(error) from error
+        self._remember_heads(groups)
         return self._synchroniser.accepted()
 
     async def reclaim(self, start: bytes, end: bytes) -> None:
@@ -167,8 +171,24 @@ class _RocksStore:
 
     def _assert_heads(self, groups: Sequence[Group]) -> None:
         for group in groups:
-            if self._latest.get_nowait(group.head_key) != group.expected_head:
+            head = self._heads.get(group.head_key)
+            if head is None:
+                head = self._latest.get_nowait(group.head_key)
+            if head != group.expected_head:
                 raise Conflict(f"the head {group.head_key!r} is not the expected one")
+
+    def _remember_heads(self, groups: Sequence[Group]) -> None:
+        heads = self._heads
+        for group in groups:
+            if group.range_deletes:
+                heads.clear()
+            # What is one partition's head may be a plain row to whoever makes or ends partitions.
+            for key in group.deletes:
+                heads.pop(key, None)
+            for key, _ in group.puts:
+                if key in heads:
+                    del heads[key]
+            heads[group.head_key] = group.head
 
     def _new_synchroniser(self) -> Synchroniser[_Mark]:
         return Synchroniser(
@@ -226,6 +246,7 @@ class _RocksStore:
             self._refusal = error
             _log.critical("reopen_failed", error=str(error))
             return
+        self._heads.clear()
         # What is durable is all there is in the reopened engine, so both views stay true.
         self._latest.open(self._engine.rows)
         self._durable.open(pin(self._engine.rows))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from msgspec import Struct
 
 from model.change import IndexChange
-from model.index import entry_position
 from model.stored_item import StoredItem
 from storage import codec
 
@@ -14,12 +13,14 @@ class EntryChange(Struct, frozen=True, array_like=True, gc=False):
     """One row of an index after a change; no value for a row that is gone.
 
     ``position`` is the row's key behind the index's prefix, ``counter`` that of the change in
-    its source log.
+    its source log. ``replaced_bytes`` is the size of the entry that stood there before the change
+    of the item, None if none did; so it is in an index that has followed all changes before.
     """
 
     counter: int
     position: bytes
     value: bytes | None
+    replaced_bytes: int | None = None
 
 
 class ItemRow(Struct, frozen=True, gc=False):
@@ -36,12 +37,14 @@ def entry_changes(
 
     ``table_key`` is the item's encoded key without its hash.
     """
-    index, old, new = change.definition, change.old, change.new
+    old, new = change.old, change.new
+    gone = None
+    if old is not None and (new is None or change.moves):
+        gone = EntryChange(counter, change.position_of(old, table_key), None, old.size_bytes)
     if new is None:
-        assert old is not None
-        return (EntryChange(counter, entry_position(index, old.item, table_key), None),)
+        assert gone is not None
+        return (gone,)
     value = item_row.value if item_row and item_row.item is new else codec.encode(new)
-    put = EntryChange(counter, entry_position(index, new.item, table_key), value)
-    if old is None or not change.moves:
-        return (put,)
-    return (put, EntryChange(counter, entry_position(index, old.item, table_key), None))
+    replaced_bytes = old.size_bytes if old is not None and gone is None else None
+    put = EntryChange(counter, change.position_of(new, table_key), value, replaced_bytes)
+    return (put,) if gone is None else (put, gone)

@@ -41,11 +41,12 @@ _DONE: Final = b""
 
 
 class _Entry(NamedTuple):
-    """An entry to be put, and the write units that it takes."""
+    """An entry to be put, the write units that it takes, and its item's position in the table."""
 
     position: bytes
     value: bytes
     units: int
+    item: bytes
 
 
 class _Page(NamedTuple):
@@ -157,14 +158,14 @@ class IndexBackfill:
             stored = codec.decode(row.value)
             entry = global_entry(self._index, self._table_key, self._decode(stored.data))
             if entry is not None:
-                table_key = keys.without_hash(row.key[len(self._prefix) :])
-                position = entry_position(self._index, entry, table_key)
+                item = row.key[len(self._prefix) :]
+                position = entry_position(self._index, entry, keys.without_hash(item))
                 value = row.value
                 if not self._holds_whole_items:
                     stored = StoredItem.of(entry, stored.version)
                     value = codec.encode(stored)
                 number = self._writer.owner_of(position)
-                put = _Entry(position, value, write_units(stored.size_bytes))
+                put = _Entry(position, value, write_units(stored.size_bytes), item)
                 page.entries.setdefault(number, []).append(put)
         return page
 
@@ -194,7 +195,10 @@ class IndexBackfill:
 
     def _ask(self, page: _Page, number: int, entries: Sequence[_Entry]) -> None:
         if entries:
-            message = Backfill(tuple((entry.position, entry.value) for entry in entries))
+            message = Backfill(
+                tuple([(entry.position, entry.value) for entry in entries]),
+                (entries[0].item, entries[-1].item),
+            )
             page.written.append(self._writer.ask(number, message))
 
     async def _pass(self, page: _Page) -> None:

@@ -26,6 +26,11 @@ from streams.entry_change import EntryChange, entry_changes
 class IndexWriter(Protocol):
     """Who finds the partitions of an index, and sends them messages."""
 
+    @property
+    def follows_all(self) -> bool:
+        """Whether the index holds what all changes so far made of it: see ``ApplyChanges``."""
+        ...
+
     def owner_of(self, position: bytes) -> int:
         """The number of the partition that owns a position."""
         ...
@@ -80,9 +85,9 @@ class IndexMaintainer(Subscriber):
         for record in records:
             for change in changes_of(record, self._index, self._table_key):
                 changes[self._writer.owner_of(change.position)].append(change)
-        source = self.feed.partition_number
+        source, follows_all = self.feed.partition_number, self._writer.follows_all
         asked = [
-            self._writer.ask(number, ApplyChanges(source, tuple(of_partition)))
+            self._writer.ask(number, ApplyChanges(source, tuple(of_partition), follows_all))
             for number, of_partition in changes.items()
         ]
         for carried_out in asked:

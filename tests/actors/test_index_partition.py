@@ -6,10 +6,11 @@ import random
 import anyio
 import pytest
 
-from actors.index_partition import ApplyChanges, IndexPartition
+from actors.index_partition import ApplyChanges, Backfill, IndexPartition
 from actors.runtime.supervisor import Supervisor
 from model.index import IndexDefinition, Projection
 from model.key import KeyAttribute, KeySchema
+from model.limits import INDEX_ENTRY_OVERHEAD_BYTES
 from model.stored_item import StoredItem
 from storage import catalog, codec, keys_layout
 from storage.store import Store
@@ -24,19 +25,24 @@ NUMBER = 12
 
 
 def value(counter: int) -> bytes:
-    return codec.encode(StoredItem.of({"n": {"N": str(counter)}}, counter))
+    return codec.encode(
+        StoredItem.of({"n": {"N": str(counter)}, "s": {"S": "s" * counter}}, counter)
+    )
 
 
 def history(source: random.Random, first: int, count: int) -> list[EntryChange]:
     """Changes of few rows, so that each is put and deleted many times."""
-    return [
-        EntryChange(
-            counter,
-            b"row%d" % source.randrange(5),
-            value(counter) if source.randrange(3) else None,
-        )
-        for counter in range(first, first + count)
-    ]
+    changes = []
+    rows: dict[bytes, bytes] = {}
+    for counter in range(first, first + count):
+        position = b"row%d" % source.randrange(5)
+        stood = rows.pop(position, None)
+        new = value(counter) if source.randrange(3) else None
+        if new is not None:
+            rows[position] = new
+        replaced_bytes = None if stood is None else codec.size_bytes(stood)
+        changes.append(EntryChange(counter, position, new, replaced_bytes))
+    return changes
 
 
 def outcome(changes: list[EntryChange]) -> dict[bytes, bytes]:
@@ -61,17 +67,22 @@ async def test_doubled_and_late_runs_of_a_log_change_nothing(seed):
     source = random.Random(seed)
     changes = history(source, 1, 60)
     runs = [tuple(changes[at : at + 7]) for at in range(0, len(changes), 7)]
+
+    def message(run: tuple[EntryChange, ...]) -> ApplyChanges:
+        # Whether it tells what it replaces or has it looked for makes no difference either.
+        return ApplyChanges(3, run, follows_all=bool(source.randrange(2)))
+
     async with memory_store() as store, anyio.create_task_group() as task_group:
         supervisor = Supervisor(task_group)
         partition = IndexPartition(NUMBER, INDEX, PREFIX, store, copy_messages=True)
         supervisor.start(partition)
         replies = []
         for at, run in enumerate(runs):
-            replies.append(partition.mailbox.put_nowait(ApplyChanges(3, run)))
+            replies.append(partition.mailbox.put_nowait(message(run)))
             # What a restarted follower sends again, and what an old one had still in the queue.
             for _ in range(source.randrange(3)):
                 late = runs[source.randrange(at + 1)]
-                replies.append(partition.mailbox.put_nowait(ApplyChanges(3, late)))
+                replies.append(partition.mailbox.put_nowait(message(late)))
             if source.randrange(2):
                 await asyncio.sleep(0)
         await asyncio.gather(*replies)
@@ -79,7 +90,11 @@ async def test_doubled_and_late_runs_of_a_log_change_nothing(seed):
         await supervisor.stop(partition)
         (head,) = await store.durable().load([keys_layout.partition_head(NUMBER)])
         counted = catalog.decode_partition_head(head)
-        assert counted.item_counts[INDEX.index_id] == len(outcome(changes))
+        entries = outcome(changes).values()
+        assert counted.item_counts[INDEX.index_id] == len(entries)
+        assert counted.sizes_bytes[INDEX.index_id] == sum(
+            codec.size_bytes(entry) + INDEX_ENTRY_OVERHEAD_BYTES for entry in entries
+        )
         assert counted.applied == {3: 60}
 
 
@@ -93,3 +108,50 @@ async def test_logs_are_told_apart():
         await partition.mailbox.put_nowait(ApplyChanges(4, (put_late,)))
         assert await stored(store) == {b"other": value(9), b"row": value(2)}
         await supervisor.stop(partition)
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_a_backfill_that_is_doubled_late_or_begun_anew_counts_each_entry_once(seed):
+    source = random.Random(seed)
+    rows = [(b"item%03d" % number, b"row%03d" % number) for number in range(60)]
+
+    def message(first: int, last: int) -> Backfill:
+        part = rows[first:last]
+        entries = tuple((position, value(int(position[3:]) + 1)) for _, position in part)
+        return Backfill(entries, (part[0][0], part[-1][0]))
+
+    async with memory_store() as store, anyio.create_task_group() as task_group:
+        supervisor = Supervisor(task_group)
+        begins_at = 0
+        # The actor of a server that was stopped, then of one that went on from a cursor behind.
+        for ends_at in (source.randrange(20, 50), len(rows)):
+            partition = IndexPartition(NUMBER, INDEX, PREFIX, store, copy_messages=True)
+            supervisor.start(partition)
+            sent: list[Backfill] = []
+            replies = []
+            at = begins_at
+            while at < ends_at:
+                until = min(ends_at, at + source.randrange(1, 9))
+                sent.append(message(at, until))
+                replies.append(partition.mailbox.put_nowait(sent[-1]))
+                # Doubled; sent again; or begun anew, with messages of another size.
+                if source.randrange(3) == 0:
+                    replies.append(partition.mailbox.put_nowait(source.choice(sent)))
+                at = (
+                    max(begins_at, until - source.randrange(6))
+                    if source.randrange(4) == 0
+                    else until
+                )
+                if source.randrange(2):
+                    await asyncio.sleep(0)
+            await asyncio.gather(*replies)
+            await supervisor.stop(partition)
+            begins_at = source.randrange(ends_at - 10)
+        entries = await stored(store)
+        assert list(entries) == [position for _, position in rows]
+        (head,) = await store.durable().load([keys_layout.partition_head(NUMBER)])
+        counted = catalog.decode_partition_head(head)
+        assert counted.item_counts[INDEX.index_id] == len(rows)
+        assert counted.sizes_bytes[INDEX.index_id] == sum(
+            codec.size_bytes(entry) + INDEX_ENTRY_OVERHEAD_BYTES for entry in entries.values()
+        )

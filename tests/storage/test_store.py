@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 
@@ -80,6 +80,33 @@ async def test_a_head_moves_with_its_group(store: Store) -> None:
     for expected, head in [(None, b"1"), (b"1", b"2"), (b"2", b"3")]:
         await (await store.commit([Group(b"head", expected, head)]))
     assert await store.latest.load([b"head"]) == [b"3"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "found"),
+    [
+        ({"deletes": [b"head"]}, None),
+        ({"puts": [(b"head", b"other")]}, b"other"),
+        ({"range_deletes": [(b"h", b"i")]}, None),
+    ],
+)
+async def test_a_head_may_be_a_row_of_another_group(
+    store: Store, changed: dict[str, Any], found: bytes | None
+) -> None:
+    await (await store.commit([Group(b"head", None, b"1")]))
+    await (await store.commit([Group(b"owner", None, b"1", **changed)]))
+    assert await store.latest.load([b"head"]) == [found]
+    with pytest.raises(Conflict):
+        await store.commit([Group(b"head", b"1", b"2")])
+    await (await store.commit([Group(b"head", found, b"2")]))
+
+
+async def test_a_later_group_of_a_commit_may_delete_the_head_of_an_earlier_one(
+    store: Store,
+) -> None:
+    await (await store.commit([Group(b"head", None, b"1"), Group(b"o", None, b"1", (), [b"head"])]))
+    assert await store.latest.load([b"head"]) == [None]
+    await (await store.commit([Group(b"head", None, b"2")]))
 
 
 async def test_groups_delete_rows_and_ranges_and_write_into_the_emptied_range(
