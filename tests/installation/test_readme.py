@@ -31,7 +31,7 @@ def printed(block: str, server: Server) -> list[str]:
 
 
 def test_the_tour_works_when_pasted_and_its_table_outlives_the_server(tmp_path: Path):
-    tour, statements, _, added_index, *_ = BLOCKS
+    tour, statements, transactions, _, added_index, *_ = BLOCKS
     with running_server(data_dir=tmp_path / "data") as server:
         *threads, capacity = printed(tour, server)
         assert threads
@@ -46,13 +46,17 @@ def test_the_tour_works_when_pasted_and_its_table_outlives_the_server(tmp_path: 
         assert printed(statements, server) == [
             "[{'Subject': {'S': 'First'}, 'Replies': {'N': '2'}}]"
         ]
+        assert printed(transactions, server) == [
+            "['ConditionalCheckFailed', 'None']",
+            "['1', '7']",
+        ]
         *states, one, two, three = printed(added_index, server)
     assert states[-1] == "ACTIVE Backfilling: None"
     assert sorted((one, two, three)) == [f"EC2 thread 0{n} {n}" for n in (19, 47, 75)]
 
 
 def test_the_changes_of_a_stream_are_printed_when_pasted(tmp_path: Path):
-    _, _, stream, *_ = BLOCKS
+    _, _, _, stream, *_ = BLOCKS
     with running_server(data_dir=tmp_path / "data") as server:
         lines = printed(stream, server)
     assert [line.split()[0] for line in lines] == ["INSERT", "MODIFY", "REMOVE"]
