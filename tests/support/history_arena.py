@@ -38,6 +38,7 @@ class Arena:
         self._trouble = trouble
         self._arguments = arguments
         self._power = PowerLoss(directory / "power", self._data_directory) if power else None
+        self._is_up = asyncio.Event()
         self._life: ExitStack | None = None
         self._server: Server | None = None
 
@@ -45,35 +46,34 @@ class Arena:
     def running(self) -> Iterator[None]:
         """The server, until it is killed at the end."""
         self._start()
+        self._is_up.set()
         try:
             yield
         finally:
             self._end()
 
-    @property
-    def log(self) -> str:
-        """What the present server wrote to its standard error."""
-        assert self._server is not None
-        return self._server.log
-
     async def kill_and_restart(self) -> None:
         """Kill the server soon, with all that is under way, and start it again.
 
-        Clients see nothing in between: that blocks the loop that they are on.
+        Clients that have lost it wait for the next one.
         """
         # Answers come right behind a sync, when there is least to lose.
         if self._power is not None:
             self._power.hold_syncs()
         await asyncio.sleep(self.draw.uniform(*_SOON_SECONDS))
-        self._end()
+        self._is_up.clear()
+        # In a thread: a loop that stands still takes lost connections for late answers.
+        await asyncio.to_thread(self._end)
         self.kills += 1
         if self._power is not None:
             self._power.release_syncs()
             self._power.cut(self.draw if self.draw.random() < 0.5 else None)
-        self._start()
+        await asyncio.to_thread(self._start)
+        self._is_up.set()
 
     async def connect(self) -> Connection:
-        """A connection to the present server."""
+        """A connection to the present server, or to the next one if there is none."""
+        await self._is_up.wait()
         assert self._server is not None
         assert self._server.process.poll() is None, self._server.log
         host, _, port = self._server.endpoint.removeprefix("http://").partition(":")
