@@ -30,7 +30,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture
 def enough(rounds: int | None) -> int:
     """How many operations a history has."""
-    return 300 if rounds is None else 2_000
+    return 200 if rounds is None else 2_000
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
