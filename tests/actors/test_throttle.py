@@ -294,7 +294,8 @@ async def test_a_partition_that_crashed_forgets_what_its_writes_have_paid():
                 await table.write(put(thread("EC2", "a")))
             store.refusal = None
             await table.write(put(thread("EC2", "b")))
-            (partition,) = table._partitions
+            (partition,) = table._partitions.values()
+            assert isinstance(partition, Partition)
             assert not partition._paid
             # Whether it was written was not known to the partition: it has paid.
             assert write_balances(table) == [3]

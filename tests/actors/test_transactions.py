@@ -151,12 +151,12 @@ async def test_time_to_live_passes_over_what_is_held() -> None:
         positions = [
             action.position for _, action in actions((table, put(old)), (table, put(other)))
         ]
-        place = table._map.owner_of(held.position)
-        expired = await table.expire(place, "ends", tuple(positions))
+        number = table._map.number_of(held.position)
+        expired = await table.expire(number, "ends", tuple(positions))
         assert (expired.deleted_items, expired.held) == (1, (held.position,))
         assert await items(table, old, other) == [old, None]
         await table.send(held.position, Release(b"transaction"), always=True)
-        assert (await table.expire(place, "ends", tuple(positions))).deleted_items == 1
+        assert (await table.expire(number, "ends", tuple(positions))).deleted_items == 1
         assert await items(table, old) == [None]
 
 

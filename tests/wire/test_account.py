@@ -67,13 +67,13 @@ def test_the_time_to_live_of_an_unknown_table_is_not_found(wire: WireClient):
 IMPLEMENTED = frozenset({
     "BatchExecuteStatement", "BatchGetItem", "BatchWriteItem", "CreateTable", "DeleteItem",
     "DeleteTable",
-    "DescribeContinuousBackups", "DescribeEndpoints", "DescribeKinesisStreamingDestination",
+    "DescribeContinuousBackups", "DescribeContributorInsights", "DescribeEndpoints", "DescribeKinesisStreamingDestination",
     "DescribeLimits", "DescribeTable", "DescribeTimeToLive",
     "DisableKinesisStreamingDestination", "EnableKinesisStreamingDestination",
     "ExecuteStatement", "ExecuteTransaction", "GetItem",
-    "ListTables", "ListTagsOfResource", "PutItem", "Query",
+    "ListContributorInsights", "ListTables", "ListTagsOfResource", "PutItem", "Query",
     "Scan", "TagResource", "TransactGetItems", "TransactWriteItems", "UntagResource",
-    "UpdateItem",
+    "UpdateContributorInsights", "UpdateItem",
     "UpdateKinesisStreamingDestination", "UpdateTable", "UpdateTimeToLive",
 })  # fmt: skip
 
