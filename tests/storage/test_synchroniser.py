@@ -30,6 +30,7 @@ class Disk:
         self.published = [0]
         self.failures: list[str] = []
         self.started: list[int] = []
+        self.started_at: list[float] = []
         self.marks: list[ref[Mark]] = []
         self._outcomes: SimpleQueue[Exception | None] = SimpleQueue()
         self.synchroniser = Synchroniser(
@@ -42,6 +43,7 @@ class Disk:
     def mark(self) -> Mark:
         mark = Mark(self.accepted)
         self.started.append(self.accepted)
+        self.started_at.append(asyncio.get_running_loop().time())
         self.marks.append(ref(mark))
         return mark
 
@@ -177,3 +179,27 @@ async def test_who_asks_for_what_was_accepted_is_told_of_a_sync_that_fails() -> 
         for future in (committed, behind):
             with pytest.raises(Unknown):
                 await future
+
+
+async def test_after_a_sync_of_many_commits_the_next_waits_for_more_of_them() -> None:
+    async with disk() as slow:
+        many = [slow.commit() for _ in range(8)]
+        await asyncio.sleep(0)
+        assert slow.started == [8]
+        slow.end_sync()
+        late = slow.commit()
+        await asyncio.wait(many)
+        slow.end_sync()
+        await late
+        assert slow.started_at[1] - slow.started_at[0] >= 0.004
+
+
+async def test_after_a_sync_of_few_commits_the_next_starts_at_once() -> None:
+    async with disk() as slow:
+        few = [slow.commit() for _ in range(7)]
+        await asyncio.sleep(0)
+        slow.end_sync()
+        slow.commit()
+        await asyncio.wait(few)
+        assert slow.started == [7, 8]
+        slow.end_sync()

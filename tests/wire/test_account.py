@@ -67,7 +67,8 @@ def test_the_time_to_live_of_an_unknown_table_is_not_found(wire: WireClient):
 IMPLEMENTED = frozenset({
     "BatchExecuteStatement", "BatchGetItem", "BatchWriteItem", "CreateTable", "DeleteItem",
     "DeleteTable",
-    "DescribeContinuousBackups", "DescribeContributorInsights", "DescribeEndpoints", "DescribeKinesisStreamingDestination",
+    "DescribeContinuousBackups", "DescribeContributorInsights", "DescribeEndpoints",
+    "DescribeKinesisStreamingDestination",
     "DescribeLimits", "DescribeTable", "DescribeTimeToLive",
     "DisableKinesisStreamingDestination", "EnableKinesisStreamingDestination",
     "ExecuteStatement", "ExecuteTransaction", "GetItem",
