@@ -115,7 +115,8 @@ def _mark_violations(name: str, log: list[Change], operations: list[Operation]) 
         token = change.old[TOKEN]["S"]
         if change.is_marked:
             expires_ms = int(change.old.get(EXPIRES, {"N": "-1"})["N"]) * _MILLISECONDS
-            has_expired = 0 <= expires_ms < change.time_ms
+            # Not later than its time, of which a record tells whole milliseconds.
+            has_expired = 0 <= expires_ms <= change.time_ms
             if token in removed or not has_expired or not may_expire(change.keys):
                 found.append(f"{name}: marked, and not time to live's {change}")
         elif not may_be_deleted(change.keys) or (is_known and token not in removed):
