@@ -176,6 +176,10 @@ class Transactions:
         self._waits = delay.waits()
         # The items that transactions are writing, by the ids of their tables.
         self._writing: set[tuple[int, bytes]] = set()
+        # Those, and the ones that other transactions in hand still ask for. Whoever comes later
+        # holds nothing anywhere: with holds that are let go again, many transactions of many hot
+        # items would keep each other from being done, all of them.
+        self._claimed: set[tuple[int, bytes]] = set()
 
     async def write(self, actions: Sequence[TableAction], claim: Claim | None) -> list[Done]:
         """Do all of these actions or none; returns when they are durable.
@@ -239,8 +243,8 @@ class Transactions:
         total: int,
         claim: Claim | None,
     ) -> list[Accepted]:
+        claimed = self._claim(participants)
         committed = False
-        held: list[tuple[int, bytes]] = []
         try:
             replies = [
                 each.ask(Prepare(TransactionPart(transaction_id, total, tuple(each.actions))))
@@ -248,12 +252,7 @@ class Transactions:
             ]
             await _until_done(replies)
             accepted = _accepted(participants, replies)
-            held = [
-                (each.table.definition.table_id, action.position)
-                for each in participants
-                for action in each.actions
-            ]
-            self._writing.update(held)
+            self._writing |= claimed
             await self._wait()
             groups = await self._joined(participants, transaction_id)
             await self._wait()
@@ -265,7 +264,8 @@ class Transactions:
                 claim.pending = durable
             await self._wait()
         finally:
-            self._writing.difference_update(held)
+            self._writing -= claimed
+            self._claimed -= claimed
             for each in participants:
                 each.let_go(transaction_id, committed=committed)
         await _until_settled(durable)
@@ -273,6 +273,27 @@ class Transactions:
         if failure is not None:
             raise InternalServerError(f"{UNKNOWN}: {failure}") from failure
         return accepted
+
+    def _claim(self, participants: list[_Participant]) -> set[tuple[int, bytes]]:
+        """Have the items for one transaction.
+
+        Raises:
+            TransactionCanceledException: another one has some of them.
+        """
+        claimed = set()
+        reasons: dict[int, CancellationReason] = {}
+        for table, actions in ((each.table, each.actions) for each in participants):
+            for action in actions:
+                item = table.definition.table_id, action.position
+                claimed.add(item)
+                reasons[action.ordinal] = NO_REASON
+                if item in self._claimed:
+                    table.throttle.transaction_conflicts += 1
+                    reasons[action.ordinal] = reason_of(TransactionConflictException())
+        if not claimed.isdisjoint(self._claimed):
+            raise TransactionCanceledException([reasons[each] for each in range(len(reasons))])
+        self._claimed |= claimed
+        return claimed
 
     async def _joined(self, participants: list[_Participant], transaction_id: bytes) -> list[Group]:
         """What all of them commit.

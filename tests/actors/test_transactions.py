@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -615,3 +616,25 @@ async def test_what_was_transacted_is_there_after_a_restart(tmp_path: Path) -> N
             assert after.item_count == len(keys)
             assert after.indexes == state.indexes
     await store.close()
+
+
+async def test_of_transactions_of_hot_items_that_all_come_at_once_some_are_done() -> None:
+    async with running_database(partitions_per_table=7) as database:
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        draw = Random(1)
+        hot = [thread(f"forum {number}", "a") for number in range(20)]
+        done = 0
+
+        async def transact_often() -> None:
+            nonlocal done
+            for _ in range(20):
+                with suppress(TransactionCanceledException):
+                    await transact(database, *((table, put(item)) for item in draw.sample(hot, 10)))
+                    done += 1
+
+        async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
+            for _ in range(64):
+                tasks.create_task(transact_often())
+        # One at least in each time that all of them ask.
+        assert done >= 20
