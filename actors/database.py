@@ -10,12 +10,13 @@ from uuid import uuid4
 
 import anyio
 import structlog
-from msgspec import Struct, structs
+from msgspec import structs
 
 from actors import partition_map
 from actors.catalog_owner import CatalogOwner
 from actors.change_feed import RecentChanges
 from actors.clock_keeper import ClockKeeper, open_clock
+from actors.database_settings import DatabaseSettings
 from actors.destination_keeper import (
     AdvanceDestination,
     CheckDestinations,
@@ -41,14 +42,22 @@ from actors.runtime.mailbox import (
 )
 from actors.runtime.supervisor import Supervisor
 from actors.split_keeper import GrowTable, SplitKeeper, SplitPartition, SplitReason
-from actors.split_watch import SplitSettings, SplitWatch
-from actors.stream_keeper import StreamKeeper, StreamSettings, stream_row
-from actors.subscribers.lag import NO_LAG, IndexLag
-from actors.subscribers.relay_settings import RelaySettings
+from actors.split_watch import SplitWatch
+from actors.stream_keeper import StreamKeeper, stream_row
 from actors.subscribers.replay_progress import ReplayProgress
 from actors.table import Surroundings, Table
-from actors.throttle import ThrottleSettings, ThrottlingSetting
-from actors.time_to_live import TimeToLiveSettings
+from actors.table_messages import (
+    AdvanceIndex,
+    AdvanceTimeToLive,
+    CreateTable,
+    DeleteTable,
+    EndTransition,
+    KeepStreams,
+    UpdateTable,
+    UpdateTimeToLive,
+)
+from actors.table_state import IndexCounters, TableState, state_of
+from actors.throttle import ThrottleSettings
 from actors.time_to_live_keeper import TimeToLiveKeeper
 from actors.transaction import Transactions
 from model import contributor_insights, destination_rules
@@ -61,7 +70,7 @@ from model.errors import (
     ResourceNotFoundException,
     ValidationException,
 )
-from model.limits import ITEM_COLLECTION_BYTES, MIB, THROUGHPUT_DECREASES_PER_DAY
+from model.limits import MIB
 from model.partitions import partition_count
 from model.table import (
     TABLE_INDEX_ID,
@@ -86,109 +95,6 @@ _RECLAIM_BYTES: Final = 16 * MIB
 
 
 _log = structlog.get_logger("actors")
-
-
-class DatabaseSettings(Struct, frozen=True):
-    """What may be set for a database.
-
-    ``table_transition_seconds`` is how long a table stays CREATING, UPDATING or DELETING;
-    ``partitions_per_table`` overrides DynamoDB's formula and ``copy_messages`` sends every
-    message through its bytes, both for tests.
-    """
-
-    region: str = "us-east-1"
-    account_id: str = "000000000000"
-    item_collection_limit_bytes: int = ITEM_COLLECTION_BYTES
-    table_transition_seconds: float = 0.0
-    partitions_per_table: int | None = None
-    copy_messages: bool = False
-    # How long an index that is added stays in its first phase (S182).
-    index_allocation_seconds: float = 0.05
-    index_lag: IndexLag = NO_LAG
-    streams: StreamSettings = StreamSettings()
-    time_to_live: TimeToLiveSettings = TimeToLiveSettings()
-    # How often shards are rolled and logs trimmed, in domain time and in real time.
-    keep_streams_seconds: float = 30.0
-    relays: RelaySettings = RelaySettings()
-    splits: SplitSettings = SplitSettings()
-    # How throughput limits are kept where a table's tag says nothing else.
-    throttling: ThrottlingSetting = "auto"
-    # How often in a day units may be taken away from a table or index before once an hour.
-    throughput_decreases_per_day: int = THROUGHPUT_DECREASES_PER_DAY
-    # How long a transaction waits between its steps, for tests.
-    transaction_delay: IndexLag = NO_LAG
-    # Whether the keys of some requests are recorded where Contributor Insights is off.
-    key_traffic: bool = True
-
-
-class IndexCounters(Struct, frozen=True):
-    """How many entries an index has, and their size in bytes with overhead (S58)."""
-
-    item_count: int
-    size_bytes: int
-
-
-class TableState(Struct, frozen=True):
-    """A table's definition and counters, as DescribeTable shows them."""
-
-    definition: TableDefinition
-    item_count: int = 0
-    size_bytes: int = 0
-    indexes: Mapping[str, IndexCounters] = {}
-    # The ids of indexes, 0 for the table, that are being split for the throughput they have.
-    growing: tuple[int, ...] = ()
-
-
-class CreateTable(Message[TableState], frozen=True):
-    """Make a table; its ids, times and status are filled in."""
-
-    definition: TableDefinition
-
-
-class UpdateTable(Message[TableState], frozen=True):
-    """Change a table's settings."""
-
-    name: str
-    edit: TableEdit
-
-
-class DeleteTable(Message[TableState], frozen=True):
-    """Delete a table and all its items."""
-
-    name: str
-
-
-class EndTransition(Message[None], frozen=True):
-    """The time that a table stays in a passing state is over."""
-
-    table_id: int
-    name: str
-
-
-class AdvanceIndex(Message[None], frozen=True):
-    """The present phase of a global index is over."""
-
-    table_id: int
-    name: str
-    index_id: int
-
-
-class UpdateTimeToLive(Message[None], frozen=True):
-    """Switch a table's time to live on or off."""
-
-    name: str
-    change: TimeToLiveChange
-
-
-class AdvanceTimeToLive(Message[None], frozen=True):
-    """The present state of a table's time to live is over."""
-
-    table_id: int
-    name: str
-
-
-class KeepStreams(Message[None], frozen=True):
-    """It is time to roll shards and to trim logs."""
 
 
 # What the actor tells itself, and nobody else sends again.
@@ -321,7 +227,7 @@ class Database:
             ResourceNotFoundException: there is no such table.
         """
         table = self._named(name)
-        state = await _state(table)
+        state = await state_of(table)
         return structs.replace(state, growing=self._splits.growing(table))
 
     async def create_table(self, definition: TableDefinition) -> TableState:
@@ -623,7 +529,7 @@ class Database:
         old = self._settled(message.name).definition
         now = self.clock.now_epoch_seconds()
         new = apply_edit(old, message.edit, now, self.settings.throughput_decreases_per_day)
-        answered = await _state(table)
+        answered = await state_of(table)
         settled = new
         if self._is_settled_at_once(new):
             settled = structs.replace(new, status="ACTIVE")
@@ -722,7 +628,7 @@ class Database:
         if definition.status != "ACTIVE":
             raise _in_use(definition)
         check_deletable(definition)
-        state = await _state(table)
+        state = await state_of(table)
         deleting = structs.replace(definition, status="DELETING")
         if self.settings.table_transition_seconds:
             await self._put(table, deleting)
@@ -736,7 +642,7 @@ class Database:
         if table is None:
             return
         if table.definition.status == "DELETING":
-            await self._drop(table, (await _state(table)).size_bytes)
+            await self._drop(table, (await state_of(table)).size_bytes)
         elif table.definition.status != "ACTIVE":
             await self._put(table, structs.replace(table.definition, status="ACTIVE"))
 
@@ -908,24 +814,6 @@ _DOING: Final[dict[TableStatus, str]] = {
     "DELETING": "deleted",
     "ACTIVE": "used",
 }
-
-
-async def _state(table: Table) -> TableState:
-    heads = await table.heads()
-
-    def counters(index_id: int) -> IndexCounters:
-        return IndexCounters(
-            sum(head.item_counts.get(index_id, 0) for head in heads),
-            sum(head.sizes_bytes.get(index_id, 0) for head in heads),
-        )
-
-    of_table = counters(TABLE_INDEX_ID)
-    return TableState(
-        table.definition,
-        of_table.item_count,
-        of_table.size_bytes,
-        {index.name: counters(index.index_id) for index in table.definition.indexes},
-    )
 
 
 @asynccontextmanager

@@ -19,7 +19,8 @@ from cyclopts.config import Env
 from msgspec import Struct
 
 from actors.clock_keeper import ClockBehindData, ClockState
-from actors.database import DatabaseSettings, open_database
+from actors.database import open_database
+from actors.database_settings import DatabaseSettings
 from actors.split_watch import SplitSettings
 from actors.stream_keeper import StreamSettings
 from actors.time_to_live import TimeToLiveSettings

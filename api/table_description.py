@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from actors.database import Database, TableState
+from actors.database import Database
+from actors.table_state import TableState
 from model import throughput_rules
 from model.index import IndexDefinition
 from model.key import KeySchema

@@ -5,8 +5,9 @@ import random
 
 from msgspec import structs
 
-from actors.database import AdvanceIndex, Database
+from actors.database import Database
 from actors.table import ReadRange, Table
+from actors.table_messages import AdvanceIndex
 from model import key_range
 from model.index import IndexDefinition, Projection
 from model.item import decode

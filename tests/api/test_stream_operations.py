@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from msgspec import convert, json, structs
 
-from actors.database import Database, KeepStreams
+from actors.database import Database
 from actors.stream_keeper import StreamSettings
+from actors.table_messages import KeepStreams
 from api.operation import Call
 from api.registry import OPERATIONS
 from model import table

@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from actors.database import Database, DatabaseSettings, open_database
+from actors.database import Database, open_database
+from actors.database_settings import DatabaseSettings
 from actors.runtime.clock import Clock, SystemClock, VirtualClock
 from model import item as items
 from model.index import IndexDefinition, Projection

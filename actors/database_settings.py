@@ -1,0 +1,46 @@
+"""What may be set for a database."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from actors.split_watch import SplitSettings
+from actors.stream_keeper import StreamSettings
+from actors.subscribers.lag import NO_LAG, IndexLag
+from actors.subscribers.relay_settings import RelaySettings
+from actors.throttle import ThrottlingSetting
+from actors.time_to_live import TimeToLiveSettings
+from model.limits import ITEM_COLLECTION_BYTES, THROUGHPUT_DECREASES_PER_DAY
+
+
+class DatabaseSettings(Struct, frozen=True):
+    """What may be set for a database.
+
+    ``table_transition_seconds`` is how long a table stays CREATING, UPDATING or DELETING;
+    ``partitions_per_table`` overrides DynamoDB's formula and ``copy_messages`` sends every
+    message through its bytes, both for tests.
+    """
+
+    region: str = "us-east-1"
+    account_id: str = "000000000000"
+    item_collection_limit_bytes: int = ITEM_COLLECTION_BYTES
+    table_transition_seconds: float = 0.0
+    partitions_per_table: int | None = None
+    copy_messages: bool = False
+    # How long an index that is added stays in its first phase (S182).
+    index_allocation_seconds: float = 0.05
+    index_lag: IndexLag = NO_LAG
+    streams: StreamSettings = StreamSettings()
+    time_to_live: TimeToLiveSettings = TimeToLiveSettings()
+    # How often shards are rolled and logs trimmed, in domain time and in real time.
+    keep_streams_seconds: float = 30.0
+    relays: RelaySettings = RelaySettings()
+    splits: SplitSettings = SplitSettings()
+    # How throughput limits are kept where a table's tag says nothing else.
+    throttling: ThrottlingSetting = "auto"
+    # How often in a day units may be taken away from a table or index before once an hour.
+    throughput_decreases_per_day: int = THROUGHPUT_DECREASES_PER_DAY
+    # How long a transaction waits between its steps, for tests.
+    transaction_delay: IndexLag = NO_LAG
+    # Whether the keys of some requests are recorded where Contributor Insights is off.
+    key_traffic: bool = True

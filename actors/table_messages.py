@@ -1,0 +1,61 @@
+"""What the database's actor is told of tables: by requests, and by itself."""
+
+from __future__ import annotations
+
+from actors.runtime.mailbox import Message
+from actors.table_state import TableState
+from model.table import TableDefinition
+from model.table_rules import TableEdit
+from model.time_to_live import TimeToLiveChange
+
+
+class CreateTable(Message[TableState], frozen=True):
+    """Make a table; its ids, times and status are filled in."""
+
+    definition: TableDefinition
+
+
+class UpdateTable(Message[TableState], frozen=True):
+    """Change a table's settings."""
+
+    name: str
+    edit: TableEdit
+
+
+class DeleteTable(Message[TableState], frozen=True):
+    """Delete a table and all its items."""
+
+    name: str
+
+
+class EndTransition(Message[None], frozen=True):
+    """The time that a table stays in a passing state is over."""
+
+    table_id: int
+    name: str
+
+
+class AdvanceIndex(Message[None], frozen=True):
+    """The present phase of a global index is over."""
+
+    table_id: int
+    name: str
+    index_id: int
+
+
+class UpdateTimeToLive(Message[None], frozen=True):
+    """Switch a table's time to live on or off."""
+
+    name: str
+    change: TimeToLiveChange
+
+
+class AdvanceTimeToLive(Message[None], frozen=True):
+    """The present state of a table's time to live is over."""
+
+    table_id: int
+    name: str
+
+
+class KeepStreams(Message[None], frozen=True):
+    """It is time to roll shards and to trim logs."""
