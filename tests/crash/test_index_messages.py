@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -36,9 +37,13 @@ async def disturbed(
     patience_seconds: float,
     *,
     keeping: bool = False,
+    enough: Callable[[], bool] = lambda: True,
     **settings: Any,
 ) -> tuple[list[str], int]:
-    """What is wrong after a crowd wrote this much, and how many indexes were added meanwhile."""
+    """What is wrong after a crowd wrote this much, and how many indexes were added meanwhile.
+
+    It goes on writing until it is ``enough``.
+    """
     history = History()
     lag = IndexLag(0, 0.01, draw.randrange(100))
     async with running_in_process(
@@ -56,11 +61,19 @@ async def disturbed(
                 tasks.create_task(crowd.run(host, port))
                 tasks.create_task(maker.run())
                 await crowd.wait_answers(answers)
+                while not enough():
+                    await crowd.wait_answers(crowd.answers + 100)
                 crowd.stopping = maker.stopping = True
             return await comparison.violations(connection, patience_seconds), maker.added
         finally:
             for each in connections:
                 await each.close()
+
+
+def both_split(logs: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether partitions of a table were split, and some of an index."""
+    split = [log["index_id"] for log in logs if log["event"] == "partition_split"]
+    return 0 in split and any(split)
 
 
 @pytest.mark.parametrize("settings", [{}, SPLITTING], ids=["partitions stay", "and are split"])
@@ -77,13 +90,18 @@ async def test_doubled_late_and_repeated_messages_change_nothing(
                 lambda actors, place, message, trouble=trouble: trouble.ask(actors, place, message),
             )
             answers = MANY_ANSWERS if rounds else FEW_ANSWERS
-            found, added = await disturbed(draw, answers, patience_seconds=30, **settings)
+            found, added = await disturbed(
+                draw,
+                answers,
+                patience_seconds=30,
+                enough=lambda logs=logs: not settings or both_split(logs),
+                **settings,
+            )
 
         assert found == [], seed
         assert added
         assert trouble.doubled
         assert trouble.late
         assert trouble.crashes
-        split = [log["index_id"] for log in logs if log["event"] == "partition_split"]
-        assert bool(settings) == (0 in split) == any(split)
+        assert bool(settings) == both_split(logs)
         assert {log["event"] for log in logs} <= {"actor_crashed", "partition_split"}
