@@ -8,7 +8,7 @@ idle table costs next to nothing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from typing import Final, NamedTuple, Protocol
 
 import anyio
@@ -51,10 +51,11 @@ from model.limits import KIB
 from model.page import Page, PageBuilder, PageRules
 from model.stored_item import StoredItem
 from model.table import TABLE_INDEX_ID, GlobalIndex, TableDefinition
+from model.usual_key import position_of
 from model.write import Delete, Put, Update, Write
 from storage import catalog, codec, keys_layout
 from storage.catalog import PartitionHead, TableRecord
-from storage.store import Store, StoreError, View
+from storage.store import NOT_AT_HAND, Store, StoreError, View
 
 # Rows are read in pieces of about this size, with the loop's other work between them.
 _PIECE_BYTES: Final = 128 * KIB
@@ -160,6 +161,8 @@ class Table:
         self._partitions: dict[int, TransactingPartition | Sealed] = {}
         self.split_gate = SplitGate()
         self._row_prefix = keys_layout.row_prefix(record.definition.table_id)
+        # Of a usual key as it came; a table keeps its key for life.
+        self.position_of = position_of(record.definition.key_schema)
         self._closed = False
         # How many writes were refused since the server started, as their mailbox was full.
         self.write_throttle_events = 0
@@ -272,26 +275,51 @@ class Table:
         return expired
 
     async def get(self, key: Item, *, consistent: bool) -> ItemRead:
-        """The item with this key.
+        """The item with this key; raises as ``read_item`` says."""
+        position = keys.encode(self.definition.key_schema, key)
+        read = self.read_item(position, consistent=consistent)
+        return read if isinstance(read, ItemRead) else await read
+
+    def read_item(self, position: bytes, *, consistent: bool) -> ItemRead | Awaitable[ItemRead]:
+        """The item at a position; at once if it is at hand.
 
         Raises:
             Throttled: nothing is left of its partition's read units.
+            InternalServerError: what is stored can't be read.
         """
-        position = keys.encode(self.definition.key_schema, key)
         number = self._map.number_of(position)
-        throttle = self.throttle
         # Never an error in a variable: it would keep this frame, and the frame it.
-        refusal = throttle.refused_read(number, position)
+        refusal = self.throttle.refused_read(number, position)
         if refusal is not None:
             raise refusal.error()
+        row = self._row_prefix + position
+        view = self._store.durable()
         try:
-            (value,) = await self._store.durable().load([self._row_prefix + position])
+            value = view.at_hand(row)
         except StoreError as error:
             raise _unreadable(self.definition.name, error) from error
+        if value is NOT_AT_HAND:
+            return self._load_item(view, position, number, consistent=consistent)
+        return self._item_read(value, number, position, consistent=consistent)
+
+    async def _load_item(
+        self, view: View, position: bytes, number: int, *, consistent: bool
+    ) -> ItemRead:
+        try:
+            (value,) = await view.load([self._row_prefix + position])
+        except StoreError as error:
+            raise _unreadable(self.definition.name, error) from error
+        return self._item_read(value, number, position, consistent=consistent)
+
+    def _item_read(
+        self, value: bytes | None, number: int, position: bytes, *, consistent: bool
+    ) -> ItemRead:
+        """What was read of an item, once its units are taken."""
         stored = None if value is None else codec.decode(value)
         units = capacity.item_read_units(
             0 if stored is None else stored.size_bytes, consistent=consistent
         )
+        throttle = self.throttle
         refusal = throttle.take_read(number, position, units)
         if refusal is not None:
             raise refusal.error()

@@ -28,7 +28,8 @@ def position_of(schema: KeySchema) -> PositionOf:
     """What finds the positions of a table's keys, if they are usual and exactly its keys."""
     (partition,) = schema.partition
     name, read, is_number = partition.name, _READ[partition.type], partition.type == "N"
-    sort_name, read_sort, sort_is_number = None, _text, False
+    sort_name: str | None = None
+    read_sort, sort_is_number = read, False
     for sort in schema.sort:
         sort_name, read_sort, sort_is_number = sort.name, _READ[sort.type], sort.type == "N"
     attributes = len(schema.attributes)
