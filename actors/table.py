@@ -8,7 +8,8 @@ idle table costs next to nothing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import Awaitable, Sequence
+from itertools import chain
 from typing import Final, NamedTuple, Protocol
 
 import anyio
@@ -403,12 +404,7 @@ class Table:
             if begun and request.by_partition:
                 builder.finish_partition()
             begun = True
-            async for entries in self._rows(view, request, piece, builder):
-                fetched = await self._fetch(view, entries) if request.rules.fetch else None
-                for at, entry in enumerate(entries):
-                    builder.add(entry, fetched[at] if fetched else None)
-                    if builder.full:
-                        break
+            await self._read_piece(view, request, piece, builder)
             blocks = builder.blocks - paid_blocks
             paid_blocks += blocks
             units = capacity.read_units(blocks, consistent=request.consistent)
@@ -435,16 +431,19 @@ class Table:
             traffic.read_page(read_id, start, page.receipt, request.rules, page.scanned_count)
         return page
 
-    async def _rows(
+    async def _read_piece(
         self, view: View, request: ReadRange, piece: KeyRange, builder: PageBuilder
-    ) -> AsyncIterator[list[StoredItem]]:
-        """The rows of a piece, some at a time, until the piece ends or the page is full."""
-        index_id = request.index.index_id if request.index else TABLE_INDEX_ID
-        prefix = keys_layout.row_prefix(self.definition.table_id, index_id)
+    ) -> None:
+        """Add the rows of a piece, some at a time, until it ends or the page is full."""
+        index = request.index
+        prefix = self._row_prefix
+        if index is not None:
+            prefix = keys_layout.row_prefix(self.definition.table_id, index.index_id)
         start = prefix + piece.start
         end = keys_layout.end_of(prefix) if piece.end is None else prefix + piece.end
-        most_rows = _FETCHED_ROWS if request.rules.fetch else _PIECE_ROWS
-        while not builder.full:
+        fetches = request.rules.fetch
+        most_rows = _FETCHED_ROWS if fetches else _PIECE_ROWS
+        while True:
             left = builder.rows_left
             max_rows = most_rows if left is None else min(left, most_rows)
             rows = await view.page(
@@ -452,9 +451,14 @@ class Table:
             )
             if not rows:
                 return
-            yield [codec.decode(row.value) for row in rows]
-            size_bytes = sum(len(row.key) + len(row.value) for row in rows)
-            if len(rows) < max_rows and size_bytes < _PIECE_BYTES:
+            entries = codec.decode_all([value for _, value in rows])
+            if fetches:
+                builder.add_fetched(entries, await self._fetch(view, entries))
+            else:
+                builder.add_all(entries)
+            if builder.full:
+                return
+            if len(rows) < max_rows and sum(map(len, chain.from_iterable(rows))) < _PIECE_BYTES:
                 return
             if request.reverse:
                 end = rows[-1].key

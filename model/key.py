@@ -63,10 +63,27 @@ def encode_value(value: AttributeValue) -> bytes:
     return encode_prefix(value) + END
 
 
+def ended(raw: bytes, kind: KeyType) -> bytes:
+    """The bytes of one key value, as ``attribute_value.order_key`` gives them, as ordered bytes."""
+    return raw + NUMBER_END if kind == "N" else raw.replace(b"\x00", ESCAPED_ZERO) + END
+
+
+def escaped(raw: bytes) -> bytes:
+    """The bytes with which every string or binary that begins with ``raw`` begins."""
+    return raw.replace(b"\x00", ESCAPED_ZERO)
+
+
 def encode_prefix(value: AttributeValue) -> bytes:
     """The bytes with which every string or binary that begins with ``value`` begins."""
     raw = value["S"].encode() if "S" in value else b64decode(value["B"])
     return raw.replace(b"\x00", ESCAPED_ZERO)
+
+
+def hash_of(raw: bytes) -> bytes:
+    """The hash of the bytes of a partition key that is one value."""
+    digest = OUTLIERS.copy()
+    digest.update(raw)
+    return digest.digest()[:HASH_BYTES]
 
 
 def encode_partition(schema: KeySchema, item: Item) -> bytes:

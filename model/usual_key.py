@@ -15,23 +15,23 @@ from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from model import number
-from model.key import END, ESCAPED_ZERO, HASH_BYTES, NUMBER_END, OUTLIERS, KeySchema
+from model.key import END, ESCAPED_ZERO, HASH_BYTES, NUMBER_END, OUTLIERS, KeySchema, KeyType
 from model.limits import PARTITION_KEY_BYTES, SORT_KEY_BYTES
 
 # Of a key as it came, the position that ``key.encode`` gives; None for an unusual one.
 PositionOf: TypeAlias = Callable[[dict[str, Any]], bytes | None]
 # Of a value as it came, its bytes; None for an unusual one.
-_Read: TypeAlias = Callable[[Any], bytes | None]
+Read: TypeAlias = Callable[[Any], bytes | None]
 
 
 def position_of(schema: KeySchema) -> PositionOf:
     """What finds the positions of a table's keys, if they are usual and exactly its keys."""
     (partition,) = schema.partition
-    name, read, is_number = partition.name, _READ[partition.type], partition.type == "N"
+    name, read, is_number = partition.name, READ[partition.type], partition.type == "N"
     sort_name: str | None = None
     read_sort, sort_is_number = read, False
     for sort in schema.sort:
-        sort_name, read_sort, sort_is_number = sort.name, _READ[sort.type], sort.type == "N"
+        sort_name, read_sort, sort_is_number = sort.name, READ[sort.type], sort.type == "N"
     attributes = len(schema.attributes)
 
     # For every read: without calls that are not needed.
@@ -85,4 +85,5 @@ def _binary(value: Any) -> bytes | None:
     return raw if b64encode(raw).decode() == text else None
 
 
-_READ: Final[dict[str, _Read]] = {"S": _text, "N": _number, "B": _binary}
+# What reads a value of a type.
+READ: Final[dict[KeyType, Read]] = {"S": _text, "N": _number, "B": _binary}
