@@ -328,41 +328,38 @@ class Table:
             throttle.read_heat.note(number, position)
         return ItemRead(stored, units)
 
-    async def get_many(
-        self, keys_wanted: Sequence[Item], *, consistent: bool, room_bytes: int
+    async def read_items(
+        self, positions: Sequence[bytes], *, consistent: bool, room_bytes: int
     ) -> list[ItemRead | Throttled]:
-        """The items with these keys, all from one durable view; each is admitted on its own.
+        """The items at these positions, all from one durable view; each is admitted on its own.
 
         The list ends before the item with which all together would be larger than the room.
         """
         throttle = self.throttle
-        schema = self.definition.key_schema
-        positions = [keys.encode(schema, key) for key in keys_wanted]
         numbers = list(map(self._map.number_of, positions))
         refused = list(map(throttle.refused_read, numbers, positions))
+        prefix = self._row_prefix
         admitted = [
-            position
+            prefix + position
             for position, refusal in zip(positions, refused, strict=True)
             if refusal is None
         ]
-        prefix = self._row_prefix
         try:
-            values = await self._store.durable().load([prefix + each for each in admitted])
+            values = iter(await self._store.durable().load(admitted))
         except StoreError as error:
             raise _unreadable(self.definition.name, error) from error
-        found = iter([None if value is None else codec.decode(value) for value in values])
         reads: list[ItemRead | Throttled] = []
         for number, position, refusal in zip(numbers, positions, refused, strict=True):
             if refusal is not None:
                 reads.append(refusal.error())
                 continue
-            stored = next(found)
-            room_bytes -= stored.size_bytes if stored else 0
+            value = next(values)
+            stored = None if value is None else codec.decode(value)
+            size_bytes = 0 if stored is None else stored.size_bytes
+            room_bytes -= size_bytes
             if room_bytes < 0:
                 break
-            units = capacity.item_read_units(
-                stored.size_bytes if stored else 0, consistent=consistent
-            )
+            units = capacity.item_read_units(size_bytes, consistent=consistent)
             # What those before it took is known only now.
             late = throttle.take_read(number, position, units)
             if throttle.read_heat.is_due(units):

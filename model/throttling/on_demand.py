@@ -140,15 +140,16 @@ class OnDemandUnits:
                 ceiling.begin_second(now_seconds)
             if now_seconds >= together.ends_at_seconds:
                 together.begin_second(now_seconds)
-            if (
-                ceiling.used_units < ceiling.units_per_second
-                and together.used_units < together.units_per_second
-            ):
-                ceiling.used_units += units
-                together.used_units += units
-                partition.taken_units += units
-                self._minute_units += units
-                return None
+            if together.used_units >= together.units_per_second:
+                at_quota = together.units_per_second >= self._rates.quota
+                return LimitType.ACCOUNT if at_quota else LimitType.GROWTH
+            if ceiling.used_units >= ceiling.units_per_second:
+                return LimitType.KEY_RANGE
+            ceiling.used_units += units
+            together.used_units += units
+            partition.taken_units += units
+            self._minute_units += units
+            return None
         limit = self.refused_by(partition_number, now_seconds)
         if limit is None:
             self.take(partition_number, units, now_seconds)
