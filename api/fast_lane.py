@@ -153,7 +153,7 @@ class FastLane(asyncio.Protocol):
         # A request is being answered; and what the task has to wait for, until it does.
         self._answering = False
         self._awaited: Awaitable[Answer] | None = None
-        self._unsent: list[bytes] = []
+        self._unsent = b""
         self._ending = False
         self._left = False
         self._reading_paused = False
@@ -177,14 +177,12 @@ class FastLane(asyncio.Protocol):
         if not self._held:
             self._progress += 1
         self._held += data
-        if self._answering or self._writing_paused:
+        if self._answering or self._unsent or self._writing_paused:
             if len(self._held) > _READ_AHEAD_BYTES and not self._reading_paused:
                 self._reading_paused = True
                 self._transport.pause_reading()
-        elif self._ending or len(self._held) < self._needed_bytes:
-            return
-        elif self._begin_next() and self._held:
-            self._wake()
+        elif len(self._held) >= self._needed_bytes and not self._ending:
+            self._begin_next()
 
     def eof_received(self) -> bool:
         """The client sends no more; it may still wait for answers, so the connection stays."""
@@ -211,10 +209,12 @@ class FastLane(asyncio.Protocol):
     # -- called by the lanes ----------------------------------------------------------------
 
     def send(self) -> None:
-        """Send the answers that are ready."""
-        unsent, self._unsent = self._unsent, []
-        if unsent and not self._transport.is_closing():
-            self._transport.write(unsent[0] if len(unsent) == 1 else b"".join(unsent))
+        """Send the answer that is ready."""
+        unsent, self._unsent = self._unsent, b""
+        if not self._transport.is_closing():
+            self._transport.write(unsent)
+        if self._held or self._ending:
+            self._wake()
 
     def end(self) -> None:
         """Take no more requests; close after the answer under way."""
@@ -247,15 +247,13 @@ class FastLane(asyncio.Protocol):
             if self._awaited is not None:
                 awaited, self._awaited = self._awaited, None
                 self._answer(await awaited)
-            elif self._writing_paused:
+            elif self._unsent or self._writing_paused:
                 await self._wait()
             elif self._held and self._begin_next():
-                # A client that sends far ahead must not keep the loop to itself.
-                await asyncio.sleep(0)
+                continue
             elif self._left:
                 return
             elif self._ending:
-                self.send()
                 self._transport.close()
                 return
             else:
@@ -290,9 +288,8 @@ class FastLane(asyncio.Protocol):
         self._progress += 1
         if self._transport.is_closing():
             return
-        if not self._unsent:
-            self._lanes.send_soon(self)
-        self._unsent.append(answer_bytes(answer, time.time(), closing=self._ending))
+        self._unsent = answer_bytes(answer, time.time(), closing=self._ending)
+        self._lanes.send_soon(self)
         if self._reading_paused:
             self._reading_paused = False
             self._transport.resume_reading()
@@ -328,7 +325,6 @@ class FastLane(asyncio.Protocol):
     def _leave(self) -> None:
         """Hand the connection over to the plain lane, with all that is not answered."""
         self._left = True
-        self.send()
         self._lanes.closed(self)
         plain = self._lanes.plain()
         self._transport.set_protocol(plain)
