@@ -1,10 +1,9 @@
 """Transactions over tables: the coordinator of each.
 
-A write asks every partition concerned to prepare, and, if all of them accept, has all of them
-join, and commits what they hand over in one batch: that batch is the decision. ``actors.holds``
-tells what the partitions do. Whatever happens to the coordinator, every partition that was asked
-is told to let its keys go: a request that is cancelled tells so on its way out, and what it tells
-needs no await.
+A write asks every partition concerned to prepare, and, if all of them accept, is committed in a
+round with others (``actors.transaction_rounds``). ``actors.holds`` tells what the partitions do.
+Whatever happens to the coordinator, every partition that was asked is told to let its keys go: a
+request that is cancelled tells so on its way out, and what it tells needs no await.
 
 A read is one durable view. It is serializable by itself; an item that a transaction is just
 writing refuses it all the same, as DynamoDB's does.
@@ -25,19 +24,16 @@ from actors.client_tokens import Claim, ClientTokens
 from actors.holds import (
     Accepted,
     Done,
-    Join,
-    Joined,
     Prepare,
     Refused,
     Release,
-    Resolve,
     Transact,
     TransactionPart,
 )
-from actors.row_owner import UNKNOWN
 from actors.runtime.clock import Clock
 from actors.subscribers.lag import NO_LAG, IndexLag
 from actors.table import ItemRead, Table
+from actors.transaction_rounds import Candidate, Rounds
 from model import key as keys
 from model.errors import (
     CancellationReason,
@@ -59,14 +55,12 @@ from model.transaction import (
 )
 from model.write import Put
 from storage import codec, keys_layout
-from storage.store import Conflict, Group, Retry, Store, StoreError
+from storage.store import Store, StoreError
 
-_STALL_SECONDS: Final = 0.002
 ResultT = TypeVar("ResultT")
 
 # Of each half of a transaction's id: random for the process, then a count.
 _ID_BYTES: Final = 8
-_BEGAN_ANEW: Final = "Nothing was written: a partition began anew meanwhile, try again"
 
 
 class TableAction(NamedTuple):
@@ -99,13 +93,13 @@ def table_key(table: Table, key: Item) -> TableKey:
 class _Participant:
     """A partition in a transaction, and what it was asked."""
 
-    def __init__(self, table: Table, position: bytes) -> None:
+    def __init__(self, table: Table, number: int, position: bytes) -> None:
         self.table = table
+        self.number = number
         self.position = position
         self.actions: list[Action] = []
         self.size_bytes = 0
         self.decided: asyncio.Future[Accepted | Refused] | None = None
-        self.joined: asyncio.Future[Joined | None] | None = None
 
     def add(self, action: Action) -> None:
         self.actions.append(action)
@@ -115,8 +109,7 @@ class _Participant:
     def ask(self, message: Prepare | Transact) -> asyncio.Future[Accepted | Refused]:
         """Ask the partition to decide; a refusal at the door is its answer, too."""
         try:
-            number = self.table.number_of(self.position)
-            self.table.throttle.check_write(number, self.position)
+            self.table.throttle.check_write(self.number, self.position)
             self.decided = self.table.send(self.position, message, self.size_bytes)
         except DynamoDBError as error:
             self.decided = asyncio.get_running_loop().create_future()
@@ -126,23 +119,10 @@ class _Participant:
                 self.decided.set_exception(error)
         return self.decided
 
-    def join(self, transaction_id: bytes) -> asyncio.Future[Joined | None]:
-        """Ask for what the partition commits."""
-        self.joined = self.table.send(self.position, Join(transaction_id), always=True)
-        return self.joined
-
-    def let_go(self, transaction_id: bytes, *, committed: bool) -> None:
-        """Tell the partition what became of the transaction, as far as it has to do with it."""
-        if committed:
-            self.table.resolve(self.position, Resolve(transaction_id, committed))
-            return
-        joined, decided = self.joined, self.decided
-        has_joined = joined is not None and _has_given(joined, Joined)
-        if has_joined or (joined is not None and _is_open(joined)):
-            self.table.resolve(self.position, Resolve(transaction_id, committed))
-        if has_joined or decided is None:
-            return
-        if _is_open(decided) or _has_given(decided, Accepted):
+    def let_go(self, transaction_id: bytes) -> None:
+        """Tell the partition that nothing comes of the transaction, if it may hold its keys."""
+        decided = self.decided
+        if decided is not None and (_is_open(decided) or _has_given(decided, Accepted)):
             try:
                 released = self.table.send(self.position, Release(transaction_id), always=True)
             except DynamoDBError:
@@ -161,6 +141,23 @@ def _has_given(reply: asyncio.Future[Any], kind: type) -> bool:
     return not _is_open(reply) and reply.exception() is None and isinstance(reply.result(), kind)
 
 
+class _Inside:
+    """The tables that a transaction has entered, until it is over: maybe a round ends it."""
+
+    def __init__(self) -> None:
+        self._tables: list[Table] = []
+        self.candidate: Candidate | None = None
+
+    async def enter(self, table: Table) -> None:
+        await table.split_gate.enter()
+        self._tables.append(table)
+
+    def leave(self) -> None:
+        """Leave them; there may be none any more."""
+        while self._tables:
+            self._tables.pop().split_gate.leave()
+
+
 class Transactions:
     """The coordinators' common ground."""
 
@@ -172,6 +169,7 @@ class Transactions:
         self._store = store
         self._id_prefix = token_bytes(_ID_BYTES)
         self._ids = count()
+        self._rounds = Rounds(store, self._next_id, self._wait)
         self._delay = delay
         self._waits = delay.waits()
         # The items that transactions are writing, by the ids of their tables.
@@ -191,44 +189,44 @@ class Transactions:
             ResourceNotFoundException: a table is being deleted.
             InternalServerError: the store or a partition failed.
         """
-        entered: list[Table] = []
+        inside = _Inside()
         try:
             for table in dict.fromkeys(table for table, _ in actions):
-                await table.split_gate.enter()
-                entered.append(table)
-            return await self._write(actions, claim)
+                await inside.enter(table)
+            return await self._write(actions, claim, inside)
         finally:
-            for table in entered:
-                table.split_gate.leave()
+            if inside.candidate is None or not inside.candidate.is_taken:
+                inside.leave()
 
-    async def _write(self, actions: Sequence[TableAction], claim: Claim | None) -> list[Done]:
-        transaction_id = self._id_prefix + next(self._ids).to_bytes(_ID_BYTES, "big")
+    def _next_id(self) -> bytes:
+        return self._id_prefix + next(self._ids).to_bytes(_ID_BYTES, "big")
+
+    async def _write(
+        self, actions: Sequence[TableAction], claim: Claim | None, inside: _Inside
+    ) -> list[Done]:
         by_number: dict[int, _Participant] = {}
         for table, action in actions:
             position = action.position
             number = table.number_of(position)
             participant = by_number.get(number)
             if participant is None:
-                participant = by_number[number] = _Participant(table, position)
+                participant = by_number[number] = _Participant(table, number, position)
             participant.add(action)
         participants = list(by_number.values())
         if len(participants) == 1:
-            accepted = [await self._write_in_one(participants[0], transaction_id, claim)]
+            accepted = [await self._write_in_one(participants[0], claim)]
         else:
-            accepted = await self._write_in_several(
-                participants, transaction_id, len(actions), claim
-            )
+            accepted = await self._write_in_several(participants, len(actions), claim, inside)
         outcomes: dict[int, Done] = {}
         for participant, of_part in zip(participants, accepted, strict=True):
             for action, outcome in zip(participant.actions, of_part.outcomes, strict=True):
                 outcomes[action.ordinal] = outcome
         return [outcomes[ordinal] for ordinal in range(len(actions))]
 
-    async def _write_in_one(
-        self, participant: _Participant, transaction_id: bytes, claim: Claim | None
-    ) -> Accepted:
+    async def _write_in_one(self, participant: _Participant, claim: Claim | None) -> Accepted:
         """In one partition the transaction is part of its batch."""
-        part = TransactionPart(transaction_id, len(participant.actions), tuple(participant.actions))
+        actions = tuple(participant.actions)
+        part = TransactionPart(self._next_id(), len(actions), actions)
         reply = participant.ask(Transact(part, (claim.row,) if claim else ()))
         if claim is not None:
             claim.pending = reply
@@ -239,12 +237,22 @@ class Transactions:
     async def _write_in_several(
         self,
         participants: list[_Participant],
-        transaction_id: bytes,
         total: int,
         claim: Claim | None,
+        inside: _Inside,
     ) -> list[Accepted]:
         claimed = self._claim(participants)
-        committed = False
+        transaction_id = self._next_id()
+
+        def over(committed: bool) -> None:
+            self._writing -= claimed
+            self._claimed -= claimed
+            if not committed:
+                for each in participants:
+                    each.let_go(transaction_id)
+            inside.leave()
+
+        inside.candidate = candidate = Candidate(transaction_id, participants, claim, over)
         try:
             replies = [
                 each.ask(Prepare(TransactionPart(transaction_id, total, tuple(each.actions))))
@@ -254,24 +262,10 @@ class Transactions:
             accepted = _accepted(participants, replies)
             self._writing |= claimed
             await self._wait()
-            groups = await self._joined(participants, transaction_id)
-            await self._wait()
-            if claim is not None:
-                groups.append(claim.group)
-            durable = await self._commit(groups)
-            committed = True
-            if claim is not None:
-                claim.pending = durable
-            await self._wait()
+            await self._rounds.decide(candidate)
         finally:
-            self._writing -= claimed
-            self._claimed -= claimed
-            for each in participants:
-                each.let_go(transaction_id, committed=committed)
-        await _until_settled(durable)
-        failure = durable.exception()
-        if failure is not None:
-            raise InternalServerError(f"{UNKNOWN}: {failure}") from failure
+            if not candidate.is_taken:
+                over(False)
         return accepted
 
     def _claim(self, participants: list[_Participant]) -> set[tuple[int, bytes]]:
@@ -294,33 +288,6 @@ class Transactions:
             raise TransactionCanceledException([reasons[each] for each in range(len(reasons))])
         self._claimed |= claimed
         return claimed
-
-    async def _joined(self, participants: list[_Participant], transaction_id: bytes) -> list[Group]:
-        """What all of them commit.
-
-        They are asked in one step, so that all mailboxes have two transactions in one order, and
-        nobody waits in a circle.
-        """
-        replies = [each.join(transaction_id) for each in participants]
-        await _until_done(replies)
-        groups = []
-        for joined in _results(replies):
-            if joined is None:
-                raise InternalServerError(_BEGAN_ANEW)
-            groups.append(joined.group)
-        return groups
-
-    async def _commit(self, groups: list[Group]) -> asyncio.Future[None]:
-        """Commit the groups together: the decision."""
-        while True:
-            try:
-                return await self._store.commit(groups)
-            except Retry:
-                await anyio.sleep(_STALL_SECONDS)
-            except Conflict as error:
-                raise InternalServerError(_BEGAN_ANEW) from error
-            except StoreError as error:
-                raise InternalServerError(f"Nothing was written: {error}") from error
 
     async def _wait(self) -> None:
         if self._delay is not NO_LAG:
