@@ -141,23 +141,6 @@ def _has_given(reply: asyncio.Future[Any], kind: type) -> bool:
     return not _is_open(reply) and reply.exception() is None and isinstance(reply.result(), kind)
 
 
-class _Inside:
-    """The tables that a transaction has entered, until it is over: maybe a round ends it."""
-
-    def __init__(self) -> None:
-        self._tables: list[Table] = []
-        self.candidate: Candidate | None = None
-
-    async def enter(self, table: Table) -> None:
-        await table.split_gate.enter()
-        self._tables.append(table)
-
-    def leave(self) -> None:
-        """Leave them; there may be none any more."""
-        while self._tables:
-            self._tables.pop().split_gate.leave()
-
-
 class Transactions:
     """The coordinators' common ground."""
 
@@ -169,7 +152,7 @@ class Transactions:
         self._store = store
         self._id_prefix = token_bytes(_ID_BYTES)
         self._ids = count()
-        self._rounds = Rounds(store, self._next_id, self._wait)
+        self._rounds = Rounds(store, self._next_id, self._wait, self._over)
         self._delay = delay
         self._waits = delay.waits()
         # The items that transactions are writing, by the ids of their tables.
@@ -189,39 +172,32 @@ class Transactions:
             ResourceNotFoundException: a table is being deleted.
             InternalServerError: the store or a partition failed.
         """
-        inside = _Inside()
+        tables: list[Table] = []
+        candidate = None
         try:
             for table in dict.fromkeys(table for table, _ in actions):
-                await inside.enter(table)
-            return await self._write(actions, claim, inside)
+                await table.split_gate.enter()
+                tables.append(table)
+            participants = _participants(actions)
+            if len(participants) == 1:
+                accepted = [await self._write_in_one(participants[0], claim)]
+            else:
+                items = self._claim(participants)
+                candidate = Candidate(self._next_id(), participants, claim, items, tables)
+                accepted = await self._write_in_several(candidate, participants, len(actions))
         finally:
-            if inside.candidate is None or not inside.candidate.is_taken:
-                inside.leave()
-
-    def _next_id(self) -> bytes:
-        return self._id_prefix + next(self._ids).to_bytes(_ID_BYTES, "big")
-
-    async def _write(
-        self, actions: Sequence[TableAction], claim: Claim | None, inside: _Inside
-    ) -> list[Done]:
-        by_number: dict[int, _Participant] = {}
-        for table, action in actions:
-            position = action.position
-            number = table.number_of(position)
-            participant = by_number.get(number)
-            if participant is None:
-                participant = by_number[number] = _Participant(table, number, position)
-            participant.add(action)
-        participants = list(by_number.values())
-        if len(participants) == 1:
-            accepted = [await self._write_in_one(participants[0], claim)]
-        else:
-            accepted = await self._write_in_several(participants, len(actions), claim, inside)
+            if candidate is None:
+                _leave(tables)
+            elif not candidate.is_taken:
+                self._over(candidate, committed=False)
         outcomes: dict[int, Done] = {}
         for participant, of_part in zip(participants, accepted, strict=True):
             for action, outcome in zip(participant.actions, of_part.outcomes, strict=True):
                 outcomes[action.ordinal] = outcome
         return [outcomes[ordinal] for ordinal in range(len(actions))]
+
+    def _next_id(self) -> bytes:
+        return self._id_prefix + next(self._ids).to_bytes(_ID_BYTES, "big")
 
     async def _write_in_one(self, participant: _Participant, claim: Claim | None) -> Accepted:
         """In one partition the transaction is part of its batch."""
@@ -235,38 +211,28 @@ class Transactions:
         return accepted
 
     async def _write_in_several(
-        self,
-        participants: list[_Participant],
-        total: int,
-        claim: Claim | None,
-        inside: _Inside,
+        self, candidate: Candidate, participants: list[_Participant], total: int
     ) -> list[Accepted]:
-        claimed = self._claim(participants)
-        transaction_id = self._next_id()
-
-        def over(committed: bool) -> None:
-            self._writing -= claimed
-            self._claimed -= claimed
-            if not committed:
-                for each in participants:
-                    each.let_go(transaction_id)
-            inside.leave()
-
-        inside.candidate = candidate = Candidate(transaction_id, participants, claim, over)
-        try:
-            replies = [
-                each.ask(Prepare(TransactionPart(transaction_id, total, tuple(each.actions))))
-                for each in participants
-            ]
-            await _until_done(replies)
-            accepted = _accepted(participants, replies)
-            self._writing |= claimed
-            await self._wait()
-            await self._rounds.decide(candidate)
-        finally:
-            if not candidate.is_taken:
-                over(False)
+        transaction_id = candidate.transaction_id
+        replies = [
+            each.ask(Prepare(TransactionPart(transaction_id, total, tuple(each.actions))))
+            for each in participants
+        ]
+        await _until_done(replies)
+        accepted = _accepted(participants, replies)
+        self._writing |= candidate.items
+        await self._wait()
+        await self._rounds.decide(candidate)
         return accepted
+
+    def _over(self, candidate: Candidate, *, committed: bool) -> None:
+        """Nothing is to be done for a transaction any more: let go of what it has."""
+        self._writing -= candidate.items
+        self._claimed -= candidate.items
+        if not committed:
+            for each in candidate.prepared:
+                each.let_go(candidate.transaction_id)
+        _leave(candidate.tables)
 
     def _claim(self, participants: list[_Participant]) -> set[tuple[int, bytes]]:
         """Have the items for one transaction.
@@ -274,20 +240,26 @@ class Transactions:
         Raises:
             TransactionCanceledException: another one has some of them.
         """
-        claimed = set()
-        reasons: dict[int, CancellationReason] = {}
-        for table, actions in ((each.table, each.actions) for each in participants):
-            for action in actions:
-                item = table.definition.table_id, action.position
-                claimed.add(item)
-                reasons[action.ordinal] = NO_REASON
-                if item in self._claimed:
-                    table.throttle.transaction_conflicts += 1
-                    reasons[action.ordinal] = reason_of(TransactionConflictException())
+        claimed = {
+            (each.table.definition.table_id, action.position)
+            for each in participants
+            for action in each.actions
+        }
         if not claimed.isdisjoint(self._claimed):
-            raise TransactionCanceledException([reasons[each] for each in range(len(reasons))])
+            raise TransactionCanceledException(self._conflicts(participants))
         self._claimed |= claimed
         return claimed
+
+    def _conflicts(self, participants: list[_Participant]) -> list[CancellationReason]:
+        """The reasons of a transaction that asks for items which another one has."""
+        reasons: dict[int, CancellationReason] = {}
+        for each in participants:
+            for action in each.actions:
+                reasons[action.ordinal] = NO_REASON
+                if (each.table.definition.table_id, action.position) in self._claimed:
+                    each.table.throttle.transaction_conflicts += 1
+                    reasons[action.ordinal] = reason_of(TransactionConflictException())
+        return [reasons[ordinal] for ordinal in range(len(reasons))]
 
     async def _wait(self) -> None:
         if self._delay is not NO_LAG:
@@ -351,6 +323,24 @@ class Transactions:
             ItemRead(stored, item_read_units(stored.size_bytes if stored else 0))
             for stored in found
         ]
+
+
+def _participants(actions: Sequence[TableAction]) -> list[_Participant]:
+    """The partitions that are concerned, each with its actions."""
+    found: dict[int, _Participant] = {}
+    for table, action in actions:
+        position = action.position
+        number = table.number_of(position)
+        participant = found.get(number)
+        if participant is None:
+            participant = found[number] = _Participant(table, number, position)
+        participant.add(action)
+    return list(found.values())
+
+
+def _leave(tables: Sequence[Table]) -> None:
+    for table in tables:
+        table.split_gate.leave()
 
 
 def _accepted(

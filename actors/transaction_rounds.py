@@ -41,12 +41,16 @@ class Prepared(Protocol):
     actions: list[Action]
     size_bytes: int
 
+    def let_go(self, transaction_id: bytes) -> None:
+        """Tell the partition that nothing comes of the transaction."""
+        ...
+
 
 class Candidate:
     """A transaction that all its partitions have accepted.
 
-    Once ``is_taken``, it is a round that calls ``over``, when its keys are let go: whether it was
-    committed. Invariant: a candidate whose task was cancelled is in no round to come.
+    ``items``, by the ids of their tables, and ``tables`` are what it has for itself, and has
+    entered, until it is over; once it ``is_taken``, a round says when.
     """
 
     def __init__(
@@ -54,12 +58,14 @@ class Candidate:
         transaction_id: bytes,
         prepared: Sequence[Prepared],
         claim: Claim | None,
-        over: Callable[[bool], None],
+        items: set[tuple[int, bytes]],
+        tables: Sequence[Table],
     ) -> None:
         self.transaction_id = transaction_id
         self.prepared = prepared
         self.claim = claim
-        self.over = over
+        self.items = items
+        self.tables = tables
         self.is_taken = False
         self.is_decided = False
         # Completes when it is durable, or where it is to lead a round.
@@ -76,12 +82,17 @@ class Candidate:
         self.is_decided = True
         if not self.told.done():
             self.told.set_exception(error)
-        self.over(False)
 
     def tell(self) -> None:
         """Wake its task."""
         if not self.told.done():
             self.told.set_result(None)
+
+
+class Over(Protocol):
+    """What is called with each transaction that a round is done with."""
+
+    def __call__(self, candidate: Candidate, *, committed: bool) -> None: ...  # noqa: D102 - see above
 
 
 class _Joining:
@@ -117,12 +128,17 @@ class Rounds:
     """
 
     def __init__(
-        self, store: Store, next_id: Callable[[], bytes], wait: Callable[[], Awaitable[None]]
+        self,
+        store: Store,
+        next_id: Callable[[], bytes],
+        wait: Callable[[], Awaitable[None]],
+        over: Over,
     ) -> None:
         """``wait`` is what lies between the steps; for tests."""
         self._store = store
         self._next_id = next_id
         self._wait = wait
+        self._over = over
         self._ready: dict[bytes, Candidate] = {}
         self._leader: Candidate | None = None
 
@@ -190,7 +206,7 @@ class Rounds:
         for candidate in left:
             candidate.is_taken = False
             if candidate.told.cancelled():
-                candidate.over(False)
+                self._over(candidate, committed=False)
         still = (each for each in left if not each.told.cancelled())
         self._ready = {each.transaction_id: each for each in still} | self._ready
 
@@ -200,6 +216,7 @@ class Rounds:
         except DynamoDBError as error:
             if len(candidates) == 1:
                 candidates[0].refuse(error)
+                self._over(candidates[0], committed=False)
             else:
                 for candidate in candidates:
                     await self._decide([candidate])
@@ -222,7 +239,7 @@ class Rounds:
                 each.resolve(round_id, committed=committed)
             if committed:
                 for candidate in candidates:
-                    candidate.over(True)
+                    self._over(candidate, committed=True)
 
     async def _commit(self, groups: list[Group]) -> Future[None]:
         """Commit the groups together: the decision."""
