@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from actors.change_feed import ChangeFeed, RecentChanges
 from actors.global_index import GlobalIndexActors, IndexPlace
-from actors.holds import Resolve
+from actors.holds import Join, Joined, Resolve
 from actors.partition import (
     Expired,
     ExpireItems,
@@ -231,18 +231,34 @@ class Table:
         """
         return self._put(self._map.number_of(position), message, size_bytes, always=always)
 
-    def resolve(self, position: bytes, message: Resolve) -> None:
-        """Tell the partition that owns a position what became of a transaction it joined."""
-        partition = self._partitions[self._map.number_of(position)]
+    def join(self, number: int, message: Join) -> asyncio.Future[Joined | None]:
+        """Have a partition hand over what it commits of a round of transactions.
+
+        The others of the round do nothing until it has: it comes before all that waits.
+
+        Raises:
+            InternalServerError, ResourceNotFoundException: as ``send``.
+        """
+        return self._put(number, message, 0, always=True, first=True)
+
+    def resolve(self, number: int, message: Resolve) -> None:
+        """Tell a partition what became of the round that it joined."""
+        partition = self._partitions[number]
         assert isinstance(partition, TransactingPartition), "no split comes between"
         partition.decisions.put_nowait(message, always=True)
 
     def _put(
-        self, number: int, message: Message[ReplyT], size_bytes: int, *, always: bool = False
+        self,
+        number: int,
+        message: Message[ReplyT],
+        size_bytes: int,
+        *,
+        always: bool = False,
+        first: bool = False,
     ) -> asyncio.Future[ReplyT]:
         partition = self._partitions.get(number) or self._partition(number)
         try:
-            return partition.mailbox.put_nowait(message, size_bytes, always=always)
+            return partition.mailbox.put_nowait(message, size_bytes, always=always, first=first)
         except MailboxFull:
             self.write_throttle_events += 1
             raise ThrottlingException(
