@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from rocksdict import Rdict, RdictIter, ReadOptions, Snapshot
 
 from storage.rocks_errors import translate
-from storage.store import Closed, Row
+from storage.store import Closed, NotAtHand, Row
 
 _SLICE_ROWS: Final = 128
 _SLICE_BYTES: Final = 128 * 1024
@@ -63,6 +63,10 @@ class RocksView:
     def close(self) -> None:
         """Let go of the engine; later reads raise ``Closed``."""
         self._source = None
+
+    def at_hand(self, key: bytes) -> bytes | NotAtHand | None:
+        """The value under this key."""
+        return _get(self._values(), key)
 
     async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The values under these keys."""
