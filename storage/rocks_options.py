@@ -53,7 +53,8 @@ class RocksOptions(Struct, frozen=True):
     def cache_bytes(self) -> int:
         """The size of the block cache, given or not."""
         if self.block_cache_bytes is not None:
-            return self.block_cache_bytes
+            # The engine would crash without any.
+            return max(1, self.block_cache_bytes)
         return max(_LEAST_CACHE_BYTES, memory_bytes() // _CACHE_SHARE)
 
 

@@ -27,7 +27,7 @@ from typing import Any, Final, NamedTuple, cast
 from rocksdict import Rdict, RdictIter, ReadOptions, Snapshot
 
 from storage.changed_keys import ChangedKeys
-from storage.disk_reads import WAIT_SECONDS, DiskReads
+from storage.rocks_reads import WAIT_SECONDS, DiskReads
 from storage.rocks_errors import translate
 from storage.store import NOT_AT_HAND, Closed, NotAtHand, Row
 

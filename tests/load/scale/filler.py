@@ -8,8 +8,8 @@ head with the counter, count and size that go with it. One commit holds thousand
 server's holds some; the engine's files come of its own flushes and compactions, as ever, and the
 filler waits until these have come to rest. A test compares the rows with those of PutItem.
 
-It knows tables without indexes and followers alone: there, an item's row and the head are all that a
-put writes. No server may run on the directory.
+It knows tables without indexes and followers alone: there, an item's row and the head are all that
+a put writes. No server may run on the directory.
 """
 
 from __future__ import annotations
