@@ -22,10 +22,10 @@ from rocksdict import WriteBatch, WriteOptions
 
 from storage.changed_keys import ChangedKeys
 from storage.data_directory import open_data_directory
-from storage.rocks_reads import DiskReads
 from storage.rocks_engine import DiskEngine, Engine, MemoryEngine
 from storage.rocks_errors import repeats_an_error, translate
 from storage.rocks_options import RocksOptions
+from storage.rocks_reads import DiskReads
 from storage.rocks_view import LatestView, PinnedView, RocksView, pin
 from storage.store import Closed, Conflict, Full, Group, Retry, Store, StoreError, View
 from storage.synchroniser import Synchroniser

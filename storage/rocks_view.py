@@ -27,8 +27,8 @@ from typing import Any, Final, NamedTuple, cast
 from rocksdict import Rdict, RdictIter, ReadOptions, Snapshot
 
 from storage.changed_keys import ChangedKeys
-from storage.rocks_reads import WAIT_SECONDS, DiskReads
 from storage.rocks_errors import translate
+from storage.rocks_reads import WAIT_SECONDS, DiskReads
 from storage.store import NOT_AT_HAND, Closed, NotAtHand, Row
 
 _SLICE_BYTES: Final = 128 * 1024

@@ -15,9 +15,9 @@ from random import Random
 import pytest
 from rocksdict import Rdict
 
-from storage.rocks_reads import DiskReads
 from storage.rocks import open_rocks
 from storage.rocks_options import RocksOptions
+from storage.rocks_reads import DiskReads
 from storage.store import NOT_AT_HAND, Closed, Group, Store, View
 
 STORED = 50
