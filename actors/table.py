@@ -53,7 +53,7 @@ from model.page import Page, PageBuilder, PageRules
 from model.stored_item import StoredItem
 from model.table import TABLE_INDEX_ID, GlobalIndex, TableDefinition
 from model.usual_key import position_of
-from model.write import Delete, Put, Update, Write
+from model.write import Put, Write
 from storage import catalog, codec, keys_layout
 from storage.catalog import PartitionHead, TableRecord
 from storage.store import NOT_AT_HAND, Store, StoreError, View
@@ -200,16 +200,17 @@ class Table:
             InternalServerError: the partition has failed too often and was given up.
         """
         schema = self.definition.key_schema
-        match write:
-            case Put():
-                key, size_bytes = write.item, write.size_bytes
-            case Update() | Delete():
-                key, size_bytes = write.key, 0
+        if isinstance(write, Put):
+            key, size_bytes = write.item, write.size_bytes
+        else:
+            key, size_bytes = write.key, 0
         partition_key = keys.encode_partition(schema, key)
         sort_key = keys.encode_sort(schema, key)
-        number = self._map.number_of(partition_key + sort_key)
-        self.throttle.check_write(number, partition_key + sort_key)
-        return self._put(number, WriteItem(partition_key, sort_key, write), size_bytes)
+        position = partition_key + sort_key
+        number = self._map.number_of(position)
+        self.throttle.check_write(number, position)
+        message = WriteItem(partition_key, sort_key, position, write)
+        return self._put(number, message, size_bytes)
 
     def number_of(self, position: bytes) -> int:
         """The number of the partition that owns a position."""
@@ -711,7 +712,7 @@ class Table:
         for envelope in self._partitions.pop(parent).mailbox.drain():
             message = envelope.message
             if isinstance(message, WriteItem):
-                number = self._map.number_of(message.partition_key + message.sort_key)
+                number = self._map.number_of(message.position)
                 self._partition(number).mailbox.give(envelope)
             else:
                 envelope.refuse(PartitionMoved())
