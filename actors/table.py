@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from actors.change_feed import ChangeFeed, RecentChanges
 from actors.global_index import GlobalIndexActors, IndexPlace
-from actors.holds import Resolve
+from actors.holds import Join, Joined, Resolve
 from actors.partition import (
     Expired,
     ExpireItems,
@@ -53,7 +53,7 @@ from model.page import Page, PageBuilder, PageRules
 from model.stored_item import StoredItem
 from model.table import TABLE_INDEX_ID, GlobalIndex, TableDefinition
 from model.usual_key import position_of
-from model.write import Delete, Put, Update, Write
+from model.write import Put, Write
 from storage import catalog, codec, keys_layout
 from storage.catalog import PartitionHead, TableRecord
 from storage.store import NOT_AT_HAND, Store, StoreError, View
@@ -202,16 +202,17 @@ class Table:
             InternalServerError: the partition has failed too often and was given up.
         """
         schema = self.definition.key_schema
-        match write:
-            case Put():
-                key, size_bytes = write.item, write.size_bytes
-            case Update() | Delete():
-                key, size_bytes = write.key, 0
+        if isinstance(write, Put):
+            key, size_bytes = write.item, write.size_bytes
+        else:
+            key, size_bytes = write.key, 0
         partition_key = keys.encode_partition(schema, key)
         sort_key = keys.encode_sort(schema, key)
-        number = self._map.number_of(partition_key + sort_key)
-        self.throttle.check_write(number, partition_key + sort_key)
-        return self._put(number, WriteItem(partition_key, sort_key, write), size_bytes)
+        position = partition_key + sort_key
+        number = self._map.number_of(position)
+        self.throttle.check_write(number, position)
+        message = WriteItem(partition_key, sort_key, position, write)
+        return self._put(number, message, size_bytes)
 
     def number_of(self, position: bytes) -> int:
         """The number of the partition that owns a position."""
@@ -233,18 +234,34 @@ class Table:
         """
         return self._put(self._map.number_of(position), message, size_bytes, always=always)
 
-    def resolve(self, position: bytes, message: Resolve) -> None:
-        """Tell the partition that owns a position what became of a transaction it joined."""
-        partition = self._partitions[self._map.number_of(position)]
+    def join(self, number: int, message: Join) -> asyncio.Future[Joined | None]:
+        """Have a partition hand over what it commits of a round of transactions.
+
+        The others of the round do nothing until it has: it comes before all that waits.
+
+        Raises:
+            InternalServerError, ResourceNotFoundException: as ``send``.
+        """
+        return self._put(number, message, 0, always=True, first=True)
+
+    def resolve(self, number: int, message: Resolve) -> None:
+        """Tell a partition what became of the round that it joined."""
+        partition = self._partitions[number]
         assert isinstance(partition, TransactingPartition), "no split comes between"
         partition.decisions.put_nowait(message, always=True)
 
     def _put(
-        self, number: int, message: Message[ReplyT], size_bytes: int, *, always: bool = False
+        self,
+        number: int,
+        message: Message[ReplyT],
+        size_bytes: int,
+        *,
+        always: bool = False,
+        first: bool = False,
     ) -> asyncio.Future[ReplyT]:
         partition = self._partitions.get(number) or self._partition(number)
         try:
-            return partition.mailbox.put_nowait(message, size_bytes, always=always)
+            return partition.mailbox.put_nowait(message, size_bytes, always=always, first=first)
         except MailboxFull:
             self.write_throttle_events += 1
             raise ThrottlingException(
@@ -701,7 +718,7 @@ class Table:
         for envelope in self._partitions.pop(parent).mailbox.drain():
             message = envelope.message
             if isinstance(message, WriteItem):
-                number = self._map.number_of(message.partition_key + message.sort_key)
+                number = self._map.number_of(message.position)
                 self._partition(number).mailbox.give(envelope)
             else:
                 envelope.refuse(PartitionMoved())

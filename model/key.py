@@ -51,6 +51,11 @@ class KeySchema(Struct, frozen=True, dict=True):
         """All attributes of the key, partition attributes first."""
         return self.partition + self.sort
 
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The names of all attributes of the key."""
+        return frozenset(attribute.name for attribute in self.attributes)
+
     def key_of(self, item: Item) -> Item:
         """The attributes of the key, in the schema's order; the item must have them all."""
         return {attribute.name: item[attribute.name] for attribute in self.attributes}

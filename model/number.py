@@ -122,14 +122,16 @@ def size_bytes(text: str) -> int:
     negative sign costs one ("DynamoDB item sizes and formats"). Digits are counted in pairs
     from the decimal point, as they are stored: it is the length of ``encode``, ten times sooner.
     """
+    digits = len(text)
+    if text.isdigit():
+        # Nearly every number is whole and positive.
+        zeros = digits - len(text.rstrip("0"))
+        return 1 + (digits + 1) // 2 - zeros // 2 if zeros < digits else len(_ZERO_BYTES)
     negative = text[0] == "-"
     whole, _, fraction = (text[1:] if negative else text).partition(".")
     pairs = _pairs(len(whole)) + _pairs(len(fraction))
     if not fraction:
-        zeros = len(whole) - len(whole.rstrip("0"))
-        if zeros == len(whole):
-            return len(_ZERO_BYTES)
-        pairs -= zeros // 2
+        pairs -= (len(whole) - len(whole.rstrip("0"))) // 2
     elif whole == "0":
         zeros = len(fraction) - len(fraction.lstrip("0"))
         pairs -= 1 + zeros // 2

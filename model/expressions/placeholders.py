@@ -82,9 +82,14 @@ class Placeholders:
         Raises:
             ValidationException: as ``path`` and ``document_path.distinct``.
         """
-        bound = document_path.distinct(self.path(path) for path in reversed(paths))
-        bound.reverse()
-        return bound
+        try:
+            bound = tuple([self.path(path) for path in reversed(paths)])
+            document_path.check_distinct(bound)
+        except ValidationException:
+            # Of several faults the first is told of, path by path.
+            document_path.distinct(self.path(path) for path in reversed(paths))
+            raise
+        return list(reversed(bound))
 
     def _name(self, placeholder: str) -> str:
         name = self._names.get(placeholder)
