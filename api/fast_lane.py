@@ -317,10 +317,8 @@ class FastLane(asyncio.Protocol):
                 self._leave()
             return None
         head_bytes = bytes(held[:end])
-        if head_bytes == self._last_head_bytes:
-            head = self._last_head
-        else:
-            head = parse_head(head_bytes)
+        is_repeated = head_bytes == self._last_head_bytes
+        head = self._last_head if is_repeated else parse_head(head_bytes)
         if head is None or not self._lanes.settings.access.allows_host(head.host):
             self._leave()
             return None
