@@ -133,19 +133,32 @@ def _stored(stored: StoredItem | None, projected: Item | None) -> StoredItem | N
 
 def with_version(change: Change, version: int) -> Change:
     """The same change with the version of its sequence number, where that is known only later."""
-    return change._replace(
-        new=_versioned(change.new, version),
-        local_changes=_versioned_entries(change.local_changes, version),
-        global_changes=change.global_changes and _versioned_entries(change.global_changes, version),
+    old, decided, in_local, attributes, receipt, in_global = change
+    new = decided and decided.with_version(version)
+
+    def versioned(changes: tuple[IndexChange, ...]) -> tuple[IndexChange, ...]:
+        return tuple([_versioned(one, decided, new, version) for one in changes])
+
+    return Change(
+        old,
+        new,
+        in_local and versioned(in_local),
+        attributes,
+        receipt,
+        in_global and versioned(in_global),
     )
 
 
-def _versioned_entries(changes: tuple[IndexChange, ...], version: int) -> tuple[IndexChange, ...]:
-    return tuple(structs.replace(one, new=_versioned(one.new, version)) for one in changes)
-
-
-def _versioned(stored: StoredItem | None, version: int) -> StoredItem | None:
-    return None if stored is None else structs.replace(stored, version=version)
+def _versioned(
+    one: IndexChange, decided: StoredItem | None, new: StoredItem | None, version: int
+) -> IndexChange:
+    entry = one.new
+    if entry is decided:
+        # An index that holds all of an item holds the item itself.
+        entry = new
+    elif entry is not None:
+        entry = entry.with_version(version)
+    return structs.replace(one, new=entry)
 
 
 def removal(table: TableDefinition, old: StoredItem) -> Change:

@@ -33,6 +33,10 @@ class StoredItem(Struct, eq=False, gc=False):
             self._item = items.decode(self.data)
         return self._item
 
+    def with_version(self, version: int) -> StoredItem:
+        """The same item as another change made it."""
+        return StoredItem(version, self.size_bytes, self.data, self._item)
+
     def undecoded(self) -> StoredItem:
         """The same without the decoded item, to be kept for long.
 
