@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from model import capacity
 from model.capacity import EntryWrite, IndexKind, IndexUnits, ItemWrite, Receipt
@@ -131,34 +131,19 @@ def _stored(stored: StoredItem | None, projected: Item | None) -> StoredItem | N
     return StoredItem.of(projected, stored.version)
 
 
-def with_version(change: Change, version: int) -> Change:
-    """The same change with the version of its sequence number, where that is known only later."""
-    old, decided, in_local, attributes, receipt, in_global = change
-    new = decided and decided.with_version(version)
+def give_version(change: Change, version: int) -> None:
+    """Give a change the version of its sequence number, where that is known only later.
 
-    def versioned(changes: tuple[IndexChange, ...]) -> tuple[IndexChange, ...]:
-        return tuple([_versioned(one, decided, new, version) for one in changes])
-
-    return Change(
-        old,
-        new,
-        in_local and versioned(in_local),
-        attributes,
-        receipt,
-        in_global and versioned(in_global),
-    )
-
-
-def _versioned(
-    one: IndexChange, decided: StoredItem | None, new: StoredItem | None, version: int
-) -> IndexChange:
-    entry = one.new
-    if entry is decided:
-        # An index that holds all of an item holds the item itself.
-        entry = new
-    elif entry is not None:
-        entry = entry.with_version(version)
-    return structs.replace(one, new=entry)
+    The new item, and its entries, are the change's own: nobody else has seen them yet.
+    """
+    if change.new is not None:
+        change.new.version = version
+    for one in change.local_changes:
+        if one.new is not None:
+            one.new.version = version
+    for one in change.global_changes or ():
+        if one.new is not None:
+            one.new.version = version
 
 
 def removal(table: TableDefinition, old: StoredItem) -> Change:

@@ -12,7 +12,8 @@ class StoredItem(Struct, eq=False, gc=False):
     """An item or index entry on its way from or to the disk.
 
     ``data`` is compact canonical DynamoDB JSON, spliced into answers as it is. ``version`` is
-    the sequence number of the change that made it. Never changed once made.
+    the sequence number of the change that made it. Never changed once made, but for the version,
+    which a transaction's changes get with their numbers (``model.change.give_version``).
     """
 
     version: int
@@ -32,10 +33,6 @@ class StoredItem(Struct, eq=False, gc=False):
         if self._item is None:
             self._item = items.decode(self.data)
         return self._item
-
-    def with_version(self, version: int) -> StoredItem:
-        """The same item as another change made it."""
-        return StoredItem(version, self.size_bytes, self.data, self._item)
 
     def undecoded(self) -> StoredItem:
         """The same without the decoded item, to be kept for long.
