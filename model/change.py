@@ -185,8 +185,7 @@ def refused_change(receipt: Receipt) -> Change:
 def _entry_units(old_bytes: int | None, new_bytes: int | None, *, moves: bool) -> int:
     """What a write takes for the entry in one index: as ``entry_writes`` together."""
     if moves:
-        assert old_bytes is not None and new_bytes is not None, "it was there, and stays"
-        return capacity.write_units(old_bytes) + capacity.write_units(new_bytes)
+        return capacity.write_units(old_bytes or 0) + capacity.write_units(new_bytes or 0)
     return capacity.write_units(max(old_bytes or 0, new_bytes or 0))
 
 
