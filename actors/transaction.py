@@ -175,7 +175,7 @@ class Transactions:
         tables: list[Table] = []
         candidate = None
         try:
-            for table in dict.fromkeys(table for table, _ in actions):
+            for table in {table for table, _ in actions}:
                 await table.split_gate.enter()
                 tables.append(table)
             participants = _participants(actions)

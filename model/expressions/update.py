@@ -175,11 +175,11 @@ class Update(Struct, frozen=True, tag=True, dict=True):
         """
         values: Item = {}
         for action in self.actions:
-            if type(action) is Set:
-                if type(action.operand) is not Constant:
+            if isinstance(action, Set):
+                if not isinstance(action.operand, Constant):
                     continue
                 value = action.operand.value
-            elif type(action) is Remove:
+            elif isinstance(action, Remove):
                 continue
             else:
                 value = action.value

@@ -79,17 +79,24 @@ class _Partition:
         return group
 
 
-async def fill(directory: Path, plan: Plan, told: Callable[[int], None]) -> None:
+async def fill(
+    directory: Path,
+    plan: Plan,
+    told: Callable[[int], None],
+    *,
+    quiet_seconds: float = _QUIET_SECONDS,
+) -> None:
     """Put the plan's items into its table, which is there and empty, in the order of their numbers.
 
-    ``told`` hears after each commit how many items are written.
+    ``told`` hears after each commit how many items are written. It ends when the engine has written
+    nothing for so long.
     """
     store = await open_rocks(directory, RocksOptions(memtable_bytes=_MEMTABLE_BYTES))
     try:
         found = await catalog.load(store.latest)
         (table,) = (each for each in found.tables if each.definition.name == plan.table)
         await _fill(store, table, plan, told)
-        await _wait_quiet()
+        await _wait_quiet(quiet_seconds)
     finally:
         await store.close()
 
@@ -126,10 +133,10 @@ async def _commit(store: Store, groups: list[Group]) -> None:
             return
 
 
-async def _wait_quiet() -> None:
+async def _wait_quiet(seconds: float) -> None:
     """Until the engine writes no more in the background."""
     process = psutil.Process()
     before = -_QUIET_BYTES
     while (now := process.io_counters().write_bytes) - before >= _QUIET_BYTES:
         before = now
-        await asyncio.sleep(_QUIET_SECONDS)
+        await asyncio.sleep(seconds)
