@@ -137,9 +137,11 @@ class Asked:
     async def __call__(self, operation: str, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         """The status and the body of an answer."""
         target = f"DynamoDB_20120810.{operation}"
-        answer = await self._protocol.answer(
+        answer = self._protocol.answer(
             Request(target, JSON_1_0, "AWS4-HMAC-SHA256", "", "localhost", "", "", encode(request))
         )
+        if not isinstance(answer, Answer):
+            answer = await answer
         return answer.status, decode(answer.body)
 
 
