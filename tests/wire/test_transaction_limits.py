@@ -10,7 +10,7 @@ import pytest
 
 from actors.database import Database
 from actors.holds import Prepare, Release, TransactionPart
-from api.protocol import Protocol, Request
+from api.protocol import Answer, Protocol, Request
 from api.registry import NOT_IMPLEMENTED, OPERATIONS
 from model.write import Put
 from tests.support.capacity import CapacityServer, capacity_server, units
