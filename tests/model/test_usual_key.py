@@ -35,40 +35,38 @@ usual_values = st.one_of(
     numbers().map(lambda text: {"N": text}),
     binaries.map(lambda raw: {"B": b64encode(raw).decode()}),
 )
-odd_contents = st.sampled_from(
-    [
-        "",
-        "1e3",
-        "-0",
-        "007",
-        "1.0",
-        "+1",
-        " 1",
-        "1\n",
-        "9" * 39,
-        "YQ==",
-        "YR==",
-        "Y",
-        "Y Q=",
-        "é",
-        "YQ==\n",
-        "x" * 1024,
-        "x" * 1025,
-        "x" * 2048,
-        "x" * 2049,
-        "é" * 1024,
-        "é" * 1025,
-        7,
-        None,
-        True,
-        [],
-        {},
-    ]
-)
+ODD_CONTENTS = [
+    "",
+    "1e3",
+    "-0",
+    "007",
+    "1.0",
+    "+1",
+    " 1",
+    "1\n",
+    "9" * 39,
+    "YQ==",
+    "YR==",
+    "Y",
+    "Y Q=",
+    "é",
+    "YQ==\n",
+    "x" * 1024,
+    "x" * 1025,
+    "x" * 2048,
+    "x" * 2049,
+    "é" * 1024,
+    "é" * 1025,
+    7,
+    None,
+    True,
+    [],
+    {},
+]
 odd_values = st.one_of(
-    st.tuples(st.sampled_from(["S", "N", "B", "SS", "BOOL", "M", "X"]), odd_contents).map(
-        lambda pair: {pair[0]: pair[1]}
-    ),
+    st.tuples(
+        st.sampled_from(["S", "N", "B", "SS", "BOOL", "M", "X"]), st.sampled_from(ODD_CONTENTS)
+    ).map(lambda pair: {pair[0]: pair[1]}),
     st.just({}),
     st.just({"S": "a", "N": "1"}),
     st.just({"S": "a", "N": None}),
@@ -100,6 +98,23 @@ def test_a_position_is_that_of_the_three_walks_or_none(schema, key):
     assert key == before
     if found is not None:
         assert found == slowly(schema, key)
+
+
+@pytest.mark.parametrize("content", ODD_CONTENTS)
+@pytest.mark.parametrize("kind", ["S", "N", "B"])
+def test_an_odd_value_is_as_it_is_to_the_three_walks_or_not_usual(kind, content):
+    of_partition = KeySchema((KeyAttribute("pk", kind),))
+    of_sort = KeySchema((KeyAttribute("pk", "S"),), (KeyAttribute("sk", kind),))
+    keys_of = {
+        of_partition: {"pk": {kind: content}},
+        of_sort: {"pk": {"S": "a"}, "sk": {kind: content}},
+    }
+    for schema, key in keys_of.items():
+        before = copy.deepcopy(key)
+        found = position_of(schema)(key)
+        assert key == before
+        if found is not None:
+            assert found == slowly(schema, key)
 
 
 @given(schemas(), st.data())
