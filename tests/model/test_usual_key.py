@@ -14,8 +14,8 @@ from model import item as items
 from model import key as keys
 from model.errors import DynamoDBError
 from model.key import KeyAttribute, KeySchema
-from model.key_rules import check_key
-from model.usual_key import position_of
+from model.key_rules import check_item_key, check_key
+from model.usual_key import parts_of, position_of
 from tests.model.test_key import binaries, strings
 from tests.model.test_number import numbers
 
@@ -129,6 +129,26 @@ def test_every_canonical_key_of_the_table_is_usual(schema, data):
         for attribute in schema.attributes
     }
     assert position_of(schema)(key) == slowly(schema, key) is not None
+
+
+@given(schemas(), st.dictionaries(names, values, max_size=3))
+def test_the_parts_of_an_item_are_those_of_its_checked_key_or_none(schema, item):
+    before = copy.deepcopy(item)
+    found = parts_of(schema)(item)
+    assert item == before
+    if found is not None:
+        key = {attribute.name: item[attribute.name] for attribute in schema.attributes}
+        items.check(key)
+        check_item_key(schema, key)
+        assert found == (keys.encode_partition(schema, key), keys.encode_sort(schema, key))
+        assert b"".join(found) == position_of(schema)(key)
+
+
+@pytest.mark.parametrize(("size", "is_usual"), [(1024, True), (1025, False)])
+def test_an_item_with_too_long_a_sort_key_has_no_usual_parts(size: int, is_usual: bool):
+    schema = KeySchema((KeyAttribute("pk", "S"),), (KeyAttribute("sk", "S"),))
+    parts = parts_of(schema)({"pk": {"S": "a"}, "sk": {"S": "x" * size}, "more": {"S": "y"}})
+    assert (parts is not None) == is_usual
 
 
 @pytest.mark.parametrize(("size", "is_usual"), [(2048, True), (2049, False)])
