@@ -7,7 +7,7 @@
 #   make load ARGS="--workload get" a workload against a running server: make load ARGS=--help
 #
 # The long runs are not part of `make test`: make crash, make crash-kafka, make histories,
-# make differential, make bench, make compare.
+# make differential, make bench, make compare, make scale.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -25,7 +25,7 @@ ARGS ?=
 WORKERS ?= 2
 
 .PHONY: serve test test-kafka check unit crash crash-kafka histories differential bench load \
-	install-load compare image install clean help
+	install-load scale compare image install clean help
 
 serve: $(VENV)/.runs
 	@exec $(BIN)/dynactor serve $(ARGS)
@@ -74,6 +74,11 @@ bench: $(VENV)/.loads
 # The workload generator, and what it draws with: `make load ARGS="compare a.json b.json"`.
 load: $(VENV)/.loads
 	@$(BIN)/python -m tests.load $(ARGS)
+
+# Start, memory and gets with up to 10 million items, then gets from more data than memory, as root.
+# Half an hour, most of it to fill: ARGS="--directory DIR" keeps what was filled.
+scale: $(VENV)/.loads
+	@$(BIN)/python -m tests.load.scale $(ARGS)
 
 install-load: $(VENV)/.loads
 

@@ -193,9 +193,16 @@ class Database:
         Raises:
             ResourceNotFoundException: there is none, or it is being made or deleted.
         """
+        table = self.usable_table(name)
+        if table is None:
+            raise ResourceNotFoundException("Requested resource not found")
+        return table
+
+    def usable_table(self, name: str) -> Table | None:
+        """The table of that name; None if there is none, or it is being made or deleted."""
         table = self._tables.get(name)
         if table is None or table.definition.status in ("CREATING", "DELETING"):
-            raise ResourceNotFoundException("Requested resource not found")
+            return None
         return table
 
     @property

@@ -2,11 +2,10 @@
 
 A transaction on several partitions takes three steps. *Prepare* decides each action on the item
 that is there; if all may be done their keys are held: nobody else writes these items. *Join*
-makes the rows of it, numbers and records among them; from then on the partition does nothing
-else until *Resolve* tells it whether they were committed. A transaction's Joins are put into all
-mailboxes in one step, and mailboxes keep their order, so that no two transactions wait for each
-other. *Release* lets the keys of a transaction go that is not to be. Holds are in memory alone: a
-partition that had to begin anew knows of none.
+makes the rows of all the transactions of a round (``actors.transaction_rounds``), numbers and
+records among them; from then on the partition does nothing else until *Resolve* tells it whether
+they were committed, and lets their keys go if so. *Release* lets the keys of a transaction go
+that is not to be. Holds are in memory alone: a partition that had to begin anew knows of none.
 
 A transaction on one partition is one message, *Transact*, and part of its batch.
 """
@@ -73,9 +72,14 @@ class Transact(Message[Accepted | Refused], frozen=True):
 
 
 class Join(Message[Joined | None], frozen=True):
-    """Make the group of a prepared transaction; None if nothing is known of it."""
+    """Make one group of prepared transactions; None if nothing is known of one of them.
 
-    transaction_id: bytes
+    ``rows`` are other rows that belong to them.
+    """
+
+    round_id: bytes
+    transaction_ids: tuple[bytes, ...]
+    rows: tuple[tuple[bytes, bytes], ...] = ()
 
 
 class Release(Message[None], frozen=True):
@@ -85,9 +89,9 @@ class Release(Message[None], frozen=True):
 
 
 class Resolve(Message[None], frozen=True):
-    """Whether the group of a transaction that was joined is committed."""
+    """Whether the group of a round that was joined is committed."""
 
-    transaction_id: bytes
+    round_id: bytes
     committed: bool
 
 

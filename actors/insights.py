@@ -290,6 +290,7 @@ class TableTraffic:
         "_recent_writes",
         "_smallest_bytes",
         "_table",
+        "_throttled_reads",
         "_traffic",
         "_use_samplers",
         "_uses",
@@ -318,6 +319,7 @@ class TableTraffic:
         self.follow(definition)
         self._table = self._traffic[TABLE_INDEX_ID]
         self._reads = self._table.reads
+        self._throttled_reads = self._table.throttled_reads
 
     def follow(self, definition: TableDefinition) -> None:
         """Go on with what the table is now."""
@@ -366,10 +368,12 @@ class TableTraffic:
         if traffic is None:
             # The index went while it was read.
             return
-        units = receipt.read_units + sum(index.read_units for index in receipt.indexes)
+        units = receipt.read_units
+        for index in receipt.indexes:
+            units += index.read_units
         if start:
             traffic.count_page(traffic.reads, start, units)
-        use = self._use(index_id)
+        use = self._uses.get(index_id) or self._use(index_id)
         weight = self._use_samplers[index_id].weigh()
         if not weight:
             return
@@ -423,7 +427,13 @@ class TableTraffic:
 
     def refuse_read(self, position: bytes) -> None:
         """The read of an item was throttled."""
-        self._table.count(self._table.throttled_reads, position, 1.0)
+        sampler = self._throttled_reads
+        # As in ``read``: where limits are only observed, these are no rarer.
+        if sampler.skip:
+            sampler.skip -= 1
+            sampler.passed_units += 1.0
+            return
+        self._table.count(sampler, position, 1.0)
 
     def refuse_page(self, index_id: int, start: bytes) -> None:
         """A Query was throttled that reads from a position on."""

@@ -69,10 +69,11 @@ class Written(Struct, frozen=True):
 
 
 class WriteItem(Message[Written], frozen=True):
-    """Carry out a write on the item whose encoded key is ``partition_key + sort_key``."""
+    """Carry out a write on the item at a position, its encoded key: the two keys together."""
 
     partition_key: bytes
     sort_key: bytes
+    position: bytes
     write: Write
 
 
@@ -140,8 +141,8 @@ class Partition(RowOwner[WriteBatch]):
             copy_messages=settings.copy_messages,
         )
         self._feed = feed
-        self._table = table
-        self._held_indexes = _held_indexes(table)
+        self._keep_to(table)
+        self._versions = SequenceNumber(number, 0).packed()
         self._clock = clock
         self._throttle = throttle
         # What became of the units of each write in hand: a write that is decided again pays once.
@@ -154,6 +155,13 @@ class Partition(RowOwner[WriteBatch]):
             index.index_id: keys_layout.row_prefix(table.table_id, index.index_id)
             for index in table.local_indexes
         }
+
+    def _keep_to(self, table: TableDefinition) -> None:
+        """Go by this definition; what each write asks of it is worked out once."""
+        self._table = table
+        self._has_local_indexes = bool(table.local_indexes)
+        self._records_changes = table.records_changes
+        self._held_indexes = _held_indexes(table)
 
     def became_durable(self, batch: WriteBatch) -> None:
         """Move the tail of the log."""
@@ -174,11 +182,11 @@ class Partition(RowOwner[WriteBatch]):
         for envelope in envelopes:
             message = envelope.message
             if isinstance(message, WriteItem):
-                positions.append(message.partition_key + message.sort_key)
+                positions.append(message.position)
                 batch.collections[message.partition_key] = 0
             elif isinstance(message, ExpireItems):
                 positions += message.positions
-                if self._table.local_indexes:
+                if self._has_local_indexes:
                     schema = self._table.key_schema
                     for position in message.positions:
                         batch.collections[keys.split(schema, position)[0]] = 0
@@ -187,7 +195,7 @@ class Partition(RowOwner[WriteBatch]):
                     positions.append(action.position)
                     batch.collections[action.partition_key] = 0
         row_keys = [self._row_prefix + position for position in positions]
-        collections = list(batch.collections) if self._table.local_indexes else []
+        collections = list(batch.collections) if self._has_local_indexes else []
         row_keys += [
             keys_layout.collection_row(self._table.table_id, partition_key)
             for partition_key in collections
@@ -213,14 +221,13 @@ class Partition(RowOwner[WriteBatch]):
         message = envelope.message
         if not isinstance(message, WriteItem):
             return self.decide_other(batch, envelope)
-        position = message.partition_key + message.sort_key
+        position = message.position
         if position in self._holds.positions:
             self._throttle.transaction_conflicts += 1
             return TransactionConflictException()
-        version = SequenceNumber(self.partition_number, batch.counter + 1).packed()
         old = batch.items[position]
         try:
-            change = decide(self._table, old, message.write, version)
+            change = decide(self._table, old, message.write, self._versions + batch.counter + 1)
             self._check_collection(batch, message.partition_key, change)
         except ConditionalCheckFailedException as error:
             return self._pay(envelope.reply, position, refused_change(error.receipt)) or error
@@ -234,7 +241,7 @@ class Partition(RowOwner[WriteBatch]):
         return Written(
             change.attributes,
             change.receipt,
-            batch.collections[message.partition_key] if self._table.local_indexes else None,
+            batch.collections[message.partition_key] if self._has_local_indexes else None,
         )
 
     def worked_off(self) -> None:
@@ -265,8 +272,7 @@ class Partition(RowOwner[WriteBatch]):
         """As ``decide``, of messages that are no single writes."""
         match envelope.message:
             case Redefine(definition=definition):
-                self._table = definition
-                self._held_indexes = _held_indexes(definition)
+                self._keep_to(definition)
                 return batch.counter
             case ExpireItems() as message:
                 return self._expire(batch, message)
@@ -291,7 +297,7 @@ class Partition(RowOwner[WriteBatch]):
                 continue
             expiry = expire(self._table, reader, batch.items[position], now)
             if expiry is not None:
-                write = WriteItem(*keys.split(schema, position), Delete(expiry.key))
+                write = WriteItem(*keys.split(schema, position), position, Delete(expiry.key))
                 self._apply(batch, write, expiry.change, Origin.TTL)
                 deleted_items += 1
         return Expired(deleted_items, batch.counter, tuple(held))
@@ -310,7 +316,7 @@ class Partition(RowOwner[WriteBatch]):
         old, new = change.old, change.new
         if old is None or new is None:
             return old is not new
-        return not self._table.records_changes or old.item != new.item
+        return not self._records_changes or old.item != new.item
 
     def _check_collection(
         self,
@@ -320,7 +326,7 @@ class Partition(RowOwner[WriteBatch]):
         grown_before_bytes: int = 0,
     ) -> int:
         """Refuse to let a full item collection grow (S66, S67); returns by how much it grows."""
-        if not self._table.local_indexes:
+        if not self._has_local_indexes:
             return 0
         grown_bytes = _grown_bytes(change)
         size_bytes = batch.collections[partition_key] + grown_before_bytes + grown_bytes
@@ -339,33 +345,35 @@ class Partition(RowOwner[WriteBatch]):
         origin: Origin = Origin.USER,
         transaction: TransactionPlace | None = None,
     ) -> None:
-        position = message.partition_key + message.sort_key
+        position, rows, item = message.position, batch.rows, change.new
         batch.counter += 1
-        batch.items[position] = change.new
-        batch.rows[self._row_prefix + position] = (
-            None if change.new is None else codec.encode(change.new)
-        )
-        if self._table.records_changes:
+        batch.items[position] = item
+        row = None if item is None else codec.encode(item)
+        rows[self._row_prefix + position] = row
+        if self._records_changes:
             self._record(batch, message, change, origin, transaction)
-        grown_bytes = batch.count(TABLE_INDEX_ID, change.old, change.new)
+        grown_bytes = batch.count(TABLE_INDEX_ID, change.old, item)
+        if not self._has_local_indexes:
+            return
+        partition_key, sort_key = message.partition_key, message.sort_key
         for of_index in change.local_changes:
             index, old, new = of_index.definition, of_index.old, of_index.new
-            prefix = self._index_prefixes[index.index_id] + message.partition_key
-            if old is not None:
-                sort = keys.encode_sort(index.key_schema, old.item)
-                batch.rows[prefix + sort + message.sort_key] = None
+            prefix = self._index_prefixes[index.index_id] + partition_key
+            # An entry that stays under its key is written over.
+            if old is not None and (new is None or of_index.moves):
+                rows[prefix + keys.encode_sort(index.key_schema, old.item) + sort_key] = None
             if new is not None:
-                sort = keys.encode_sort(index.key_schema, new.item)
-                batch.rows[prefix + sort + message.sort_key] = codec.encode(new)
+                # Where an entry is the whole item, so is its row.
+                value = row if new is item else codec.encode(new)
+                rows[prefix + keys.encode_sort(index.key_schema, new.item) + sort_key] = value
             grown_bytes += batch.count(index.index_id, old, new, INDEX_ENTRY_OVERHEAD_BYTES)
-        if self._table.local_indexes:
-            size_bytes = batch.collections[message.partition_key] + grown_bytes
-            batch.collections[message.partition_key] = size_bytes
-            traffic = self._throttle.traffic
-            if traffic is not None:
-                traffic.grow(message.partition_key, size_bytes)
-            row = keys_layout.collection_row(self._table.table_id, message.partition_key)
-            batch.rows[row] = size_bytes.to_bytes(_SIZE_BYTES, "big") if size_bytes else None
+        size_bytes = batch.collections[partition_key] + grown_bytes
+        batch.collections[partition_key] = size_bytes
+        traffic = self._throttle.traffic
+        if traffic is not None:
+            traffic.grow(partition_key, size_bytes)
+        collection_row = keys_layout.collection_row(self._table.table_id, partition_key)
+        rows[collection_row] = size_bytes.to_bytes(_SIZE_BYTES, "big") if size_bytes else None
 
     def _record(
         self,
@@ -397,7 +405,7 @@ class Partition(RowOwner[WriteBatch]):
         """What followers need not work out again; nothing if it was not worked out."""
         if change.global_changes is None:
             return {}
-        position = message.partition_key + message.sort_key
+        position = message.position
         row = batch.rows[self._row_prefix + position]
         item_row = ItemRow(change.new, row) if change.new and row else None
         table_key = keys.without_hash(position)
@@ -413,15 +421,12 @@ def _held_indexes(table: TableDefinition) -> list[int]:
 
 
 def _grown_bytes(change: Change) -> int:
-    def size_bytes(stored: StoredItem | None, overhead_bytes: int = 0) -> int:
-        return 0 if stored is None else stored.size_bytes + overhead_bytes
-
-    overhead_bytes = INDEX_ENTRY_OVERHEAD_BYTES
-    return (
-        size_bytes(change.new)
-        - size_bytes(change.old)
-        + sum(
-            size_bytes(of_index.new, overhead_bytes) - size_bytes(of_index.old, overhead_bytes)
-            for of_index in change.local_changes
-        )
-    )
+    old, new = change.old, change.new
+    grown_bytes = (new.size_bytes if new else 0) - (old.size_bytes if old else 0)
+    for of_index in change.local_changes:
+        old, new = of_index.old, of_index.new
+        if new is not None:
+            grown_bytes += new.size_bytes + INDEX_ENTRY_OVERHEAD_BYTES
+        if old is not None:
+            grown_bytes -= old.size_bytes + INDEX_ENTRY_OVERHEAD_BYTES
+    return grown_bytes

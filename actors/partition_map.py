@@ -7,7 +7,7 @@ known by their numbers: their places in the map change with every split.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Final
 
 from model.key_range import KeyRange
@@ -77,7 +77,7 @@ class PartitionMap:
         """The number of the partition that owns a position."""
         return self.ranges[bisect_right(self._starts, position) - 1].number
 
-    def pieces(self, key_range: KeyRange, *, reverse: bool = False) -> Iterator[KeyRange]:
+    def pieces(self, key_range: KeyRange, *, reverse: bool = False) -> Sequence[KeyRange]:
         """A range cut at the partitions' boundaries, in reading order."""
         first = self.owner_of(key_range.start)
         last = len(self.ranges) - 1
@@ -85,9 +85,15 @@ class PartitionMap:
             last = self.owner_of(key_range.end)
             if self._starts[last] == key_range.end and last > first:
                 last -= 1
-        places = range(first, last + 1)
-        for place in reversed(places) if reverse else places:
-            yield KeyRange(
+        if first == last:
+            return (key_range,)
+        pieces = [
+            KeyRange(
                 key_range.start if place == first else self._starts[place],
                 key_range.end if place == last else self._starts[place + 1],
             )
+            for place in range(first, last + 1)
+        ]
+        if reverse:
+            pieces.reverse()
+        return pieces

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from functools import partial
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import anyio
 
@@ -54,12 +54,14 @@ class Batch:
         self, index_id: int, old: StoredItem | None, new: StoredItem | None, overhead_bytes: int = 0
     ) -> int:
         """Count an item or entry in and out; returns by how many bytes the storage grew."""
-        return self.count_sizes(
-            index_id,
-            None if old is None else old.size_bytes,
-            None if new is None else new.size_bytes,
-            overhead_bytes,
-        )
+        grown_items = grown_bytes = 0
+        if new is not None:
+            grown_items, grown_bytes = 1, new.size_bytes + overhead_bytes
+        if old is not None:
+            grown_items -= 1
+            grown_bytes -= old.size_bytes + overhead_bytes
+        self._grow(index_id, grown_items, grown_bytes)
+        return grown_bytes
 
     def count_sizes(
         self, index_id: int, old_bytes: int | None, new_bytes: int | None, overhead_bytes: int = 0
@@ -67,17 +69,23 @@ class Batch:
         """As ``count``, by the sizes alone; None for an item that is not there."""
         grown_items = (new_bytes is not None) - (old_bytes is not None)
         grown_bytes = (new_bytes or 0) - (old_bytes or 0) + grown_items * overhead_bytes
-        self.item_counts[index_id] = self.item_counts.get(index_id, 0) + grown_items
-        self.sizes_bytes[index_id] = self.sizes_bytes.get(index_id, 0) + grown_bytes
+        self._grow(index_id, grown_items, grown_bytes)
         return grown_bytes
+
+    def _grow(self, index_id: int, items: int, size_bytes: int) -> None:
+        if index_id in self.item_counts:
+            self.item_counts[index_id] += items
+            self.sizes_bytes[index_id] += size_bytes
+        else:
+            self.item_counts[index_id] = items
+            self.sizes_bytes[index_id] = size_bytes
 
 
 BatchT = TypeVar("BatchT", bound=Batch)
 
 
-class _Outcome(NamedTuple):
-    envelope: Envelope
-    result: Any
+# A message and its reply, or the error that it is refused with. No class: each write has one.
+_Outcome: TypeAlias = tuple[Envelope, Any]
 
 
 class RowOwner(ABC, Generic[BatchT]):
@@ -173,7 +181,7 @@ class RowOwner(ABC, Generic[BatchT]):
     async def _decide_and_commit(self, envelopes: list[Envelope]) -> tuple[BatchT, list[_Outcome]]:
         while True:
             batch = await self.load(envelopes)
-            outcomes = [_Outcome(envelope, self.decide(batch, envelope)) for envelope in envelopes]
+            outcomes = [(envelope, self.decide(batch, envelope)) for envelope in envelopes]
             # What is decided after a commit that failed has seen what may never be durable.
             # Only another commit tells whether the store goes on, so there is one in any case.
             if batch.rows or self._is_store_in_doubt():
@@ -231,11 +239,11 @@ class RowOwner(ABC, Generic[BatchT]):
         if failure is None:
             self.became_durable(batch)
         for envelope, result in outcomes:
+            is_refused = isinstance(result, DynamoDBError)
             if failure is not None:
-                wrote_nothing = isinstance(result, DynamoDBError)
-                known = "Nothing was written" if wrote_nothing else UNKNOWN
+                known = "Nothing was written" if is_refused else UNKNOWN
                 envelope.refuse(InternalServerError(f"{known}: {failure}"))
-            elif isinstance(result, DynamoDBError):
+            elif is_refused:
                 envelope.refuse(result)
             else:
                 envelope.answer(result)

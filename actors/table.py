@@ -8,7 +8,8 @@ idle table costs next to nothing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from itertools import chain
 from typing import Final, NamedTuple, Protocol
 
 import anyio
@@ -17,7 +18,7 @@ from msgspec import Struct
 
 from actors.change_feed import ChangeFeed, RecentChanges
 from actors.global_index import GlobalIndexActors, IndexPlace
-from actors.holds import Resolve
+from actors.holds import Join, Joined, Resolve
 from actors.partition import (
     Expired,
     ExpireItems,
@@ -45,16 +46,17 @@ from model.errors import (
     ThrottlingException,
 )
 from model.index import IndexDefinition
-from model.item import Item
+from model.item import Item, part_decoder
 from model.key_range import KeyRange
 from model.limits import KIB
 from model.page import Page, PageBuilder, PageRules
 from model.stored_item import StoredItem
 from model.table import TABLE_INDEX_ID, GlobalIndex, TableDefinition
-from model.write import Delete, Put, Update, Write
+from model.usual_key import parts_of, position_of
+from model.write import Put, Write
 from storage import catalog, codec, keys_layout
 from storage.catalog import PartitionHead, TableRecord
-from storage.store import Store, StoreError, View
+from storage.store import NOT_AT_HAND, Store, StoreError, View
 
 # Rows are read in pieces of about this size, with the loop's other work between them.
 _PIECE_BYTES: Final = 128 * KIB
@@ -160,6 +162,12 @@ class Table:
         self._partitions: dict[int, TransactingPartition | Sealed] = {}
         self.split_gate = SplitGate()
         self._row_prefix = keys_layout.row_prefix(record.definition.table_id)
+        # Of a usual key as it came; a table keeps its key for life.
+        self.position_of = position_of(record.definition.key_schema)
+        # Of a usual item or key, what ``submit`` may be given.
+        self.parts_of = parts_of(record.definition.key_schema)
+        # By the id of an index: the key attributes of its entries, and what decodes no more.
+        self._last_keys: dict[int, tuple[tuple[str, ...], Callable[[bytes], Item]]] = {}
         self._closed = False
         # How many writes were refused since the server started, as their mailbox was full.
         self.write_throttle_events = 0
@@ -185,8 +193,12 @@ class Table:
         """Carry out a write and return once it is durable; raises as ``submit`` says."""
         return await self.submit(write)
 
-    def submit(self, write: Write) -> asyncio.Future[Written]:
+    def submit(
+        self, write: Write, parts: tuple[bytes, bytes] | None = None
+    ) -> asyncio.Future[Written]:
         """Send a write to its partition; the future completes once it is durable.
+
+        ``parts`` are the two of its position, if they are known (``parts_of``).
 
         The future raises what ``model.write.decide`` raises, Throttled if a limit of the table or
         of an index refuses it, and InternalServerError if the store takes no writes.
@@ -195,17 +207,15 @@ class Table:
             Throttled: nothing is left of the partition's units, or its mailbox is full.
             InternalServerError: the partition has failed too often and was given up.
         """
-        schema = self.definition.key_schema
-        match write:
-            case Put():
-                key, size_bytes = write.item, write.size_bytes
-            case Update() | Delete():
-                key, size_bytes = write.key, 0
-        partition_key = keys.encode_partition(schema, key)
-        sort_key = keys.encode_sort(schema, key)
-        number = self._map.number_of(partition_key + sort_key)
-        self.throttle.check_write(number, partition_key + sort_key)
-        return self._put(number, WriteItem(partition_key, sort_key, write), size_bytes)
+        size_bytes = write.size_bytes if isinstance(write, Put) else 0
+        if parts is None:
+            parts = keys.encoded_parts(self.definition.key_schema, write.identity)
+        partition_key, sort_key = parts
+        position = partition_key + sort_key
+        number = self._map.number_of(position)
+        self.throttle.check_write(number, position)
+        message = WriteItem(partition_key, sort_key, position, write)
+        return self._put(number, message, size_bytes)
 
     def number_of(self, position: bytes) -> int:
         """The number of the partition that owns a position."""
@@ -227,18 +237,34 @@ class Table:
         """
         return self._put(self._map.number_of(position), message, size_bytes, always=always)
 
-    def resolve(self, position: bytes, message: Resolve) -> None:
-        """Tell the partition that owns a position what became of a transaction it joined."""
-        partition = self._partitions[self._map.number_of(position)]
+    def join(self, number: int, message: Join) -> asyncio.Future[Joined | None]:
+        """Have a partition hand over what it commits of a round of transactions.
+
+        The others of the round do nothing until it has: it comes before all that waits.
+
+        Raises:
+            InternalServerError, ResourceNotFoundException: as ``send``.
+        """
+        return self._put(number, message, 0, always=True, first=True)
+
+    def resolve(self, number: int, message: Resolve) -> None:
+        """Tell a partition what became of the round that it joined."""
+        partition = self._partitions[number]
         assert isinstance(partition, TransactingPartition), "no split comes between"
         partition.decisions.put_nowait(message, always=True)
 
     def _put(
-        self, number: int, message: Message[ReplyT], size_bytes: int, *, always: bool = False
+        self,
+        number: int,
+        message: Message[ReplyT],
+        size_bytes: int,
+        *,
+        always: bool = False,
+        first: bool = False,
     ) -> asyncio.Future[ReplyT]:
         partition = self._partitions.get(number) or self._partition(number)
         try:
-            return partition.mailbox.put_nowait(message, size_bytes, always=always)
+            return partition.mailbox.put_nowait(message, size_bytes, always=always, first=first)
         except MailboxFull:
             self.write_throttle_events += 1
             raise ThrottlingException(
@@ -272,26 +298,51 @@ class Table:
         return expired
 
     async def get(self, key: Item, *, consistent: bool) -> ItemRead:
-        """The item with this key.
+        """The item with this key; raises as ``read_item`` says."""
+        position = keys.encode(self.definition.key_schema, key)
+        read = self.read_item(position, consistent=consistent)
+        return read if isinstance(read, ItemRead) else await read
+
+    def read_item(self, position: bytes, *, consistent: bool) -> ItemRead | Awaitable[ItemRead]:
+        """The item at a position; at once if it is at hand.
 
         Raises:
             Throttled: nothing is left of its partition's read units.
+            InternalServerError: what is stored can't be read.
         """
-        position = keys.encode(self.definition.key_schema, key)
         number = self._map.number_of(position)
-        throttle = self.throttle
         # Never an error in a variable: it would keep this frame, and the frame it.
-        refusal = throttle.refused_read(number, position)
+        refusal = self.throttle.refused_read(number, position)
         if refusal is not None:
             raise refusal.error()
+        row = self._row_prefix + position
+        view = self._store.durable()
         try:
-            (value,) = await self._store.durable().load([self._row_prefix + position])
+            value = view.at_hand(row)
         except StoreError as error:
             raise _unreadable(self.definition.name, error) from error
+        if value is NOT_AT_HAND:
+            return self._load_item(view, position, number, consistent=consistent)
+        return self._item_read(value, number, position, consistent=consistent)
+
+    async def _load_item(
+        self, view: View, position: bytes, number: int, *, consistent: bool
+    ) -> ItemRead:
+        try:
+            (value,) = await view.load([self._row_prefix + position])
+        except StoreError as error:
+            raise _unreadable(self.definition.name, error) from error
+        return self._item_read(value, number, position, consistent=consistent)
+
+    def _item_read(
+        self, value: bytes | None, number: int, position: bytes, *, consistent: bool
+    ) -> ItemRead:
+        """What was read of an item, once its units are taken."""
         stored = None if value is None else codec.decode(value)
         units = capacity.item_read_units(
             0 if stored is None else stored.size_bytes, consistent=consistent
         )
+        throttle = self.throttle
         refusal = throttle.take_read(number, position, units)
         if refusal is not None:
             raise refusal.error()
@@ -299,41 +350,38 @@ class Table:
             throttle.read_heat.note(number, position)
         return ItemRead(stored, units)
 
-    async def get_many(
-        self, keys_wanted: Sequence[Item], *, consistent: bool, room_bytes: int
+    async def read_items(
+        self, positions: Sequence[bytes], *, consistent: bool, room_bytes: int
     ) -> list[ItemRead | Throttled]:
-        """The items with these keys, all from one durable view; each is admitted on its own.
+        """The items at these positions, all from one durable view; each is admitted on its own.
 
         The list ends before the item with which all together would be larger than the room.
         """
         throttle = self.throttle
-        schema = self.definition.key_schema
-        positions = [keys.encode(schema, key) for key in keys_wanted]
         numbers = list(map(self._map.number_of, positions))
         refused = list(map(throttle.refused_read, numbers, positions))
+        prefix = self._row_prefix
         admitted = [
-            position
+            prefix + position
             for position, refusal in zip(positions, refused, strict=True)
             if refusal is None
         ]
-        prefix = self._row_prefix
         try:
-            values = await self._store.durable().load([prefix + each for each in admitted])
+            values = iter(await self._store.durable().load(admitted))
         except StoreError as error:
             raise _unreadable(self.definition.name, error) from error
-        found = iter([None if value is None else codec.decode(value) for value in values])
         reads: list[ItemRead | Throttled] = []
         for number, position, refusal in zip(numbers, positions, refused, strict=True):
             if refusal is not None:
                 reads.append(refusal.error())
                 continue
-            stored = next(found)
-            room_bytes -= stored.size_bytes if stored else 0
+            value = next(values)
+            stored = None if value is None else codec.decode(value)
+            size_bytes = 0 if stored is None else stored.size_bytes
+            room_bytes -= size_bytes
             if room_bytes < 0:
                 break
-            units = capacity.item_read_units(
-                stored.size_bytes if stored else 0, consistent=consistent
-            )
+            units = capacity.item_read_units(size_bytes, consistent=consistent)
             # What those before it took is known only now.
             late = throttle.take_read(number, position, units)
             if throttle.read_heat.is_due(units):
@@ -347,13 +395,8 @@ class Table:
         Raises:
             Throttled: nothing is left of a partition's read units before anything was found; else
                 the page ends before that partition.
+            InternalServerError: what is stored can't be read.
         """
-        try:
-            return await self._read(request)
-        except StoreError as error:
-            raise _unreadable(self.definition.name, error) from error
-
-    async def _read(self, request: ReadRange) -> Page:
         view = self._store.durable()
         builder = PageBuilder(request.rules)
         index = request.index
@@ -375,12 +418,10 @@ class Table:
             if begun and request.by_partition:
                 builder.finish_partition()
             begun = True
-            async for entries in self._rows(view, request, piece, builder):
-                fetched = await self._fetch(view, entries) if request.rules.fetch else None
-                for at, entry in enumerate(entries):
-                    builder.add(entry, fetched[at] if fetched else None)
-                    if builder.full:
-                        break
+            try:
+                await self._read_piece(view, request, piece, builder)
+            except StoreError as error:
+                raise _unreadable(self.definition.name, error) from error
             blocks = builder.blocks - paid_blocks
             paid_blocks += blocks
             units = capacity.read_units(blocks, consistent=request.consistent)
@@ -407,16 +448,19 @@ class Table:
             traffic.read_page(read_id, start, page.receipt, request.rules, page.scanned_count)
         return page
 
-    async def _rows(
+    async def _read_piece(
         self, view: View, request: ReadRange, piece: KeyRange, builder: PageBuilder
-    ) -> AsyncIterator[list[StoredItem]]:
-        """The rows of a piece, some at a time, until the piece ends or the page is full."""
-        index_id = request.index.index_id if request.index else TABLE_INDEX_ID
-        prefix = keys_layout.row_prefix(self.definition.table_id, index_id)
+    ) -> None:
+        """Add the rows of a piece, some at a time, until it ends or the page is full."""
+        index = request.index
+        prefix = self._row_prefix
+        if index is not None:
+            prefix = keys_layout.row_prefix(self.definition.table_id, index.index_id)
         start = prefix + piece.start
         end = keys_layout.end_of(prefix) if piece.end is None else prefix + piece.end
-        most_rows = _FETCHED_ROWS if request.rules.fetch else _PIECE_ROWS
-        while not builder.full:
+        fetches = request.rules.fetch
+        most_rows = _FETCHED_ROWS if fetches else _PIECE_ROWS
+        while True:
             left = builder.rows_left
             max_rows = most_rows if left is None else min(left, most_rows)
             rows = await view.page(
@@ -424,9 +468,14 @@ class Table:
             )
             if not rows:
                 return
-            yield [codec.decode(row.value) for row in rows]
-            size_bytes = sum(len(row.key) + len(row.value) for row in rows)
-            if len(rows) < max_rows and size_bytes < _PIECE_BYTES:
+            entries = codec.decode_all([value for _, value in rows])
+            if fetches:
+                builder.add_fetched(entries, await self._fetch(view, entries))
+            else:
+                builder.add_all(entries)
+            if builder.full:
+                return
+            if len(rows) < max_rows and sum(map(len, chain.from_iterable(rows))) < _PIECE_BYTES:
                 return
             if request.reverse:
                 end = rows[-1].key
@@ -448,11 +497,16 @@ class Table:
     def _last_key(self, builder: PageBuilder, index: IndexDefinition | None) -> Item | None:
         if not builder.full or builder.last is None:
             return None
-        item = builder.last.item
-        key = self.definition.key_schema.key_of(item)
-        if index is not None:
-            key.update(index.key_schema.key_of(item))
-        return key
+        index_id = TABLE_INDEX_ID if index is None else index.index_id
+        known = self._last_keys.get(index_id)
+        if known is None:
+            schemas = [self.definition.key_schema] + ([index.key_schema] if index else [])
+            attributes = [attribute for schema in schemas for attribute in schema.attributes]
+            names = tuple(dict.fromkeys(attribute.name for attribute in attributes))
+            known = self._last_keys[index_id] = names, part_decoder(names)
+        names, decode = known
+        part = decode(builder.last.data)
+        return {name: part[name] for name in names}
 
     async def heads(self) -> list[PartitionHead]:
         """What each partition, those of indexes too, durably knows: counts and sizes."""
@@ -547,6 +601,7 @@ class Table:
 
     async def stop_index(self, index_id: int) -> None:
         """Stop whatever works for a global index."""
+        self._last_keys.pop(index_id, None)
         actors = self._indexes.pop(index_id, None)
         if actors is not None:
             await actors.close()
@@ -666,7 +721,7 @@ class Table:
         for envelope in self._partitions.pop(parent).mailbox.drain():
             message = envelope.message
             if isinstance(message, WriteItem):
-                number = self._map.number_of(message.partition_key + message.sort_key)
+                number = self._map.number_of(message.position)
                 self._partition(number).mailbox.give(envelope)
             else:
                 envelope.refuse(PartitionMoved())

@@ -24,7 +24,7 @@ from actors.partition import Partition, PartitionSettings, WriteBatch
 from actors.runtime.clock import Clock
 from actors.runtime.mailbox import Envelope, Mailbox, Message
 from actors.throttle import TableThrottle
-from model.change import Change, with_version
+from model.change import Change, give_version
 from model.errors import (
     CancellationReason,
     ConditionalCheckFailedException,
@@ -49,9 +49,10 @@ _DECISIONS: Final = 1_000
 
 
 class _Joining(NamedTuple):
-    """A transaction that was joined and is not resolved."""
+    """A round of transactions that was joined and is not resolved."""
 
-    transaction_id: bytes
+    round_id: bytes
+    transaction_ids: tuple[bytes, ...]
     batch: WriteBatch
     group: Group
 
@@ -73,16 +74,14 @@ class TransactingPartition(Partition):
         throttle: TableThrottle,
     ) -> None:
         super().__init__(feed, table, store, clock, settings, throttle=throttle)
-        # Where a transaction that was joined is resolved: the other mailbox waits meanwhile.
+        # Where a round that was joined is resolved: the other mailbox waits meanwhile.
         self.decisions = Mailbox(_DECISIONS, copy_messages=settings.copy_messages)
         # What holds keys since the batch in hand, and is told so once the batch is accepted.
         self._preparing: list[tuple[Envelope, Accepted]] = []
         self._joining: _Joining | None = None
-        # What was told of transactions before they were joined, as their coordinators had gone.
-        self._decided: dict[bytes, Resolve] = {}
 
     async def run(self) -> None:
-        """As every partition; a transaction that was joined before a crash is resolved first."""
+        """As every partition; a round that was joined before a crash is resolved first."""
         if self._joining is not None:
             await self._resolve(self._joining)
         await super().run()
@@ -108,10 +107,6 @@ class TransactingPartition(Partition):
                 return self._transact(batch, envelope, part, rows)
             case Release(transaction_id=transaction_id):
                 self._holds.drop(transaction_id)
-                self._decided.pop(transaction_id, None)
-                return None
-            case Join():
-                # Nothing is held: it would not have come here.
                 return None
         return super().decide_other(batch, envelope)
 
@@ -121,19 +116,15 @@ class TransactingPartition(Partition):
         await super()._load_head()
 
     async def _work(self, envelopes: list[Envelope]) -> None:
-        """Between the messages of a batch, join transactions."""
-        done = 0
-        if self._holds.positions:
-            for place, envelope in enumerate(envelopes):
-                if isinstance(envelope.message, Join):
-                    if place > done:
-                        await self._work_through(envelopes[done:place])
-                    await self._join(envelope)
-                    done = place + 1
-        if done < len(envelopes):
-            await self._work_through(envelopes[done:] if done else envelopes)
-
-    async def _work_through(self, envelopes: list[Envelope]) -> None:
+        """Join what is to be joined, which comes first in a batch; then all else."""
+        joins = 0
+        while joins < len(envelopes) and isinstance(envelopes[joins].message, Join):
+            await self._join(envelopes[joins])
+            joins += 1
+        if joins:
+            envelopes = envelopes[joins:]
+        if not envelopes:
+            return
         await super()._work(envelopes)
         if self._preparing:
             # All that the batch left is accepted: the transaction's commit comes behind it, and
@@ -241,19 +232,24 @@ class TransactingPartition(Partition):
         self, batch: WriteBatch, part: TransactionPart, changes: tuple[Change, ...]
     ) -> None:
         """Do what was decided: its versions and records get their numbers only now."""
+        place = None
+        is_recorded = self._table.records_changes
         for action, change in zip(part.actions, changes, strict=True):
             if isinstance(action.write, Check) or not self._has_effect(change):
                 continue
-            version = SequenceNumber(self.partition_number, batch.counter + 1).packed()
-            place = TransactionPlace(part.transaction_id, action.ordinal, part.total)
-            self._apply(batch, action, with_version(change, version), Origin.TRANSACTION, place)
+            number = SequenceNumber(self.partition_number, batch.counter + 1)
+            give_version(change, number.packed())
+            if is_recorded:
+                place = TransactionPlace(part.transaction_id, action.ordinal, part.total)
+            self._apply(batch, action, change, Origin.TRANSACTION, place)
 
     async def _join(self, envelope: Envelope) -> None:
-        """Hand over the group of a prepared transaction, and wait until it is resolved."""
+        """Hand over the group of prepared transactions, and wait until they are resolved."""
         message = envelope.message
         assert isinstance(message, Join)
-        held = self._holds.get(message.transaction_id)
-        if held is None:
+        prepared = [self._holds.get(each) for each in message.transaction_ids]
+        held = [each for each in prepared if each is not None]
+        if len(held) < len(prepared):
             envelope.answer(None)
             return
         try:
@@ -261,33 +257,37 @@ class TransactingPartition(Partition):
         except StoreError as error:
             envelope.refuse(InternalServerError(f"Nothing was written: {error}"))
             return
-        changes = held.changes
-        if held.table is not self._table:
-            # Of indexes that came meanwhile nothing is worked out: their followers do that.
-            changes = tuple(change._replace(global_changes=None) for change in changes)
-        self._carry_out(batch, held.part, changes)
-        self._joining = _Joining(message.transaction_id, batch, self._group(batch))
-        envelope.answer(Joined(self._joining.group))
+        if envelope.reply.done():
+            # Whoever asked has gone, and will not tell what became of it.
+            return
+        for each in held:
+            changes = each.changes
+            if each.table is not self._table:
+                # Of indexes that came meanwhile nothing is worked out: their followers do that.
+                changes = tuple(change._replace(global_changes=None) for change in changes)
+            self._carry_out(batch, each.part, changes)
+        batch.rows.update(message.rows)
+        group = self._group(batch)
+        self._joining = _Joining(message.round_id, message.transaction_ids, batch, group)
+        envelope.answer(Joined(group))
         await self._resolve(self._joining)
 
-    async def _joining_batch(self, held: Held) -> WriteBatch:
+    async def _joining_batch(self, held: list[Held]) -> WriteBatch:
         """Nobody has written the items since; the sizes of their collections, perhaps."""
         batch = WriteBatch(self.head)
         if self._table.local_indexes:
-            partition_keys = {action.partition_key for action in held.part.actions}
+            partition_keys = {action.partition_key for each in held for action in each.part.actions}
             await self.load_collections(batch, partition_keys)
         return batch
 
     async def _resolve(self, joining: _Joining) -> None:
-        transaction_id = joining.transaction_id
         loop = asyncio.get_running_loop()
         began = loop.time()
-        while (decision := self._decided.pop(transaction_id, None)) is None:
-            (envelope,) = await self.decisions.take(1, 1)
-            assert isinstance(envelope.message, Resolve)
-            self._decided[envelope.message.transaction_id] = envelope.message
-            envelope.answer(None)
+        (envelope,) = await self.decisions.take(1, 1)
         self._waited_seconds += loop.time() - began
+        decision = envelope.message
+        assert isinstance(decision, Resolve)
+        assert decision.round_id == joining.round_id, "who has joined is told, and nobody else"
         if decision.committed:
             self.head, self._head_bytes = joining.batch.head(), joining.group.head
             try:
@@ -297,5 +297,6 @@ class TransactingPartition(Partition):
                 self._last_commit = None
             else:
                 self._last_commit.add_done_callback(partial(self._settle, joining.batch, []))
+            for transaction_id in joining.transaction_ids:
+                self._holds.drop(transaction_id)
         self._joining = None
-        self._holds.drop(transaction_id)

@@ -1,10 +1,9 @@
 """Transactions over tables: the coordinator of each.
 
-A write asks every partition concerned to prepare, and, if all of them accept, has all of them
-join, and commits what they hand over in one batch: that batch is the decision. ``actors.holds``
-tells what the partitions do. Whatever happens to the coordinator, every partition that was asked
-is told to let its keys go: a request that is cancelled tells so on its way out, and what it tells
-needs no await.
+A write asks every partition concerned to prepare, and, if all of them accept, is committed in a
+round with others (``actors.transaction_rounds``). ``actors.holds`` tells what the partitions do.
+Whatever happens to the coordinator, every partition that was asked is told to let its keys go: a
+request that is cancelled tells so on its way out, and what it tells needs no await.
 
 A read is one durable view. It is serializable by itself; an item that a transaction is just
 writing refuses it all the same, as DynamoDB's does.
@@ -25,19 +24,16 @@ from actors.client_tokens import Claim, ClientTokens
 from actors.holds import (
     Accepted,
     Done,
-    Join,
-    Joined,
     Prepare,
     Refused,
     Release,
-    Resolve,
     Transact,
     TransactionPart,
 )
-from actors.row_owner import UNKNOWN
 from actors.runtime.clock import Clock
 from actors.subscribers.lag import NO_LAG, IndexLag
 from actors.table import ItemRead, Table
+from actors.transaction_rounds import Candidate, Rounds
 from model import key as keys
 from model.errors import (
     CancellationReason,
@@ -59,14 +55,12 @@ from model.transaction import (
 )
 from model.write import Put
 from storage import codec, keys_layout
-from storage.store import Conflict, Group, Retry, Store, StoreError
+from storage.store import Store, StoreError
 
-_STALL_SECONDS: Final = 0.002
 ResultT = TypeVar("ResultT")
 
 # Of each half of a transaction's id: random for the process, then a count.
 _ID_BYTES: Final = 8
-_BEGAN_ANEW: Final = "Nothing was written: a partition began anew meanwhile, try again"
 
 
 class TableAction(NamedTuple):
@@ -99,13 +93,13 @@ def table_key(table: Table, key: Item) -> TableKey:
 class _Participant:
     """A partition in a transaction, and what it was asked."""
 
-    def __init__(self, table: Table, position: bytes) -> None:
+    def __init__(self, table: Table, number: int, position: bytes) -> None:
         self.table = table
+        self.number = number
         self.position = position
         self.actions: list[Action] = []
         self.size_bytes = 0
         self.decided: asyncio.Future[Accepted | Refused] | None = None
-        self.joined: asyncio.Future[Joined | None] | None = None
 
     def add(self, action: Action) -> None:
         self.actions.append(action)
@@ -115,8 +109,7 @@ class _Participant:
     def ask(self, message: Prepare | Transact) -> asyncio.Future[Accepted | Refused]:
         """Ask the partition to decide; a refusal at the door is its answer, too."""
         try:
-            number = self.table.number_of(self.position)
-            self.table.throttle.check_write(number, self.position)
+            self.table.throttle.check_write(self.number, self.position)
             self.decided = self.table.send(self.position, message, self.size_bytes)
         except DynamoDBError as error:
             self.decided = asyncio.get_running_loop().create_future()
@@ -126,23 +119,10 @@ class _Participant:
                 self.decided.set_exception(error)
         return self.decided
 
-    def join(self, transaction_id: bytes) -> asyncio.Future[Joined | None]:
-        """Ask for what the partition commits."""
-        self.joined = self.table.send(self.position, Join(transaction_id), always=True)
-        return self.joined
-
-    def let_go(self, transaction_id: bytes, *, committed: bool) -> None:
-        """Tell the partition what became of the transaction, as far as it has to do with it."""
-        if committed:
-            self.table.resolve(self.position, Resolve(transaction_id, committed))
-            return
-        joined, decided = self.joined, self.decided
-        has_joined = joined is not None and _has_given(joined, Joined)
-        if has_joined or (joined is not None and _is_open(joined)):
-            self.table.resolve(self.position, Resolve(transaction_id, committed))
-        if has_joined or decided is None:
-            return
-        if _is_open(decided) or _has_given(decided, Accepted):
+    def let_go(self, transaction_id: bytes) -> None:
+        """Tell the partition that nothing comes of the transaction, if it may hold its keys."""
+        decided = self.decided
+        if decided is not None and (_is_open(decided) or _has_given(decided, Accepted)):
             try:
                 released = self.table.send(self.position, Release(transaction_id), always=True)
             except DynamoDBError:
@@ -172,6 +152,7 @@ class Transactions:
         self._store = store
         self._id_prefix = token_bytes(_ID_BYTES)
         self._ids = count()
+        self._rounds = Rounds(store, self._next_id, self._wait, self._over)
         self._delay = delay
         self._waits = delay.waits()
         # The items that transactions are writing, by the ids of their tables.
@@ -191,44 +172,37 @@ class Transactions:
             ResourceNotFoundException: a table is being deleted.
             InternalServerError: the store or a partition failed.
         """
-        entered: list[Table] = []
+        tables: list[Table] = []
+        candidate = None
         try:
-            for table in dict.fromkeys(table for table, _ in actions):
+            for table in {table for table, _ in actions}:
                 await table.split_gate.enter()
-                entered.append(table)
-            return await self._write(actions, claim)
+                tables.append(table)
+            participants = _participants(actions)
+            if len(participants) == 1:
+                accepted = [await self._write_in_one(participants[0], claim)]
+            else:
+                items = self._claim(participants)
+                candidate = Candidate(self._next_id(), participants, claim, items, tables)
+                accepted = await self._write_in_several(candidate, participants, len(actions))
         finally:
-            for table in entered:
-                table.split_gate.leave()
-
-    async def _write(self, actions: Sequence[TableAction], claim: Claim | None) -> list[Done]:
-        transaction_id = self._id_prefix + next(self._ids).to_bytes(_ID_BYTES, "big")
-        by_number: dict[int, _Participant] = {}
-        for table, action in actions:
-            position = action.position
-            number = table.number_of(position)
-            participant = by_number.get(number)
-            if participant is None:
-                participant = by_number[number] = _Participant(table, position)
-            participant.add(action)
-        participants = list(by_number.values())
-        if len(participants) == 1:
-            accepted = [await self._write_in_one(participants[0], transaction_id, claim)]
-        else:
-            accepted = await self._write_in_several(
-                participants, transaction_id, len(actions), claim
-            )
+            if candidate is None:
+                _leave(tables)
+            elif not candidate.is_taken:
+                self._over(candidate, committed=False)
         outcomes: dict[int, Done] = {}
         for participant, of_part in zip(participants, accepted, strict=True):
             for action, outcome in zip(participant.actions, of_part.outcomes, strict=True):
                 outcomes[action.ordinal] = outcome
         return [outcomes[ordinal] for ordinal in range(len(actions))]
 
-    async def _write_in_one(
-        self, participant: _Participant, transaction_id: bytes, claim: Claim | None
-    ) -> Accepted:
+    def _next_id(self) -> bytes:
+        return self._id_prefix + next(self._ids).to_bytes(_ID_BYTES, "big")
+
+    async def _write_in_one(self, participant: _Participant, claim: Claim | None) -> Accepted:
         """In one partition the transaction is part of its batch."""
-        part = TransactionPart(transaction_id, len(participant.actions), tuple(participant.actions))
+        actions = tuple(participant.actions)
+        part = TransactionPart(self._next_id(), len(actions), actions)
         reply = participant.ask(Transact(part, (claim.row,) if claim else ()))
         if claim is not None:
             claim.pending = reply
@@ -237,42 +211,28 @@ class Transactions:
         return accepted
 
     async def _write_in_several(
-        self,
-        participants: list[_Participant],
-        transaction_id: bytes,
-        total: int,
-        claim: Claim | None,
+        self, candidate: Candidate, participants: list[_Participant], total: int
     ) -> list[Accepted]:
-        claimed = self._claim(participants)
-        committed = False
-        try:
-            replies = [
-                each.ask(Prepare(TransactionPart(transaction_id, total, tuple(each.actions))))
-                for each in participants
-            ]
-            await _until_done(replies)
-            accepted = _accepted(participants, replies)
-            self._writing |= claimed
-            await self._wait()
-            groups = await self._joined(participants, transaction_id)
-            await self._wait()
-            if claim is not None:
-                groups.append(claim.group)
-            durable = await self._commit(groups)
-            committed = True
-            if claim is not None:
-                claim.pending = durable
-            await self._wait()
-        finally:
-            self._writing -= claimed
-            self._claimed -= claimed
-            for each in participants:
-                each.let_go(transaction_id, committed=committed)
-        await _until_settled(durable)
-        failure = durable.exception()
-        if failure is not None:
-            raise InternalServerError(f"{UNKNOWN}: {failure}") from failure
+        transaction_id = candidate.transaction_id
+        replies = [
+            each.ask(Prepare(TransactionPart(transaction_id, total, tuple(each.actions))))
+            for each in participants
+        ]
+        await _until_done(replies)
+        accepted = _accepted(participants, replies)
+        self._writing |= candidate.items
+        await self._wait()
+        await self._rounds.decide(candidate)
         return accepted
+
+    def _over(self, candidate: Candidate, *, committed: bool) -> None:
+        """Nothing is to be done for a transaction any more: let go of what it has."""
+        self._writing -= candidate.items
+        self._claimed -= candidate.items
+        if not committed:
+            for each in candidate.prepared:
+                each.let_go(candidate.transaction_id)
+        _leave(candidate.tables)
 
     def _claim(self, participants: list[_Participant]) -> set[tuple[int, bytes]]:
         """Have the items for one transaction.
@@ -280,47 +240,26 @@ class Transactions:
         Raises:
             TransactionCanceledException: another one has some of them.
         """
-        claimed = set()
-        reasons: dict[int, CancellationReason] = {}
-        for table, actions in ((each.table, each.actions) for each in participants):
-            for action in actions:
-                item = table.definition.table_id, action.position
-                claimed.add(item)
-                reasons[action.ordinal] = NO_REASON
-                if item in self._claimed:
-                    table.throttle.transaction_conflicts += 1
-                    reasons[action.ordinal] = reason_of(TransactionConflictException())
+        claimed = {
+            (each.table.definition.table_id, action.position)
+            for each in participants
+            for action in each.actions
+        }
         if not claimed.isdisjoint(self._claimed):
-            raise TransactionCanceledException([reasons[each] for each in range(len(reasons))])
+            raise TransactionCanceledException(self._conflicts(participants))
         self._claimed |= claimed
         return claimed
 
-    async def _joined(self, participants: list[_Participant], transaction_id: bytes) -> list[Group]:
-        """What all of them commit.
-
-        They are asked in one step, so that all mailboxes have two transactions in one order, and
-        nobody waits in a circle.
-        """
-        replies = [each.join(transaction_id) for each in participants]
-        await _until_done(replies)
-        groups = []
-        for joined in _results(replies):
-            if joined is None:
-                raise InternalServerError(_BEGAN_ANEW)
-            groups.append(joined.group)
-        return groups
-
-    async def _commit(self, groups: list[Group]) -> asyncio.Future[None]:
-        """Commit the groups together: the decision."""
-        while True:
-            try:
-                return await self._store.commit(groups)
-            except Retry:
-                await anyio.sleep(_STALL_SECONDS)
-            except Conflict as error:
-                raise InternalServerError(_BEGAN_ANEW) from error
-            except StoreError as error:
-                raise InternalServerError(f"Nothing was written: {error}") from error
+    def _conflicts(self, participants: list[_Participant]) -> list[CancellationReason]:
+        """The reasons of a transaction that asks for items which another one has."""
+        reasons: dict[int, CancellationReason] = {}
+        for each in participants:
+            for action in each.actions:
+                reasons[action.ordinal] = NO_REASON
+                if (each.table.definition.table_id, action.position) in self._claimed:
+                    each.table.throttle.transaction_conflicts += 1
+                    reasons[action.ordinal] = reason_of(TransactionConflictException())
+        return [reasons[ordinal] for ordinal in range(len(reasons))]
 
     async def _wait(self) -> None:
         if self._delay is not NO_LAG:
@@ -384,6 +323,24 @@ class Transactions:
             ItemRead(stored, item_read_units(stored.size_bytes if stored else 0))
             for stored in found
         ]
+
+
+def _participants(actions: Sequence[TableAction]) -> list[_Participant]:
+    """The partitions that are concerned, each with its actions."""
+    found: dict[int, _Participant] = {}
+    for table, action in actions:
+        position = action.position
+        number = table.number_of(position)
+        participant = found.get(number)
+        if participant is None:
+            participant = found[number] = _Participant(table, number, position)
+        participant.add(action)
+    return list(found.values())
+
+
+def _leave(tables: Sequence[Table]) -> None:
+    for table in tables:
+        table.split_gate.leave()
 
 
 def _accepted(

@@ -39,6 +39,7 @@ from api.server import CannotListen, listen, serving
 from api.times import iso_time, pace
 from api.violations import ViolationsOptions, find_violations
 from storage.rocks import open_rocks, open_rocks_in_memory
+from storage.rocks_options import MIB, RocksOptions
 from storage.store import CannotOpen, Damaged, Full, Store
 from streams.broker import Broker, Refused
 
@@ -217,7 +218,11 @@ def _admin_listener(options: ServeOptions) -> Iterator[socket.socket | None]:
 @asynccontextmanager
 async def _store(options: ServeOptions) -> AsyncIterator[Store]:
     directory = options.data_directory
-    store = await (open_rocks_in_memory() if directory is None else open_rocks(directory))
+    mib = options.cache_mib
+    tuning = RocksOptions(block_cache_bytes=None if mib is None else mib * MIB)
+    store = await (
+        open_rocks_in_memory(tuning) if directory is None else open_rocks(directory, tuning)
+    )
     try:
         yield store
     finally:

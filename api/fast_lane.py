@@ -4,15 +4,17 @@ What every SDK sends needs little of an HTTP library: a head, a body of known le
 answer. A connection stays here as long as it sends nothing else; at the first unusual byte
 it is handed, with all that was read and not answered, to aiohttp's protocol, and stays there.
 
-A connection is served by one task: it waits for a whole request, has it answered, writes the
-answer in one piece. Left out: requests answered at once within ``data_received``; it would
-save a switch to the task (about 2 µs) and take ``current_task`` away from every operation.
+A request is looked at as soon as it is there. Where its operation has nothing to wait for, it is
+answered right then; else the connection's task waits for it. Answers of one turn of the event loop
+go out together at its end: what costs is less the sending than the waking of a client that sleeps
+(13 of 18 µs where both are on one machine), and it is awake for all of them then.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Final, Self, cast
@@ -23,7 +25,7 @@ from aiohttp import web
 
 from api.http_message import HEAD_END, REQUEST_LINE, Head, answer_bytes, parse_head
 from api.http_settings import HEADER_BYTES, HttpSettings
-from api.protocol import Protocol, Request
+from api.protocol import Answer, Protocol, Request
 from model.limits import KIB
 
 # What a client may send ahead while its last request is being answered.
@@ -48,6 +50,8 @@ class FastLanes(AbstractAsyncContextManager["FastLanes"]):
         self._connections: set[FastLane] = set()
         self._all_closed = asyncio.Event()
         self._ending = False
+        # Those with answers that go out at the end of this turn of the event loop.
+        self._unsent: list[FastLane] = []
         self._tasks = anyio.create_task_group()
 
     def connection(self) -> FastLane:
@@ -66,6 +70,17 @@ class FastLanes(AbstractAsyncContextManager["FastLanes"]):
         self._connections.discard(connection)
         if self._ending and not self._connections:
             self._all_closed.set()
+
+    def send_soon(self, connection: FastLane) -> None:
+        """Have a connection send its answers together with the others of this turn."""
+        if not self._unsent:
+            asyncio.get_running_loop().call_soon(self._send_all)
+        self._unsent.append(connection)
+
+    def _send_all(self) -> None:
+        connections, self._unsent = self._unsent, []
+        for connection in connections:
+            connection.send()
 
     def end(self) -> None:
         """Take no more requests; connections close as soon as nothing is under way on them."""
@@ -135,12 +150,17 @@ class FastLane(asyncio.Protocol):
         self._head: Head | None = None
         self._body_start = 0
         self._needed_bytes = 0
+        # A client that signs nothing often sends the same head again, word for word.
+        self._last_head: Head | None = None
+        self._last_head_bytes = b""
+        # A request is being answered; and what the task has to wait for, until it does.
         self._answering = False
+        self._awaited: Awaitable[Answer] | None = None
+        self._unsent = b""
         self._ending = False
         self._left = False
         self._reading_paused = False
-        self._writable = asyncio.Event()
-        self._writable.set()
+        self._writing_paused = False
         self._woken: asyncio.Future[None] | None = None
         self._progress = 0
         self._swept_progress = -1
@@ -156,16 +176,16 @@ class FastLane(asyncio.Protocol):
         self._lanes.opened(self)
 
     def data_received(self, data: bytes) -> None:
-        """Take what came, and wake the task once it may be enough."""
+        """Take what came, and answer a request that is all there."""
         if not self._held:
             self._progress += 1
         self._held += data
-        if self._answering:
+        if self._answering or self._unsent or self._writing_paused:
             if len(self._held) > _READ_AHEAD_BYTES and not self._reading_paused:
                 self._reading_paused = True
                 self._transport.pause_reading()
-        elif len(self._held) >= self._needed_bytes:
-            self._wake()
+        elif len(self._held) >= self._needed_bytes and not self._ending:
+            self._begin_next()
 
     def eof_received(self) -> bool:
         """The client sends no more; it may still wait for answers, so the connection stays."""
@@ -176,19 +196,28 @@ class FastLane(asyncio.Protocol):
     def connection_lost(self, _error: Exception | None) -> None:
         """The client is gone; a request under way is finished, and answered to nobody."""
         self._ending = True
-        self._writable.set()
+        self._writing_paused = False
         self._wake()
         self._lanes.closed(self)
 
     def pause_writing(self) -> None:
         """The client does not take its answers; do no more work for it."""
-        self._writable.clear()
+        self._writing_paused = True
 
     def resume_writing(self) -> None:
         """The client has taken its answers."""
-        self._writable.set()
+        self._writing_paused = False
+        self._wake()
 
     # -- called by the lanes ----------------------------------------------------------------
+
+    def send(self) -> None:
+        """Send the answer that is ready."""
+        unsent, self._unsent = self._unsent, b""
+        if not self._transport.is_closing():
+            self._transport.write(unsent)
+        if self._held or self._ending:
+            self._wake()
 
     def end(self) -> None:
         """Take no more requests; close after the answer under way."""
@@ -208,7 +237,7 @@ class FastLane(asyncio.Protocol):
             self._swept_at = now
             return
         settings = self._lanes.settings
-        is_idle = not self._held and self._writable.is_set()
+        is_idle = not self._held and not self._writing_paused
         patience_seconds = settings.idle_seconds if is_idle else settings.transfer_seconds
         if now - self._swept_at >= patience_seconds:
             self.abort()
@@ -216,11 +245,15 @@ class FastLane(asyncio.Protocol):
     # -- the task ---------------------------------------------------------------------------
 
     async def serve(self) -> None:
-        """Answer requests until either side ends, or the plain lane takes over."""
+        """Answer what can't be answered at once, until either side ends or the plain lane does."""
         while True:
-            request = self._next_request() if self._held else None
-            if request is not None:
-                await self._answer(request)
+            if self._awaited is not None:
+                awaited, self._awaited = self._awaited, None
+                self._answer(await awaited)
+            elif self._unsent or self._writing_paused:
+                await self._wait()
+            elif self._held and self._begin_next():
+                continue
             elif self._left:
                 return
             elif self._ending:
@@ -229,20 +262,6 @@ class FastLane(asyncio.Protocol):
             else:
                 await self._wait()
 
-    async def _answer(self, request: Request) -> None:
-        self._answering = True
-        answer = await self._lanes.protocol.answer(request)
-        self._answering = False
-        self._progress += 1
-        if self._transport.is_closing():
-            return
-        self._transport.write(answer_bytes(answer, time.time(), closing=self._ending))
-        if self._reading_paused:
-            self._reading_paused = False
-            self._transport.resume_reading()
-        if not self._writable.is_set():
-            await self._writable.wait()
-
     async def _wait(self) -> None:
         self._woken = self._loop.create_future()
         await self._woken
@@ -250,6 +269,33 @@ class FastLane(asyncio.Protocol):
     def _wake(self) -> None:
         if self._woken is not None and not self._woken.done():
             self._woken.set_result(None)
+
+    # -- a request --------------------------------------------------------------------------
+
+    def _begin_next(self) -> bool:
+        """Begin to answer the next request; whether there is one."""
+        request = self._next_request()
+        if request is None:
+            return False
+        self._answering = True
+        answer = self._lanes.protocol.answer(request)
+        if isinstance(answer, Answer):
+            self._answer(answer)
+        else:
+            self._awaited = answer
+            self._wake()
+        return True
+
+    def _answer(self, answer: Answer) -> None:
+        self._answering = False
+        self._progress += 1
+        if self._transport.is_closing():
+            return
+        self._unsent = answer_bytes(answer, time.time(), closing=self._ending)
+        self._lanes.send_soon(self)
+        if self._reading_paused:
+            self._reading_paused = False
+            self._transport.resume_reading()
 
     def _next_request(self) -> Request | None:
         """Cut the next request off what is held; None: not all there yet, or not for this lane."""
@@ -270,10 +316,13 @@ class FastLane(asyncio.Protocol):
             if len(held) >= HEADER_BYTES or not held.startswith(REQUEST_LINE[: len(held)]):
                 self._leave()
             return None
-        head = parse_head(bytes(held[:end]))
+        head_bytes = bytes(held[:end])
+        is_repeated = head_bytes == self._last_head_bytes
+        head = self._last_head if is_repeated else parse_head(head_bytes)
         if head is None or not self._lanes.settings.access.allows_host(head.host):
             self._leave()
             return None
+        self._last_head, self._last_head_bytes = head, head_bytes
         self._head = head
         self._body_start = end + len(HEAD_END)
         self._needed_bytes = self._body_start + head.content_length
@@ -286,7 +335,9 @@ class FastLane(asyncio.Protocol):
         plain = self._lanes.plain()
         self._transport.set_protocol(plain)
         plain.connection_made(self._transport)
-        plain.data_received(bytes(self._held))
+        held, self._held = bytes(self._held), bytearray()
+        plain.data_received(held)
         if self._ending:
             # The client's end of the connection was told to us; nobody tells it again.
             plain.close()
+        self._wake()

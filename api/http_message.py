@@ -10,7 +10,7 @@ import re
 from email.utils import formatdate
 from functools import lru_cache
 from http import HTTPStatus
-from typing import Final, cast
+from typing import Final
 from zlib import crc32
 
 from msgspec import Struct
@@ -34,29 +34,29 @@ _STATUS_LINES: Final = {status.value: f"{status.value} {status.phrase}" for stat
 
 
 class Head(Struct, frozen=True):
-    """The head of a POST whose body has a length that is known."""
+    """The head of a POST whose body has a length that is known; see ``Request``."""
 
-    headers: dict[str, str]
     content_length: int
-
-    @property
-    def host(self) -> str:
-        """The Host header."""
-        return self.headers.get("host", "")
+    host: str
+    target: str
+    content_type: str
+    authorization: str
+    content_encoding: str
+    accept_encoding: str
+    explain: str
 
     def request(self, body: bytes) -> Request:
         """The whole request."""
-        header = self.headers.get
         return Request(
-            target=header("x-amz-target", ""),
-            content_type=header("content-type", ""),
-            authorization=header("authorization", ""),
-            query="",
-            host=self.host,
-            content_encoding=header("content-encoding", ""),
-            accept_encoding=header("accept-encoding", ""),
-            body=body,
-            explain=header(_EXPLAIN, ""),
+            self.target,
+            self.content_type,
+            self.authorization,
+            "",
+            self.host,
+            self.content_encoding,
+            self.accept_encoding,
+            body,
+            self.explain,
         )
 
 
@@ -65,34 +65,50 @@ def parse_head(head: bytes) -> Head | None:
     if not head.startswith(REQUEST_LINE):
         return None
     lines = head.decode("latin-1").split("\r\n")
-    if len(lines) - 1 != head.count(b"\n") or len(lines) - 1 != head.count(b"\r") or b"\0" in head:
+    breaks = len(lines) - 1
+    if head.count(b"\n") != breaks or head.count(b"\r") != breaks or b"\0" in head:
         return None
-    pairs = [_header(line) for line in lines[1:]]
-    if None in pairs:
+    del lines[0]
+    try:
+        headers = dict(map(_header, lines))
+    except _NoHeader:
         return None
-    headers = dict(cast("list[tuple[str, str]]", pairs))
-    if len(headers) != len(pairs):
+    if len(headers) != breaks:
         return None
-    length = headers.get("content-length", "")
+    header = headers.get
+    length = header("content-length", "")
     if not (length.isascii() and length.isdecimal()) or len(length) > _LENGTH_DIGITS:
         return None
     content_length = int(length)
     if content_length > REQUEST_BYTES or not _UNUSUAL.isdisjoint(headers):
         return None
-    if headers.get("connection", "keep-alive").lower() != "keep-alive":
+    if header("connection", "keep-alive").lower() != "keep-alive":
         return None
-    return Head(headers, content_length)
+    return Head(
+        content_length,
+        header("host", ""),
+        header("x-amz-target", ""),
+        header("content-type", ""),
+        header("authorization", ""),
+        header("content-encoding", ""),
+        header("accept-encoding", ""),
+        header(_EXPLAIN, ""),
+    )
+
+
+class _NoHeader(Exception):
+    """A line that is none."""
 
 
 @lru_cache(maxsize=512)
-def _header(line: str) -> tuple[str, str] | None:
-    """A header's name in lower case, and its text; None if it is none.
+def _header(line: str) -> tuple[str, str]:
+    """A header's name in lower case, and its text.
 
     Most lines of a client's requests are those of its last one.
     """
     name, colon, text = line.partition(":")
     if not colon or _HEADER_NAME.match(name) is None:
-        return None
+        raise _NoHeader
     return name.lower(), text.strip(" \t")
 
 
@@ -103,19 +119,22 @@ def answer_bytes(answer: Answer, now_epoch_seconds: float, *, closing: bool) -> 
         more += f"{RESPONSE_HEADER}: {answer.explanation}\r\n"
     if closing:
         more += "Connection: close\r\n"
-    head = (
-        f"HTTP/1.1 {_STATUS_LINES[answer.status]}\r\n"
-        f"Server: {SERVER_NAME}\r\n"
-        f"Date: {_date(int(now_epoch_seconds))}\r\n"
-        f"Content-Type: {answer.content_type}\r\n"
-        f"Content-Length: {len(answer.body)}\r\n"
-        f"x-amzn-RequestId: {answer.request_id}\r\n"
-        f"x-amz-crc32: {crc32(answer.body)}\r\n"
-        f"{more}\r\n"
+    return b"%bContent-Length: %d\r\nx-amzn-RequestId: %b\r\nx-amz-crc32: %d\r\n%b\r\n%b" % (
+        _head_start(answer.status, answer.content_type, int(now_epoch_seconds)),
+        len(answer.body),
+        answer.request_id.encode(),
+        crc32(answer.body),
+        more.encode("latin-1"),
+        answer.body,
     )
-    return head.encode("latin-1") + answer.body
 
 
-@lru_cache(maxsize=1)
-def _date(epoch_seconds: int) -> str:
-    return formatdate(epoch_seconds, usegmt=True)
+@lru_cache(maxsize=16)
+def _head_start(status: int, content_type: str, epoch_seconds: int) -> bytes:
+    """The lines with which all answers of one second and kind begin."""
+    return (
+        f"HTTP/1.1 {_STATUS_LINES[status]}\r\n"
+        f"Server: {SERVER_NAME}\r\n"
+        f"Date: {formatdate(epoch_seconds, usegmt=True)}\r\n"
+        f"Content-Type: {content_type}\r\n"
+    ).encode("latin-1")

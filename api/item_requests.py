@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from operator import attrgetter
 from typing import Any, Protocol
 
 from msgspec import Struct, structs
@@ -38,6 +39,7 @@ _LEGACY = (
     "ConditionalOperator",
     "KeyConditions",
 )
+_PLACEHOLDERS = ("ExpressionAttributeNames", "ExpressionAttributeValues")
 
 
 class Conditional(Protocol):
@@ -67,6 +69,8 @@ def check_together(request: Struct) -> None:
         ValidationException: legacy parameters and expressions are mixed, or placeholders are
             given without an expression.
     """
+    if is_plain(request):
+        return
     expressions, of_legacy = _parameters_of(type(request))
     check_parameters(
         {name: getattr(request, name) for name in expressions},
@@ -74,6 +78,21 @@ def check_together(request: Struct) -> None:
         getattr(request, "ExpressionAttributeNames", None),
         getattr(request, "ExpressionAttributeValues", None),
     )
+
+
+def is_plain(request: Struct) -> bool:
+    """Whether a request has no expression, no placeholder and no legacy parameter."""
+    read, nothing = _plainness_of(type(request))
+    members: tuple[object, ...] = read(request)
+    return members == nothing
+
+
+@cache
+def _plainness_of(shape: type[Struct]) -> tuple[attrgetter[Any], tuple[None, ...]]:
+    """What reads all such members of an input, and what it reads where there are none."""
+    known = (*_EXPRESSIONS, *_LEGACY, *_PLACEHOLDERS)
+    names = [name for name in known if name in shape.__struct_fields__]
+    return attrgetter(*names), (None,) * len(names)
 
 
 def placeholders_of(request: Struct) -> Placeholders:

@@ -65,12 +65,13 @@ class Operation(Struct, frozen=True):
     """What the registry knows of an operation.
 
     ``input`` is its input shape, a Struct with DynamoDB's member names; ``handle`` answers a
-    ``Call`` of that shape with the JSON body, or raises a ``DynamoDBError``.
+    ``Call`` of that shape with the JSON body, or raises a ``DynamoDBError``. Where nothing has to
+    be waited for it returns the body itself, which is sent at once.
     """
 
     name: str
     input: type[Struct]
-    handle: Callable[[Call[Any]], Awaitable[bytes]]
+    handle: Callable[[Call[Any]], Awaitable[bytes] | bytes]
     service: str = DYNAMODB
 
     @property

@@ -100,7 +100,7 @@ class PlainLane:
             response = self._refuse(error)
             response.force_close()
             return response
-        answer = await self._protocol.answer(
+        answer = self._protocol.answer(
             Request(
                 target=headers.get("X-Amz-Target", ""),
                 content_type=headers.get("Content-Type", ""),
@@ -113,6 +113,8 @@ class PlainLane:
                 explain=headers.get(REQUEST_HEADER, ""),
             )
         )
+        if not isinstance(answer, Answer):
+            answer = await answer
         response = _response_of(answer)
         response.headers.update(access.cross_origin_headers(origin))
         return response

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Iterable, Iterator
+from http import HTTPStatus
 from itertools import count
 from secrets import choice
 from typing import Any, Final
@@ -76,6 +77,16 @@ class Answer(Struct, frozen=True):
     explanation: str = ""
 
 
+class _Asked(Struct):
+    """A request on its way; ``call`` from when it is decoded, ``paid`` if that is to be told."""
+
+    request: Request
+    request_id: str
+    content_type: str
+    paid: list[Paid] | None = None
+    call: Call[Any] | None = None
+
+
 class Protocol:
     """Answers requests, each by its operation."""
 
@@ -94,32 +105,32 @@ class Protocol:
         # How many requests were throttled since the server started, by table and operation.
         self.throttled_requests: Counter[tuple[str, str]] = Counter()
 
-    async def answer(self, request: Request) -> Answer:
-        """Answer a request; nothing that a client sends makes this raise."""
+    def answer(self, request: Request) -> Answer | Awaitable[Answer]:
+        """Answer a request, at once if nothing has to be waited for.
+
+        Nothing that a client sends makes this raise, nor what it returns.
+        """
         request_id = next(self.request_ids)
         content_type = _media_type(request.content_type)
         if content_type not in (JSON_1_0, JSON):
             return _not_understood(request_id)
-        paid: list[Paid] | None = None
+        asked = _Asked(request, request_id, content_type)
         if request.explain and explain.is_wanted(request.explain):
-            paid = []
+            asked.paid = []
         try:
-            status, body = 200, await self._perform(request, paid)
-        except DynamoDBError as error:
-            status, body = error.http_status, error_body(error)
-        except StoreError as error:
-            _log.error("store_error", request_id=request_id, error=str(error))
-            status, body = 500, error_body(InternalServerError(f"The store failed: {error}"))
-        except Exception:  # noqa: BLE001 - a bug of ours must not cost the client its connection
-            _log.exception("internal error", request_id=request_id, target=request.target)
-            status, body = 500, error_body(InternalServerError("Internal server error"))
-        explanation = _explanation(request.target, paid) if paid else ""
-        encoding = ""
-        if len(body) >= compression.WORTH_COMPRESSING_BYTES and compression.accepts_gzip(
-            request.accept_encoding
-        ):
-            body, encoding = compression.deflate(body), "gzip"
-        return Answer(status, content_type, body, request_id, encoding, explanation)
+            done = self._perform(asked)
+        except Exception as error:  # noqa: BLE001 - see ``_failure``
+            return _answer(asked, *self._failure(asked, error))
+        if isinstance(done, bytes):
+            return _answer(asked, HTTPStatus.OK, done)
+        return self._answer_when(asked, done)
+
+    async def _answer_when(self, asked: _Asked, work: Awaitable[bytes]) -> Answer:
+        try:
+            body = await work
+        except Exception as error:  # noqa: BLE001 - see ``_failure``
+            return _answer(asked, *self._failure(asked, error))
+        return _answer(asked, HTTPStatus.OK, body)
 
     def refuse(self, error: DynamoDBError) -> Answer:
         """The answer to a request that is refused before it is looked at."""
@@ -129,28 +140,54 @@ class Protocol:
         """The answer to a request that is none of this protocol."""
         return _not_understood(next(self.request_ids))
 
-    async def _perform(self, request: Request, paid: list[Paid] | None) -> bytes:
+    def _perform(self, asked: _Asked) -> bytes | Awaitable[bytes]:
+        request = asked.request
         found = self._operations.get(request.target)
         if found is None:
             raise self._no_such_operation(request.target)
         _check_authorization(request.authorization, request.query)
         operation, decoder = found
-        body = _plain_body(request)
-        call = Call(self._database, decoder.decode(body), request.host, paid)
-        try:
-            return await operation.handle(call)
-        except (ValidationException, ResourceNotFoundException):
-            decoder.check_serialization(body)
-            raise
-        except Throttled:
-            for table in _table_names(call.request):
-                self.throttled_requests[table, operation.name] += 1
-            raise
-        except TransactionCanceledException as error:
-            self.throttled_requests.update(
-                (table, operation.name) for table in _throttled_tables(call.request, error)
-            )
-            raise
+        decoded = decoder.decode(_plain_body(request))
+        call = asked.call = Call(self._database, decoded, request.host, asked.paid)
+        return operation.handle(call)
+
+    def _failure(self, asked: _Asked, error: Exception) -> tuple[int, bytes]:
+        """The status and body that tell a client of an error.
+
+        That may be a bug of ours: it must not cost the client its connection.
+        """
+        if asked.call is not None and isinstance(error, DynamoDBError):
+            error = self._refusal(asked, asked.call, error)
+        if isinstance(error, DynamoDBError):
+            return error.http_status, error_body(error)
+        if isinstance(error, StoreError):
+            _log.error("store_error", request_id=asked.request_id, error=str(error))
+            return 500, error_body(InternalServerError(f"The store failed: {error}"))
+        _log.error(
+            "internal error",
+            request_id=asked.request_id,
+            target=asked.request.target,
+            exc_info=error,
+        )
+        return 500, error_body(InternalServerError("Internal server error"))
+
+    def _refusal(self, asked: _Asked, call: Call[Any], error: DynamoDBError) -> DynamoDBError:
+        """The error that a client is told of, where its operation has raised this one."""
+        operation, decoder = self._operations[asked.request.target]
+        match error:
+            case ValidationException() | ResourceNotFoundException():
+                try:
+                    decoder.check_serialization(_plain_body(asked.request))
+                except SerializationException as found:
+                    return found
+            case Throttled():
+                for table in _table_names(call.request):
+                    self.throttled_requests[table, operation.name] += 1
+            case TransactionCanceledException():
+                self.throttled_requests.update(
+                    (table, operation.name) for table in _throttled_tables(call.request, error)
+                )
+        return error
 
     def _no_such_operation(self, target: str) -> UnknownOperationException:
         """A known operation gets a message; DynamoDB gives none with this error.
@@ -163,8 +200,15 @@ class Protocol:
         return UnknownOperationException("")
 
 
-def _explanation(target: str, paid: list[Paid]) -> str:
-    return explain.header_text(target.partition(".")[2], paid)
+def _answer(asked: _Asked, status: int, body: bytes) -> Answer:
+    explanation = encoding = ""
+    if asked.paid:
+        explanation = explain.header_text(asked.request.target.partition(".")[2], asked.paid)
+    if len(body) >= compression.WORTH_COMPRESSING_BYTES and compression.accepts_gzip(
+        asked.request.accept_encoding
+    ):
+        body, encoding = compression.deflate(body), "gzip"
+    return Answer(status, asked.content_type, body, asked.request_id, encoding, explanation)
 
 
 def _not_understood(request_id: str) -> Answer:
@@ -222,4 +266,4 @@ def _check_authorization(authorization: str, query: str) -> None:
 def _request_ids() -> Iterator[str]:
     """Unique ids of 52 capital letters and digits: random for the process, then a count."""
     process = "".join(choice(_ID_LETTERS) for _ in range(_ID_CHARACTERS - _ID_COUNTER_DIGITS))
-    return (f"{process}{number:0{_ID_COUNTER_DIGITS}X}" for number in count())
+    return map(f"{process}%0{_ID_COUNTER_DIGITS}X".__mod__, count())

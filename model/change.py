@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from model import capacity
 from model.capacity import EntryWrite, IndexKind, IndexUnits, ItemWrite, Receipt
@@ -69,11 +69,12 @@ def local_changes(
 
     An index whose stored view stays as it was is left out.
     """
-    changes = (
-        _index_change("LocalSecondaryIndexes", index, table.key_schema, old, new)
-        for index in table.local_indexes
-    )
-    return tuple(change for change in changes if change is not None)
+    changes: tuple[IndexChange, ...] = ()
+    for index in table.local_indexes:
+        change = _index_change("LocalSecondaryIndexes", index, table.key_schema, old, new)
+        if change is not None:
+            changes += (change,)
+    return changes
 
 
 def global_changes(
@@ -108,19 +109,13 @@ def _index_change(
     new_entry = None if new is None else entry_of(index, table_key, new.item)
     if old_entry == new_entry:
         return None
-    moves = (
-        old_entry is not None
-        and new_entry is not None
-        and not _is_same_key(index.key_schema, old_entry, new_entry)
-    )
+    moves = False
+    if old_entry is not None and new_entry is not None:
+        for name in index.key_names:
+            if old_entry[name] != new_entry[name]:
+                moves = True
+                break
     return IndexChange(kind, index, _stored(old, old_entry), _stored(new, new_entry), moves)
-
-
-def _is_same_key(schema: KeySchema, one: Item, other: Item) -> bool:
-    for attribute in schema.attributes:  # noqa: SIM110 - every write does it for every index
-        if one[attribute.name] != other[attribute.name]:
-            return False
-    return True
 
 
 def _stored(stored: StoredItem | None, projected: Item | None) -> StoredItem | None:
@@ -131,21 +126,19 @@ def _stored(stored: StoredItem | None, projected: Item | None) -> StoredItem | N
     return StoredItem.of(projected, stored.version)
 
 
-def with_version(change: Change, version: int) -> Change:
-    """The same change with the version of its sequence number, where that is known only later."""
-    return change._replace(
-        new=_versioned(change.new, version),
-        local_changes=_versioned_entries(change.local_changes, version),
-        global_changes=change.global_changes and _versioned_entries(change.global_changes, version),
-    )
+def give_version(change: Change, version: int) -> None:
+    """Give a change the version of its sequence number, where that is known only later.
 
-
-def _versioned_entries(changes: tuple[IndexChange, ...], version: int) -> tuple[IndexChange, ...]:
-    return tuple(structs.replace(one, new=_versioned(one.new, version)) for one in changes)
-
-
-def _versioned(stored: StoredItem | None, version: int) -> StoredItem | None:
-    return None if stored is None else structs.replace(stored, version=version)
+    The new item, and its entries, are the change's own: nobody else has seen them yet.
+    """
+    if change.new is not None:
+        change.new.version = version
+    for one in change.local_changes:
+        if one.new is not None:
+            one.new.version = version
+    for one in change.global_changes or ():
+        if one.new is not None:
+            one.new.version = version
 
 
 def removal(table: TableDefinition, old: StoredItem) -> Change:
@@ -157,8 +150,19 @@ def write_receipt(
     old: StoredItem | None, new: StoredItem | None, changes: tuple[IndexChange, ...]
 ) -> Receipt:
     """What a write costs: the larger image of the item, and each index write (S50-S56)."""
-    entries = tuple(map(_entry_write, changes))
-    return _receipt(_size_bytes(old), _size_bytes(new), entries)
+    # One straight walk: every write makes a receipt, and nearly nobody reads it.
+    indexes: tuple[IndexUnits, ...] = ()
+    entries: tuple[EntryWrite, ...] = ()
+    for change in changes:
+        name, kind, moves = change.definition.name, change.kind, change.moves
+        old_bytes, new_bytes = _size_bytes(change.old), _size_bytes(change.new)
+        units = _entry_units(old_bytes, new_bytes, moves=moves)
+        indexes += (IndexUnits(name, kind, 0.0, units),)
+        entries += (EntryWrite(name, kind, old_bytes, new_bytes, moves, units),)
+    old_bytes, new_bytes = _size_bytes(old), _size_bytes(new)
+    units = capacity.write_units(max(old_bytes or 0, new_bytes or 0))
+    work = ItemWrite(old_bytes, new_bytes, units, entries)
+    return Receipt(0.0, units, indexes, (work,))
 
 
 def refused_receipt(old: StoredItem | None, put_bytes: int | None = None) -> Receipt:
@@ -167,7 +171,10 @@ def refused_receipt(old: StoredItem | None, put_bytes: int | None = None) -> Rec
     It pays for the item that is there, or that would have been put if that is larger; nothing in
     indexes. Source: Developer Guide, "Working with items and attributes", "Conditional writes".
     """
-    return _receipt(_size_bytes(old), put_bytes, (), refused=True)
+    old_bytes = _size_bytes(old)
+    units = capacity.write_units(max(old_bytes or 0, put_bytes or 0))
+    work = ItemWrite(old_bytes, put_bytes, units, refused=True)
+    return Receipt(write_units=units, work=(work,))
 
 
 def refused_change(receipt: Receipt) -> Change:
@@ -175,32 +182,11 @@ def refused_change(receipt: Receipt) -> Change:
     return Change(None, None, (), None, receipt, ())
 
 
-def _receipt(
-    old_bytes: int | None,
-    new_bytes: int | None,
-    entries: tuple[EntryWrite, ...],
-    *,
-    refused: bool = False,
-) -> Receipt:
-    units = capacity.write_units(max(old_bytes or 0, new_bytes or 0))
-    return Receipt(
-        write_units=units,
-        indexes=tuple(
-            IndexUnits(entry.index, entry.kind, write_units=entry.units) for entry in entries
-        ),
-        work=(ItemWrite(old_bytes, new_bytes, units, entries, refused),),
-    )
-
-
-def _entry_write(change: IndexChange) -> EntryWrite:
-    return EntryWrite(
-        change.definition.name,
-        change.kind,
-        _size_bytes(change.old),
-        _size_bytes(change.new),
-        change.moves,
-        sum(units for _, units in entry_writes(change)),
-    )
+def _entry_units(old_bytes: int | None, new_bytes: int | None, *, moves: bool) -> int:
+    """What a write takes for the entry in one index: as ``entry_writes`` together."""
+    if moves:
+        return capacity.write_units(old_bytes or 0) + capacity.write_units(new_bytes or 0)
+    return capacity.write_units(max(old_bytes or 0, new_bytes or 0))
 
 
 def _size_bytes(stored: StoredItem | None) -> int | None:

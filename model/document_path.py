@@ -6,8 +6,9 @@ A name is an attribute or a member of a map, a number a position in a list.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
@@ -16,6 +17,9 @@ from model.errors import ValidationException
 from model.item import Item
 
 Path: TypeAlias = tuple[str | int, ...]
+
+# Applications have few expressions, as of the texts that ``parser`` keeps.
+_KEPT_PATHS: Final = 2048
 
 
 class Branch(Struct, frozen=True):
@@ -116,6 +120,12 @@ def edited(item: Item, changes: Iterable[tuple[Path, AttributeValue | None]]) ->
     return new
 
 
+@lru_cache(maxsize=_KEPT_PATHS)
+def kept_branches(paths: tuple[Path, ...]) -> tuple[Branch, ...]:
+    """As ``branches``, of paths that are likely to come again."""
+    return branches(paths)
+
+
 class _Leaf(Struct, frozen=True):
     """What is to stand at the end of a path; None for nothing."""
 
@@ -193,6 +203,12 @@ def distinct(paths: Iterable[Path]) -> list[Path]:
             raise _contradiction("overlap", path, step.first)
         taken.append(path)
     return taken
+
+
+@lru_cache(maxsize=_KEPT_PATHS)
+def check_distinct(paths: tuple[Path, ...]) -> None:
+    """As ``distinct``; what was found to be so is known the next time."""
+    distinct(paths)
 
 
 class _Step(Struct):

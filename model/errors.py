@@ -196,7 +196,7 @@ class TrimmedDataAccessException(DynamoDBError):
     """The stream records that are asked for are older than what is kept."""
 
 
-class ThrottlingReason(Struct, frozen=True):
+class ThrottlingReason(Struct, frozen=True, cache_hash=True):
     """Which limit refused a request, and the ARN of the table or index whose limit it is.
 
     ``reason`` is put together of resource, operation and limit, such as

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
@@ -31,7 +32,7 @@ class Projection(Struct, frozen=True):
     non_key_attributes: tuple[str, ...] = ()
 
 
-class IndexDefinition(Struct, frozen=True):
+class IndexDefinition(Struct, frozen=True, dict=True):
     """A secondary index as the table's definition keeps it.
 
     ``index_id`` is unique within the table and never used again; 0 is the table itself.
@@ -42,16 +43,35 @@ class IndexDefinition(Struct, frozen=True):
     key_schema: KeySchema
     projection: Projection
 
+    # What every write asks of every index is kept once it was worked out.
+
+    @cached_property
+    def key_names(self) -> tuple[str, ...]:
+        """The attributes of the index's key, without which an item is not in it."""
+        return tuple(attribute.name for attribute in self.key_schema.attributes)
+
+    @cached_property
+    def holds_all(self) -> bool:
+        """Whether an entry is the whole item."""
+        return self.projection.type == "ALL"
+
+    @cached_property
+    def own_names(self) -> frozenset[str]:
+        """What it holds of an item beside the table's key, if not all (S16, S17)."""
+        return frozenset((*self.key_names, *self.projection.non_key_attributes))
+
 
 def entry(index: IndexDefinition, table_key: KeySchema, item: Item) -> Item | None:
     """What the index holds of an item: None if it lacks a key attribute (sparse, S48)."""
-    for attribute in index.key_schema.attributes:
-        if attribute.name not in item:
+    for name in index.key_names:
+        if name not in item:
             return None
-    if index.projection.type == "ALL":
-        return item
-    held = projected_names(index, table_key)
-    return {name: value for name, value in item.items() if name in held}
+    return item if index.holds_all else _projected(index, table_key, item)
+
+
+def _projected(index: IndexDefinition, table_key: KeySchema, item: Item) -> Item:
+    own, keys = index.own_names, table_key.names
+    return {name: value for name, value in item.items() if name in own or name in keys}
 
 
 def global_entry(index: IndexDefinition, table_key: KeySchema, item: Item) -> Item | None:
@@ -76,10 +96,7 @@ def global_entry(index: IndexDefinition, table_key: KeySchema, item: Item) -> It
         return None
     if len(schema.sort) > 1 and part_size_bytes(schema.sort, item) > SORT_KEY_BYTES:
         return None
-    if index.projection.type == "ALL":
-        return item
-    held = projected_names(index, table_key)
-    return {name: value for name, value in item.items() if name in held}
+    return item if index.holds_all else _projected(index, table_key, item)
 
 
 def entry_position(index: IndexDefinition, entry: Item, table_key: bytes) -> bytes:
@@ -116,8 +133,7 @@ def part_size_bytes(part: Sequence[KeyAttribute], item: Item) -> int:
 
 def projected_names(index: IndexDefinition, table_key: KeySchema) -> frozenset[str]:
     """The names an index with KEYS_ONLY or INCLUDE holds (S12, S16, S17)."""
-    keys = (attribute.name for attribute in table_key.attributes + index.key_schema.attributes)
-    return frozenset((*keys, *index.projection.non_key_attributes))
+    return table_key.names | index.own_names
 
 
 def check_size_with_entries(

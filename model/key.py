@@ -20,13 +20,13 @@ from model.item import Item
 
 KeyType: TypeAlias = Literal["S", "N", "B"]
 
-_END: Final = b"\x00\x00"
-_ESCAPED_ZERO: Final = b"\x00\xff"
+END: Final = b"\x00\x00"
+ESCAPED_ZERO: Final = b"\x00\xff"
 # Numbers have no zero byte behind their first, so that one zero ends them.
-_NUMBER_END: Final = b"\x00"
+NUMBER_END: Final = b"\x00"
 HASH_BYTES: Final = 8
 # Copied for each key, which is cheaper than to begin anew.
-_OUTLIERS: Final = md5(b"Outliers", usedforsecurity=False)
+OUTLIERS: Final = md5(b"Outliers", usedforsecurity=False)
 
 
 class KeyAttribute(Struct, frozen=True):
@@ -51,6 +51,11 @@ class KeySchema(Struct, frozen=True, dict=True):
         """All attributes of the key, partition attributes first."""
         return self.partition + self.sort
 
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The names of all attributes of the key."""
+        return frozenset(attribute.name for attribute in self.attributes)
+
     def key_of(self, item: Item) -> Item:
         """The attributes of the key, in the schema's order; the item must have them all."""
         return {attribute.name: item[attribute.name] for attribute in self.attributes}
@@ -59,19 +64,36 @@ class KeySchema(Struct, frozen=True, dict=True):
 def encode_value(value: AttributeValue) -> bytes:
     """One key value as ordered bytes with an end mark."""
     if "N" in value:
-        return number.encode(value["N"]) + _NUMBER_END
-    return encode_prefix(value) + _END
+        return number.encode(value["N"]) + NUMBER_END
+    return encode_prefix(value) + END
+
+
+def ended(raw: bytes, kind: KeyType) -> bytes:
+    """The bytes of one key value, as ``attribute_value.order_key`` gives them, as ordered bytes."""
+    return raw + NUMBER_END if kind == "N" else raw.replace(b"\x00", ESCAPED_ZERO) + END
+
+
+def escaped(raw: bytes) -> bytes:
+    """The bytes with which every string or binary that begins with ``raw`` begins."""
+    return raw.replace(b"\x00", ESCAPED_ZERO)
 
 
 def encode_prefix(value: AttributeValue) -> bytes:
     """The bytes with which every string or binary that begins with ``value`` begins."""
     raw = value["S"].encode() if "S" in value else b64decode(value["B"])
-    return raw.replace(b"\x00", _ESCAPED_ZERO)
+    return raw.replace(b"\x00", ESCAPED_ZERO)
+
+
+def hash_of(raw: bytes) -> bytes:
+    """The hash of the bytes of a partition key that is one value."""
+    digest = OUTLIERS.copy()
+    digest.update(raw)
+    return digest.digest()[:HASH_BYTES]
 
 
 def encode_partition(schema: KeySchema, item: Item) -> bytes:
     """The partition key of an item or key: its hash, then its values in order."""
-    digest = _OUTLIERS.copy()
+    digest = OUTLIERS.copy()
     encoded = b""
     for attribute in schema.partition:
         value = item[attribute.name]
@@ -85,10 +107,10 @@ def split(schema: KeySchema, position: bytes) -> tuple[bytes, bytes]:
     assert len(schema.partition) == 1, "a table's key has one partition attribute"
     if schema.partition[0].type == "N":
         # The first byte of a number may be zero.
-        end = position.index(_NUMBER_END, HASH_BYTES + 1) + len(_NUMBER_END)
+        end = position.index(NUMBER_END, HASH_BYTES + 1) + len(NUMBER_END)
     else:
         # A zero byte within is followed by another one than zero.
-        end = position.index(_END, HASH_BYTES) + len(_END)
+        end = position.index(END, HASH_BYTES) + len(END)
     return position[:end], position[end:]
 
 
@@ -98,6 +120,11 @@ def encode_sort(schema: KeySchema, item: Item) -> bytes:
     for attribute in schema.sort:
         encoded += encode_value(item[attribute.name])
     return encoded
+
+
+def encoded_parts(schema: KeySchema, item: Item) -> tuple[bytes, bytes]:
+    """Both parts of the whole key of an item or key: ``encode`` puts them together."""
+    return encode_partition(schema, item), encode_sort(schema, item)
 
 
 def encode(schema: KeySchema, item: Item) -> bytes:
@@ -115,7 +142,7 @@ def partition_hash(values: Sequence[AttributeValue]) -> bytes:
 
     DynamoDB's own, as far as the order of its scans tells.
     """
-    digest = _OUTLIERS.copy()
+    digest = OUTLIERS.copy()
     for value in values:
         digest.update(attribute_value.order_key(value))
     return digest.digest()[:HASH_BYTES]

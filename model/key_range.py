@@ -6,10 +6,11 @@ own key behind it. Ranges include their start and exclude their end.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from model import key as keys
-from model.expressions.key_condition import KeyCondition, SortCondition
+from model.expressions.key_condition import KeyCondition, KeyOperator
 
 _HASH_BITS: Final = 64
 
@@ -30,39 +31,40 @@ def of_key_condition(condition: KeyCondition) -> KeyRange:
         map(keys.encode_value, condition.partition)
     )
     for sort in condition.sort:
+        if sort.operator == "begins_with":
+            return beginning_with(prefix + keys.encode_prefix(sort.values[0]))
         if sort.operator != "=":
-            return _within(prefix, sort)
+            return within(prefix, sort.operator, list(map(keys.encode_value, sort.values)))
         prefix += keys.encode_value(sort.values[0])
-    return _beginning_with(prefix)
+    return beginning_with(prefix)
 
 
-def _within(prefix: bytes, sort: SortCondition) -> KeyRange:
-    """The range of a condition on the sort attribute that stands behind ``prefix``.
+def within(prefix: bytes, operator: KeyOperator, values: Sequence[bytes]) -> KeyRange:
+    """The range of a comparison of the sort attribute, behind ``prefix``, with encoded values.
 
     More may follow a value in a position: its range ends where no position begins with it any
     more. No fixed byte does for an end mark, since a binary value may begin with any.
     """
-    first = prefix + keys.encode_value(sort.values[0])
-    end = _end_of_prefix(prefix)
-    match sort.operator:
+    first = prefix + values[0]
+    match operator:
+        case "=":
+            return beginning_with(first)
         case "<":
             return KeyRange(prefix, first)
         case "<=":
             return KeyRange(prefix, _end_of_prefix(first))
         case ">":
-            return KeyRange(_end_of_prefix(first), end)
+            return KeyRange(_end_of_prefix(first), _end_of_prefix(prefix))
         case ">=":
-            return KeyRange(first, end)
+            return KeyRange(first, _end_of_prefix(prefix))
         case "BETWEEN":
-            last = prefix + keys.encode_value(sort.values[1])
-            return KeyRange(first, _end_of_prefix(last))
-        case "begins_with":
-            return _beginning_with(prefix + keys.encode_prefix(sort.values[0]))
+            return KeyRange(first, _end_of_prefix(prefix + values[1]))
         case _:
-            raise AssertionError(sort.operator)
+            raise AssertionError(operator)
 
 
-def _beginning_with(prefix: bytes) -> KeyRange:
+def beginning_with(prefix: bytes) -> KeyRange:
+    """The positions that begin with this, which holds a partition key."""
     return KeyRange(prefix, _end_of_prefix(prefix))
 
 

@@ -31,9 +31,18 @@ _EXACT: Final = Context(
 _ZERO_BYTES: Final = b"\x80"
 # Ends a negative number, so that of two with a common beginning the longer sorts first.
 _NEGATIVE_END: Final = 102
+_NEGATIVE_END_BYTE: Final = bytes([_NEGATIVE_END])
+# By two digits as they stand in one byte, 0x42 for "42": the byte of the pair, 43; and turned, 59.
+_PAIR_BYTES: Final = bytes((code >> 4) * 10 + (code & 0xF) + 1 & 0xFF for code in range(256))
+_TURNED_PAIR_BYTES: Final = bytes(102 - byte & 0xFF for byte in _PAIR_BYTES)
 _MANTISSA_BYTES: Final = 20
 # The exponent of 0.99, of which the point stands before all digits.
 _POINT_AT_ONE: Final = 192
+
+
+def is_plain(text: str) -> bool:
+    """Whether a text is a number as nearly all are written, and canonical as it stands."""
+    return _PLAIN.match(text) is not None
 
 
 def canonical(text: str) -> str:
@@ -113,14 +122,16 @@ def size_bytes(text: str) -> int:
     negative sign costs one ("DynamoDB item sizes and formats"). Digits are counted in pairs
     from the decimal point, as they are stored: it is the length of ``encode``, ten times sooner.
     """
+    digits = len(text)
+    if text.isdigit():
+        # Nearly every number is whole and positive.
+        zeros = digits - len(text.rstrip("0"))
+        return 1 + (digits + 1) // 2 - zeros // 2 if zeros < digits else len(_ZERO_BYTES)
     negative = text[0] == "-"
     whole, _, fraction = (text[1:] if negative else text).partition(".")
     pairs = _pairs(len(whole)) + _pairs(len(fraction))
     if not fraction:
-        zeros = len(whole) - len(whole.rstrip("0"))
-        if zeros == len(whole):
-            return len(_ZERO_BYTES)
-        pairs -= zeros // 2
+        pairs -= (len(whole) - len(whole.rstrip("0"))) // 2
     elif whole == "0":
         zeros = len(fraction) - len(fraction.lstrip("0"))
         pairs -= 1 + zeros // 2
@@ -142,8 +153,7 @@ def encode(text: str) -> bytes:
         return _ZERO_BYTES
     negative = text[0] == "-"
     whole, _, fraction = (text[1:] if negative else text).partition(".")
-    whole = whole.lstrip("0")
-    if whole:
+    if whole != "0":
         point, digits = len(whole), whole + fraction
     else:
         digits = fraction.lstrip("0")
@@ -153,14 +163,13 @@ def encode(text: str) -> bytes:
     digits = digits.rstrip("0")
     if len(digits) % 2:
         digits += "0"
-    pairs = [int(digits[at : at + 2]) for at in range(0, len(digits), 2)]
     exponent = (point // 2 - 64) & 0xFF
+    # Two digits are a byte as they stand, in hexadecimal: a table takes it to the pair's byte.
+    pairs = bytes.fromhex(digits)
     if not negative:
-        return bytes([exponent, *(pair + 1 for pair in pairs)])
-    turned = [exponent ^ 0xFF, *(101 - pair for pair in pairs)]
-    if len(pairs) < _MANTISSA_BYTES:
-        turned.append(_NEGATIVE_END)
-    return bytes(turned)
+        return bytes((exponent,)) + pairs.translate(_PAIR_BYTES)
+    end = _NEGATIVE_END_BYTE if len(pairs) < _MANTISSA_BYTES else b""
+    return bytes((exponent ^ 0xFF,)) + pairs.translate(_TURNED_PAIR_BYTES) + end
 
 
 def decode(encoded: bytes) -> str:

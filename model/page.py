@@ -5,6 +5,8 @@ Rows go in one after another; nothing is read here. Rules S41-S47, S106, S107.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
 from model import capacity
@@ -92,6 +94,37 @@ class PageBuilder:
             if rules.projector is None
             else items.encode(rules.projector.project(source.item))
         )
+
+    def add_all(self, entries: Sequence[StoredItem]) -> None:
+        """Evaluate rows, which are no more than the limit allows, until the page is full."""
+        rules = self._rules
+        if rules.filter is not None or rules.projector is not None or rules.count_only:
+            for entry in entries:
+                self.add(entry)
+                if self.full:
+                    return
+            return
+        # Items as they are stored: without a call for each.
+        assert not self.full
+        left_bytes = PAGE_BYTES - self._finished_bytes - self._entry_bytes
+        for taken, entry in enumerate(entries, start=1):
+            left_bytes -= entry.size_bytes
+            if left_bytes <= 0:
+                entries = entries[:taken]
+                break
+        self.last = entries[-1]
+        self._items += [entry.data for entry in entries]
+        self._count += len(entries)
+        self._scanned_count += len(entries)
+        self._entry_bytes = PAGE_BYTES - self._finished_bytes - left_bytes
+        self.full = left_bytes <= 0 or self._scanned_count == rules.limit
+
+    def add_fetched(self, entries: Sequence[StoredItem], fetched: Sequence[StoredItem]) -> None:
+        """As ``add_all``, each with its whole item."""
+        for entry, item in zip(entries, fetched, strict=True):
+            self.add(entry, item)
+            if self.full:
+                return
 
     def end(self) -> None:
         """End the page behind the last row, whatever is left of the range."""

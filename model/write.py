@@ -83,16 +83,12 @@ def decide(table: TableDefinition, old: StoredItem | None, write: Write, version
     """
     if write.condition is not None:
         check_condition(old, write)
-    new: StoredItem | None
-    match write:
-        case Put():
-            new = StoredItem.of(write.item, version, write.size_bytes)
-            attributes = old.item if old and write.return_values == "ALL_OLD" else None
-        case Update():
-            return _decide_update(table, old, write, version)
-        case Delete():
-            new = None
-            attributes = old.item if old and write.return_values == "ALL_OLD" else None
+    if isinstance(write, Update):
+        return _decide_update(table, old, write, version)
+    new: StoredItem | None = None
+    if isinstance(write, Put):
+        new = StoredItem.of(write.item, version, write.size_bytes)
+    attributes = old.item if old and write.return_values == "ALL_OLD" else None
     return _change(table, old, new, attributes)
 
 
@@ -131,41 +127,59 @@ def _decide_update(
     if write.update is None:
         # An update without any expression still makes a missing item.
         item = old.item if old else write.key
-        updated_old: Item = {}
-        updated_new: Item = {}
+        written: frozenset[str] = frozenset()
     else:
-        result = write.update.apply(old.item if old else None, write.key)
-        updated_old, updated_new = result.updated_old, result.updated_new
-        if result.item is None:
+        edited = write.update.edited(old.item if old else None, write.key)
+        if edited is None:
             return _change(table, None, None, None)
-        item = result.item
-    written = write.update.attributes if write.update else frozenset()
+        item = edited
+        written = write.update.attributes
     check_updated_index_keys(table, item, written if old else None)
-    new_size_bytes = size_bytes(item)
+    new_size_bytes = _updated_size_bytes(old, item, written)
     check_size(new_size_bytes, TOO_LARGE_AFTER_UPDATE)
     check_size_with_entries(
         table.local_indexes, table.key_schema, item, new_size_bytes, TOO_LARGE_AFTER_UPDATE
     )
-    _check_depth(item, updated_new)
+    _check_depth(item, written)
     new = StoredItem.of(item, version, new_size_bytes)
-    attributes: Item | None
+    return _change(table, old, new, _attributes(write, old, item) or None)
+
+
+def _attributes(write: Update, old: StoredItem | None, item: Item) -> Item | None:
+    """What an update returns."""
     match write.return_values:
-        case "ALL_OLD":
-            attributes = old.item if old else None
-        case "ALL_NEW":
-            attributes = item
-        case "UPDATED_OLD":
-            attributes = updated_old
-        case "UPDATED_NEW":
-            attributes = updated_new
         case "NONE":
-            attributes = None
-    return _change(table, old, new, attributes or None)
+            return None
+        case "ALL_OLD":
+            return old.item if old else None
+        case "ALL_NEW":
+            return item
+        case "UPDATED_OLD":
+            return write.update.updated(old.item) if write.update and old else None
+        case "UPDATED_NEW":
+            return write.update.updated(item) if write.update else None
 
 
-def _check_depth(item: Item, updated: Item) -> None:
+def _updated_size_bytes(old: StoredItem | None, item: Item, written: frozenset[str]) -> int:
+    """The size of what an update made: of an old item only what was written is measured."""
+    if old is None:
+        return size_bytes(item)
+    size, before = old.size_bytes, old.item
+    for name in written:
+        was, now = before.get(name), item.get(name)
+        if was is now:
+            continue
+        name_bytes = len(name.encode())
+        if was is not None:
+            size -= name_bytes + attribute_value.size_bytes(was)
+        if now is not None:
+            size += name_bytes + attribute_value.size_bytes(now)
+    return size
+
+
+def _check_depth(item: Item, written: frozenset[str]) -> None:
     """An update may nest a value of its own deeper than any request could bring it."""
-    for name in updated:
+    for name in written:
         if name in item and attribute_value.is_too_deep(item[name]):
             raise ValidationException(attribute_value.TOO_DEEP)
 

@@ -5,7 +5,9 @@ The format is versioned: a field more is a new version, and the old one stays re
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from struct import Struct
+from struct import error as StructError  # noqa: N812 - a class
 from typing import Final
 
 from model.stored_item import StoredItem
@@ -27,10 +29,33 @@ def decode(value: bytes) -> StoredItem:
     Raises:
         Damaged: the value has no header that this version knows.
     """
-    if len(value) < _HEADER.size or value[0] != FORMAT:
-        raise Damaged("a row's value is not in a format that this version knows")
-    _, version, size_bytes = _HEADER.unpack_from(value)
-    return StoredItem(version, size_bytes, value[_HEADER.size :])
+    try:
+        row_format, version, size = _HEADER.unpack_from(value)
+    except StructError:
+        raise _unknown() from None
+    if row_format != FORMAT:
+        raise _unknown()
+    return StoredItem(version, size, value[_HEADER.size :])
+
+
+def decode_all(values: Iterable[bytes]) -> list[StoredItem]:
+    """The items or entries in the values of rows; raises as ``decode``."""
+    items = []
+    # For every row of a page: without a call of ours.
+    unpack, start = _HEADER.unpack_from, _HEADER.size
+    try:
+        for value in values:
+            row_format, version, size = unpack(value)
+            if row_format != FORMAT:
+                raise _unknown()
+            items.append(StoredItem(version, size, value[start:]))
+    except StructError:
+        raise _unknown() from None
+    return items
+
+
+def _unknown() -> Damaged:
+    return Damaged("a row's value is not in a format that this version knows")
 
 
 def size_bytes(value: bytes) -> int:

@@ -20,11 +20,13 @@ from weakref import WeakSet
 import structlog
 from rocksdict import WriteBatch, WriteOptions
 
+from storage.changed_keys import ChangedKeys
 from storage.data_directory import open_data_directory
 from storage.rocks_engine import DiskEngine, Engine, MemoryEngine
 from storage.rocks_errors import repeats_an_error, translate
 from storage.rocks_options import RocksOptions
-from storage.rocks_view import RocksView, pin
+from storage.rocks_reads import DiskReads
+from storage.rocks_view import LatestView, PinnedView, RocksView, pin
 from storage.store import Closed, Conflict, Full, Group, Retry, Store, StoreError, View
 from storage.synchroniser import Synchroniser
 
@@ -33,8 +35,12 @@ P = ParamSpec("P")
 _log = structlog.get_logger(__name__)
 
 
-async def open_rocks(directory: Path, options: RocksOptions | None = None) -> Store:
+async def open_rocks(
+    directory: Path, options: RocksOptions | None = None, reads: DiskReads | None = None
+) -> Store:
     """Open the store in this data directory, which is made if it does not exist.
+
+    ``reads`` is how rows are read that are not in memory.
 
     Raises ``CannotOpen``, ``Damaged`` or ``Full``, with messages that say what to do.
     """
@@ -45,19 +51,19 @@ async def open_rocks(directory: Path, options: RocksOptions | None = None) -> St
     except BaseException:
         data_directory.close()
         raise
-    return _RocksStore(engine, options)
+    return _RocksStore(engine, options, reads or DiskReads())
 
 
 async def open_rocks_in_memory(options: RocksOptions | None = None) -> Store:
     """Open an empty store that keeps nothing when it is closed."""
     options = options or RocksOptions()
-    return _RocksStore(MemoryEngine(options), options)
+    return _RocksStore(MemoryEngine(options), options, DiskReads())
 
 
 class _Mark(NamedTuple):
     """What a sync covers: a view of it, and its last change."""
 
-    view: RocksView
+    view: PinnedView
     sequence: int
 
 
@@ -68,16 +74,19 @@ class _RocksStore:
     written; after a full disk it is lifted again by reopening the engine.
     """
 
-    def __init__(self, engine: Engine, options: RocksOptions) -> None:
+    def __init__(self, engine: Engine, options: RocksOptions, reads: DiskReads) -> None:
         self._engine = engine
         self._longest_read_seconds = options.longest_read_seconds
         self._refusal: StoreError | None = None
         self._is_closed = False
         self._aside = ThreadPoolExecutor(max_workers=1, thread_name_prefix="storage-aside")
         self._aside_count = 0
-        self._latest = RocksView(engine.rows)
-        self._durable = RocksView(pin(engine.rows))
-        self._snapshots: WeakSet[RocksView] = WeakSet([self._durable])
+        self._reads = reads
+        # Of the last state that was pinned.
+        self._changed = ChangedKeys()
+        self._latest = LatestView(engine.rows, self._changed, self._reads)
+        self._durable = PinnedView(pin(engine.rows, self._changed), self._reads)
+        self._snapshots: WeakSet[PinnedView] = WeakSet([self._durable])
         # The heads that groups have written last: to read each back would take a search in memory
         # that is cold, with every group.
         self._heads: dict[bytes, bytes] = {}
@@ -104,6 +113,8 @@ class _RocksStore:
         batch = _batch(groups)
         if not _frees_space(groups):
             self._engine.take_space(batch.size_in_bytes())
+        # Before it is written: a thread may read it at once.
+        self._changed.note(groups)
         try:
             self._engine.rows.write(batch, self._write_options)
         except Exception as error:
@@ -132,6 +143,7 @@ class _RocksStore:
         await self._synchroniser.wait_idle()
         self._synchroniser.stop()
         await asyncio.to_thread(self._end_aside)
+        await asyncio.to_thread(self._reads.close)
         # A snapshot keeps the engine's files and its lock, so the views go first.
         for view in [self._latest, *self._snapshots]:
             view.close()
@@ -200,7 +212,8 @@ class _RocksStore:
 
     def _take_mark(self) -> _Mark:
         rows = self._engine.rows
-        view = RocksView(pin(rows))
+        self._changed = self._latest.changed = self._changed.begin_next()
+        view = PinnedView(pin(rows, self._changed), self._reads)
         self._snapshots.add(view)
         return _Mark(view, rows.latest_sequence_number())
 
@@ -227,13 +240,14 @@ class _RocksStore:
 
     def _reopen_after_full(self) -> None:
         """Lift the refusal of a full disk, if there is space again and nobody reads just now."""
-        views = (self._latest, self._durable)
+        views: tuple[RocksView, ...] = (self._latest, self._durable)
         others = [view for view in self._snapshots if view is not self._durable]
         is_quiet = (
             self._synchroniser.is_idle
-            and not any(view.is_paging for view in (*views, *others))
+            and not any(view.is_in_use for view in (*views, *others))
             and all(map(self._is_held, others))
             and self._aside_count == 0
+            and self._reads.count == 0
         )
         if not isinstance(self._refusal, Full) or not is_quiet or not self._engine.can_reopen():
             return
@@ -249,13 +263,14 @@ class _RocksStore:
         self._heads.clear()
         # What is durable is all there is in the reopened engine, so both views stay true.
         self._latest.open(self._engine.rows)
-        self._durable.open(pin(self._engine.rows))
+        self._changed = self._latest.changed = ChangedKeys()
+        self._durable.open(pin(self._engine.rows, self._changed))
         self._synchroniser.stop()
         self._synchroniser = self._new_synchroniser()
         self._refusal = None
         _log.info("disk_has_space_again")
 
-    def _is_held(self, view: RocksView) -> bool:
+    def _is_held(self, view: PinnedView) -> bool:
         """Whether a view is older than any read: its holder is told, and takes another one.
 
         One whose sync failed was shown to nobody; who knows what still keeps it.

@@ -214,7 +214,11 @@ class MemoryEngine:
 
 def _open_rows(directory: Path, options: Options, access: AccessType) -> Rdict:
     try:
-        return Rdict(str(directory), options, access_type=access)
+        # Options that are not given by the column family's name are only for one that is made now:
+        # later ones would come from a file beside the data, which knows of no cache but the
+        # smallest, 8 MiB.
+        families = {"default": options}
+        return Rdict(str(directory), options, column_families=families, access_type=access)
     except Exception as error:
         translated = translate(error)
         if isinstance(translated, Damaged):

@@ -5,97 +5,109 @@ What rocksdict 0.3.29 does, all measured:
 - A ``Snapshot`` answers point reads from its state, but its iterators show what was written
   after it. An iterator of the engine itself keeps to the state in which it was made. So a
   pinned state is both, made in one step; they cost less than a microsecond together.
-- Iterators hold the GIL, whichever thread they run in. So a long page is read in slices on the
-  event loop, with the loop's other work between them, and not in a thread. Every slice seeks
-  anew: the pages of all requests on a view share its one iterator.
+- Snapshots and iterators hold the GIL, whichever thread they run in; of the engine itself a list of
+  keys is read without it. So threads read the latest values. One that was not changed since a
+  state was pinned is that state's value, and of the others the snapshot is asked.
+- ``key_may_exist`` looks at memory alone. What it finds is the latest value; it says that there is
+  an empty one where it can't tell, and that there is none only where that is so.
+- Since iterators hold the GIL, a long page is read in slices on the event loop, with the loop's
+  other work between them, and not in a thread. Every slice seeks anew: the pages of all requests
+  on a view share its one iterator.
 - ``ReadOptions.set_iterate_lower_bound`` sets the upper bound: unused here.
 """
 
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from time import perf_counter
+from typing import Any, Final, NamedTuple, cast
 
 from rocksdict import Rdict, RdictIter, ReadOptions, Snapshot
 
+from storage.changed_keys import ChangedKeys
 from storage.rocks_errors import translate
-from storage.store import Closed, Row
+from storage.rocks_reads import WAIT_SECONDS, DiskReads
+from storage.store import NOT_AT_HAND, Closed, NotAtHand, Row
 
-_SLICE_ROWS: Final = 128
 _SLICE_BYTES: Final = 128 * 1024
 _MISSING_KEY: Final = "key not found"
+# Keys that are read in one call on the loop: from a disk, each takes its time.
+_KEYS_AT_ONCE: Final = 8
 
 
 class Pinned(NamedTuple):
-    """The state of the engine at one moment."""
+    """The state of the engine at one moment, and what has changed since."""
 
+    rows: Rdict
     values: Snapshot
     iterator: RdictIter
+    changed: ChangedKeys
 
 
-Source: TypeAlias = Rdict | Pinned
+def pin(rows: Rdict, changed: ChangedKeys) -> Pinned:
+    """The engine's present state; later writes don't show in it, and are told to ``changed``."""
+    return Pinned(rows, rows.snapshot(), rows.iter(ReadOptions()), changed)
 
 
-def pin(rows: Rdict) -> Pinned:
-    """The engine's present state; later writes don't show in it."""
-    return Pinned(rows.snapshot(), rows.iter(ReadOptions()))
+class RocksView(ABC):
+    """A view, as the port describes it: what both have in common."""
 
-
-class RocksView:
-    """A view, as the port describes it."""
-
-    def __init__(self, source: Source) -> None:
-        self._source: Source | None = source
-        self._pages = 0
-        # When a later state became the durable one, in the loop's time.
-        self.replaced_at: float | None = None
+    def __init__(self, reads: DiskReads) -> None:
+        self._reads = reads
+        self._uses = 0
 
     @property
-    def is_paging(self) -> bool:
-        """Whether a page is being read in slices, with an iterator of the engine."""
-        return self._pages > 0
+    def is_in_use(self) -> bool:
+        """Whether something is read of the engine that has begun, and not ended yet."""
+        return self._uses > 0
 
-    def open(self, source: Source) -> None:
-        """Read from here from now on."""
-        self._source = source
-
+    @abstractmethod
     def close(self) -> None:
         """Let go of the engine; later reads raise ``Closed``."""
-        self._source = None
+
+    @abstractmethod
+    def at_hand(self, key: bytes) -> bytes | NotAtHand | None:
+        """The value under this key, if it is in memory or the disk is quick."""
 
     async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """The values under these keys."""
-        values = self._values()
-        if isinstance(values, Snapshot):
-            return [_get(values, key) for key in keys]
-        try:
-            # In one call, and without an exception for each missing key: half the time.
-            found: Any = values.get(list(keys))
-        except Exception as error:
-            raise translate(error) from error
-        return list(found)
-
-    def get_nowait(self, key: bytes) -> bytes | None:
-        """The value under this key."""
-        return _get(self._values(), key)
+        """The values under these keys, all of one state."""
+        values = self._at_hand(keys)
+        if NOT_AT_HAND in values:
+            rows, changed = self._rows(), self._changed()
+            places = [place for place, value in enumerate(values) if value is NOT_AT_HAND]
+            self._uses += 1
+            try:
+                read = await self._reads.load(rows, [keys[place] for place in places])
+            finally:
+                self._uses -= 1
+            for place, value in zip(places, read, strict=True):
+                values[place] = value
+            # A thread reads what is accepted, at some moment: neither a state, nor durable.
+            for place, key in enumerate(keys):
+                if key in changed:
+                    values[place] = self.get_nowait(key)
+        return cast("list[bytes | None]", values)
 
     async def page(
         self, start: bytes, end: bytes, *, reverse: bool = False, max_rows: int, max_bytes: int
     ) -> list[Row]:
         """The rows of a range, up to the one that fills the page."""
         rows: list[Row] = []
-        source = self._opened()
-        iterator = source.iterator if isinstance(source, Pinned) else source.iter(ReadOptions())
-        del source
+        iterator = self._iterator()
+        reads = self._reads
         size_bytes = 0
         read_slice = _slice_downwards if reverse else _slice
-        self._pages += 1
+        self._uses += 1
         try:
             while start < end and len(rows) < max_rows and size_bytes < max_bytes:
-                rows_left = min(_SLICE_ROWS, max_rows - len(rows))
+                slice_rows = reads.slice_rows
+                rows_left = min(slice_rows, max_rows - len(rows))
                 bytes_left = min(_SLICE_BYTES, max_bytes - size_bytes)
+                began = perf_counter()
                 piece, piece_bytes, ended = read_slice(iterator, start, end, rows_left, bytes_left)
+                reads.note_slice(len(piece), perf_counter() - began)
                 rows += piece
                 size_bytes += piece_bytes
                 if ended:
@@ -104,22 +116,160 @@ class RocksView:
                     end = rows[-1].key
                 else:
                     start = rows[-1].key + b"\x00"
-                if len(piece) == _SLICE_ROWS or piece_bytes >= _SLICE_BYTES:
+                if len(piece) == slice_rows or piece_bytes >= _SLICE_BYTES:
                     await asyncio.sleep(0)
         except Exception as error:
             raise translate(error) from error
         finally:
-            self._pages -= 1
+            self._uses -= 1
         return rows
 
-    def _values(self) -> Rdict | Snapshot:
-        source = self._opened()
-        return source.values if isinstance(source, Pinned) else source
+    @abstractmethod
+    def get_nowait(self, key: bytes) -> bytes | None:
+        """The value under this key, from the disk if need be."""
 
-    def _opened(self) -> Source:
+    @abstractmethod
+    def _at_hand(self, keys: Sequence[bytes]) -> list[bytes | NotAtHand | None]:
+        """As ``at_hand``, of several keys at one moment."""
+
+    @abstractmethod
+    def _rows(self) -> Rdict:
+        """The engine."""
+
+    @abstractmethod
+    def _changed(self) -> ChangedKeys:
+        """The keys of which the engine may show something else than this view does, or did now."""
+
+    @abstractmethod
+    def _iterator(self) -> RdictIter:
+        """What pages are read with."""
+
+
+class LatestView(RocksView):
+    """The owner's view: all that the engine has."""
+
+    def __init__(self, rows: Rdict, changed: ChangedKeys, reads: DiskReads) -> None:
+        super().__init__(reads)
+        self._source: Rdict | None = rows
+        # What is accepted from the moment of the last sync on.
+        self.changed = changed
+
+    def open(self, rows: Rdict) -> None:
+        """Read from here from now on."""
+        self._source = rows
+
+    def close(self) -> None:
+        """As RocksView."""
+        self._source = None
+
+    def at_hand(self, key: bytes) -> bytes | NotAtHand | None:
+        """As RocksView."""
+        if self._reads.waits:
+            return _in_memory(self._rows(), key)
+        return self.get_nowait(key)
+
+    def get_nowait(self, key: bytes) -> bytes | None:
+        """As RocksView."""
+        return self._get([key])[0]
+
+    def _at_hand(self, keys: Sequence[bytes]) -> list[bytes | NotAtHand | None]:
+        values: list[bytes | NotAtHand | None] = []
+        for start in range(0, len(keys), _KEYS_AT_ONCE):
+            some = keys[start : start + _KEYS_AT_ONCE]
+            # In one call, and without an exception for each missing key: half the time.
+            values += map(self.at_hand, some) if self._reads.waits else self._get(some)
+        return values
+
+    def _get(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        rows = self._rows()
+        began = perf_counter()
+        try:
+            values: Any = rows.get(list(keys))
+        except Exception as error:
+            raise translate(error) from error
+        if perf_counter() - began > WAIT_SECONDS:
+            self._reads.note_wait()
+        return list(values)
+
+    def _rows(self) -> Rdict:
         if self._source is None:
             raise Closed("the store is closed")
         return self._source
+
+    def _changed(self) -> ChangedKeys:
+        return self.changed
+
+    def _iterator(self) -> RdictIter:
+        return self._rows().iter(ReadOptions())
+
+
+class PinnedView(RocksView):
+    """One state of the engine, for ever."""
+
+    def __init__(self, pinned: Pinned, reads: DiskReads) -> None:
+        super().__init__(reads)
+        self._source: Pinned | None = pinned
+        # When a later state became the durable one, in the loop's time.
+        self.replaced_at: float | None = None
+
+    def open(self, pinned: Pinned) -> None:
+        """Show this state from now on."""
+        self._source = pinned
+
+    def close(self) -> None:
+        """As RocksView."""
+        self._source = None
+
+    def at_hand(self, key: bytes) -> bytes | NotAtHand | None:
+        """As RocksView."""
+        if self._reads.waits:
+            source = self._pinned()
+            if key not in source.changed:
+                return _in_memory(source.rows, key)
+            # Who changed it has read it before: the blocks that it lies in are in memory.
+        return self.get_nowait(key)
+
+    def get_nowait(self, key: bytes) -> bytes | None:
+        """As RocksView."""
+        values = self._pinned().values
+        began = perf_counter()
+        try:
+            value: bytes | None = values[key]
+        except Exception as error:
+            # A missing key is told apart by its text alone.
+            if str(error) != _MISSING_KEY:
+                raise translate(error) from error
+            value = None
+        if perf_counter() - began > WAIT_SECONDS:
+            self._reads.note_wait()
+        return value
+
+    def _at_hand(self, keys: Sequence[bytes]) -> list[bytes | NotAtHand | None]:
+        return list(map(self.at_hand, keys))
+
+    def _pinned(self) -> Pinned:
+        if self._source is None:
+            raise Closed("the store is closed")
+        return self._source
+
+    def _rows(self) -> Rdict:
+        return self._pinned().rows
+
+    def _changed(self) -> ChangedKeys:
+        return self._pinned().changed
+
+    def _iterator(self) -> RdictIter:
+        return self._pinned().iterator
+
+
+def _in_memory(rows: Rdict, key: bytes) -> bytes | NotAtHand | None:
+    """The latest value under this key, if the engine has it in memory."""
+    found: Any = rows.key_may_exist(key, fetch=True)
+    may_exist, value = found
+    if not may_exist:
+        return None
+    # An empty one is what it says where it can't tell.
+    return value or NOT_AT_HAND
 
 
 def _slice(
@@ -164,16 +314,3 @@ def _slice_downwards(
         iterator.prev()
     iterator.status()
     return rows, size_bytes, True
-
-
-def _get(source: Rdict | Snapshot, key: bytes) -> bytes | None:
-    try:
-        value: bytes | None = source[key]
-    except KeyError:
-        return None
-    except Exception as error:
-        # A snapshot's missing key is told apart by its text alone.
-        if str(error) == _MISSING_KEY:
-            return None
-        raise translate(error) from error
-    return value

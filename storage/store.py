@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from asyncio import Future
 from collections.abc import Sequence
+from enum import Enum
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from msgspec import Struct
 
@@ -74,8 +75,24 @@ class Group(Struct, frozen=True):
     range_deletes: Sequence[tuple[bytes, bytes]] = ()
 
 
+class NotAtHand(Enum):
+    """The answer where a value is not in memory: whoever wants it awaits ``load``."""
+
+    NOT_AT_HAND = "not at hand"
+
+
+NOT_AT_HAND: Final = NotAtHand.NOT_AT_HAND
+
+
 class View(Protocol):
-    """A way of reading the rows. Both methods raise ``Damaged`` or ``Closed``."""
+    """A way of reading the rows. All methods raise ``Damaged`` or ``Closed``."""
+
+    def at_hand(self, key: bytes) -> bytes | NotAtHand | None:
+        """The value under this key, None where there is none; never waits for a disk.
+
+        ``NOT_AT_HAND`` says nothing of the key: ``load`` it.
+        """
+        ...
 
     async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The values under these keys, in their order; None where there is none."""

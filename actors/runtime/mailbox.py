@@ -67,9 +67,16 @@ class Mailbox:
         return len(self._waiting)
 
     def put_nowait(
-        self, message: Message[ReplyT], size_bytes: int = 0, *, always: bool = False
+        self,
+        message: Message[ReplyT],
+        size_bytes: int = 0,
+        *,
+        always: bool = False,
+        first: bool = False,
     ) -> asyncio.Future[ReplyT]:
-        """Put a message in and get the future of its reply; ``always``, even if it is full.
+        """Put a message in and get the future of its reply.
+
+        ``always``: even if it is full. ``first``: before all that waits.
 
         Raises:
             MailboxFull, MailboxClosed: the message was not taken.
@@ -81,7 +88,11 @@ class Mailbox:
         if self._copy_messages:
             message = msgpack.decode(msgpack.encode(message), type=type(message))
         reply: asyncio.Future[ReplyT] = asyncio.get_running_loop().create_future()
-        self._waiting.append(Envelope(message, reply, size_bytes))
+        envelope = Envelope(message, reply, size_bytes)
+        if first:
+            self._waiting.appendleft(envelope)
+        else:
+            self._waiting.append(envelope)
         self._wake_taker()
         return reply
 

@@ -11,9 +11,10 @@ from actors.table import Table
 from api import shapes, structures
 from api.arn import table_name
 from api.item_answers import joined, projected
-from api.item_requests import check_together, placeholders_of, projector_of
+from api.item_requests import check_together, is_plain, placeholders_of, projector_of
 from api.operation import Call, Operation
 from model import item as items
+from model import key as keys
 from model.capacity import Receipt, consumed_capacity
 from model.errors import Throttled, ValidationException
 from model.expressions.key_paths import check_scalar_keys
@@ -35,7 +36,17 @@ class BatchGetItemInput(structures.Shape, frozen=True):
 
 
 class _TableGets(NamedTuple):
-    """What is asked of one table; ``given_name`` is how the request names it."""
+    """What is asked of one table, checked; ``given_name`` is how the request names it."""
+
+    given_name: str
+    request: structures.KeysAndAttributesShape
+    table: Table
+    positions: list[bytes]
+    projector: Projector | None = None
+
+
+class _Parsed(NamedTuple):
+    """What is asked of one table, as far as it can be checked without the table."""
 
     given_name: str
     name: str
@@ -64,12 +75,11 @@ async def handle(call: Call[BatchGetItemInput]) -> bytes:
     back as UnprocessedKeys; only if all are refused, the batch fails.
     """
     request = call.request
-    gets = _checked(request)
-    tables = [_checked_table(call.database, of_table) for of_table in gets]
+    gets = _usual(call) or _checked(call)
     outcomes = []
     room_bytes = BATCH_GET_RESPONSE_BYTES
-    for of_table, table in zip(gets, tables, strict=True):
-        outcome = await _read(call, of_table, table, room_bytes)
+    for of_table in gets:
+        outcome = await _read(call, of_table, room_bytes)
         room_bytes = outcome.room_bytes
         outcomes.append(outcome)
     if not any(outcome.is_read for outcome in outcomes):
@@ -89,7 +99,7 @@ async def handle(call: Call[BatchGetItemInput]) -> bytes:
     ]
     consumed = [
         consumed_capacity(
-            of_table.name,
+            of_table.table.definition.name,
             Receipt(read_units=outcome.read_units),
             request.ReturnConsumedCapacity,
         )
@@ -100,19 +110,18 @@ async def handle(call: Call[BatchGetItemInput]) -> bytes:
     return joined(members)
 
 
-async def _read(
-    call: Call[BatchGetItemInput], of_table: _TableGets, table: Table, room_bytes: int
-) -> _Outcome:
+async def _read(call: Call[BatchGetItemInput], of_table: _TableGets, room_bytes: int) -> _Outcome:
     """Read what is admitted and fits into the room of an answer; nothing behind that."""
     outcome = _Outcome(room_bytes)
-    keys_wanted = of_table.request.Keys
-    consistent = bool(of_table.request.ConsistentRead)
-    while keys_wanted and outcome.room_bytes >= 0:
-        asked = keys_wanted[:_KEYS_AT_ONCE]
-        reads = await table.get_many(asked, consistent=consistent, room_bytes=outcome.room_bytes)
-        for key, read in zip(asked, reads, strict=False):
+    _, request, table, positions, projector = of_table
+    consistent = request.ConsistentRead is True
+    begin = 0
+    while begin < len(positions) and outcome.room_bytes >= 0:
+        asked = positions[begin : begin + _KEYS_AT_ONCE]
+        reads = await table.read_items(asked, consistent=consistent, room_bytes=outcome.room_bytes)
+        for at, read in enumerate(reads, start=begin):
             if isinstance(read, Throttled):
-                outcome.keys_left.append(key)
+                outcome.keys_left.append(request.Keys[at])
                 outcome.refusal = read
                 continue
             outcome.is_read = True
@@ -121,15 +130,42 @@ async def _read(
                 call.note(table.definition, read.receipt(consistent=consistent))
             if read.stored is not None:
                 outcome.room_bytes -= read.stored.size_bytes
-                outcome.found.append(projected(read.stored, of_table.projector))
-        keys_wanted = keys_wanted[len(reads) :]
+                outcome.found.append(projected(read.stored, projector))
+        begin += len(reads)
         if len(reads) < len(asked):
             outcome.room_bytes = _NO_ROOM
-    outcome.keys_left += keys_wanted
+    outcome.keys_left += request.Keys[begin:]
     return outcome
 
 
-def _checked(request: BatchGetItemInput) -> list[_TableGets]:
+def _usual(call: Call[BatchGetItemInput]) -> list[_TableGets] | None:
+    """What is asked, if it is whole items with usual keys and nothing is wrong with it."""
+    gets = []
+    keys_count = 0
+    for given_name, of_table in call.request.RequestItems.items():
+        table = call.database.usable_table(given_name)
+        if table is None or not is_plain(of_table):
+            return None
+        position_of = table.position_of
+        positions = []
+        for key in of_table.Keys:
+            position = position_of(key)
+            if position is None:
+                return None
+            positions.append(position)
+        keys_count += len(positions)
+        if keys_count > BATCH_GET_KEYS or len(set(positions)) < len(positions):
+            return None
+        gets.append(_TableGets(given_name, of_table, table, positions))
+    return gets
+
+
+def _checked(call: Call[BatchGetItemInput]) -> list[_TableGets]:
+    """All that may be asked, and all that may be wrong with it, in DynamoDB's order."""
+    return [_with_table(call.database, of_table) for of_table in _parsed(call.request)]
+
+
+def _parsed(request: BatchGetItemInput) -> list[_Parsed]:
     """Check all that needs no table."""
     gets = []
     keys_count = 0
@@ -143,7 +179,7 @@ def _checked(request: BatchGetItemInput) -> list[_TableGets]:
         keys_count += len(of_table.Keys)
         if keys_count > BATCH_GET_KEYS:
             raise ValidationException("Too many items requested for the BatchGetItem call")
-        gets.append(_TableGets(given_name, name, of_table, projector, placeholders.nested))
+        gets.append(_Parsed(given_name, name, of_table, projector, placeholders.nested))
     return gets
 
 
@@ -155,13 +191,14 @@ def _check_keys(wanted: list[Item]) -> None:
         raise ValidationException("Provided list of item keys contains duplicates")
 
 
-def _checked_table(database: Database, of_table: _TableGets) -> Table:
-    table = database.table(of_table.name)
+def _with_table(database: Database, parsed: _Parsed) -> _TableGets:
+    table = database.table(parsed.name)
     schema = table.definition.key_schema
-    for key in of_table.request.Keys:
+    for key in parsed.request.Keys:
         check_key(schema, key)
-    check_scalar_keys(table.definition, of_table.nested)
-    return table
+    check_scalar_keys(table.definition, parsed.nested)
+    positions = [keys.encode(schema, key) for key in parsed.request.Keys]
+    return _TableGets(parsed.given_name, parsed.request, table, positions, parsed.projector)
 
 
 def _rest(request: structures.KeysAndAttributesShape, keys_left: list[Item]) -> dict[str, Any]:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+
+from actors.table import ItemRead, Table
 from api import shapes, structures
 from api.arn import table_name
 from api.item_answers import EMPTY, capacity_member, joined, projected
 from api.item_requests import check_together, placeholders_of, projector_of
 from api.operation import Call, Operation
 from model import item as items
+from model import key as keys
 from model.expressions.key_paths import check_scalar_keys
+from model.expressions.projection import Projector
 from model.key_rules import check_key
 
 
@@ -24,8 +29,32 @@ class GetItemInput(structures.Shape, frozen=True):
     ExpressionAttributeNames: shapes.ExpressionAttributeNames | None = None
 
 
-async def handle(call: Call[GetItemInput]) -> bytes:
-    """Read one item: every read is strongly consistent, ConsistentRead changes its price."""
+def handle(call: Call[GetItemInput]) -> bytes | Awaitable[bytes]:
+    """Read one item: every read is strongly consistent, ConsistentRead changes its price.
+
+    An item that is at hand is answered at once, without anything to wait for.
+    """
+    request = call.request
+    table = call.database.usable_table(request.TableName)
+    position = None
+    if (
+        table is not None
+        and request.ProjectionExpression is None
+        and request.AttributesToGet is None
+        and request.ExpressionAttributeNames is None
+    ):
+        position = table.position_of(request.Key)
+    projector = None
+    if table is None or position is None:
+        table, position, projector = _checked(call)
+    read = table.read_item(position, consistent=request.ConsistentRead is True)
+    if isinstance(read, ItemRead):
+        return _answer(call, table, read, projector)
+    return _answer_later(call, table, read, projector)
+
+
+def _checked(call: Call[GetItemInput]) -> tuple[Table, bytes, Projector | None]:
+    """All that a request may have, and all that may be wrong with it, in DynamoDB's order."""
     request = call.request
     name = table_name(request.TableName)
     check_together(request)
@@ -34,20 +63,31 @@ async def handle(call: Call[GetItemInput]) -> bytes:
     projector = projector_of(request, placeholders)
     placeholders.check_all_used()
     table = call.database.table(name)
-    check_key(table.definition.key_schema, request.Key)
+    schema = table.definition.key_schema
+    check_key(schema, request.Key)
     check_scalar_keys(table.definition, placeholders.nested)
-    consistent = bool(request.ConsistentRead)
-    read = await table.get(request.Key, consistent=consistent)
-    if call.paid is not None:
-        call.note(table.definition, read.receipt(consistent=consistent))
-    found = read.stored
-    members = []
-    if found is not None:
-        members.append(b'"Item":' + projected(found, projector))
-    if request.ReturnConsumedCapacity is not None:
-        receipt = read.receipt(consistent=consistent)
-        members += capacity_member(name, receipt, request.ReturnConsumedCapacity)
-    return joined(members) if members else EMPTY
+    return table, keys.encode(schema, request.Key), projector
+
+
+async def _answer_later(
+    call: Call[GetItemInput], table: Table, read: Awaitable[ItemRead], projector: Projector | None
+) -> bytes:
+    return _answer(call, table, await read, projector)
+
+
+def _answer(
+    call: Call[GetItemInput], table: Table, read: ItemRead, projector: Projector | None
+) -> bytes:
+    request = call.request
+    stored = read.stored
+    found = None if stored is None else projected(stored, projector)
+    if call.paid is None and request.ReturnConsumedCapacity is None:
+        return EMPTY if found is None else b'{"Item":%b}' % found
+    receipt = read.receipt(consistent=request.ConsistentRead is True)
+    call.note(table.definition, receipt)
+    members = [] if found is None else [b'"Item":' + found]
+    members += capacity_member(table.definition.name, receipt, request.ReturnConsumedCapacity)
+    return joined(members)
 
 
 OPERATION = Operation("GetItem", GetItemInput, handle)

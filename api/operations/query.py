@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from actors.table import ReadRange
+from actors.table import ReadRange, Table
 from api import shapes, structures
 from api.arn import table_name
 from api.item_requests import check_together, filter_of, key_terms_of, placeholders_of, projector_of
@@ -15,13 +15,15 @@ from api.page_requests import (
     page_rules,
     query_start,
 )
-from model import key_range
+from model import key_range, usual_range
 from model.errors import ValidationException
 from model.expressions.condition import Condition
 from model.expressions.key_condition import KeyCondition, KeyTerms
 from model.expressions.key_paths import check_scalar_keys
 from model.key import KeySchema
 from model.key_range import KeyRange
+from model.page import PageRules
+from model.table import TableDefinition
 
 
 class QueryInput(structures.Shape, frozen=True):
@@ -48,6 +50,55 @@ class QueryInput(structures.Shape, frozen=True):
 
 async def handle(call: Call[QueryInput]) -> bytes:
     """One page of the items of one partition key, in the order of the sort key."""
+    request = call.request
+    table = call.database.usable_table(request.TableName)
+    read = None if table is None else _usual(request, table.definition)
+    if table is None or read is None:
+        table, read = _checked(call)
+    page = await call.noting(table.definition, table.read(read))
+    return page_answer(request, table.definition.name, page)
+
+
+def _usual(request: QueryInput, table: TableDefinition) -> ReadRange | None:
+    """What a request reads that has a usual key condition, and nothing that shapes its items."""
+    if (
+        request.KeyConditionExpression is None
+        or request.ProjectionExpression is not None
+        or request.FilterExpression is not None
+        or request.Select is not None
+        or request.ExclusiveStartKey is not None
+        or request.AttributesToGet is not None
+        or request.KeyConditions is not None
+        or request.QueryFilter is not None
+        or request.ConditionalOperator is not None
+    ):
+        return None
+    index = None
+    if request.IndexName is not None:
+        try:
+            index = index_of(table, request.IndexName, consistent=request.ConsistentRead is True)
+        except ValidationException:
+            return None
+    wanted = usual_range.range_of(
+        request.KeyConditionExpression,
+        request.ExpressionAttributeNames,
+        request.ExpressionAttributeValues,
+        table.key_schema if index is None else index.key_schema,
+    )
+    if wanted is None:
+        return None
+    return ReadRange(
+        wanted,
+        PageRules(limit=request.Limit),
+        index,
+        None,
+        request.ScanIndexForward is False,
+        request.ConsistentRead is True,
+    )
+
+
+def _checked(call: Call[QueryInput]) -> tuple[Table, ReadRange]:
+    """All that a request may ask for, and all that may be wrong with it, in DynamoDB's order."""
     request = call.request
     name = table_name(request.TableName)
     check_together(request)
@@ -90,8 +141,7 @@ async def handle(call: Call[QueryInput]) -> bytes:
         reverse=request.ScanIndexForward is False,
         consistent=bool(request.ConsistentRead),
     )
-    page = await call.noting(definition, table.read(read))
-    return page_answer(request, name, page)
+    return table, read
 
 
 def _check_filter(request: QueryInput, schema: KeySchema, condition: Condition) -> None:

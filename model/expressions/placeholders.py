@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from model import attribute_value, document_path
@@ -42,15 +42,17 @@ class Placeholders:
                 is empty or too long, a value is no attribute value, or all are too large.
             SerializationException: as ``attribute_value.check``.
         """
+        self._names: dict[str, str] = {}
+        self._values: dict[str, AttributeValue] = {}
+        # Dicts, not sets: the message lists what is unused in the order of the request.
+        self._unused_names: dict[str, None] = {}
+        self._unused_values: dict[str, None] = {}
         if names is not None:
             _check_names(names)
+            self._names, self._unused_names = names, dict.fromkeys(names)
         if values is not None:
             _check_values(values)
-        self._names = names or {}
-        self._values: dict[str, AttributeValue] = values or {}
-        # Dicts, not sets: the message lists what is unused in the order of the request.
-        self._unused_names = dict.fromkeys(self._names)
-        self._unused_values = dict.fromkeys(self._values)
+            self._values, self._unused_values = values, dict.fromkeys(values)
         self.nested = set()
 
     def path(self, path: syntax.Path) -> Path:
@@ -80,9 +82,14 @@ class Placeholders:
         Raises:
             ValidationException: as ``path`` and ``document_path.distinct``.
         """
-        bound = document_path.distinct(self.path(path) for path in reversed(paths))
-        bound.reverse()
-        return bound
+        try:
+            bound = tuple([self.path(path) for path in reversed(paths)])
+            document_path.check_distinct(bound)
+        except ValidationException:
+            # Of several faults the first is told of, path by path.
+            document_path.distinct(self.path(path) for path in reversed(paths))
+            raise
+        return list(reversed(bound))
 
     def _name(self, placeholder: str) -> str:
         name = self._names.get(placeholder)
@@ -115,15 +122,16 @@ class Placeholders:
         Raises:
             ValidationException: there are such.
         """
-        for parameter, unused in (
-            ("ExpressionAttributeNames", self._unused_names),
-            ("ExpressionAttributeValues", self._unused_values),
-        ):
-            if unused:
-                raise ValidationException(
-                    f"Value provided in {parameter} unused in expressions: "
-                    f"keys: {{{', '.join(unused)}}}"
-                )
+        if self._unused_names:
+            raise _unused("ExpressionAttributeNames", self._unused_names)
+        if self._unused_values:
+            raise _unused("ExpressionAttributeValues", self._unused_values)
+
+
+def _unused(parameter: str, placeholders: Iterable[str]) -> ValidationException:
+    return ValidationException(
+        f"Value provided in {parameter} unused in expressions: keys: {{{', '.join(placeholders)}}}"
+    )
 
 
 def _check_names(names: dict[str, str]) -> None:

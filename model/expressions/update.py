@@ -9,6 +9,7 @@ from __future__ import annotations
 from base64 import b64decode
 from collections.abc import Callable
 from decimal import Decimal
+from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
@@ -151,7 +152,7 @@ class UpdateResult(Struct, frozen=True):
     updated_new: Item
 
 
-class Update(Struct, frozen=True, tag=True):
+class Update(Struct, frozen=True, tag=True, dict=True):
     """A bound update. No action's path contains or contradicts another's.
 
     ``mismatch`` is the message for ADD and DELETE on a value of another type.
@@ -161,7 +162,7 @@ class Update(Struct, frozen=True, tag=True):
     branches: tuple[Branch, ...]
     mismatch: str = _WRONG_TYPE
 
-    @property
+    @cached_property
     def attributes(self) -> frozenset[str]:
         """The attributes of which it writes all or a part."""
         return frozenset(str(branch.part) for branch in self.branches)
@@ -174,17 +175,26 @@ class Update(Struct, frozen=True, tag=True):
         """
         values: Item = {}
         for action in self.actions:
-            if isinstance(action, Add | Delete):
-                value = action.value
-            elif isinstance(action, Set) and isinstance(action.operand, Constant):
+            if isinstance(action, Set):
+                if not isinstance(action.operand, Constant):
+                    continue
                 value = action.operand.value
-            else:
+            elif isinstance(action, Remove):
                 continue
+            else:
+                value = action.value
             if len(action.path) == 1:
                 values[str(action.path[0])] = value
         return values
 
     def apply(self, old: Item | None, key: Item) -> UpdateResult:
+        """As ``edited``, with what the update's paths lead to."""
+        item = self.edited(old, key)
+        if item is None:
+            return UpdateResult(None, {}, {})
+        return UpdateResult(item, {} if old is None else self.updated(old), self.updated(item))
+
+    def edited(self, old: Item | None, key: Item) -> Item | None:
         """Update an item, or the one that is made with this key where there is none.
 
         Raises:
@@ -193,17 +203,16 @@ class Update(Struct, frozen=True, tag=True):
         """
         if old is None and self.actions and not any(map(_writes, self.actions)):
             # Not even an error where a path leads nowhere.
-            return UpdateResult(None, {}, {})
+            return None
         before = key if old is None else old
-        item = document_path.edited(
+        return document_path.edited(
             before,
             [(action.path, _outcome(action, before, self.mismatch)) for action in self.actions],
         )
-        return UpdateResult(
-            item,
-            {} if old is None else document_path.project(old, self.branches),
-            document_path.project(item, self.branches),
-        )
+
+    def updated(self, item: Item) -> Item:
+        """What the update's paths lead to in an item."""
+        return document_path.project(item, self.branches)
 
 
 def _writes(action: Action) -> bool:
@@ -293,7 +302,7 @@ def bind_update(tree: tuple[syntax.Clause, ...], placeholders: Placeholders) -> 
         for action, path in zip(reversed(written), reversed(paths), strict=True)
     ]
     actions.reverse()
-    return Update(tuple(actions), document_path.branches(paths))
+    return Update(tuple(actions), document_path.kept_branches(tuple(paths)))
 
 
 def _bind_action(action: syntax.Action, path: Path, placeholders: Placeholders) -> Action:

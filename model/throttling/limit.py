@@ -68,6 +68,9 @@ class LimitType(Enum):
     # MaxReadRequestUnits, MaxWriteRequestUnits.
     MAX_ON_DEMAND = auto()
 
+    # That of Enum is a call, for every request that is refused.
+    __hash__ = object.__hash__
+
 
 # The end of DynamoDB's reasons. An on-demand table that grows too fast has no name of its own:
 # what it lacks are partitions.

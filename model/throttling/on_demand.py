@@ -128,6 +128,33 @@ class OnDemandUnits:
         if self._maximum is not None:
             self._maximum.take(units, now_seconds)
 
+    def serve(self, partition_number: int, units: float, now_seconds: float) -> LimitType | None:
+        """Admit a request and take its units in one step, or say which limit refuses it.
+
+        As ``refused_by`` and ``take`` together; so is what nearly every read comes to.
+        """
+        if self._maximum is None and now_seconds < self._minute_ends_at:
+            partition = self._partitions[partition_number]
+            ceiling, together = partition.ceiling, self._all
+            if now_seconds >= ceiling.ends_at_seconds:
+                ceiling.begin_second(now_seconds)
+            if now_seconds >= together.ends_at_seconds:
+                together.begin_second(now_seconds)
+            if together.used_units >= together.units_per_second:
+                at_quota = together.units_per_second >= self._rates.quota
+                return LimitType.ACCOUNT if at_quota else LimitType.GROWTH
+            if ceiling.used_units >= ceiling.units_per_second:
+                return LimitType.KEY_RANGE
+            ceiling.used_units += units
+            together.used_units += units
+            partition.taken_units += units
+            self._minute_units += units
+            return None
+        limit = self.refused_by(partition_number, now_seconds)
+        if limit is None:
+            self.take(partition_number, units, now_seconds)
+        return limit
+
     def give_back(self, partition_number: int, units: float, now_seconds: float) -> None:
         """Give back the units of a request that came to nothing.
 

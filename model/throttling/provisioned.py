@@ -118,6 +118,25 @@ class ProvisionedUnits:
         partition.bucket.take(units, now_seconds)
         partition.taken_units += units
 
+    def serve(self, partition_number: int, units: float, now_seconds: float) -> LimitType | None:
+        """Admit a request and take its units in one step, or say which limit refuses it.
+
+        As ``refused_by`` and ``take`` together.
+        """
+        partition = self._partitions[partition_number]
+        ceiling = partition.ceiling
+        if now_seconds >= ceiling.ends_at_seconds:
+            ceiling.begin_second(now_seconds)
+        if ceiling.used_units < ceiling.units_per_second and partition.bucket.balance_units > 0:
+            ceiling.used_units += units
+            partition.bucket.take(units, now_seconds)
+            partition.taken_units += units
+            return None
+        limit = self.refused_by(partition_number, now_seconds)
+        if limit is None:
+            self.take(partition_number, units, now_seconds)
+        return limit
+
     def give_back(self, partition_number: int, units: float, now_seconds: float) -> None:
         """Give back the units of a request that came to nothing.
 

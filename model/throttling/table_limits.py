@@ -69,8 +69,13 @@ class TableLimits:
         if mode == "off":
             return None
         writes = self.table.writes
-        refused_by = writes.refused_by(partition_number, now_seconds)
-        if refused_by is not None:
+        if not index_writes:
+            limit = writes.serve(partition_number, _table_units(receipt), now_seconds)
+            if limit is None:
+                return None
+            writes.refused(partition_number, limit)
+            return self._counted(self.table.refusal("Write", limit))
+        if writes.refused_by(partition_number, now_seconds) is not None:
             return self._refuse_write(partition_number, index_writes, now_seconds)
         for index_id, index_partition, _ in index_writes:
             if self.indexes[index_id].writes.refused_by(index_partition, now_seconds) is not None:
@@ -156,7 +161,12 @@ class TableLimits:
         """
         if self.mode == "off":
             return None
-        return self._serve(self.table, partition_number, units, now_seconds)
+        table = self.table
+        limit = table.reads.serve(partition_number, units, now_seconds)
+        if limit is None:
+            return None
+        table.reads.refused(partition_number, limit)
+        return self._counted(table.refusal("Read", limit))
 
     def take_backfill(self, index_write: IndexWrite, now_seconds: float) -> float | None:
         """Take the units of entries that a backfill puts into an index: what writes leave.
@@ -182,9 +192,8 @@ class TableLimits:
         self, resource: ResourceLimits, partition_number: int, units: float, now_seconds: float
     ) -> Refusal | None:
         reads = resource.reads
-        limit = reads.refused_by(partition_number, now_seconds)
+        limit = reads.serve(partition_number, units, now_seconds)
         if limit is None:
-            reads.take(partition_number, units, now_seconds)
             return None
         reads.refused(partition_number, limit)
         return self._counted(resource.refusal("Read", limit))

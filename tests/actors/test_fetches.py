@@ -11,7 +11,7 @@ from model import key_range
 from model.index import Projection
 from model.limits import KIB
 from model.page import PageRules
-from storage.store import Row, View
+from storage.store import NotAtHand, Row, View
 from tests.support.databases import HeldStore, put, running_database, table_definition, thread
 from tests.support.store import memory_store
 
@@ -24,6 +24,10 @@ class CountingView:
     def __init__(self, view: View) -> None:
         self._view = view
         self.loaded = 0
+
+    def at_hand(self, key: bytes) -> bytes | NotAtHand | None:
+        self.loaded += 1
+        return self._view.at_hand(key)
 
     async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
         self.loaded += len(keys)

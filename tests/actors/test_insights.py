@@ -105,7 +105,9 @@ async def test_reads_and_writes_count_for_the_partition_key_and_for_the_item():
         await table.write(put(thread("EC2", "b")))
         await table.write(put({**thread("S3", "a"), "text": {"S": "x" * 3_000}}))
         await table.get(key("EC2", "a"), consistent=True)
-        await table.get_many([key("EC2", "a"), key("S3", "z")], consistent=False, room_bytes=9_999)
+        schema = table.definition.key_schema
+        positions = [keys.encode(schema, key("EC2", "a")), keys.encode(schema, key("S3", "z"))]
+        await table.read_items(positions, consistent=False, room_bytes=9_999)
 
         assert found(table, "writes") == {"S3": 3, "EC2": 2}
         assert found(table, "writes", whole=True) == {"S3/a": 3, "EC2/a": 1, "EC2/b": 1}

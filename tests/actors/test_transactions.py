@@ -390,12 +390,14 @@ async def test_what_a_partition_is_told_of_a_transaction_it_does_not_know_does_n
         key = thread("EC2", "a")
         action = await hold(table, put(key))
         position = action.position
-        assert await table.send(position, Join(b"another"), always=True) is None
+        number = table.number_of(position)
+        assert await table.join(number, Join(b"round", (b"another",))) is None
+        assert await table.join(number, Join(b"round", (b"transaction", b"another"))) is None
         await table.send(position, Release(b"another"), always=True)
         with pytest.raises(TransactionConflictException):
             await table.write(put(key))
         await table.send(position, Release(b"transaction"), always=True)
-        assert await table.send(position, Join(b"transaction"), always=True) is None
+        assert await table.join(number, Join(b"round", (b"transaction",))) is None
         await table.write(put(key))
 
 

@@ -22,9 +22,9 @@ class Server(NamedTuple):
 
 
 @contextmanager
-def dynactor(directory: Path) -> Iterator[Server]:
-    """This project's server, on a data directory."""
-    with running_server(data_dir=directory) as server:
+def dynactor(directory: Path, *arguments: str) -> Iterator[Server]:
+    """This project's server, on a data directory; ``arguments`` follow ``serve``."""
+    with running_server(*arguments, data_dir=directory) as server:
         port = int(server.endpoint.rpartition(":")[2])
         yield Server("dynactor", "127.0.0.1", port, server.process.pid)
         server.stop()

@@ -61,6 +61,17 @@ async def test_a_commit_is_seen_by_its_owner_at_once_and_by_readers_once_durable
     assert await before.load([b"a"]) == [None]
 
 
+async def test_what_is_at_hand_is_what_loading_shows(store: Store) -> None:
+    before = store.durable()
+    future = await store.commit([group({b"a": b"1"})])
+    assert store.latest.at_hand(b"a") == b"1"
+    assert store.durable().at_hand(b"a") is None
+    await future
+    assert store.durable().at_hand(b"a") == b"1"
+    assert store.durable().at_hand(b"b") is None
+    assert before.at_hand(b"a") is None
+
+
 async def test_a_store_opened_again_holds_what_was_written(tmp_path: Path) -> None:
     for number in range(3):
         async with disk_store(tmp_path) as store:
@@ -223,6 +234,9 @@ async def test_closing_completes_what_was_accepted_and_refuses_what_comes_later(
         ):
             with pytest.raises(Closed):
                 await use
+        for closed in (store.latest, view):
+            with pytest.raises(Closed):
+                closed.at_hand(b"a")
 
 
 async def test_a_deleted_range_gives_its_disk_space_back(tmp_path: Path) -> None:

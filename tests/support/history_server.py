@@ -16,6 +16,7 @@ from msgspec import Struct
 
 import api.__main__ as entry
 from storage.rocks import open_rocks
+from storage.rocks_options import RocksOptions
 from storage.store import Store
 from tests.support.history_bugs import STORES, Bug, answer_before_the_decision
 from tests.support.history_store import DelayedStore, Delays
@@ -43,8 +44,8 @@ def _main() -> None:
     kind = STORES.get(trouble.bug, DelayedStore) if trouble.bug else DelayedStore
     delays = Delays(trouble.seed, trouble.most_delay_milliseconds / 1000)
 
-    async def open_delayed(directory: Path) -> Store:
-        return kind(await open_rocks(directory), delays)
+    async def open_delayed(directory: Path, options: RocksOptions) -> Store:
+        return kind(await open_rocks(directory, options), delays)
 
     # The product has no door for this: it is what a test alone may do.
     setattr(entry, "open_rocks", open_delayed)  # noqa: B010

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
-from storage.store import Group, Row, Store, StoreError, View
+from storage.store import NOT_AT_HAND, Group, NotAtHand, Row, Store, StoreError, View
 
 
 class Delays:
@@ -35,6 +35,10 @@ class DelayedView:
     def __init__(self, inner: View, delays: Delays) -> None:
         self._inner = inner
         self._delays = delays
+
+    def at_hand(self, key: bytes) -> NotAtHand:  # noqa: ARG002 - the port
+        """Nothing is: all takes time."""
+        return NOT_AT_HAND
 
     async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
         await self._delays.wait()

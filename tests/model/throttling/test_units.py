@@ -328,3 +328,27 @@ def test_a_partition_that_was_split_meanwhile_is_given_nothing_back(made):
         4: 0,
         5: 0,
     }
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: provisioned(400),
+        lambda: provisioned(40),
+        on_demand,
+        lambda: on_demand(150),
+        lambda: on_demand(maximum=200),
+    ],
+)
+@given(requests=REQUESTS)
+def test_admitting_and_taking_in_one_step_is_one_after_the_other(made, requests):
+    units, others = made(), made()
+    now = 0.0
+    for wait, partition, size in requests:
+        now += wait
+        limit = others.refused_by(partition, now)
+        if limit is None:
+            others.take(partition, size, now)
+        assert units.serve(partition, size, now) is limit
+        assert units.readings(now) == others.readings(now)
+        assert units.units_per_second == others.units_per_second

@@ -1,0 +1,142 @@
+"""Fills a table with millions of items in minutes: past HTTP, through the store's own door.
+
+What it leaves is what as many puts would have left, since the rows are made by the same code: the
+item checked and encoded by ``model``, the row's value by ``storage.codec``, its key by
+``storage.keys_layout``. Each item goes to the partition of its key in the catalog's map, gets that
+partition's next sequence number as its version, and is committed in a group under the partition's
+head with the counter, count and size that go with it. One commit holds thousands of items where a
+server's holds some; the engine's files come of its own flushes and compactions, as ever, and the
+filler waits until these have come to rest. A test compares the rows with those of PutItem.
+
+It knows tables without indexes and followers alone: there, an item's row and the head are all that
+a put writes. No server may run on the directory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import psutil
+
+from actors.partition_map import PartitionMap
+from model import item as items
+from model import key as keys
+from model.stored_item import StoredItem
+from model.table import TABLE_INDEX_ID
+from storage import catalog, codec, keys_layout
+from storage.catalog import PartitionHead, TableRecord
+from storage.rocks import open_rocks
+from storage.rocks_options import MIB, RocksOptions
+from storage.store import Group, Retry, Store
+from streams.sequence_number import SequenceNumber
+from tests.load.work.plan import Plan
+from tests.load.work.records import Records
+
+_ITEMS_TO_A_COMMIT: Final = 2_000
+# Fewer and larger files to begin with: what they are merged into is the same, with less work.
+_MEMTABLE_BYTES: Final = 256 * MIB
+_STALL_SECONDS: Final = 0.05
+_QUIET_SECONDS: Final = 3.0
+_QUIET_BYTES: Final = MIB
+
+_decode = msgspec.json.Decoder().decode
+
+
+class _Partition:
+    """A partition's head while it is filled."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self._head: bytes | None = None
+        self._count = 0
+        self._size_bytes = 0
+        self._puts: list[tuple[bytes, bytes]] = []
+
+    def put(self, row_prefix: bytes, position: bytes, item: items.Item, size_bytes: int) -> None:
+        self._count += 1
+        self._size_bytes += size_bytes
+        version = SequenceNumber(self.number, self._count).packed()
+        stored = StoredItem.of(item, version, size_bytes)
+        self._puts.append((row_prefix + position, codec.encode(stored)))
+
+    def group(self) -> Group | None:
+        """What was put since the last group."""
+        if not self._puts:
+            return None
+        head = catalog.encode_partition_head(
+            PartitionHead(
+                self._count,
+                {TABLE_INDEX_ID: self._count},
+                {TABLE_INDEX_ID: self._size_bytes},
+            )
+        )
+        group = Group(keys_layout.partition_head(self.number), self._head, head, self._puts)
+        self._head, self._puts = head, []
+        return group
+
+
+async def fill(
+    directory: Path,
+    plan: Plan,
+    told: Callable[[int], None],
+    *,
+    quiet_seconds: float = _QUIET_SECONDS,
+) -> None:
+    """Put the plan's items into its table, which is there and empty, in the order of their numbers.
+
+    ``told`` hears after each commit how many items are written. It ends when the engine has written
+    nothing for so long.
+    """
+    store = await open_rocks(directory, RocksOptions(memtable_bytes=_MEMTABLE_BYTES))
+    try:
+        found = await catalog.load(store.latest)
+        (table,) = (each for each in found.tables if each.definition.name == plan.table)
+        await _fill(store, table, plan, told)
+        await _wait_quiet(quiet_seconds)
+    finally:
+        await store.close()
+
+
+async def _fill(store: Store, table: TableRecord, plan: Plan, told: Callable[[int], None]) -> None:
+    definition = table.definition
+    assert not definition.local_indexes, "a put would write their entries"
+    assert not definition.records_changes, "a put would write a change record"
+    records = Records(plan)
+    stamps = (0,) * plan.fields
+    row_prefix = keys_layout.row_prefix(definition.table_id)
+    partition_map = PartitionMap(table.partitions)
+    partitions = {number: _Partition(number) for number in partition_map.numbers}
+    for start in range(0, plan.keys, _ITEMS_TO_A_COMMIT):
+        end = min(start + _ITEMS_TO_A_COMMIT, plan.keys)
+        for number in range(start, end):
+            item = _decode(records.item(number, 0, stamps))
+            size_bytes = items.check(item)
+            position = keys.encode(definition.key_schema, item)
+            owner = partitions[partition_map.number_of(position)]
+            owner.put(row_prefix, position, item, size_bytes)
+        groups = [group for each in partitions.values() if (group := each.group())]
+        await _commit(store, groups)
+        told(end)
+
+
+async def _commit(store: Store, groups: list[Group]) -> None:
+    while True:
+        try:
+            await (await store.commit(groups))
+        except Retry:
+            await asyncio.sleep(_STALL_SECONDS)
+        else:
+            return
+
+
+async def _wait_quiet(seconds: float) -> None:
+    """Until the engine writes no more in the background."""
+    process = psutil.Process()
+    before = -_QUIET_BYTES
+    while (now := process.io_counters().write_bytes) - before >= _QUIET_BYTES:
+        before = now
+        await asyncio.sleep(seconds)

@@ -1,0 +1,109 @@
+"""The server in a control group, with its event loop watched: ``-m`` this, then ``serve …``.
+
+It takes the product's command line. A thread asks the loop for its turn every few milliseconds and
+notes how long that takes: nobody's request was looked at meanwhile. Of that, the kernel tells how
+long the loop's thread could have run and had no processor: on a busy machine that is not the loop's
+fault. What was longest in each tenth of a second goes to a file, as a line of JSON.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+MODULE: Final = "tests.load.scale.watched_server"
+_VARIABLE: Final = "SCALE_WATCH"
+_PAUSE_SECONDS: Final = 0.003
+_REPORT_SECONDS: Final = 0.1
+
+
+class Watch(Struct, frozen=True):
+    """How a server is watched: the group it joins, the file that its waits go to."""
+
+    group: str | None
+    waits: str
+
+    def environment(self) -> Mapping[str, str]:
+        """How the server's process is told."""
+        return {_VARIABLE: msgspec.json.encode(self).decode()}
+
+
+class Wait(Struct, frozen=True):
+    """The longest wait for the loop until a moment of the machine's monotonic clock.
+
+    ``queued_seconds`` is how much of it the loop's thread waited for a processor.
+    """
+
+    at: float
+    seconds: float
+    queued_seconds: float
+
+    @property
+    def blocked_seconds(self) -> float:
+        """What the loop itself kept everybody waiting."""
+        return max(0.0, self.seconds - self.queued_seconds)
+
+
+def read_waits(path: Path) -> Iterator[Wait]:
+    """All that was noted so far."""
+    for line in path.read_bytes().splitlines():
+        yield msgspec.json.decode(line, type=Wait)
+
+
+def _watch(loop: asyncio.AbstractEventLoop, loop_thread: int, path: Path) -> None:
+    statistics = Path(f"/proc/self/task/{loop_thread}/schedstat")
+    turn = threading.Event()
+    with path.open("ab", buffering=0) as file:
+        reported_at = monotonic()
+        longest = Wait(0, 0, 0)
+        while True:
+            sleep(_PAUSE_SECONDS)
+            queued, began = _queued_seconds(statistics), monotonic()
+            turn.clear()
+            try:
+                loop.call_soon_threadsafe(turn.set)
+            except RuntimeError:
+                return  # the loop has ended
+            turn.wait()
+            now = monotonic()
+            wait = Wait(now, now - began, _queued_seconds(statistics) - queued)
+            if wait.blocked_seconds >= longest.blocked_seconds:
+                longest = wait
+            if now - reported_at >= _REPORT_SECONDS:
+                file.write(msgspec.json.encode(longest) + b"\n")
+                reported_at, longest = now, Wait(0, 0, 0)
+
+
+def _queued_seconds(statistics: Path) -> float:
+    return int(statistics.read_text().split()[1]) / 1e9
+
+
+def _main() -> None:
+    watch = msgspec.json.decode(os.environ[_VARIABLE], type=Watch)
+    if watch.group is not None:
+        (Path(watch.group) / "cgroup.procs").write_text(str(os.getpid()))
+    # Not before: what is imported is charged to the group.
+    import api.__main__ as entry  # noqa: PLC0415
+
+    serve: Callable[[Any], Coroutine[Any, Any, None]] = entry._serve
+
+    async def serve_watched(options: Any) -> None:
+        told = (asyncio.get_running_loop(), threading.get_native_id(), Path(watch.waits))
+        threading.Thread(target=_watch, args=told, daemon=True).start()
+        await serve(options)
+
+    # The product has no door for this.
+    setattr(entry, "_serve", serve_watched)  # noqa: B010
+    entry.main()
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,275 @@
+"""Rows that are read in threads, since the disk would make the event loop wait.
+
+The rows are in files whose blocks no cache keeps, and the threads' answers come when the test says
+so: what is accepted meanwhile must not show in an older view, in whole or in part.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from random import Random
+
+import pytest
+from rocksdict import Rdict
+
+from storage.rocks import open_rocks
+from storage.rocks_options import RocksOptions
+from storage.rocks_reads import DiskReads
+from storage.store import NOT_AT_HAND, Closed, Group, Store, View
+
+STORED = 50
+# Each row fills a block of its own.
+OLD = b"old" * 2_000
+
+
+class HeldReads(DiskReads):
+    """Reads for which the disk is always slow, until and after a moment of the test's choice."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda: 0)
+        self.waits = True
+        self.begin = asyncio.Event()
+        self.end = asyncio.Event()
+        self.asked: list[bytes] = []
+        self.release()
+
+    def hold(self) -> None:
+        """Reads that are asked for from now on neither begin nor end."""
+        self.begin.clear()
+        self.end.clear()
+
+    def release(self) -> None:
+        """All reads go on."""
+        self.begin.set()
+        self.end.set()
+
+    async def load(self, rows: Rdict, keys: Sequence[bytes]) -> list[bytes | None]:
+        self.asked += keys
+        await self.begin.wait()
+        values = await super().load(rows, keys)
+        await self.end.wait()
+        self.waits = True
+        return values
+
+
+def key(number: int) -> bytes:
+    return b"k%03d" % number
+
+
+class Writer:
+    """Writes under one head."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._head: bytes | None = None
+
+    async def write(
+        self,
+        puts: dict[bytes, bytes],
+        deletes: Sequence[bytes] = (),
+        range_deletes: Sequence[tuple[bytes, bytes]] = (),
+    ) -> asyncio.Future[None]:
+        head = b"%d" % (int(self._head or b"0") + 1)
+        group = Group(b"head", self._head, head, list(puts.items()), deletes, range_deletes)
+        self._head = head
+        return await self._store.commit([group])
+
+    def continue_in(self, store: Store) -> None:
+        self._store = store
+
+
+@asynccontextmanager
+async def stored_rows(directory: Path, reads: DiskReads) -> AsyncIterator[tuple[Store, Writer]]:
+    """A store with rows that are in no memory of the engine."""
+    store = await open_rocks(directory)
+    writer = Writer(store)
+    await (await writer.write({key(number): OLD for number in range(STORED)}))
+    await store.close()
+    store = await open_rocks(directory, RocksOptions(block_cache_bytes=1), reads)
+    writer.continue_in(store)
+    try:
+        yield store, writer
+    finally:
+        await store.close()
+
+
+async def turns(count: int = 20) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def begun(
+    reads: HeldReads, view: View, keys: list[bytes]
+) -> asyncio.Task[list[bytes | None]]:
+    """A load that waits for its thread."""
+    task = asyncio.create_task(view.load(keys))
+    await turns()
+    assert reads.asked
+    return task
+
+
+async def test_what_is_not_in_memory_is_not_at_hand_and_can_be_loaded(tmp_path: Path) -> None:
+    async with stored_rows(tmp_path, HeldReads()) as (store, writer):
+        for view, number in ((store.latest, 10), (store.durable(), 20)):
+            one, other = key(number), key(number + 1)
+            assert view.at_hand(one) is NOT_AT_HAND
+            assert await view.load([one, b"nothing", other]) == [OLD, None, OLD]
+        await (await writer.write({key(1): b"new", key(3): b""}))
+        assert store.latest.at_hand(key(1)) == store.durable().at_hand(key(1)) == b"new"
+        assert await store.latest.load([key(3)]) == await store.durable().load([key(3)]) == [b""]
+
+
+@pytest.mark.parametrize("is_durable", [False, True])
+@pytest.mark.parametrize("begins", ["before", "after"])
+async def test_a_read_in_a_thread_shows_nothing_that_was_accepted_after_its_view(
+    tmp_path: Path, is_durable: bool, begins: str
+) -> None:
+    reads = HeldReads()
+    async with stored_rows(tmp_path, reads) as (store, writer):
+        reads.hold()
+        read = await begun(reads, store.durable(), list(map(key, range(8))))
+        if begins == "before":
+            reads.begin.set()
+            while reads.count or not reads.asked:
+                await asyncio.sleep(0)
+        synced = await writer.write(
+            {key(0): b"new", key(1): b""}, [key(2)], [(key(3), key(5)), (key(7), key(8))]
+        )
+        if is_durable:
+            await synced
+        reads.release()
+        assert await read == [OLD] * 8
+        await synced
+        assert await store.durable().load(list(map(key, range(8)))) == [
+            *(b"new", b"", None, None, None, OLD, OLD, None)
+        ]
+
+
+async def test_the_owner_sees_each_commit_whole_or_not_at_all(tmp_path: Path) -> None:
+    reads = HeldReads()
+    async with stored_rows(tmp_path, reads) as (store, writer):
+        await writer.write({key(0): b"first"})
+        assert store.latest.at_hand(key(0)) == b"first"
+        reads.hold()
+        # The first is in memory, the second in a file.
+        read = await begun(reads, store.latest, [key(0), key(1)])
+        await writer.write({key(0): b"second", key(1): b"second"})
+        reads.release()
+        assert await read == [b"second", b"second"]
+
+
+async def test_a_view_that_was_replaced_often_still_shows_its_state(tmp_path: Path) -> None:
+    reads = HeldReads()
+    async with stored_rows(tmp_path, reads) as (store, writer):
+        views = []
+        for number in range(5):
+            views.append(store.durable())
+            await (await writer.write({key(number): b"%d" % number}))
+        for count, view in enumerate(views):
+            shown = [b"%d" % number for number in range(count)] + [OLD] * (6 - count)
+            assert await view.load(list(map(key, range(6)))) == shown
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_every_load_shows_the_state_of_its_view(tmp_path: Path, seed: int) -> None:
+    random = Random(seed)
+    reads = HeldReads()
+    async with stored_rows(tmp_path, reads) as (store, writer):
+        state: dict[bytes, bytes] = {key(number): OLD for number in range(STORED)}
+        accepted = dict(state)
+        states = {id(store.durable()): state}
+        views = [store.durable()]
+        loads = []
+        for step in range(150):
+            match random.randrange(6):
+                case 0 | 1:
+                    puts = {key(random.randrange(STORED)): b"%d" % step for _ in range(3)}
+                    gone = [key(random.randrange(STORED))]
+                    first = random.randrange(STORED)
+                    emptied = [(key(first), key(first + 2))] if random.random() < 0.2 else []
+                    synced = await writer.write(
+                        puts, [each for each in gone if each not in puts], emptied
+                    )
+                    for start, end in emptied:
+                        accepted = {k: v for k, v in accepted.items() if not start <= k < end}
+                    accepted = {k: v for k, v in accepted.items() if k not in gone} | puts
+                    if random.random() < 0.5:
+                        await synced
+                        views.append(store.durable())
+                        states[id(store.durable())] = accepted
+                case 2:
+                    reads.hold()
+                case 3:
+                    reads.begin.set()
+                    await turns(3)
+                case 4:
+                    reads.release()
+                    await turns(3)
+                case 5:
+                    view = random.choice(views[-4:])
+                    keys = [key(random.randrange(STORED)) for _ in range(5)]
+                    expected = [states[id(view)].get(each) for each in keys]
+                    loads.append((asyncio.create_task(view.load(keys)), expected))
+                    await turns(random.randrange(4))
+        reads.release()
+        assert len(loads) > 10
+        assert len(reads.asked) > 10
+        for load, expected in loads:
+            assert await load == expected
+
+
+async def test_closing_waits_for_no_reader_and_tells_each(tmp_path: Path) -> None:
+    reads = HeldReads()
+    async with stored_rows(tmp_path, reads) as (store, _):
+        reads.hold()
+        loads = [await begun(reads, view, [key(0)]) for view in (store.latest, store.durable())]
+        await store.close()
+        reads.release()
+        for load in loads:
+            with pytest.raises(Closed):
+                await load
+
+
+async def test_a_reader_that_is_gone_takes_nobody_along(tmp_path: Path) -> None:
+    reads = HeldReads()
+    async with stored_rows(tmp_path, reads) as (store, _):
+        reads.hold()
+        first = await begun(reads, store.durable(), [key(0)])
+        second = await begun(reads, store.durable(), [key(0)])
+        first.cancel()
+        reads.release()
+        assert await second == [OLD]
+
+
+async def test_the_loop_reads_by_itself_until_it_had_to_wait_for_the_disk(tmp_path: Path) -> None:
+    blocks = 0
+    reads = DiskReads(lambda: blocks)
+    async with stored_rows(tmp_path, reads) as (store, _):
+        assert store.durable().at_hand(key(0)) == OLD
+        reads.note_wait()
+        assert not reads.waits, "it waited for its turn alone"
+        blocks += 8
+        reads.note_wait()
+        assert reads.waits
+        assert store.durable().at_hand(key(1)) is NOT_AT_HAND
+        count = 0
+        while reads.waits:
+            assert await store.durable().load([key(count % STORED)]) == [OLD]
+            count += 1
+        assert count > 10
+        assert store.durable().at_hand(key(2)) == OLD
+
+
+async def test_slices_are_shorter_while_they_take_long() -> None:
+    reads = DiskReads()
+    most = reads.slice_rows
+    for _ in range(20):
+        reads.note_slice(reads.slice_rows, 0.1)
+    assert reads.slice_rows == 1
+    for _ in range(20):
+        reads.note_slice(reads.slice_rows, 0.0001)
+    assert reads.slice_rows == most
+    reads.close()
