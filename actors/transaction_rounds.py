@@ -53,6 +53,17 @@ class Candidate:
     entered, until it is over; once it ``is_taken``, a round says when.
     """
 
+    __slots__ = (
+        "claim",
+        "is_decided",
+        "is_taken",
+        "items",
+        "prepared",
+        "tables",
+        "told",
+        "transaction_id",
+    )
+
     def __init__(
         self,
         transaction_id: bytes,
@@ -97,6 +108,8 @@ class Over(Protocol):
 
 class _Joining:
     """A partition in a round."""
+
+    __slots__ = ("joined", "number", "rows", "table", "transaction_ids")
 
     def __init__(self, table: Table, number: int) -> None:
         self.table = table
