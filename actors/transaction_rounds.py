@@ -191,6 +191,8 @@ class Rounds:
                 return
 
     async def _lead(self) -> None:
+        # Many are ready in one turn of the loop: the first of them must not go alone.
+        await asyncio.sleep(0)
         round_ = self._take()
         try:
             await self._decide(round_)
