@@ -36,14 +36,16 @@ async def handle(call: Call[PutItemInput]) -> bytes:
     request = call.request
     item = request.Item
     name = table_name(request.TableName)
-    check_together(request)
+    # Most puts have nothing that must be bound.
+    is_bare = is_plain(request)
+    if not is_bare:
+        check_together(request)
     size_bytes = items.check(item)
     if request.ReturnValues not in (None, "NONE", "ALL_OLD"):
         raise ValidationException("ReturnValues can only be ALL_OLD or NONE")
     items.check_size(size_bytes)
     condition, nested = None, None
-    # Most puts have nothing that must be bound.
-    if not is_plain(request):
+    if not is_bare:
         placeholders = placeholders_of(request)
         condition, nested = condition_of(request, placeholders), placeholders.nested
         placeholders.check_all_used()
