@@ -74,6 +74,9 @@ def range_of(
             name = names.get(term.name) if names else None
         if name == partition and term.operator == "=" and prefix is None:
             prefix = _prefix(schema, values.get(term.values[0]))
+            if prefix is None:
+                # Another term on the partition key would be taken for the first.
+                return None
         elif schema.sort and name == schema.sort[0].name and of_sort is None:
             of_sort = term
         else:

@@ -69,6 +69,12 @@ def slowly(
 @example(
     "pk = :a", None, {":a": {"S": "x"}, ":b": {"S": ""}}, KeySchema((KeyAttribute("pk", "S"),))
 )
+@example(
+    "pk = :a AND #p = :b",
+    {"#p": "pk"},
+    {":a": {"N": "1"}, ":b": {"S": "x"}},
+    KeySchema((KeyAttribute("pk", "S"),)),
+)
 def test_a_range_is_that_of_the_trees_or_none(text, of_names, of_values, schema):
     before = copy.deepcopy(of_values)
     found = usual_range.range_of(text, of_names, of_values, schema)
