@@ -275,6 +275,9 @@ class FastLane(asyncio.Protocol):
     def _begin_next(self) -> bool:
         """Begin to answer the next request; whether there is one."""
         request = self._next_request()
+        if request is None or len(self._held) <= _READ_AHEAD_BYTES:
+            # A request may be larger than what is read ahead: the rest of it is awaited now.
+            self._resume_reading()
         if request is None:
             return False
         self._answering = True
@@ -293,7 +296,9 @@ class FastLane(asyncio.Protocol):
             return
         self._unsent = answer_bytes(answer, time.time(), closing=self._ending)
         self._lanes.send_soon(self)
-        if self._reading_paused:
+
+    def _resume_reading(self) -> None:
+        if self._reading_paused and not self._transport.is_closing():
             self._reading_paused = False
             self._transport.resume_reading()
 
@@ -331,6 +336,7 @@ class FastLane(asyncio.Protocol):
     def _leave(self) -> None:
         """Hand the connection over to the plain lane, with all that is not answered."""
         self._left = True
+        self._resume_reading()
         self._lanes.closed(self)
         plain = self._lanes.plain()
         self._transport.set_protocol(plain)

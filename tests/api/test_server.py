@@ -113,6 +113,20 @@ async def test_much_sent_ahead_is_not_read_ahead():
 
 
 @both_lanes
+async def test_a_large_request_sent_ahead_is_read_to_its_end(more: More):
+    text = b"y" * (2 * MIB)
+    async with (
+        asyncio.timeout(30),
+        echo_server(LARGE) as endpoint,
+        raw_connection(endpoint) as connection,
+    ):
+        # The answer does not go out before it is taken: what was sent ahead waits for it.
+        connection.send(request("Large") + request("Echo", b'{"Text":"%b"}' % text, *more))
+        assert len((await connection.answer()).body) == 8 * MIB
+        assert text in (await connection.answer()).body
+
+
+@both_lanes
 async def test_a_body_may_come_in_pieces(more: More):
     body = b'{"Text":"%s"}' % (b"x" * 300_000)
     async with echo_server() as endpoint, raw_connection(endpoint) as connection:
