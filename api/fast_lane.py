@@ -177,6 +177,9 @@ class FastLane(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Take what came, and answer a request that is all there."""
+        if self._ending:
+            # The last answer tells the client that no more is taken.
+            return
         if not self._held:
             self._progress += 1
         self._held += data
@@ -184,7 +187,7 @@ class FastLane(asyncio.Protocol):
             if len(self._held) > _READ_AHEAD_BYTES and not self._reading_paused:
                 self._reading_paused = True
                 self._transport.pause_reading()
-        elif len(self._held) >= self._needed_bytes and not self._ending:
+        elif len(self._held) >= self._needed_bytes:
             self._begin_next()
 
     def eof_received(self) -> bool:
@@ -294,7 +297,9 @@ class FastLane(asyncio.Protocol):
         self._progress += 1
         if self._transport.is_closing():
             return
-        self._unsent = answer_bytes(answer, time.time(), closing=self._ending)
+        # Behind an answer that says so, no other is looked at.
+        is_last = self._ending and not self._held
+        self._unsent = answer_bytes(answer, time.time(), closing=is_last)
         self._lanes.send_soon(self)
 
     def _resume_reading(self) -> None:

@@ -266,6 +266,23 @@ async def test_half_a_connection_is_enough_for_an_answer():
         assert await connection.is_closed()
 
 
+async def test_only_the_last_answer_on_half_a_connection_says_that_it_closes():
+    gate = Gate()
+    async with (
+        echo_server(gate.operation) as endpoint,
+        raw_connection(endpoint) as connection,
+        raw_connection(endpoint) as other,
+    ):
+        connection.send(request("Wait") + request("Echo") * 2)
+        connection.writer.write_eof()
+        for _ in range(3):
+            assert (await other.ask("Echo")).status == 200
+        gate.opened.set()
+        said = [(await connection.answer()).headers.get("connection") for _ in range(3)]
+        assert said == [None, None, "close"]
+        assert await connection.is_closed()
+
+
 async def test_the_plain_lane_learns_of_an_end_that_came_before_it():
     gate = Gate()
     async with (
