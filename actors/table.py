@@ -52,7 +52,7 @@ from model.limits import KIB
 from model.page import Page, PageBuilder, PageRules
 from model.stored_item import StoredItem
 from model.table import TABLE_INDEX_ID, GlobalIndex, TableDefinition
-from model.usual_key import position_of
+from model.usual_key import parts_of, position_of
 from model.write import Put, Write
 from storage import catalog, codec, keys_layout
 from storage.catalog import PartitionHead, TableRecord
@@ -164,6 +164,8 @@ class Table:
         self._row_prefix = keys_layout.row_prefix(record.definition.table_id)
         # Of a usual key as it came; a table keeps its key for life.
         self.position_of = position_of(record.definition.key_schema)
+        # Of a usual item or key, what ``submit`` may be given.
+        self.parts_of = parts_of(record.definition.key_schema)
         # By the id of an index: the key attributes of its entries, and what decodes no more.
         self._last_keys: dict[int, tuple[tuple[str, ...], Callable[[bytes], Item]]] = {}
         self._closed = False
@@ -191,8 +193,12 @@ class Table:
         """Carry out a write and return once it is durable; raises as ``submit`` says."""
         return await self.submit(write)
 
-    def submit(self, write: Write) -> asyncio.Future[Written]:
+    def submit(
+        self, write: Write, parts: tuple[bytes, bytes] | None = None
+    ) -> asyncio.Future[Written]:
         """Send a write to its partition; the future completes once it is durable.
+
+        ``parts`` are the two of its position, if they are known (``parts_of``).
 
         The future raises what ``model.write.decide`` raises, Throttled if a limit of the table or
         of an index refuses it, and InternalServerError if the store takes no writes.
@@ -201,13 +207,10 @@ class Table:
             Throttled: nothing is left of the partition's units, or its mailbox is full.
             InternalServerError: the partition has failed too often and was given up.
         """
-        schema = self.definition.key_schema
-        if isinstance(write, Put):
-            key, size_bytes = write.item, write.size_bytes
-        else:
-            key, size_bytes = write.key, 0
-        partition_key = keys.encode_partition(schema, key)
-        sort_key = keys.encode_sort(schema, key)
+        size_bytes = write.size_bytes if isinstance(write, Put) else 0
+        if parts is None:
+            parts = keys.encoded_parts(self.definition.key_schema, write.identity)
+        partition_key, sort_key = parts
         position = partition_key + sort_key
         number = self._map.number_of(position)
         self.throttle.check_write(number, position)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -56,7 +56,7 @@ class ThrottleSettings(Struct, frozen=True):
     key_traffic: bool = True
 
 
-class Paid(NamedTuple):
+class Paid(Struct, frozen=True):
     """What a write costs, and what it took of which index partitions.
 
     ``index_writes`` is None where it took nothing at all: limits are off, or would have refused it
