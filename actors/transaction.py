@@ -93,6 +93,8 @@ def table_key(table: Table, key: Item) -> TableKey:
 class _Participant:
     """A partition in a transaction, and what it was asked."""
 
+    __slots__ = ("actions", "decided", "number", "position", "size_bytes", "table")
+
     def __init__(self, table: Table, number: int, position: bytes) -> None:
         self.table = table
         self.number = number

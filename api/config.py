@@ -69,8 +69,8 @@ class ServeOptions:
     """Keep data in memory: it is gone when the server stops."""
 
     cache_mib: int | None = None
-    """Memory for what is read of the data, in MiB; without it, a sixteenth of what the machine or
-    the control group has."""
+    """Memory for what is read of the data, in MiB. Without it, a sixteenth of what the machine or
+    the control group has, or 256, but at most a quarter."""
 
     admin_port: UInt16 | None = None
     """Port for metrics (at /metrics), the virtual clock, replays, insights; 0 takes a free one."""

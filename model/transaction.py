@@ -52,7 +52,7 @@ THROTTLING_CODES: Final = ("ProvisionedThroughputExceeded", "ThrottlingError")
 CANCELLING: Final = tuple(_CODES)
 
 
-class Check(Struct, frozen=True, tag=True):
+class Check(Struct, frozen=True, tag=True, gc=False):
     """A condition on an item that the transaction leaves as it is."""
 
     key: Item
@@ -68,7 +68,7 @@ class Check(Struct, frozen=True, tag=True):
 ActionWrite: TypeAlias = Write | Check
 
 
-class Action(Struct, frozen=True):
+class Action(Struct, frozen=True, gc=False):
     """One action of a transaction.
 
     ``ordinal`` is its place in the transaction, from 0; ``position`` is the item's encoded key,

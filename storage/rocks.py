@@ -143,7 +143,7 @@ class _RocksStore:
         await self._synchroniser.wait_idle()
         self._synchroniser.stop()
         await asyncio.to_thread(self._end_aside)
-        await asyncio.to_thread(self._reads.close)
+        await self._reads.close()
         # A snapshot keeps the engine's files and its lock, so the views go first.
         for view in [self._latest, *self._snapshots]:
             view.close()
@@ -247,7 +247,7 @@ class _RocksStore:
             and not any(view.is_in_use for view in (*views, *others))
             and all(map(self._is_held, others))
             and self._aside_count == 0
-            and self._reads.count == 0
+            and self._reads.is_idle
         )
         if not isinstance(self._refusal, Full) or not is_quiet or not self._engine.can_reopen():
             return

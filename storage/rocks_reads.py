@@ -4,31 +4,47 @@ As long as the system's cache has them, a read takes some microseconds, and a th
 times that: the loop reads. Once a read of the loop had to wait for the disk, it reads what is in
 memory alone, and threads the rest, so that neither the loop nor another read waits for it. When
 many reads of threads in a row did not go to the disk, the loop reads again.
+
+A thread costs the loop most by taking the GIL and giving it back. So the reads of one turn of the
+loop, or those that come while all threads are busy, are dealt to the threads by the handful.
 """
 
 from __future__ import annotations
 
 import asyncio
 import resource
+from asyncio import Future
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from rocksdict import Rdict
 
 from storage.rocks_errors import translate
-from storage.store import Closed
+from storage.store import Closed, StoreError
 
 # What the system's cache has is there sooner, the fastest disk's answer later.
 WAIT_SECONDS: Final = 0.00005
-# A page goes on in its next slice where a slice has taken so long.
+# A page has fewer rows in its next slice where a slice has taken so long.
 _SLICE_SECONDS: Final = 0.002
 _MOST_SLICE_ROWS: Final = 128
 
-_THREADS: Final = 32
+_THREADS: Final = 16
+_MOST_AT_ONCE: Final = 16
 _QUICK_READS: Final = 64
 # Elsewhere than on Linux what the engine reads in the background counts too.
 _THIS_THREAD: Final = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)
+
+Values: TypeAlias = list[bytes | None]
+
+
+class _Read(NamedTuple):
+    """What is asked for, and who waits for it."""
+
+    rows: Rdict
+    keys: Sequence[bytes]
+    values: Future[Values]
 
 
 class DiskReads:
@@ -38,20 +54,32 @@ class DiskReads:
         """``disk_blocks`` tells how much a thread that calls it has ever read from disks."""
         self.waits = False
         self.slice_rows = _MOST_SLICE_ROWS
-        # Reads in threads, those that nobody waits for any more too.
-        self.count = 0
         self._quick_reads = 0
         self._disk_blocks = disk_blocks or _disk_blocks
         self._read_blocks = self._disk_blocks()
+        self._waiting: list[_Read] = []
+        self._is_scheduled = False
+        self._handfuls: SimpleQueue[list[_Read] | None] = SimpleQueue()
+        self._threads: list[Thread] = []
+        self._idle = 0
+        self._made: Future[None] | None = None
+        self._loop = asyncio.get_running_loop()
         self._is_closed = False
-        # Its threads are made when there is something to read.
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="storage-read")
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no thread reads, nor is about to, whoever waits for it or does no more."""
+        return self._idle == len(self._threads) and not self._waiting
 
     def note_wait(self) -> None:
         """A read on the loop took longer than ``WAIT_SECONDS``: for the disk, or for its turn."""
         blocks = self._disk_blocks()
-        if blocks != self._read_blocks:
-            self._read_blocks = blocks
+        if blocks == self._read_blocks:
+            return
+        self._read_blocks = blocks
+        if self._made is None:
+            self._made = self._loop.run_in_executor(None, self.make_threads)
+        elif self._made.done():
             self.waits = True
             self._quick_reads = 0
 
@@ -62,45 +90,98 @@ class DiskReads:
         elif self.slice_rows < _MOST_SLICE_ROWS:
             self.slice_rows = min(2 * self.slice_rows, _MOST_SLICE_ROWS)
 
-    async def load(self, rows: Rdict, keys: Sequence[bytes]) -> list[bytes | None]:
-        """The latest values under these keys, read in a thread."""
-        self._raise_if_closed()
-        self.count += 1
-        in_thread = asyncio.get_running_loop().run_in_executor(
-            self._threads, self._load, rows, keys
-        )
-        in_thread.add_done_callback(self._count_out)
-        # A thread can't be cancelled: whoever waits no longer leaves it at work, and counted.
-        values, from_disk = await asyncio.shield(in_thread)
-        self._quick_reads = 0 if from_disk else self._quick_reads + 1
-        if self._quick_reads >= _QUICK_READS:
-            self.waits = False
-        return values
+    async def load(self, rows: Rdict, keys: Sequence[bytes]) -> Values:
+        """The latest values under these keys, read in a thread.
 
-    def close(self) -> None:
-        """End the reads: those that have not begun raise ``Closed``. Runs in a thread."""
-        self._is_closed = True
-        self._threads.shutdown()
-
-    def _count_out(self, ended: asyncio.Future[Any]) -> None:
-        self.count -= 1
-        # Whoever has waited was told; if nobody does, nobody has to be.
-        if not ended.cancelled():
-            ended.exception()
-
-    def _load(self, rows: Rdict, keys: Sequence[bytes]) -> tuple[list[bytes | None], bool]:
-        self._raise_if_closed()
-        before = self._disk_blocks()
-        try:
-            # Of a list, the engine reads without the GIL.
-            values: Any = rows.get(list(keys))
-        except Exception as error:
-            raise translate(error) from error
-        return list(values), self._disk_blocks() != before
-
-    def _raise_if_closed(self) -> None:
+        Raises:
+            Closed: the store is.
+            Damaged: they can't be read.
+        """
         if self._is_closed:
             raise Closed("the store is closed")
+        read = _Read(rows, keys, self._loop.create_future())
+        self._waiting.append(read)
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._loop.call_soon(self._deal)
+        return await read.values
+
+    async def close(self) -> None:
+        """End the reads: those that have not begun raise ``Closed``."""
+        self._is_closed = True
+        waiting, self._waiting = self._waiting, []
+        for read in waiting:
+            if not read.values.done():
+                read.values.set_exception(Closed("the store is closed"))
+        if self._made is not None:
+            await self._made
+        for _ in self._threads:
+            self._handfuls.put(None)
+        for thread in self._threads:
+            await asyncio.to_thread(thread.join)
+
+    def make_threads(self) -> None:
+        """Make them all, in another thread: who starts one waits until it runs."""
+        threads = [
+            Thread(target=self._work, name=f"storage-read-{number}", daemon=True)
+            for number in range(_THREADS)
+        ]
+        for thread in threads:
+            thread.start()
+        self._threads = threads
+        self._idle = len(threads)
+
+    def _deal(self) -> None:
+        """Give what waits to the threads that have nothing to do, in even handfuls."""
+        self._is_scheduled = False
+        while self._waiting and self._idle:
+            count = min(-(-len(self._waiting) // self._idle), _MOST_AT_ONCE)
+            handful, self._waiting = self._waiting[:count], self._waiting[count:]
+            self._idle -= 1
+            self._handfuls.put(handful)
+
+    def _finish(
+        self, handful: list[_Read], values: list[Values | StoreError], from_disk: bool
+    ) -> None:
+        for read, result in zip(handful, values, strict=True):
+            if read.values.done():
+                continue  # nobody waits any more
+            if isinstance(result, StoreError):
+                read.values.set_exception(result)
+            else:
+                read.values.set_result(result)
+        self._quick_reads = 0 if from_disk else self._quick_reads + len(handful)
+        if self._quick_reads >= _QUICK_READS:
+            self.waits = False
+        self._idle += 1
+        self._deal()
+
+    def _work(self) -> None:
+        while (handful := self._handfuls.get()) is not None:
+            before = self._disk_blocks()
+            values = _read(handful)
+            from_disk = self._disk_blocks() != before
+            self._loop.call_soon_threadsafe(self._finish, handful, values, from_disk)
+
+
+def _read(handful: list[_Read]) -> list[Values | StoreError]:
+    try:
+        found = iter(_get(handful[0].rows, [key for read in handful for key in read.keys]))
+    except StoreError as error:
+        if len(handful) == 1:
+            return [error]
+        # What one can't read is no other's trouble.
+        return [result for read in handful for result in _read([read])]
+    return [[next(found) for _ in read.keys] for read in handful]
+
+
+def _get(rows: Rdict, keys: Sequence[bytes]) -> Values:
+    try:
+        # Of a list, the engine reads without the GIL.
+        values: Any = rows.get(list(keys))
+    except Exception as error:
+        raise translate(error) from error
+    return list(values)
 
 
 def _disk_blocks() -> int:

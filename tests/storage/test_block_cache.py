@@ -6,6 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 from storage.data_directory import open_data_directory
+from storage.machine_memory import memory_bytes
 from storage.rocks import open_rocks
 from storage.rocks_engine import DiskEngine
 from storage.rocks_options import MIB, RocksOptions
@@ -31,4 +32,4 @@ async def test_a_server_without_one_reads_all_the_same(tmp_path: Path) -> None:
 
 def test_it_is_a_share_of_the_memory_unless_it_is_given() -> None:
     assert RocksOptions(block_cache_bytes=5 * MIB).cache_bytes == 5 * MIB
-    assert RocksOptions().cache_bytes >= 32 * MIB
+    assert RocksOptions().cache_bytes <= memory_bytes() // 4

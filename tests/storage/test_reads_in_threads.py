@@ -30,6 +30,7 @@ class HeldReads(DiskReads):
 
     def __init__(self) -> None:
         super().__init__(lambda: 0)
+        self.make_threads()
         self.waits = True
         self.begin = asyncio.Event()
         self.end = asyncio.Event()
@@ -133,7 +134,8 @@ async def test_a_read_in_a_thread_shows_nothing_that_was_accepted_after_its_view
         read = await begun(reads, store.durable(), list(map(key, range(8))))
         if begins == "before":
             reads.begin.set()
-            while reads.count or not reads.asked:
+            await turns(1)
+            while not reads.is_idle:
                 await asyncio.sleep(0)
         synced = await writer.write(
             {key(0): b"new", key(1): b""}, [key(2)], [(key(3), key(5)), (key(7), key(8))]
@@ -233,6 +235,14 @@ async def test_closing_waits_for_no_reader_and_tells_each(tmp_path: Path) -> Non
                 await load
 
 
+async def test_many_reads_share_few_threads(tmp_path: Path) -> None:
+    reads = HeldReads()
+    async with stored_rows(tmp_path, reads) as (store, _):
+        view = store.durable()
+        wanted = [[key(number % STORED), key(number * 7 % STORED)] for number in range(700)]
+        assert await asyncio.gather(*map(view.load, wanted)) == [[OLD, OLD]] * len(wanted)
+
+
 async def test_a_reader_that_is_gone_takes_nobody_along(tmp_path: Path) -> None:
     reads = HeldReads()
     async with stored_rows(tmp_path, reads) as (store, _):
@@ -251,9 +261,12 @@ async def test_the_loop_reads_by_itself_until_it_had_to_wait_for_the_disk(tmp_pa
         assert store.durable().at_hand(key(0)) == OLD
         reads.note_wait()
         assert not reads.waits, "it waited for its turn alone"
-        blocks += 8
-        reads.note_wait()
-        assert reads.waits
+        async with asyncio.timeout(10):
+            while not reads.waits:
+                # First its threads are made.
+                blocks += 8
+                reads.note_wait()
+                await asyncio.sleep(0)
         assert store.durable().at_hand(key(1)) is NOT_AT_HAND
         count = 0
         while reads.waits:
@@ -261,6 +274,14 @@ async def test_the_loop_reads_by_itself_until_it_had_to_wait_for_the_disk(tmp_pa
             count += 1
         assert count > 10
         assert store.durable().at_hand(key(2)) == OLD
+
+
+async def test_closing_does_not_wait_for_threads_that_are_being_made(tmp_path: Path) -> None:
+    blocks = 0
+    reads = DiskReads(lambda: blocks)
+    async with stored_rows(tmp_path, reads):
+        blocks += 8
+        reads.note_wait()
 
 
 async def test_slices_are_shorter_while_they_take_long() -> None:
@@ -272,4 +293,4 @@ async def test_slices_are_shorter_while_they_take_long() -> None:
     for _ in range(20):
         reads.note_slice(reads.slice_rows, 0.0001)
     assert reads.slice_rows == most
-    reads.close()
+    await reads.close()
