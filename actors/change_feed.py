@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections import deque
 from typing import Final
 
+from actors.tick import Tick
 from storage.store import Store
 from streams import change_log, change_record
 from streams.change_record import ChangeRecord
@@ -25,6 +26,8 @@ class RecentChanges:
     def __init__(self, limit_bytes: int = _RECENT_BYTES) -> None:
         self._limit_bytes = limit_bytes
         self._size_bytes = 0
+        # For those who read here.
+        self.tick = Tick()
         # Whose records came when, batch by batch; a feed's own are in the same order.
         self._order: deque[tuple[ChangeFeed, int, int]] = deque()
 
@@ -32,6 +35,7 @@ class RecentChanges:
         """A feed has kept some more records; whoever has the oldest may have to give them up."""
         self._order.append((feed, records, size_bytes))
         self._size_bytes += size_bytes
+        self.tick.changed()
         while self._size_bytes > self._limit_bytes:
             oldest, freed_records, freed_bytes = self._order.popleft()
             oldest.forget_oldest(freed_records)
@@ -116,6 +120,10 @@ class ChangeFeed:
         for future in waiting:
             if not future.done():
                 future.set_result(None)
+
+    def wait_tick(self) -> asyncio.Future[None]:
+        """A future that completes when those who keep up go on, all at once."""
+        return self._memory.tick.wait()
 
     def wait_addition(self) -> asyncio.Future[None]:
         """A future that completes when records are added, or the log ends."""

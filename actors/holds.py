@@ -8,6 +8,9 @@ they were committed, and lets their keys go if so. *Release* lets the keys of a 
 that is not to be. Holds are in memory alone: a partition that had to begin anew knows of none.
 
 A transaction on one partition is one message, *Transact*, and part of its batch.
+
+What many transactions have in hand at a time is kept from the garbage collector, which would walk
+it again and again; nothing of it refers back.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from model.transaction import Action
 from storage.store import Group
 
 
-class Done(Struct, frozen=True):
+class Done(Struct, frozen=True, gc=False):
     """What an action gives; the size is None on a table without local indexes."""
 
     attributes: Item | None
@@ -32,25 +35,25 @@ class Done(Struct, frozen=True):
     collection_size_bytes: int | None = None
 
 
-class Refused(Struct, frozen=True):
+class Refused(Struct, frozen=True, gc=False):
     """Why a transaction is cancelled, for each of its actions in this partition."""
 
     reasons: tuple[CancellationReason, ...]
 
 
-class Accepted(Struct, frozen=True):
+class Accepted(Struct, frozen=True, gc=False):
     """All actions in this partition may be done, or are: what each of them gives."""
 
     outcomes: tuple[Done, ...]
 
 
-class Joined(Struct, frozen=True):
+class Joined(Struct, frozen=True, gc=False):
     """What is to be committed."""
 
     group: Group
 
 
-class TransactionPart(Struct, frozen=True):
+class TransactionPart(Struct, frozen=True, gc=False):
     """What a transaction does in one partition; ``total`` is the number of all its actions."""
 
     transaction_id: bytes
@@ -58,13 +61,13 @@ class TransactionPart(Struct, frozen=True):
     actions: tuple[Action, ...]
 
 
-class Prepare(Message[Accepted | Refused], frozen=True):
+class Prepare(Message[Accepted | Refused], frozen=True, gc=False):
     """Decide these actions, and hold their keys if all may be done."""
 
     part: TransactionPart
 
 
-class Transact(Message[Accepted | Refused], frozen=True):
+class Transact(Message[Accepted | Refused], frozen=True, gc=False):
     """Do all of these actions or none, with other rows that belong to the transaction."""
 
     part: TransactionPart
@@ -95,7 +98,7 @@ class Resolve(Message[None], frozen=True):
     committed: bool
 
 
-class Held(Struct, frozen=True):
+class Held(Struct, frozen=True, gc=False):
     """A prepared transaction: its part, what was decided, action by action, and for which table."""
 
     part: TransactionPart

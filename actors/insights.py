@@ -368,10 +368,12 @@ class TableTraffic:
         if traffic is None:
             # The index went while it was read.
             return
-        units = receipt.read_units + sum(index.read_units for index in receipt.indexes)
+        units = receipt.read_units
+        for index in receipt.indexes:
+            units += index.read_units
         if start:
             traffic.count_page(traffic.reads, start, units)
-        use = self._use(index_id)
+        use = self._uses.get(index_id) or self._use(index_id)
         weight = self._use_samplers[index_id].weigh()
         if not weight:
             return

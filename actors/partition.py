@@ -45,6 +45,8 @@ from streams.entry_change import EntryChange, ItemRow, entry_changes
 from streams.sequence_number import SequenceNumber
 
 _SIZE_BYTES: Final = 8
+# Of so many item collections the sizes are kept in memory.
+_KNOWN_COLLECTIONS: Final = 1_024
 _MICROSECONDS: Final = 1_000_000
 
 
@@ -120,7 +122,9 @@ class WriteBatch(Batch):
 class Partition(RowOwner[WriteBatch]):
     """The actor.
 
-    Invariant: a position that is held is written by nobody but the transaction that holds it.
+    Invariants: a position that is held is written by nobody but the transaction that holds it.
+    ``_collections`` are sizes of item collections as they are stored under ``_collections_head``:
+    whatever moves the head otherwise than a batch does makes them unknown.
     """
 
     def __init__(
@@ -148,6 +152,8 @@ class Partition(RowOwner[WriteBatch]):
         # What became of the units of each write in hand: a write that is decided again pays once.
         self._paid: dict[object, Paid | Throttled] = {}
         self._holds = Holds()
+        self._collections: dict[bytes, int] = {}
+        self._collections_head = self.head
         self._item_collection_limit_bytes = settings.item_collection_limit_bytes
         self._reader: ExpiryReader | None = None
         self._row_prefix = keys_layout.row_prefix(table.table_id)
@@ -195,7 +201,7 @@ class Partition(RowOwner[WriteBatch]):
                     positions.append(action.position)
                     batch.collections[action.partition_key] = 0
         row_keys = [self._row_prefix + position for position in positions]
-        collections = list(batch.collections) if self._has_local_indexes else []
+        collections = self._unknown_collections(batch) if self._has_local_indexes else []
         row_keys += [
             keys_layout.collection_row(self._table.table_id, partition_key)
             for partition_key in collections
@@ -206,6 +212,29 @@ class Partition(RowOwner[WriteBatch]):
         for partition_key, value in zip(collections, values[len(positions) :], strict=True):
             batch.collections[partition_key] = int.from_bytes(value or b"", "big")
         return batch
+
+    def _unknown_collections(self, batch: WriteBatch) -> list[bytes]:
+        """Give the batch the sizes that are known; the collections of which they are not."""
+        if self._collections_head is not self.head:
+            self._collections.clear()
+            return list(batch.collections)
+        known = self._collections
+        unknown = []
+        for partition_key in batch.collections:
+            size_bytes = known.get(partition_key)
+            if size_bytes is None:
+                unknown.append(partition_key)
+            else:
+                batch.collections[partition_key] = size_bytes
+        return unknown
+
+    def was_accepted(self, batch: WriteBatch) -> None:
+        """Know the sizes of collections that are likely to be written again."""
+        if self._has_local_indexes:
+            if len(self._collections) > _KNOWN_COLLECTIONS:
+                self._collections.clear()
+            self._collections.update(batch.collections)
+        self._collections_head = self.head
 
     async def load_collections(self, batch: WriteBatch, partition_keys: Iterable[bytes]) -> None:
         """Load the sizes of these item collections alone."""

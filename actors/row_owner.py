@@ -117,6 +117,9 @@ class RowOwner(ABC, Generic[BatchT]):
     def decide(self, batch: BatchT, envelope: Envelope) -> Any:
         """What one message does to the batch; its reply, or the error it is refused with."""
 
+    def was_accepted(self, batch: BatchT) -> None:
+        """The store has taken a batch, and ``head`` is its head."""
+
     def became_durable(self, batch: BatchT) -> None:
         """A batch is durable; called before its replies go out."""
 
@@ -219,6 +222,7 @@ class RowOwner(ABC, Generic[BatchT]):
                 raise _Refused(f"Nothing was written: {error}") from error
             else:
                 self.head, self._head_bytes = batch.head(), group.head
+                self.was_accepted(batch)
                 return
 
     def _group(self, batch: BatchT) -> Group:

@@ -8,7 +8,7 @@ idle table costs next to nothing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import chain
 from typing import Final, NamedTuple, Protocol
 
@@ -46,13 +46,13 @@ from model.errors import (
     ThrottlingException,
 )
 from model.index import IndexDefinition
-from model.item import Item
+from model.item import Item, part_decoder
 from model.key_range import KeyRange
 from model.limits import KIB
 from model.page import Page, PageBuilder, PageRules
 from model.stored_item import StoredItem
 from model.table import TABLE_INDEX_ID, GlobalIndex, TableDefinition
-from model.usual_key import position_of
+from model.usual_key import parts_of, position_of
 from model.write import Put, Write
 from storage import catalog, codec, keys_layout
 from storage.catalog import PartitionHead, TableRecord
@@ -164,6 +164,10 @@ class Table:
         self._row_prefix = keys_layout.row_prefix(record.definition.table_id)
         # Of a usual key as it came; a table keeps its key for life.
         self.position_of = position_of(record.definition.key_schema)
+        # Of a usual item or key, what ``submit`` may be given.
+        self.parts_of = parts_of(record.definition.key_schema)
+        # By the id of an index: the key attributes of its entries, and what decodes no more.
+        self._last_keys: dict[int, tuple[tuple[str, ...], Callable[[bytes], Item]]] = {}
         self._closed = False
         # How many writes were refused since the server started, as their mailbox was full.
         self.write_throttle_events = 0
@@ -189,8 +193,12 @@ class Table:
         """Carry out a write and return once it is durable; raises as ``submit`` says."""
         return await self.submit(write)
 
-    def submit(self, write: Write) -> asyncio.Future[Written]:
+    def submit(
+        self, write: Write, parts: tuple[bytes, bytes] | None = None
+    ) -> asyncio.Future[Written]:
         """Send a write to its partition; the future completes once it is durable.
+
+        ``parts`` are the two of its position, if they are known (``parts_of``).
 
         The future raises what ``model.write.decide`` raises, Throttled if a limit of the table or
         of an index refuses it, and InternalServerError if the store takes no writes.
@@ -199,13 +207,10 @@ class Table:
             Throttled: nothing is left of the partition's units, or its mailbox is full.
             InternalServerError: the partition has failed too often and was given up.
         """
-        schema = self.definition.key_schema
-        if isinstance(write, Put):
-            key, size_bytes = write.item, write.size_bytes
-        else:
-            key, size_bytes = write.key, 0
-        partition_key = keys.encode_partition(schema, key)
-        sort_key = keys.encode_sort(schema, key)
+        size_bytes = write.size_bytes if isinstance(write, Put) else 0
+        if parts is None:
+            parts = keys.encoded_parts(self.definition.key_schema, write.identity)
+        partition_key, sort_key = parts
         position = partition_key + sort_key
         number = self._map.number_of(position)
         self.throttle.check_write(number, position)
@@ -390,13 +395,8 @@ class Table:
         Raises:
             Throttled: nothing is left of a partition's read units before anything was found; else
                 the page ends before that partition.
+            InternalServerError: what is stored can't be read.
         """
-        try:
-            return await self._read(request)
-        except StoreError as error:
-            raise _unreadable(self.definition.name, error) from error
-
-    async def _read(self, request: ReadRange) -> Page:
         view = self._store.durable()
         builder = PageBuilder(request.rules)
         index = request.index
@@ -418,7 +418,10 @@ class Table:
             if begun and request.by_partition:
                 builder.finish_partition()
             begun = True
-            await self._read_piece(view, request, piece, builder)
+            try:
+                await self._read_piece(view, request, piece, builder)
+            except StoreError as error:
+                raise _unreadable(self.definition.name, error) from error
             blocks = builder.blocks - paid_blocks
             paid_blocks += blocks
             units = capacity.read_units(blocks, consistent=request.consistent)
@@ -494,11 +497,16 @@ class Table:
     def _last_key(self, builder: PageBuilder, index: IndexDefinition | None) -> Item | None:
         if not builder.full or builder.last is None:
             return None
-        item = builder.last.item
-        key = self.definition.key_schema.key_of(item)
-        if index is not None:
-            key.update(index.key_schema.key_of(item))
-        return key
+        index_id = TABLE_INDEX_ID if index is None else index.index_id
+        known = self._last_keys.get(index_id)
+        if known is None:
+            schemas = [self.definition.key_schema] + ([index.key_schema] if index else [])
+            attributes = [attribute for schema in schemas for attribute in schema.attributes]
+            names = tuple(dict.fromkeys(attribute.name for attribute in attributes))
+            known = self._last_keys[index_id] = names, part_decoder(names)
+        names, decode = known
+        part = decode(builder.last.data)
+        return {name: part[name] for name in names}
 
     async def heads(self) -> list[PartitionHead]:
         """What each partition, those of indexes too, durably knows: counts and sizes."""
@@ -593,6 +601,7 @@ class Table:
 
     async def stop_index(self, index_id: int) -> None:
         """Stop whatever works for a global index."""
+        self._last_keys.pop(index_id, None)
         actors = self._indexes.pop(index_id, None)
         if actors is not None:
             await actors.close()

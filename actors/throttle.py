@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -56,7 +56,7 @@ class ThrottleSettings(Struct, frozen=True):
     key_traffic: bool = True
 
 
-class Paid(NamedTuple):
+class Paid(Struct, frozen=True):
     """What a write costs, and what it took of which index partitions.
 
     ``index_writes`` is None where it took nothing at all: limits are off, or would have refused it
@@ -427,6 +427,14 @@ class BackfillUnits:
         self._throttle = throttle
         self._index_id = index_id
         self._clock = clock
+        self._consumed_units = 0.0
+
+    def is_table_in_use(self) -> bool:
+        """Whether anybody has read or written items of the table since this was last asked."""
+        consumed = self._throttle.consumed
+        before = self._consumed_units
+        self._consumed_units = consumed.read_units + consumed.write_units
+        return self._consumed_units > before
 
     def take(self, partition_number: int, units: int) -> asyncio.Future[None] | None:
         """Take the units of an entry for a partition of the index.

@@ -24,7 +24,7 @@ from actors.partition import Partition, PartitionSettings, WriteBatch
 from actors.runtime.clock import Clock
 from actors.runtime.mailbox import Envelope, Mailbox, Message
 from actors.throttle import TableThrottle
-from model.change import Change, with_version
+from model.change import Change, give_version
 from model.errors import (
     CancellationReason,
     ConditionalCheckFailedException,
@@ -232,12 +232,16 @@ class TransactingPartition(Partition):
         self, batch: WriteBatch, part: TransactionPart, changes: tuple[Change, ...]
     ) -> None:
         """Do what was decided: its versions and records get their numbers only now."""
+        place = None
+        is_recorded = self._table.records_changes
         for action, change in zip(part.actions, changes, strict=True):
             if isinstance(action.write, Check) or not self._has_effect(change):
                 continue
-            version = SequenceNumber(self.partition_number, batch.counter + 1).packed()
-            place = TransactionPlace(part.transaction_id, action.ordinal, part.total)
-            self._apply(batch, action, with_version(change, version), Origin.TRANSACTION, place)
+            number = SequenceNumber(self.partition_number, batch.counter + 1)
+            give_version(change, number.packed())
+            if is_recorded:
+                place = TransactionPlace(part.transaction_id, action.ordinal, part.total)
+            self._apply(batch, action, change, Origin.TRANSACTION, place)
 
     async def _join(self, envelope: Envelope) -> None:
         """Hand over the group of prepared transactions, and wait until they are resolved."""

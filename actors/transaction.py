@@ -93,6 +93,8 @@ def table_key(table: Table, key: Item) -> TableKey:
 class _Participant:
     """A partition in a transaction, and what it was asked."""
 
+    __slots__ = ("actions", "decided", "number", "position", "size_bytes", "table")
+
     def __init__(self, table: Table, number: int, position: bytes) -> None:
         self.table = table
         self.number = number
@@ -175,7 +177,7 @@ class Transactions:
         tables: list[Table] = []
         candidate = None
         try:
-            for table in dict.fromkeys(table for table, _ in actions):
+            for table in {table for table, _ in actions}:
                 await table.split_gate.enter()
                 tables.append(table)
             participants = _participants(actions)

@@ -53,6 +53,17 @@ class Candidate:
     entered, until it is over; once it ``is_taken``, a round says when.
     """
 
+    __slots__ = (
+        "claim",
+        "is_decided",
+        "is_taken",
+        "items",
+        "prepared",
+        "tables",
+        "told",
+        "transaction_id",
+    )
+
     def __init__(
         self,
         transaction_id: bytes,
@@ -97,6 +108,8 @@ class Over(Protocol):
 
 class _Joining:
     """A partition in a round."""
+
+    __slots__ = ("joined", "number", "rows", "table", "transaction_ids")
 
     def __init__(self, table: Table, number: int) -> None:
         self.table = table
@@ -178,6 +191,8 @@ class Rounds:
                 return
 
     async def _lead(self) -> None:
+        # Many are ready in one turn of the loop: the first of them must not go alone.
+        await asyncio.sleep(0)
         round_ = self._take()
         try:
             await self._decide(round_)

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import anyio
 import structlog
@@ -42,6 +42,8 @@ from storage.rocks import open_rocks, open_rocks_in_memory
 from storage.rocks_options import MIB, RocksOptions
 from storage.store import CannotOpen, Damaged, Full, Store
 from streams.broker import Broker, Refused
+
+_YOUNG_OBJECTS: Final = 10_000
 
 _log = structlog.get_logger(__name__)
 
@@ -127,6 +129,9 @@ async def _serve(options: ServeOptions) -> None:
             # What is there by now stays: no full garbage collection need look at it, and stop
             # the server meanwhile.
             gc.freeze()
+            # What many requests have in hand at a time is no garbage: looked for less often, it
+            # is gone by itself before. Measured: 3 % of a transaction's time.
+            gc.set_threshold(_YOUNG_OBJECTS)
             _announce(running, options)
             async for received in signals:
                 _log.info("stopping", signal=received.name)

@@ -150,6 +150,9 @@ class FastLane(asyncio.Protocol):
         self._head: Head | None = None
         self._body_start = 0
         self._needed_bytes = 0
+        # A client that signs nothing often sends the same head again, word for word.
+        self._last_head: Head | None = None
+        self._last_head_bytes = b""
         # A request is being answered; and what the task has to wait for, until it does.
         self._answering = False
         self._awaited: Awaitable[Answer] | None = None
@@ -313,10 +316,13 @@ class FastLane(asyncio.Protocol):
             if len(held) >= HEADER_BYTES or not held.startswith(REQUEST_LINE[: len(held)]):
                 self._leave()
             return None
-        head = parse_head(bytes(held[:end]))
+        head_bytes = bytes(held[:end])
+        is_repeated = head_bytes == self._last_head_bytes
+        head = self._last_head if is_repeated else parse_head(head_bytes)
         if head is None or not self._lanes.settings.access.allows_host(head.host):
             self._leave()
             return None
+        self._last_head, self._last_head_bytes = head, head_bytes
         self._head = head
         self._body_start = end + len(HEAD_END)
         self._needed_bytes = self._body_start + head.content_length

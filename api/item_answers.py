@@ -56,6 +56,8 @@ def write_answer(
     return_metrics: str | None,
 ) -> bytes:
     """The answer of PutItem, UpdateItem and DeleteItem."""
+    if not written.attributes and return_capacity is None and return_metrics is None:
+        return EMPTY
     members = []
     if written.attributes:
         members.append(b'"Attributes":' + items.encode(written.attributes))

@@ -41,6 +41,10 @@ _LEGACY = (
 )
 _PLACEHOLDERS = ("ExpressionAttributeNames", "ExpressionAttributeValues")
 
+# Which parameters, told by which are absent, were found to go together in inputs of a shape: there
+# are no more of them than operations have combinations.
+_GO_TOGETHER: set[tuple[type[Struct], tuple[bool, ...]]] = set()
+
 
 class Conditional(Protocol):
     """The members of a write's condition."""
@@ -69,15 +73,19 @@ def check_together(request: Struct) -> None:
         ValidationException: legacy parameters and expressions are mixed, or placeholders are
             given without an expression.
     """
-    if is_plain(request):
+    shape = type(request)
+    # Only which of them are there matters: most requests have what another one had.
+    are_absent = tuple([member is None for member in _plainness_of(shape)[0](request)])
+    if (shape, are_absent) in _GO_TOGETHER:
         return
-    expressions, of_legacy = _parameters_of(type(request))
+    expressions, of_legacy = _parameters_of(shape)
     check_parameters(
         {name: getattr(request, name) for name in expressions},
         {name: getattr(request, name) for name in of_legacy},
         getattr(request, "ExpressionAttributeNames", None),
         getattr(request, "ExpressionAttributeValues", None),
     )
+    _GO_TOGETHER.add((shape, are_absent))
 
 
 def is_plain(request: Struct) -> bool:

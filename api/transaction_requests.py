@@ -70,7 +70,9 @@ def checked_actions(database: Database, parsed: Sequence[ParsedAction]) -> Check
             actions.append(table_action(ordinal, table, one.write_on(table.definition)))
         except ValidationException as fault:
             cancelling.note(ordinal, fault)
-    check_distinct([TableKey(table, action.position) for table, action in actions])
+    items = {(table.definition.table_id, action.position) for table, action in actions}
+    if len(items) < len(actions):
+        raise ValidationException(_ON_ONE_ITEM)
     return CheckedActions(actions, [one.given_name for one in parsed], cancelling.error)
 
 

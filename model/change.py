@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from model import capacity
 from model.capacity import EntryWrite, IndexKind, IndexUnits, ItemWrite, Receipt
@@ -126,21 +126,19 @@ def _stored(stored: StoredItem | None, projected: Item | None) -> StoredItem | N
     return StoredItem.of(projected, stored.version)
 
 
-def with_version(change: Change, version: int) -> Change:
-    """The same change with the version of its sequence number, where that is known only later."""
-    return change._replace(
-        new=_versioned(change.new, version),
-        local_changes=_versioned_entries(change.local_changes, version),
-        global_changes=change.global_changes and _versioned_entries(change.global_changes, version),
-    )
+def give_version(change: Change, version: int) -> None:
+    """Give a change the version of its sequence number, where that is known only later.
 
-
-def _versioned_entries(changes: tuple[IndexChange, ...], version: int) -> tuple[IndexChange, ...]:
-    return tuple(structs.replace(one, new=_versioned(one.new, version)) for one in changes)
-
-
-def _versioned(stored: StoredItem | None, version: int) -> StoredItem | None:
-    return None if stored is None else structs.replace(stored, version=version)
+    The new item, and its entries, are the change's own: nobody else has seen them yet.
+    """
+    if change.new is not None:
+        change.new.version = version
+    for one in change.local_changes:
+        if one.new is not None:
+            one.new.version = version
+    for one in change.global_changes or ():
+        if one.new is not None:
+            one.new.version = version
 
 
 def removal(table: TableDefinition, old: StoredItem) -> Change:
@@ -187,8 +185,7 @@ def refused_change(receipt: Receipt) -> Change:
 def _entry_units(old_bytes: int | None, new_bytes: int | None, *, moves: bool) -> int:
     """What a write takes for the entry in one index: as ``entry_writes`` together."""
     if moves:
-        assert old_bytes is not None and new_bytes is not None, "it was there, and stays"
-        return capacity.write_units(old_bytes) + capacity.write_units(new_bytes)
+        return capacity.write_units(old_bytes or 0) + capacity.write_units(new_bytes or 0)
     return capacity.write_units(max(old_bytes or 0, new_bytes or 0))
 
 

@@ -122,6 +122,11 @@ def encode_sort(schema: KeySchema, item: Item) -> bytes:
     return encoded
 
 
+def encoded_parts(schema: KeySchema, item: Item) -> tuple[bytes, bytes]:
+    """Both parts of the whole key of an item or key: ``encode`` puts them together."""
+    return encode_partition(schema, item), encode_sort(schema, item)
+
+
 def encode(schema: KeySchema, item: Item) -> bytes:
     """The whole key of an item or key: ``hash | partition key | sort key``."""
     return encode_partition(schema, item) + encode_sort(schema, item)

@@ -12,7 +12,8 @@ class StoredItem(Struct, eq=False, gc=False):
     """An item or index entry on its way from or to the disk.
 
     ``data`` is compact canonical DynamoDB JSON, spliced into answers as it is. ``version`` is
-    the sequence number of the change that made it. Never changed once made.
+    the sequence number of the change that made it. Never changed once made, but for the version,
+    which a transaction's changes get with their numbers (``model.change.give_version``).
     """
 
     version: int

@@ -21,7 +21,7 @@ from model.expressions.key_condition import TURNED, KeyOperator
 from model.expressions.parser import condition_tree
 from model.key import KeySchema
 from model.key_range import KeyRange
-from model.limits import PLACEHOLDER_BYTES
+from model.limits import PARTITION_KEY_BYTES, PLACEHOLDER_BYTES, SORT_KEY_BYTES
 from model.usual_key import READ
 
 _CACHED_TEXTS: Final = 1024
@@ -94,7 +94,9 @@ def _prefix(schema: KeySchema, value: Any) -> bytes | None:
     """What the positions of a partition key's items begin with."""
     kind = schema.partition[0].type
     raw = READ[kind](value)
-    return keys.hash_of(raw) + keys.ended(raw, kind) if raw else None
+    if not raw or len(raw) > PARTITION_KEY_BYTES:
+        return None
+    return keys.hash_of(raw) + keys.ended(raw, kind)
 
 
 def _within(
@@ -105,7 +107,7 @@ def _within(
     raws = []
     for name in term.values:
         raw = read(values.get(name))
-        if not raw:
+        if not raw or len(raw) > SORT_KEY_BYTES:
             return None
         raws.append(raw)
     if term.operator == "begins_with":

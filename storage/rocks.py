@@ -293,12 +293,13 @@ def _frees_space(groups: Sequence[Group]) -> bool:
 
 def _batch(groups: Sequence[Group]) -> WriteBatch:
     batch = WriteBatch(raw_mode=True)
+    put, delete = batch.put, batch.delete
     for group in groups:
         for start, end in group.range_deletes:
             batch.delete_range(start, end)
         for key in group.deletes:
-            batch.delete(key)
+            delete(key)
         for key, value in group.puts:
-            batch.put(key, value)
-        batch.put(group.head_key, group.head)
+            put(key, value)
+        put(group.head_key, group.head)
     return batch

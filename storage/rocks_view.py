@@ -33,6 +33,8 @@ from storage.store import NOT_AT_HAND, Closed, NotAtHand, Row
 
 _SLICE_BYTES: Final = 128 * 1024
 _MISSING_KEY: Final = "key not found"
+# What makes a ``Row`` without a call of Python's: with it pages of 100 rows took a third longer.
+_new: Final = tuple.__new__
 # Keys that are read in one call on the loop: from a disk, each takes its time.
 _KEYS_AT_ONCE: Final = 8
 
@@ -279,13 +281,12 @@ def _slice(
     rows: list[Row] = []
     size_bytes = 0
     iterator.seek(start)
-    while iterator.valid():
-        key: bytes = iterator.key()
+    while (key := iterator.key()) is not None:
         if key >= end:
             return rows, size_bytes, True
-        row = Row(key, iterator.value())
-        rows.append(row)
-        size_bytes += len(key) + len(row.value)
+        value = iterator.value()
+        rows.append(_new(Row, (key, value)))
+        size_bytes += len(key) + len(value)
         if len(rows) >= max_rows or size_bytes >= max_bytes:
             return rows, size_bytes, False
         iterator.next()
@@ -302,13 +303,12 @@ def _slice_downwards(
     iterator.seek_for_prev(end)
     if iterator.valid() and iterator.key() == end:
         iterator.prev()
-    while iterator.valid():
-        key: bytes = iterator.key()
+    while (key := iterator.key()) is not None:
         if key < start:
             return rows, size_bytes, True
-        row = Row(key, iterator.value())
-        rows.append(row)
-        size_bytes += len(key) + len(row.value)
+        value = iterator.value()
+        rows.append(_new(Row, (key, value)))
+        size_bytes += len(key) + len(value)
         if len(rows) >= max_rows or size_bytes >= max_bytes:
             return rows, size_bytes, False
         iterator.prev()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 from msgspec import Struct, msgpack
 
@@ -21,7 +21,7 @@ class Message(Struct, Generic[ReplyT], frozen=True):
     """
 
 
-class Envelope(NamedTuple):
+class Envelope(Struct, frozen=True):
     """A message and the future of its reply."""
 
     message: Message[Any]

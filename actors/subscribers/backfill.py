@@ -26,12 +26,17 @@ from model.table import TABLE_INDEX_ID
 from storage import codec, keys_layout
 from storage.store import Group, Row, Store
 
-# Few enough that requests in between wait some milliseconds at most.
-# Few: a request waits for as many as are in work.
 _PAGE_ROWS: Final = 128
 _PAGE_BYTES: Final = 256 * 1024
 # While one page becomes durable, the next one is read.
 _PAGES_AHEAD: Final = 2
+# A write takes several turns of the loop, and a sync too: the thread that runs it gets on between
+# turns. So of a page only so many rows are made entries in one turn.
+_TURN_ROWS: Final = 32
+# While others use the table it rests behind each page, so many times as long as that took to make.
+_REST: Final = 2.0
+# Where requests leave nothing of the loop, a longer rest would be of no use to them.
+_LONGEST_REST_SECONDS: Final = 0.01
 # How many pages a crash may make it read again.
 _CURSOR_PAGES: Final = 64
 _HASH_BYTES: Final = 8
@@ -121,21 +126,28 @@ class IndexBackfill:
         end = keys_layout.end_of(self._prefix)
         start = self._cursor
         closed = self.mailbox.when_closed()
+        loop = asyncio.get_running_loop()
         pages: deque[_Page] = deque()
         passed = 0
         stored_at_events = 0
         try:
             while pages or (start != _DONE and not self.mailbox.closed):
                 if start != _DONE and len(pages) < _PAGES_AHEAD and not self.mailbox.closed:
+                    began = loop.time()
                     rows = await self._store.durable().page(
                         start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES
                     )
                     start = rows[-1].key + b"\x00" if rows else _DONE
-                    page = self._page(rows, start)
+                    page = _Page({}, [], len(rows), start)
                     # Known before it is whole: it may be left half asked for.
                     pages.append(page)
+                    await self._fill(page, rows)
+                    took_seconds = loop.time() - began
                     if not await self._put_entries(page, closed):
                         return
+                    if self._units.is_table_in_use():
+                        rest_seconds = min(_REST * took_seconds, _LONGEST_REST_SECONDS)
+                        await asyncio.wait([closed], timeout=rest_seconds)
                     continue
                 await self._pass(pages[0])
                 pages.popleft()
@@ -152,22 +164,27 @@ class IndexBackfill:
         if self._cursor == _DONE:
             self._ended()
 
-    def _page(self, rows: list[Row], following: bytes) -> _Page:
-        page = _Page({}, [], len(rows), following)
-        for row in rows:
-            stored = codec.decode(row.value)
-            entry = global_entry(self._index, self._table_key, self._decode(stored.data))
-            if entry is not None:
-                item = row.key[len(self._prefix) :]
-                position = entry_position(self._index, entry, keys.without_hash(item))
-                value = row.value
-                if not self._holds_whole_items:
-                    stored = StoredItem.of(entry, stored.version)
-                    value = codec.encode(stored)
-                number = self._writer.owner_of(position)
-                put = _Entry(position, value, write_units(stored.size_bytes), item)
-                page.entries.setdefault(number, []).append(put)
-        return page
+    async def _fill(self, page: _Page, rows: list[Row]) -> None:
+        """Make entries of the items in these rows, and let others have the loop in between."""
+        for at in range(0, len(rows), _TURN_ROWS):
+            for row in rows[at : at + _TURN_ROWS]:
+                self._add_entry(page, row)
+            await asyncio.sleep(0)
+
+    def _add_entry(self, page: _Page, row: Row) -> None:
+        stored = codec.decode(row.value)
+        entry = global_entry(self._index, self._table_key, self._decode(stored.data))
+        if entry is None:
+            return
+        item = row.key[len(self._prefix) :]
+        position = entry_position(self._index, entry, keys.without_hash(item))
+        value = row.value
+        if not self._holds_whole_items:
+            stored = StoredItem.of(entry, stored.version)
+            value = codec.encode(stored)
+        number = self._writer.owner_of(position)
+        put = _Entry(position, value, write_units(stored.size_bytes), item)
+        page.entries.setdefault(number, []).append(put)
 
     async def _put_entries(self, page: _Page, closed: asyncio.Future[None]) -> bool:
         """Ask for the entries of a page as far as the index has units, then for the others.

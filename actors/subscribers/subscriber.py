@@ -26,10 +26,10 @@ _RUN_RECORDS: Final = 512
 _RUN_BYTES: Final = 2 * 1024 * 1024
 # How much work a crash may make the subscriber do again.
 _CHECKPOINT_RECORDS: Final = 4_096
-# Followers that keep up take their runs at the same moments, this far apart: what came meanwhile
-# goes in one run, and what all of them send to one partition in one of its batches.
-_TICK_SECONDS: Final = 0.008
+# Who found fewer keeps up, and waits for the tick.
 _TICK_RECORDS: Final = 64
+# Of those who have no feed to wait at.
+_TICK_SECONDS: Final = 0.008
 _COUNTER_BYTES: Final = 8
 _REFUSED_SECONDS: Final = 0.1
 
@@ -105,7 +105,7 @@ class Subscriber(ABC):
                 if self._unstored_records >= _CHECKPOINT_RECORDS:
                     await self._store_checkpoint()
                 if len(records) < _TICK_RECORDS:
-                    await wait_tick()
+                    await self.feed.wait_tick()
             elif last is not None:
                 await self._end(last, closed)
                 return

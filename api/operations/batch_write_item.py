@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from msgspec import Struct, field, json
 
@@ -48,6 +47,10 @@ class _TableWrites(NamedTuple):
     writes: list[Put | Delete]
 
 
+# Both parts of an item's position: its encoded partition key and sort key.
+_Parts: TypeAlias = tuple[bytes, bytes]
+
+
 class _Outcome(Struct):
     """What became of the writes of one table; collections by their encoded partition keys."""
 
@@ -55,7 +58,8 @@ class _Outcome(Struct):
     receipt: Receipt = Receipt()
     refusal: Throttled | None = None
     unprocessed: list[Any] = field(default_factory=list)
-    collections: dict[bytes, dict[str, Any]] = field(default_factory=dict)
+    # Of each item collection the part of the key that names it, and how large it is.
+    collections: dict[bytes, tuple[Item, int]] = field(default_factory=dict)
 
 
 async def handle(call: Call[BatchWriteItemInput]) -> bytes:
@@ -69,12 +73,15 @@ async def handle(call: Call[BatchWriteItemInput]) -> bytes:
     batch = _checked(request)
     tables = [_checked_table(call.database, of_table) for of_table in batch]
     replies = [
-        [_submitted(call, table, write) for write in of_table.writes]
-        for of_table, table in zip(batch, tables, strict=True)
+        [_submitted(table, *write) for write in zip(of_table.writes, parts, strict=True)]
+        for of_table, (table, parts) in zip(batch, tables, strict=True)
     ]
+    counts_units = request.ReturnConsumedCapacity not in (None, "NONE")
     outcomes = [
-        _outcome(of_table, table, await asyncio.gather(*of_replies, return_exceptions=True))
-        for of_table, table, of_replies in zip(batch, tables, replies, strict=True)
+        _outcome(
+            of_table, parts, await _results(call, table, of_replies), counts_units=counts_units
+        )
+        for of_table, (table, parts), of_replies in zip(batch, tables, replies, strict=True)
     ]
     refusals = [outcome.refusal for outcome in outcomes if outcome.refusal is not None]
     if refusals and not any(outcome.written for outcome in outcomes):
@@ -87,8 +94,11 @@ async def handle(call: Call[BatchWriteItemInput]) -> bytes:
     members = [b'"UnprocessedItems":' + json.encode(unprocessed)]
     if request.ReturnItemCollectionMetrics == "SIZE":
         metrics = {
-            of_table.given_name: list(outcome.collections.values())
-            for of_table, outcome in zip(batch, outcomes, strict=True)
+            of_table.given_name: [
+                collection_metrics(table.definition.key_schema, key, size_bytes)
+                for key, size_bytes in outcome.collections.values()
+            ]
+            for of_table, (table, _), outcome in zip(batch, tables, outcomes, strict=True)
             if outcome.collections
         }
         members.append(b'"ItemCollectionMetrics":' + json.encode(metrics))
@@ -101,27 +111,52 @@ async def handle(call: Call[BatchWriteItemInput]) -> bytes:
     return joined(members)
 
 
+async def _results(
+    call: Call[BatchWriteItemInput], table: Table, replies: list[asyncio.Future[Written]]
+) -> list[Written | DynamoDBError]:
+    """What came of writes that were sent; all are waited for, whatever came of some."""
+    results: list[Written | DynamoDBError] = []
+    try:
+        # One after another: most come together, and one that is there takes no turn of the loop.
+        for reply in replies:
+            result: Written | DynamoDBError
+            try:
+                result = await reply
+            except DynamoDBError as error:
+                result = error
+            call.note(table.definition, result.receipt)
+            results.append(result)
+    finally:
+        # Where nobody waits any more, nobody is to be told of what came of the others.
+        for reply in replies:
+            reply.cancel()
+    return results
+
+
 def _outcome(
-    of_table: _TableWrites, table: Table, results: list[Written | BaseException]
+    of_table: _TableWrites,
+    parts: list[_Parts],
+    results: list[Written | DynamoDBError],
+    *,
+    counts_units: bool,
 ) -> _Outcome:
     """What became of the writes of one table; raises what is no want of capacity."""
     outcome = _Outcome()
-    schema = table.definition.key_schema
-    for request, write, result in zip(of_table.requests, of_table.writes, results, strict=True):
-        if isinstance(result, Throttled | TransactionConflictException):
+    for request, write, (partition_key, _), result in zip(
+        of_table.requests, of_table.writes, parts, results, strict=True
+    ):
+        if isinstance(result, Written):
+            outcome.written = True
+            if counts_units:
+                outcome.receipt += result.receipt
+            if result.collection_size_bytes is not None:
+                outcome.collections[partition_key] = write.identity, result.collection_size_bytes
+        elif isinstance(result, Throttled | TransactionConflictException):
             outcome.unprocessed.append(_as_given(request))
             if isinstance(result, Throttled):
                 outcome.refusal = result
-        elif isinstance(result, BaseException):
-            raise result
         else:
-            outcome.written = True
-            outcome.receipt += result.receipt
-            if result.collection_size_bytes is not None:
-                key = _key(write)
-                outcome.collections[keys.encode_partition(schema, key)] = collection_metrics(
-                    schema, key, result.collection_size_bytes
-                )
+            raise result
     return outcome
 
 
@@ -154,23 +189,25 @@ def _write(request: structures.WriteRequestShape) -> Put | Delete:
     )
 
 
-def _checked_table(database: Database, of_table: _TableWrites) -> Table:
+def _checked_table(database: Database, of_table: _TableWrites) -> tuple[Table, list[_Parts]]:
+    """The table, and where in it each write goes."""
     table = database.table(of_table.name)
-    schema = table.definition.key_schema
-    seen = set()
+    definition = table.definition
+    schema = definition.key_schema
+    of_all = []
     for write in of_table.writes:
+        parts = table.parts_of(write.identity)
         if isinstance(write, Put):
-            check_batch_put_key(schema, write.item)
-            check_index_keys(table.definition, write.item)
-            check_size_with_entries(
-                table.definition.local_indexes, schema, write.item, write.size_bytes
-            )
-        else:
+            if parts is None:
+                check_batch_put_key(schema, write.item)
+            check_index_keys(definition, write.item)
+            check_size_with_entries(definition.local_indexes, schema, write.item, write.size_bytes)
+        elif parts is None or len(write.key) != len(schema.attributes):
             check_key(schema, write.key)
-        seen.add(keys.encode(schema, _key(write)))
-    if len(seen) < len(of_table.writes):
+        of_all.append(parts or keys.encoded_parts(schema, write.identity))
+    if len(set(of_all)) < len(of_all):
         raise ValidationException("Provided list of item keys contains duplicates")
-    return table
+    return table, of_all
 
 
 def _as_given(request: structures.WriteRequestShape) -> dict[str, Any]:
@@ -181,16 +218,10 @@ def _as_given(request: structures.WriteRequestShape) -> dict[str, Any]:
     return {"DeleteRequest": {"Key": request.DeleteRequest.Key}}
 
 
-def _key(write: Put | Delete) -> Item:
-    return write.item if isinstance(write, Put) else write.key
-
-
-def _submitted(
-    call: Call[BatchWriteItemInput], table: Table, write: Put | Delete
-) -> Awaitable[Written]:
+def _submitted(table: Table, write: Put | Delete, parts: _Parts) -> asyncio.Future[Written]:
     """Send one write; a refusal at the door is its outcome, not that of the batch."""
     try:
-        return call.noting(table.definition, table.submit(write))
+        return table.submit(write, parts)
     except DynamoDBError as error:
         refused: asyncio.Future[Written] = asyncio.get_running_loop().create_future()
         refused.set_exception(error)

@@ -48,13 +48,15 @@ async def handle(call: Call[DeleteItemInput]) -> bytes:
     placeholders.check_all_used()
     table = call.database.table(name)
     schema = table.definition.key_schema
-    check_key(schema, request.Key)
+    parts = table.parts_of(request.Key)
+    if parts is None or len(request.Key) != len(schema.attributes):
+        check_key(schema, request.Key)
     check_scalar_keys(table.definition, placeholders.nested)
     return write_answer(
         table_name=name,
         schema=schema,
         key=request.Key,
-        written=await call.noting(table.definition, table.submit(delete)),
+        written=await call.noting(table.definition, table.submit(delete, parts)),
         return_capacity=request.ReturnConsumedCapacity,
         return_metrics=request.ReturnItemCollectionMetrics,
     )

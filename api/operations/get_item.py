@@ -90,9 +90,4 @@ def _answer(
     return joined(members)
 
 
-async def _handle(call: Call[GetItemInput]) -> bytes:
-    answer = handle(call)
-    return answer if isinstance(answer, bytes) else await answer
-
-
-OPERATION = Operation("GetItem", GetItemInput, _handle)
+OPERATION = Operation("GetItem", GetItemInput, handle)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from api import shapes, structures
 from api.arn import table_name
 from api.item_answers import write_answer
-from api.item_requests import check_together, condition_of, placeholders_of
+from api.item_requests import check_together, condition_of, is_plain, placeholders_of
 from api.operation import Call, Operation
 from model import item as items
 from model.errors import ValidationException
@@ -34,32 +34,43 @@ class PutItemInput(structures.Shape, frozen=True):
 async def handle(call: Call[PutItemInput]) -> bytes:
     """Put an item; the answer goes out when it is durable."""
     request = call.request
+    item = request.Item
     name = table_name(request.TableName)
-    check_together(request)
-    size_bytes = items.check(request.Item)
+    # Most puts have nothing that must be bound.
+    is_bare = is_plain(request)
+    if not is_bare:
+        check_together(request)
+    size_bytes = items.check(item)
     if request.ReturnValues not in (None, "NONE", "ALL_OLD"):
         raise ValidationException("ReturnValues can only be ALL_OLD or NONE")
     items.check_size(size_bytes)
-    placeholders = placeholders_of(request)
+    condition, nested = None, None
+    if not is_bare:
+        placeholders = placeholders_of(request)
+        condition, nested = condition_of(request, placeholders), placeholders.nested
+        placeholders.check_all_used()
     put = Put(
-        request.Item,
+        item,
         size_bytes,
-        condition=condition_of(request, placeholders),
-        return_values=request.ReturnValues or "NONE",
-        return_item_on_failure=request.ReturnValuesOnConditionCheckFailure == "ALL_OLD",
+        condition,
+        request.ReturnValues or "NONE",
+        request.ReturnValuesOnConditionCheckFailure == "ALL_OLD",
     )
-    placeholders.check_all_used()
     table = call.database.table(name)
-    schema = table.definition.key_schema
-    check_item_key(schema, request.Item)
-    check_scalar_keys(table.definition, placeholders.nested)
-    check_index_keys(table.definition, request.Item)
-    check_size_with_entries(table.definition.local_indexes, schema, request.Item, size_bytes)
+    definition = table.definition
+    schema = definition.key_schema
+    parts = table.parts_of(item)
+    if parts is None:
+        check_item_key(schema, item)
+    if nested:
+        check_scalar_keys(definition, nested)
+    check_index_keys(definition, item)
+    check_size_with_entries(definition.local_indexes, schema, item, size_bytes)
     return write_answer(
         table_name=name,
         schema=schema,
-        key=request.Item,
-        written=await call.noting(table.definition, table.submit(put)),
+        key=item,
+        written=await call.noting(definition, table.submit(put, parts)),
         return_capacity=request.ReturnConsumedCapacity,
         return_metrics=request.ReturnItemCollectionMetrics,
     )

@@ -16,10 +16,12 @@ from api.page_requests import (
     query_start,
 )
 from model import key_range, usual_range
-from model.errors import ValidationException
+from model.errors import DynamoDBError, ValidationException
 from model.expressions.condition import Condition
 from model.expressions.key_condition import KeyCondition, KeyTerms
 from model.expressions.key_paths import check_scalar_keys
+from model.index import IndexDefinition
+from model.item import Item
 from model.key import KeySchema
 from model.key_range import KeyRange
 from model.page import PageRules
@@ -66,7 +68,6 @@ def _usual(request: QueryInput, table: TableDefinition) -> ReadRange | None:
         or request.ProjectionExpression is not None
         or request.FilterExpression is not None
         or request.Select is not None
-        or request.ExclusiveStartKey is not None
         or request.AttributesToGet is not None
         or request.KeyConditions is not None
         or request.QueryFilter is not None
@@ -87,14 +88,29 @@ def _usual(request: QueryInput, table: TableDefinition) -> ReadRange | None:
     )
     if wanted is None:
         return None
+    after = None
+    if request.ExclusiveStartKey is not None:
+        after = _usual_start(table, index, request.ExclusiveStartKey)
+        if after is None or not key_range.contains(wanted, after):
+            return None
     return ReadRange(
         wanted,
         PageRules(limit=request.Limit),
         index,
-        None,
+        after,
         request.ScanIndexForward is False,
         request.ConsistentRead is True,
     )
+
+
+def _usual_start(
+    table: TableDefinition, index: IndexDefinition | None, start_key: Item
+) -> bytes | None:
+    try:
+        check_start_key_values(start_key)
+        return query_start(table, index, start_key)
+    except DynamoDBError:
+        return None
 
 
 def _checked(call: Call[QueryInput]) -> tuple[Table, ReadRange]:

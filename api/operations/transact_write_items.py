@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Final
 
 from api import shapes, structures
 from api.item_answers import joined
@@ -34,6 +35,9 @@ from model.table import TableDefinition
 from model.transaction import Check
 from model.write import Delete, Put, Update
 
+# Of actions.
+_KINDS: Final = 4
+
 
 class TransactWriteItemsInput(structures.Shape, frozen=True):
     """The members of TransactWriteItems."""
@@ -61,21 +65,18 @@ async def handle(call: Call[TransactWriteItemsInput]) -> bytes:
 
 
 def _parsed(one: structures.TransactWriteItemShape) -> ParsedAction:
-    given = [
-        action
-        for action in (one.ConditionCheck, one.Put, one.Delete, one.Update)
-        if action is not None
-    ]
-    if not given:
+    action = one.Put or one.Update or one.Delete or one.ConditionCheck
+    if action is None:
         raise ValidationException(
             "Invalid Request: TransactWriteRequest should contain Delete or Put or Update request"
         )
-    if len(given) > 1:
+    if (one.Put, one.Update, one.Delete, one.ConditionCheck).count(None) < _KINDS - 1:
         raise ValidationException(
             "TransactItems can only contain one of Check, Put, Update or Delete"
         )
-    (action,) = given
-    check_together(action)
+    if action.ExpressionAttributeNames is not None or action.ExpressionAttributeValues is not None:
+        # Without any, and without legacy parameters, nothing can be together with anything.
+        check_together(action)
     match action:
         case structures.PutShape():
             return _put(action)

@@ -47,17 +47,21 @@ async def handle(call: Call[UpdateItemInput]) -> bytes:
     )
     placeholders.check_all_used()
     table = call.database.table(name)
-    schema = table.definition.key_schema
-    check_key(schema, request.Key)
+    definition = table.definition
+    schema = definition.key_schema
+    parts = table.parts_of(request.Key)
+    if parts is None or len(request.Key) != len(schema.attributes):
+        check_key(schema, request.Key)
     if update.update is not None:
         check_no_key_updated(schema, update.update.attributes)
-        check_index_key_literals(table.definition, update.update.literals)
-    check_scalar_keys(table.definition, placeholders.nested)
+        if definition.local_indexes or definition.global_indexes:
+            check_index_key_literals(definition, update.update.literals)
+    check_scalar_keys(definition, placeholders.nested)
     return write_answer(
         table_name=name,
         schema=schema,
         key=request.Key,
-        written=await call.noting(table.definition, table.submit(update)),
+        written=await call.noting(definition, table.submit(update, parts)),
         return_capacity=request.ReturnConsumedCapacity,
         return_metrics=request.ReturnItemCollectionMetrics,
     )

@@ -8,6 +8,7 @@ than an operator wants makes a condition false.
 from __future__ import annotations
 
 from base64 import b64decode
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
@@ -21,6 +22,8 @@ from model.expressions.parser import ConditionKind, condition_tree, invalid
 from model.expressions.placeholders import Placeholders
 from model.item import Item
 from model.limits import IN_OPERANDS
+
+_KEPT_CONDITIONS: Final = 2048
 
 
 class Attribute(Struct, frozen=True, tag=True):
@@ -339,6 +342,22 @@ def parse_condition(text: str, placeholders: Placeholders, *, kind: ConditionKin
     Raises:
         ValidationException: the expression is at fault; the message names ``kind``.
     """
+    if placeholders.are_none:
+        condition, nested = _literal_condition(text, kind)
+        placeholders.nested |= nested
+        return condition
+    return _bound(text, placeholders, kind)
+
+
+@lru_cache(maxsize=_KEPT_CONDITIONS)
+def _literal_condition(text: str, kind: ConditionKind) -> tuple[Condition, frozenset[str]]:
+    """A condition without placeholders, as whether an item is there: the same for all requests."""
+    placeholders = Placeholders(None, None)
+    condition = _bound(text, placeholders, kind)
+    return condition, frozenset(placeholders.nested)
+
+
+def _bound(text: str, placeholders: Placeholders, kind: ConditionKind) -> Condition:
     tree = condition_tree(text, kind)
     try:
         return bind_condition(tree, placeholders)

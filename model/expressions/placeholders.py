@@ -55,6 +55,11 @@ class Placeholders:
             self._values, self._unused_values = values, dict.fromkeys(values)
         self.nested = set()
 
+    @property
+    def are_none(self) -> bool:
+        """Whether the request has no placeholders."""
+        return not (self._names or self._values)
+
     def path(self, path: syntax.Path) -> Path:
         """A path with its placeholders replaced, which count as used from now on.
 

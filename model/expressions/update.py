@@ -9,7 +9,6 @@ from __future__ import annotations
 from base64 import b64decode
 from collections.abc import Callable
 from decimal import Decimal
-from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
@@ -152,7 +151,7 @@ class UpdateResult(Struct, frozen=True):
     updated_new: Item
 
 
-class Update(Struct, frozen=True, tag=True, dict=True):
+class Update(Struct, frozen=True, tag=True):
     """A bound update. No action's path contains or contradicts another's.
 
     ``mismatch`` is the message for ADD and DELETE on a value of another type.
@@ -162,10 +161,10 @@ class Update(Struct, frozen=True, tag=True, dict=True):
     branches: tuple[Branch, ...]
     mismatch: str = _WRONG_TYPE
 
-    @cached_property
+    @property
     def attributes(self) -> frozenset[str]:
         """The attributes of which it writes all or a part."""
-        return frozenset(str(branch.part) for branch in self.branches)
+        return frozenset([str(branch.part) for branch in self.branches])
 
     @property
     def literals(self) -> Item:
@@ -175,11 +174,11 @@ class Update(Struct, frozen=True, tag=True, dict=True):
         """
         values: Item = {}
         for action in self.actions:
-            if type(action) is Set:
-                if type(action.operand) is not Constant:
+            if isinstance(action, Set):
+                if not isinstance(action.operand, Constant):
                     continue
                 value = action.operand.value
-            elif type(action) is Remove:
+            elif isinstance(action, Remove):
                 continue
             else:
                 value = action.value

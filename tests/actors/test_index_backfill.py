@@ -1,13 +1,20 @@
 """An index added to a table with data ends equal to a rebuild, while writes go on."""
 
+from __future__ import annotations
+
 import asyncio
 import random
+from itertools import pairwise
 
 from msgspec import structs
 
 from actors.database import Database
+from actors.index_partition import ApplyChanges, Backfill
+from actors.runtime.clock import SystemClock
+from actors.subscribers.backfill import IndexBackfill
 from actors.table import ReadRange, Table
 from actors.table_messages import AdvanceIndex
+from actors.throttle import BackfillUnits
 from model import key_range
 from model.index import IndexDefinition, Projection
 from model.item import decode
@@ -15,6 +22,7 @@ from model.key import KeyAttribute, KeySchema
 from model.page import PageRules
 from model.table import GlobalIndex
 from model.write import Delete
+from storage.store import Store
 from tests.support.databases import put, running_database, table_definition, thread
 from tests.support.store import memory_store
 
@@ -102,3 +110,98 @@ async def test_a_backfill_goes_on_after_a_restart():
                 await write_something(table, source)
             await until_active(table)
             assert await whole(table, INDEX) == await whole(table)
+
+
+class _Writer:
+    """Carries out at once, and notes in which turn of the loop it was asked."""
+
+    follows_all = False
+
+    def __init__(self, turns: Turns) -> None:
+        self.asked: list[int] = []
+        self._turns = turns
+
+    def owner_of(self, position: bytes) -> int:  # noqa: ARG002 - all are in one partition
+        return 1
+
+    def ask(self, number: int, message: ApplyChanges | Backfill) -> asyncio.Future[None]:  # noqa: ARG002
+        self.asked.append(self._turns.passed)
+        done = asyncio.get_running_loop().create_future()
+        done.set_result(None)
+        return done
+
+
+class _Units(BackfillUnits):
+    """Of an index without limits, whose table is in use or not."""
+
+    def __init__(self, *, in_use: bool) -> None:
+        self._in_use = in_use
+
+    def is_table_in_use(self) -> bool:
+        return self._in_use
+
+    def take(self, partition_number: int, units: int) -> None:  # noqa: ARG002 - there is enough
+        return None
+
+
+class Turns:
+    """What others get to do meanwhile: how many turns of the loop there were."""
+
+    def __init__(self) -> None:
+        self.passed = 0
+
+    async def count(self) -> None:
+        while True:
+            self.passed += 1
+            await asyncio.sleep(0)
+
+
+async def asked_in_turns(*, in_use: bool) -> list[int]:
+    """In which turns of the loop a backfill of 500 items asks for the entries of its pages."""
+    async with memory_store() as store, running_database(store) as database:
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        await asyncio.gather(
+            *(table.submit(put(thread("EC2", f"s{number}", posts=number))) for number in range(500))
+        )
+        return await _asked_in_turns(table, store, in_use=in_use)
+
+
+async def _asked_in_turns(table: Table, store: Store, *, in_use: bool) -> list[int]:
+    turns = Turns()
+    writer = _Writer(turns)
+    backfill = IndexBackfill(
+        INDEX,
+        table.definition.table_id,
+        table.definition.key_schema,
+        writer,
+        store,
+        units=_Units(in_use=in_use),
+        ended=lambda: None,
+    )
+    others = asyncio.ensure_future(turns.count())
+    await backfill.run()
+    others.cancel()
+    return writer.asked
+
+
+async def test_others_have_the_loop_within_a_page_and_more_of_it_if_they_use_the_table():
+    alone = await asked_in_turns(in_use=False)
+    shared = await asked_in_turns(in_use=True)
+    assert len(alone) == len(shared) == 4, "pages"
+    # A page of 128 rows is made in four turns.
+    assert all(later - earlier >= 4 for earlier, later in pairwise(alone[:-1]))
+    assert shared[-1] - shared[0] > alone[-1] - alone[0]
+
+
+async def test_a_backfill_is_told_whether_its_table_is_in_use():
+    async with running_database() as database:
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        units = BackfillUnits(table.throttle, 1, SystemClock())
+        assert not units.is_table_in_use()
+        await table.write(put(thread("EC2", "a", posts=1)))
+        assert units.is_table_in_use()
+        assert not units.is_table_in_use()
+        await table.get(thread("EC2", "a"), consistent=False)
+        assert units.is_table_in_use()

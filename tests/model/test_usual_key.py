@@ -14,8 +14,8 @@ from model import item as items
 from model import key as keys
 from model.errors import DynamoDBError
 from model.key import KeyAttribute, KeySchema
-from model.key_rules import check_key
-from model.usual_key import position_of
+from model.key_rules import check_item_key, check_key
+from model.usual_key import parts_of, position_of
 from tests.model.test_key import binaries, strings
 from tests.model.test_number import numbers
 
@@ -35,40 +35,38 @@ usual_values = st.one_of(
     numbers().map(lambda text: {"N": text}),
     binaries.map(lambda raw: {"B": b64encode(raw).decode()}),
 )
-odd_contents = st.sampled_from(
-    [
-        "",
-        "1e3",
-        "-0",
-        "007",
-        "1.0",
-        "+1",
-        " 1",
-        "1\n",
-        "9" * 39,
-        "YQ==",
-        "YR==",
-        "Y",
-        "Y Q=",
-        "é",
-        "YQ==\n",
-        "x" * 1024,
-        "x" * 1025,
-        "x" * 2048,
-        "x" * 2049,
-        "é" * 1024,
-        "é" * 1025,
-        7,
-        None,
-        True,
-        [],
-        {},
-    ]
-)
+ODD_CONTENTS = [
+    "",
+    "1e3",
+    "-0",
+    "007",
+    "1.0",
+    "+1",
+    " 1",
+    "1\n",
+    "9" * 39,
+    "YQ==",
+    "YR==",
+    "Y",
+    "Y Q=",
+    "é",
+    "YQ==\n",
+    "x" * 1024,
+    "x" * 1025,
+    "x" * 2048,
+    "x" * 2049,
+    "é" * 1024,
+    "é" * 1025,
+    7,
+    None,
+    True,
+    [],
+    {},
+]
 odd_values = st.one_of(
-    st.tuples(st.sampled_from(["S", "N", "B", "SS", "BOOL", "M", "X"]), odd_contents).map(
-        lambda pair: {pair[0]: pair[1]}
-    ),
+    st.tuples(
+        st.sampled_from(["S", "N", "B", "SS", "BOOL", "M", "X"]), st.sampled_from(ODD_CONTENTS)
+    ).map(lambda pair: {pair[0]: pair[1]}),
     st.just({}),
     st.just({"S": "a", "N": "1"}),
     st.just({"S": "a", "N": None}),
@@ -102,6 +100,23 @@ def test_a_position_is_that_of_the_three_walks_or_none(schema, key):
         assert found == slowly(schema, key)
 
 
+@pytest.mark.parametrize("content", ODD_CONTENTS)
+@pytest.mark.parametrize("kind", ["S", "N", "B"])
+def test_an_odd_value_is_as_it_is_to_the_three_walks_or_not_usual(kind, content):
+    of_partition = KeySchema((KeyAttribute("pk", kind),))
+    of_sort = KeySchema((KeyAttribute("pk", "S"),), (KeyAttribute("sk", kind),))
+    keys_of = {
+        of_partition: {"pk": {kind: content}},
+        of_sort: {"pk": {"S": "a"}, "sk": {kind: content}},
+    }
+    for schema, key in keys_of.items():
+        before = copy.deepcopy(key)
+        found = position_of(schema)(key)
+        assert key == before
+        if found is not None:
+            assert found == slowly(schema, key)
+
+
 @given(schemas(), st.data())
 def test_every_canonical_key_of_the_table_is_usual(schema, data):
     of_type = {
@@ -114,6 +129,26 @@ def test_every_canonical_key_of_the_table_is_usual(schema, data):
         for attribute in schema.attributes
     }
     assert position_of(schema)(key) == slowly(schema, key) is not None
+
+
+@given(schemas(), st.dictionaries(names, values, max_size=3))
+def test_the_parts_of_an_item_are_those_of_its_checked_key_or_none(schema, item):
+    before = copy.deepcopy(item)
+    found = parts_of(schema)(item)
+    assert item == before
+    if found is not None:
+        key = {attribute.name: item[attribute.name] for attribute in schema.attributes}
+        items.check(key)
+        check_item_key(schema, key)
+        assert found == (keys.encode_partition(schema, key), keys.encode_sort(schema, key))
+        assert b"".join(found) == position_of(schema)(key)
+
+
+@pytest.mark.parametrize(("size", "is_usual"), [(1024, True), (1025, False)])
+def test_an_item_with_too_long_a_sort_key_has_no_usual_parts(size: int, is_usual: bool):
+    schema = KeySchema((KeyAttribute("pk", "S"),), (KeyAttribute("sk", "S"),))
+    parts = parts_of(schema)({"pk": {"S": "a"}, "sk": {"S": "x" * size}, "more": {"S": "y"}})
+    assert (parts is not None) == is_usual
 
 
 @pytest.mark.parametrize(("size", "is_usual"), [(2048, True), (2049, False)])

@@ -118,3 +118,14 @@ def test_every_condition_that_a_query_takes_is_usual(of_sort, schema, data):
 def test_a_key_of_several_attributes_is_not_usual():
     schema = KeySchema((KeyAttribute("pk", "S"), KeyAttribute("other", "S")))
     assert usual_range.range_of("pk = :a", None, {":a": {"S": "x"}}, schema) is None
+
+
+@pytest.mark.parametrize("placeholder", [":a", ":b"])
+def test_values_longer_than_keys_are_not_usual(placeholder):
+    schema = KeySchema((KeyAttribute("pk", "S"),), (KeyAttribute("sk", "S"),))
+    of_values = {":a": {"S": "x"}, ":b": {"S": "x"}}
+    assert usual_range.range_of("pk = :a AND sk = :b", None, of_values, schema) is not None
+    # Together the values of a request have no more than 2 MB.
+    of_values[placeholder] = {"S": "x" * 2**21}
+    assert usual_range.range_of("pk = :a AND sk = :b", None, of_values, schema) is None
+    assert slowly("pk = :a AND sk = :b", None, of_values, schema) is None

@@ -10,6 +10,7 @@ import anyio
 from storage.rocks import _RocksStore
 from storage.rocks_engine import MemoryEngine
 from storage.rocks_options import RocksOptions
+from storage.rocks_reads import DiskReads
 
 
 class SlowEngine(MemoryEngine):
@@ -31,7 +32,7 @@ class SlowEngine(MemoryEngine):
 
 async def test_closing_ends_a_reclaim_whose_caller_has_left() -> None:
     engine = SlowEngine()
-    store = _RocksStore(engine, RocksOptions())
+    store = _RocksStore(engine, RocksOptions(), DiskReads())
     reclaims = [asyncio.ensure_future(store.reclaim(b"t", b"u")) for _ in range(3)]
     await asyncio.to_thread(engine.begun.wait, 20)
     for reclaim in reclaims:

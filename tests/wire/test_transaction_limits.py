@@ -10,7 +10,7 @@ import pytest
 
 from actors.database import Database
 from actors.holds import Prepare, Release, TransactionPart
-from api.protocol import Protocol, Request
+from api.protocol import Answer, Protocol, Request
 from api.registry import NOT_IMPLEMENTED, OPERATIONS
 from model.write import Put
 from tests.support.capacity import CapacityServer, capacity_server, units
@@ -137,9 +137,11 @@ class Asked:
     async def __call__(self, operation: str, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         """The status and the body of an answer."""
         target = f"DynamoDB_20120810.{operation}"
-        answer = await self._protocol.answer(
+        answer = self._protocol.answer(
             Request(target, JSON_1_0, "AWS4-HMAC-SHA256", "", "localhost", "", "", encode(request))
         )
+        if not isinstance(answer, Answer):
+            answer = await answer
         return answer.status, decode(answer.body)
 
 

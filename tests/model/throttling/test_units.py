@@ -331,7 +331,14 @@ def test_a_partition_that_was_split_meanwhile_is_given_nothing_back(made):
 
 
 @pytest.mark.parametrize(
-    "made", [lambda: provisioned(400), on_demand, lambda: on_demand(maximum=200)]
+    "made",
+    [
+        lambda: provisioned(400),
+        lambda: provisioned(40),
+        on_demand,
+        lambda: on_demand(150),
+        lambda: on_demand(maximum=200),
+    ],
 )
 @given(requests=REQUESTS)
 def test_admitting_and_taking_in_one_step_is_one_after_the_other(made, requests):

@@ -1,0 +1,110 @@
+"""How long requests take with all of it running: ``python -m tests.load.all_running --help``.
+
+One table with a local and a global index, published to Kafka, just filled, so that compaction goes
+on: puts and gets in turn, first as fast as they are taken, then in an open loop at half that rate.
+A broker is started with Java. Beside latencies stands what one sync of the disk takes: a durable
+put is no faster.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory, TemporaryFile
+from time import perf_counter
+
+from msgspec import structs
+from rich.console import Console
+
+from tests.load.kafka_relay import publishing
+from tests.load.options import RunOptions
+from tests.load.results.result import Result
+from tests.load.run.one import make_caller
+from tests.load.run.progress import Silent
+from tests.load.run.runner import Run
+from tests.load.run.table import prepare
+from tests.load.work.plan import Plan
+from tests.support.kafka_broker import running_broker
+
+_SYNCS = 200
+_SYNCED_BYTES = 4096
+_SHARE = 0.5
+
+
+def sync_milliseconds(directory: Path) -> float:
+    """What a sync of a few kilobytes takes, by median."""
+    taken = []
+    with TemporaryFile(dir=directory, buffering=0) as file:
+        for _ in range(_SYNCS):
+            file.write(os.urandom(_SYNCED_BYTES))
+            began_at = perf_counter()
+            os.fdatasync(file.fileno())
+            taken.append(perf_counter() - began_at)
+    return median(taken) * 1000
+
+
+async def _measure(plan: Plan, pid: int, label: str) -> Result:
+    return await Run(plan, Silent(), pid).measure(label, "put and get")
+
+
+async def _run(arguments: argparse.Namespace, directory: Path) -> None:
+    console = Console()
+    for name in ("broker", "data"):
+        (directory / name).mkdir()
+    with (
+        running_broker(directory / "broker") as broker,
+        publishing(
+            broker, "at-least-once", directory / "data", "--kafka-all-tables", *arguments.serve
+        ) as published,
+    ):
+        options = RunOptions(
+            endpoint=published.process.endpoint,
+            mix="put=50,get=50",
+            keys=arguments.keys,
+            local_index=True,
+            global_index=True,
+            connections=arguments.connections,
+            duration=arguments.seconds,
+            warm_up=2.0,
+        )
+        plan = options.plan()
+        console.print(f"Filling {plan.keys:,} items", highlight=False)
+        await prepare(plan, make_caller(plan), "auto")
+        pid = published.server.pid
+        for number in range(arguments.rounds):
+            closed = structs.replace(plan, fill=number == 0)
+            most = (await _measure(closed, pid, "closed")).total.requests_per_second
+            rate = most * _SHARE
+            sync_ms = sync_milliseconds(directory)
+            result = await _measure(structs.replace(plan, fill=False, rate=rate), pid, "open")
+            console.print(
+                f"{most:,.0f} requests/s at most; at {rate:,.0f}/s, a sync of {sync_ms:.2f} ms:",
+                highlight=False,
+            )
+            for name, operation in result.operations.items():
+                shares = operation.latency.percentiles_us
+                shown = (f"p{share} {(shares[share] or 0) / 1000:.1f}" for share in shares)
+                console.print(f"  {name}: {', '.join(shown)} ms", highlight=False)
+            left = await published.lag(plan.table)
+            console.print(f"  {left:,} changes are not published", highlight=False)
+
+
+def main() -> None:
+    """Measure, and print latencies of each round."""
+    parser = argparse.ArgumentParser(prog="python -m tests.load.all_running", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=20.0, help="of each run")
+    parser.add_argument("--connections", type=int, default=64)
+    parser.add_argument("--keys", type=int, default=200_000)
+    parser.add_argument("--directory", type=Path, help="on the disk to measure")
+    parser.add_argument("--serve", nargs="*", default=[], help="more options of the server")
+    arguments = parser.parse_args()
+    with TemporaryDirectory(dir=arguments.directory) as directory:
+        asyncio.run(_run(arguments, Path(directory)))
+
+
+if __name__ == "__main__":
+    main()
