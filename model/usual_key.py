@@ -29,39 +29,18 @@ Read: TypeAlias = Callable[[Any], bytes | None]
 
 def position_of(schema: KeySchema) -> PositionOf:
     """What finds the positions of a table's keys, if they are usual and exactly its keys."""
-    (partition,) = schema.partition
-    name, read, is_number = partition.name, READ[partition.type], partition.type == "N"
-    sort_name: str | None = None
-    read_sort, sort_is_number = read, False
-    for sort in schema.sort:
-        sort_name, read_sort, sort_is_number = sort.name, READ[sort.type], sort.type == "N"
+    parts = parts_of(schema)
     attributes = len(schema.attributes)
 
-    # For every read: without calls that are not needed.
     def position(key: dict[str, Any]) -> bytes | None:
-        if len(key) != attributes:
-            return None
-        raw = read(key.get(name))
-        if not raw or len(raw) > PARTITION_KEY_BYTES:
-            return None
-        digest = OUTLIERS.copy()
-        digest.update(raw)
-        ended = raw + NUMBER_END if is_number else raw.replace(b"\x00", ESCAPED_ZERO) + END
-        partition_key = digest.digest()[:HASH_BYTES] + ended
-        if sort_name is None:
-            return partition_key
-        raw = read_sort(key.get(sort_name))
-        if not raw or len(raw) > SORT_KEY_BYTES:
-            return None
-        return partition_key + (
-            raw + NUMBER_END if sort_is_number else raw.replace(b"\x00", ESCAPED_ZERO) + END
-        )
+        found = parts(key)
+        return None if found is None or len(key) != attributes else found[0] + found[1]
 
     return position
 
 
 def parts_of(schema: KeySchema) -> PartsOf:
-    """What finds both parts of the positions of a table's items, for writes: each has its use."""
+    """What finds both parts of the positions of a table's items: to a write, each has its use."""
     (partition,) = schema.partition
     name, read, is_number = partition.name, READ[partition.type], partition.type == "N"
     sort_name: str | None = None
@@ -69,7 +48,7 @@ def parts_of(schema: KeySchema) -> PartsOf:
     for sort in schema.sort:
         sort_name, read_sort, sort_is_number = sort.name, READ[sort.type], sort.type == "N"
 
-    # For every write: without calls that are not needed, as above.
+    # For every request: without calls that are not needed.
     def parts(item: dict[str, Any]) -> tuple[bytes, bytes] | None:
         raw = read(item.get(name))
         if not raw or len(raw) > PARTITION_KEY_BYTES:

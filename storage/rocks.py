@@ -51,13 +51,13 @@ async def open_rocks(
     except BaseException:
         data_directory.close()
         raise
-    return _RocksStore(engine, options, reads or DiskReads())
+    return _RocksStore(engine, options, reads)
 
 
 async def open_rocks_in_memory(options: RocksOptions | None = None) -> Store:
     """Open an empty store that keeps nothing when it is closed."""
     options = options or RocksOptions()
-    return _RocksStore(MemoryEngine(options), options, DiskReads())
+    return _RocksStore(MemoryEngine(options), options)
 
 
 class _Mark(NamedTuple):
@@ -74,14 +74,16 @@ class _RocksStore:
     written; after a full disk it is lifted again by reopening the engine.
     """
 
-    def __init__(self, engine: Engine, options: RocksOptions, reads: DiskReads) -> None:
+    def __init__(
+        self, engine: Engine, options: RocksOptions, reads: DiskReads | None = None
+    ) -> None:
         self._engine = engine
         self._longest_read_seconds = options.longest_read_seconds
         self._refusal: StoreError | None = None
         self._is_closed = False
         self._aside = ThreadPoolExecutor(max_workers=1, thread_name_prefix="storage-aside")
         self._aside_count = 0
-        self._reads = reads
+        self._reads = reads or DiskReads()
         # Of the last state that was pinned.
         self._changed = ChangedKeys()
         self._latest = LatestView(engine.rows, self._changed, self._reads)

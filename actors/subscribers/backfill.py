@@ -35,6 +35,8 @@ _PAGES_AHEAD: Final = 2
 _TURN_ROWS: Final = 32
 # While others use the table it rests behind each page, so many times as long as that took to make.
 _REST: Final = 2.0
+# Where requests leave nothing of the loop, a longer rest would be of no use to them.
+_LONGEST_REST_SECONDS: Final = 0.01
 # How many pages a crash may make it read again.
 _CURSOR_PAGES: Final = 64
 _HASH_BYTES: Final = 8
@@ -144,7 +146,8 @@ class IndexBackfill:
                     if not await self._put_entries(page, closed):
                         return
                     if self._units.is_table_in_use():
-                        await asyncio.wait([closed], timeout=_REST * took_seconds)
+                        rest_seconds = min(_REST * took_seconds, _LONGEST_REST_SECONDS)
+                        await asyncio.wait([closed], timeout=rest_seconds)
                     continue
                 await self._pass(pages[0])
                 pages.popleft()

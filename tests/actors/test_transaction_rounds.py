@@ -83,6 +83,7 @@ async def test_each_has_its_own_outcome_where_one_can_not_be_joined() -> None:
         (lost, *_), (kept, second, *_), *_ = forums(other)
         lost_key, kept_key, second_key = (thread(each, "a") for each in (lost, kept, second))
         prepared = 0
+        died = asyncio.Event()
 
         async def die(_step: int) -> None:
             nonlocal prepared
@@ -92,8 +93,8 @@ async def test_each_has_its_own_outcome_where_one_can_not_be_joined() -> None:
                 _, action = actions((other, put(lost_key)))[0]
                 with pytest.raises(InternalServerError):
                     await other.send(action.position, Poison())
-            elif prepared < 4:
-                await asyncio.sleep(0.01)
+                died.set()
+            await died.wait()
 
         stepped(database, die)
         outcomes = await asyncio.gather(

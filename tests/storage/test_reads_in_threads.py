@@ -18,7 +18,7 @@ from rocksdict import Rdict
 from storage.rocks import open_rocks
 from storage.rocks_options import RocksOptions
 from storage.rocks_reads import DiskReads
-from storage.store import NOT_AT_HAND, Closed, Group, Store, View
+from storage.store import NOT_AT_HAND, Closed, Damaged, Group, Store, View
 
 STORED = 50
 # Each row fills a block of its own.
@@ -241,6 +241,20 @@ async def test_many_reads_share_few_threads(tmp_path: Path) -> None:
         view = store.durable()
         wanted = [[key(number % STORED), key(number * 7 % STORED)] for number in range(700)]
         assert await asyncio.gather(*map(view.load, wanted)) == [[OLD, OLD]] * len(wanted)
+
+
+async def test_what_one_reader_cannot_read_is_no_other_ones_trouble(tmp_path: Path) -> None:
+    async with stored_rows(tmp_path, HeldReads()) as (store, _):
+        (file,) = (tmp_path / "rocksdb").glob("*.sst")
+        with file.open("r+b") as opened:
+            opened.seek(file.stat().st_size // 3)
+            opened.write(b"damage")
+        view = store.durable()
+        loads = [view.load([key(number)]) for number in range(STORED)]
+        read = await asyncio.gather(*loads, return_exceptions=True)
+        damaged = [each for each in read if isinstance(each, Damaged)]
+        assert len(damaged) == 1
+        assert read.count([OLD]) == STORED - 1
 
 
 async def test_a_reader_that_is_gone_takes_nobody_along(tmp_path: Path) -> None:

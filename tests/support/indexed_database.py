@@ -337,10 +337,13 @@ class IndexedDatabase(CrashingDatabase):
         self._comparison = Comparison(self.history)
 
     @contextmanager
-    def running(self) -> Iterator[Server]:
-        """The server on the data directory; killed at the end if it still runs."""
+    def running(self, **changed: str) -> Iterator[Server]:
+        """The server on the data directory, some options changed; killed at the end if it runs."""
+        options = list(self._options)
+        for name, value in changed.items():
+            options[options.index(f"--{name.replace('_', '-')}") + 1] = value
         with running_server(
-            *self._options,
+            *options,
             data_dir=self.data_directory,
             environment=self._environment(),
             project=self._project,

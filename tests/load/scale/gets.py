@@ -19,7 +19,7 @@ from tests.load.results.units import milliseconds
 from tests.load.run.progress import Silent
 from tests.load.run.runner import Run
 from tests.load.scale.options import ScaleOptions
-from tests.load.scale.tables import filled, plan_of
+from tests.load.scale.tables import filled, plan_of, read_through
 from tests.load.servers import Server, dynactor, resident_megabytes
 
 _TOUCHING_CONNECTIONS = 32
@@ -39,6 +39,7 @@ def measure_gets(options: ScaleOptions, directory: Path, console: Console) -> No
         sized = []
         for items in options.items:
             path = filled(directory, items, options.item_size, console)
+            read_through(path)
             began = perf_counter()
             server = stack.enter_context(dynactor(path, *options.serve))
             sized.append(_Sized(server, items, perf_counter() - began))

@@ -20,6 +20,7 @@ from tests.load.work.plan import Plan
 from tests.support.server import running_server
 
 TABLE: Final = "load"
+_PIECE_BYTES: Final = 1 << 20
 
 
 def plan_of(items: int, item_size: int, seed: int = 1) -> Plan:
@@ -50,6 +51,15 @@ def _fill(path: Path, plan: Plan, console: Console) -> None:
     with Progress(*columns, TimeRemainingColumn(), console=console) as progress:
         task = progress.add_task(f"{plan.keys:,} items of {plan.item_size} B", total=plan.keys)
         asyncio.run(fill(path, plan, lambda count: progress.update(task, completed=count)))
+
+
+def read_through(path: Path) -> None:
+    """Have the system's cache hold a directory's files."""
+    for file in path.rglob("*"):
+        if file.is_file():
+            with file.open("rb", buffering=0) as opened:
+                while opened.read(_PIECE_BYTES):
+                    pass
 
 
 def forget_cached(path: Path) -> None:

@@ -1,7 +1,7 @@
 """The server in a control group, with its event loop watched: ``-m`` this, then ``serve …``.
 
-It takes the product's command line. A thread asks the loop for its turn every few milliseconds and
-notes how long that takes: nobody's request was looked at meanwhile. Of that, the kernel tells how
+It takes the product's command line. A timer asks for a turn of the loop every few milliseconds, and
+notes how late it comes: nobody's request was looked at meanwhile. Of that, the kernel tells how
 long the loop's thread could have run and had no processor: on a busy machine that is not the loop's
 fault. What was longest in each tenth of a second goes to a file, as a line of JSON.
 """
@@ -13,7 +13,7 @@ import os
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from pathlib import Path
-from time import monotonic, sleep
+from time import monotonic
 from typing import Any, Final
 
 import msgspec
@@ -58,28 +58,34 @@ def read_waits(path: Path) -> Iterator[Wait]:
         yield msgspec.json.decode(line, type=Wait)
 
 
-def _watch(loop: asyncio.AbstractEventLoop, loop_thread: int, path: Path) -> None:
-    statistics = Path(f"/proc/self/task/{loop_thread}/schedstat")
-    turn = threading.Event()
-    with path.open("ab", buffering=0) as file:
-        reported_at = monotonic()
-        longest = Wait(0, 0, 0)
-        while True:
-            sleep(_PAUSE_SECONDS)
-            queued, began = _queued_seconds(statistics), monotonic()
-            turn.clear()
-            try:
-                loop.call_soon_threadsafe(turn.set)
-            except RuntimeError:
-                return  # the loop has ended
-            turn.wait()
-            now = monotonic()
-            wait = Wait(now, now - began, _queued_seconds(statistics) - queued)
-            if wait.blocked_seconds >= longest.blocked_seconds:
-                longest = wait
-            if now - reported_at >= _REPORT_SECONDS:
-                file.write(msgspec.json.encode(longest) + b"\n")
-                reported_at, longest = now, Wait(0, 0, 0)
+class _Watcher:
+    """Asks for a turn of the loop every few milliseconds, and notes how late it comes."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, loop_thread: int, path: Path) -> None:
+        self._loop = loop
+        self._statistics = Path(f"/proc/self/task/{loop_thread}/schedstat")
+        self._path = path
+        self._longest = Wait(0, 0, 0)
+        self._reported_at = self._due_at = monotonic()
+        self._queued_seconds = 0.0
+        self._ask()
+
+    def _ask(self) -> None:
+        self._queued_seconds = _queued_seconds(self._statistics)
+        self._due_at = monotonic() + _PAUSE_SECONDS
+        self._loop.call_later(_PAUSE_SECONDS, self._note)
+
+    def _note(self) -> None:
+        now = monotonic()
+        queued = _queued_seconds(self._statistics) - self._queued_seconds
+        wait = Wait(now, max(0.0, now - self._due_at), queued)
+        if wait.blocked_seconds >= self._longest.blocked_seconds:
+            self._longest = wait
+        if now - self._reported_at >= _REPORT_SECONDS:
+            with self._path.open("ab") as file:
+                file.write(msgspec.json.encode(self._longest) + b"\n")
+            self._reported_at, self._longest = now, Wait(0, 0, 0)
+        self._ask()
 
 
 def _queued_seconds(statistics: Path) -> float:
@@ -96,8 +102,7 @@ def _main() -> None:
     serve: Callable[[Any], Coroutine[Any, Any, None]] = entry._serve
 
     async def serve_watched(options: Any) -> None:
-        told = (asyncio.get_running_loop(), threading.get_native_id(), Path(watch.waits))
-        threading.Thread(target=_watch, args=told, daemon=True).start()
+        _Watcher(asyncio.get_running_loop(), threading.get_native_id(), Path(watch.waits))
         await serve(options)
 
     # The product has no door for this.
