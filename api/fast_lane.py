@@ -278,7 +278,7 @@ class FastLane(asyncio.Protocol):
     def _begin_next(self) -> bool:
         """Begin to answer the next request; whether there is one."""
         request = self._next_request()
-        if request is None or len(self._held) <= _READ_AHEAD_BYTES:
+        if self._reading_paused and (request is None or len(self._held) <= _READ_AHEAD_BYTES):
             # A request may be larger than what is read ahead: the rest of it is awaited now.
             self._resume_reading()
         if request is None:
