@@ -16,10 +16,10 @@ from typing import Final, Generic, TypeVar
 
 from storage.store import Unknown
 
-# A sync takes processor time of its own, as much as a put. Where many commits shared one, many more
+# A sync takes processor time of its own, as much as a put. Where several commits shared one, more
 # are coming: the next begins so long after the last one began, and serves more of them. Whoever
 # writes alone never waits.
-_MANY_COMMITS: Final = 8
+_MANY_COMMITS: Final = 3
 _SPACING_SECONDS: Final = 0.004
 
 T = TypeVar("T")
