@@ -33,7 +33,7 @@ MIB = 1024 * 1024
 STORE = RocksOptions()
 WRITE_BUFFERS_BYTES = STORE.memtable_bytes * STORE.memtables
 # Beside the store's buffers, whatever waits on the disk.
-MOST_MEMORY_BYTES = WRITE_BUFFERS_BYTES + STORE.block_cache_bytes + 64 * MIB
+MOST_MEMORY_BYTES = WRITE_BUFFERS_BYTES + STORE.cache_bytes + 64 * MIB
 ITEMS = 400
 ITEM_BYTES = 8_000
 
