@@ -2,14 +2,15 @@
 
 It looks at what partitions and limits count anyway, decides where to divide, and tells the
 database's actor, which may refuse: then it is found again. Where half of a large partition lies
-takes long to find out; one partition is measured at a time.
+takes long to find out: they are measured one at a time, the largest of all tables first.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
+from typing import Final, NamedTuple
 
 import structlog
 from msgspec import Struct
@@ -41,6 +42,15 @@ _LOOKS: Final = 6
 _GROWN_SHARE: Final = 0.25
 
 _log = structlog.get_logger("actors")
+
+
+class _Large(NamedTuple):
+    """A partition beyond the limit, when it was looked at."""
+
+    size_bytes: float
+    table: Table
+    index_id: int
+    number: int
 
 
 class SplitSettings(Struct, frozen=True):
@@ -105,38 +115,54 @@ class SplitWatch:
     async def check(self) -> float:
         """Look at all tables; returns after how many seconds to look again."""
         seen: dict[tuple[int, str], _Use] = {}
+        large: list[_Large] = []
         for table in self._tables():
             if not is_settled(table.definition):
                 continue
             for index_id in (TABLE_INDEX_ID, *table.record.index_partitions):
-                self._check_size(table, index_id)
+                large += self._too_large(table, index_id)
                 self._check_heat(table, index_id, seen)
             if self._growing(table):
                 self._tell(GrowTable(table.definition.table_id, table.definition.name))
         self._uses = seen
+        if large and not self._is_measuring:
+            self._is_measuring = True
+            self._supervisor.run_aside(self._measure, large)
         return self._settings.check_seconds
 
     # -- size -------------------------------------------------------------------------------
 
-    def _check_size(self, table: Table, index_id: int) -> None:
+    def _too_large(self, table: Table, index_id: int) -> Iterator[_Large]:
+        limit_bytes = self._settings.size_limit_bytes
         for partition in table.record.ranges(index_id):
-            head = table.head(partition.number, index_id)
-            if head is None or self._is_measuring:
+            number = partition.number
+            head = table.head(number, index_id)
+            if head is None:
                 continue
             size_bytes = sum(head.sizes_bytes.values())
-            limit_bytes = self._settings.size_limit_bytes
-            if size_bytes > max(limit_bytes, self._measured.get(partition.number, 0)):
-                self._is_measuring = True
-                self._supervisor.run_aside(self._measure, table, index_id, partition.number, head)
+            if size_bytes > max(limit_bytes, self._measured.get(number, 0)):
+                yield _Large(size_bytes, table, index_id, number)
 
-    async def _measure(self, table: Table, index_id: int, number: int, head: PartitionHead) -> None:
+    async def _measure(self, large: list[_Large]) -> None:
+        # All of them in one round: a table that grows faster than it is split delays no other.
+        large.sort(key=attrgetter("size_bytes"), reverse=True)
+        try:
+            for each in large:
+                await self._measure_one(each)
+        finally:
+            self._is_measuring = False
+
+    async def _measure_one(self, large: _Large) -> None:
+        table, index_id, number = large.table, large.index_id, large.number
+        head = table.head(number, index_id)
+        # It may have been split for its heat, or deleted, while others were measured.
+        if head is None or number not in {each.number for each in table.record.ranges(index_id)}:
+            return
         try:
             await self._split_by_size(table, index_id, number, head)
         except StoreError as error:
             _log.warning("partition_not_measured", partition=number, error=str(error))
             self._measured[number] = sum(head.sizes_bytes.values()) * (1 + _GROWN_SHARE)
-        finally:
-            self._is_measuring = False
 
     async def _split_by_size(
         self, table: Table, index_id: int, number: int, head: PartitionHead

@@ -68,6 +68,19 @@ async def test_a_partition_that_is_too_large_is_split_until_none_is():
         assert database.partition_splits == {"size": len(starts(table)) - 1}
 
 
+async def test_a_large_table_does_not_keep_others_from_being_split():
+    once = structs.replace(SMALL, check_seconds=1_000)
+    async with running_database(partitions_per_table=1, splits=once) as database:
+        tables: list[Table] = []
+        # The first that is looked at is still too large after one split.
+        for name, items in (("Large", 200), ("Small", 30)):
+            await database.create_table(structs.replace(table_definition(), name=name))
+            tables.append(database.table(name))
+            await fill(tables[-1], str, items)
+        await database.split_watch.check()
+        await until(lambda: all(len(starts(table)) == 2 for table in tables))
+
+
 async def test_a_collection_that_is_too_large_is_split_by_sort_key():
     async with running_database(partitions_per_table=1, splits=SMALL) as database:
         await database.create_table(table_definition())
