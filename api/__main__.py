@@ -38,6 +38,7 @@ from api.replay import ReplayOptions, carry_out
 from api.server import CannotListen, listen, serving
 from api.times import iso_time, pace
 from api.violations import ViolationsOptions, find_violations
+from storage.open_files import raise_open_files_limit
 from storage.rocks import open_rocks, open_rocks_in_memory
 from storage.rocks_options import MIB, RocksOptions
 from storage.store import CannotOpen, Damaged, Full, Store
@@ -69,6 +70,7 @@ def serve(options: ServeOptions | None = None) -> None:
     """Serve DynamoDB's API until SIGTERM or SIGINT."""
     options = options or ServeOptions()
     configure_logs(options.log_level)
+    raise_open_files_limit()
     backend_options = {"use_uvloop": find_spec("uvloop") is not None}
     try:
         anyio.run(_serve, options, backend_options=backend_options)

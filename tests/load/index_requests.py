@@ -121,7 +121,8 @@ class _Run:
         while not self.over:
             due = int((perf_counter() - started_at) * per_second)
             for number in range(sent, due):
-                tasks.create_task(send(number, started_at + number / per_second))
+                # Request 0 is due one interval after the start, as `due` counts.
+                tasks.create_task(send(number, started_at + (number + 1) / per_second))
             sent = max(sent, due)
             await asyncio.sleep(_TURN_SECONDS)
 

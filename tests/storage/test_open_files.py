@@ -1,0 +1,26 @@
+"""The process may open as many files as its hard limit allows."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from resource import RLIMIT_NOFILE, getrlimit
+
+from tests.support.server import PROJECT
+
+_RAISE = """
+import resource
+from storage.open_files import open_files_limit, raise_open_files_limit
+_, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (100, hard))
+before = open_files_limit()
+raise_open_files_limit()
+print(before, open_files_limit())
+"""
+
+
+def test_the_limit_that_a_shell_gave_is_raised():
+    _, hard = getrlimit(RLIMIT_NOFILE)
+    command = (sys.executable, "-c", _RAISE)
+    shown = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True).stdout
+    assert shown.split() == ["100", str(hard)]
