@@ -1,8 +1,9 @@
 """Group commit: one thread syncs the log, one sync serves every commit accepted before it.
 
 The event loop never waits for the disk. A commit accepted while a sync is under way belongs to
-the next one, which starts the moment the present one ends, or a little later where many commits
-come; with no sync under way, the commits of one turn of the event loop share theirs.
+the next one, which starts when the present one has ended and the event loop brings no more
+commits, but not much later; with no sync under way, the commits of one turn of the event loop
+share theirs, so that whoever writes alone never waits.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from typing import Final, Generic, TypeVar
 
 from storage.store import Unknown
 
-# A sync takes processor time of its own, as much as a put. Where several commits shared one, more
-# are coming: the next begins so long after the last one began, and serves more of them. Whoever
-# writes alone never waits.
-_MANY_COMMITS: Final = 3
-_SPACING_SECONDS: Final = 0.004
+# A sync takes processor time of its own, as much as several puts. What waits when one ends would
+# have it begin at once; while turns of the event loop bring more commits, these had better share
+# it. Where the loop is not busy so many turns pass in a fraction of a millisecond.
+_QUIET_TURNS: Final = 16
+_LONGEST_SECONDS: Final = 0.008
 
 T = TypeVar("T")
 
@@ -53,6 +54,9 @@ class Synchroniser(Generic[T]):
         self._scheduled = False
         self._running = False
         self._started_at = 0.0
+        # How many waited a turn of the event loop ago, and for how many turns none has come.
+        self._seen = 0
+        self._quiet_turns = 0
         self._has_failed = False
         self._marks: SimpleQueue[T | None] = SimpleQueue()
         self._idle: Future[None] | None = None
@@ -135,11 +139,24 @@ class Synchroniser(Generic[T]):
                 future.set_result(None)
         if not self._waiting:
             self._wake_idle()
-        elif len(covered) < _MANY_COMMITS:
-            self._start()
         else:
             self._scheduled = True
-            self._loop.call_at(self._started_at + _SPACING_SECONDS, self._start)
+            self._seen = len(self._waiting)
+            self._quiet_turns = 0
+            self._loop.call_soon(self._start_when_quiet)
+
+    def _start_when_quiet(self) -> None:
+        """Start when turns of the loop have brought no more commits, or it is time."""
+        if len(self._waiting) > self._seen:
+            self._seen = len(self._waiting)
+            self._quiet_turns = 0
+        else:
+            self._quiet_turns += 1
+        is_quiet = self._quiet_turns >= _QUIET_TURNS
+        if is_quiet or self._loop.time() >= self._started_at + _LONGEST_SECONDS:
+            self._start()
+        else:
+            self._loop.call_soon(self._start_when_quiet)
 
     def _fail(self, failure: Exception) -> None:
         futures = self._covered + self._waiting

@@ -86,9 +86,10 @@ async def test_a_commit_during_a_sync_is_covered_by_the_next() -> None:
         it.end_sync()
         await first
         assert not second.done()
-        assert it.started == [1, 3]
+        assert it.started == [1]
         it.end_sync()
         await asyncio.gather(second, third)
+        assert it.started == [1, 3]
         assert it.published == [0, 1, 3]
 
 
@@ -181,25 +182,39 @@ async def test_who_asks_for_what_was_accepted_is_told_of_a_sync_that_fails() -> 
                 await future
 
 
-async def test_after_a_sync_of_many_commits_the_next_waits_for_more_of_them() -> None:
-    async with disk() as slow:
-        many = [slow.commit() for _ in range(3)]
+async def test_the_next_sync_waits_while_turns_of_the_loop_bring_commits() -> None:
+    async with disk() as it:
+        first = it.commit()
         await asyncio.sleep(0)
-        assert slow.started == [3]
-        slow.end_sync()
-        late = slow.commit()
-        await asyncio.wait(many)
-        slow.end_sync()
-        await late
-        assert slow.started_at[1] - slow.started_at[0] >= 0.004
+        later = [it.commit()]
+        it.end_sync()
+        await first
+        for _ in range(5):
+            later.append(it.commit())
+            await asyncio.sleep(0)
+        assert it.started == [1]
+        it.end_sync()
+        await asyncio.gather(*later)
+        assert it.started == [1, 7]
 
 
-async def test_after_a_sync_of_few_commits_the_next_starts_at_once() -> None:
-    async with disk() as slow:
-        few = [slow.commit() for _ in range(2)]
+async def test_commits_that_go_on_coming_do_not_put_a_sync_off_for_long() -> None:
+    async with disk() as it:
+        it.commit()
         await asyncio.sleep(0)
-        slow.end_sync()
-        slow.commit()
-        await asyncio.wait(few)
-        assert slow.started == [2, 3]
-        slow.end_sync()
+        it.end_sync()
+        while len(it.started) < 2:
+            it.commit()
+            await asyncio.sleep(0)
+        assert it.started_at[1] - it.started_at[0] >= 0.008
+        it.end_sync()
+
+
+async def test_who_writes_alone_waits_for_nobody() -> None:
+    async with disk() as it:
+        for accepted in range(1, 4):
+            alone = it.commit()
+            await asyncio.sleep(0)
+            assert it.started[-1] == accepted
+            it.end_sync()
+            await alone
