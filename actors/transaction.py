@@ -77,10 +77,13 @@ class TableKey(NamedTuple):
     position: bytes
 
 
-def table_action(ordinal: int, table: Table, write: ActionWrite) -> TableAction:
-    """An action, whose key has been checked."""
-    schema, key = table.definition.key_schema, write.identity
-    partition_key, sort_key = keys.encode_partition(schema, key), keys.encode_sort(schema, key)
+def table_action(
+    ordinal: int, table: Table, write: ActionWrite, parts: tuple[bytes, bytes] | None = None
+) -> TableAction:
+    """An action, whose key has been checked; ``parts`` are its two, if known (``parts_of``)."""
+    if parts is None:
+        parts = keys.encoded_parts(table.definition.key_schema, write.identity)
+    partition_key, sort_key = parts
     action = Action(ordinal, partition_key, sort_key, partition_key + sort_key, write)
     return TableAction(table, action)
 

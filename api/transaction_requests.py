@@ -23,6 +23,7 @@ from api.arn import table_name
 from api.item_answers import collection_metrics
 from model.capacity import Receipt, ReturnConsumedCapacity, TransactionUnits, consumed_capacity
 from model.errors import TransactionCanceledException, ValidationException
+from model.item import Item
 from model.limits import TRANSACTION_BYTES
 from model.table import TableDefinition
 from model.transaction import NO_REASON, ActionWrite, Check, reason_of
@@ -33,14 +34,16 @@ _ON_ONE_ITEM = "Transaction request cannot include multiple operations on one it
 class ParsedAction(NamedTuple):
     """An action that is checked as far as that goes without its table.
 
-    ``check`` looks at the paths of it with the table known, ``write_on`` at all else, and gives
-    the write; both raise ValidationException.
+    ``check``, if there is any need of it, looks at the paths of it with the table known,
+    ``write_on`` at all else, and gives the write; both raise ValidationException. Where ``item``
+    is to be put, ``write_on`` is told whether its key has been found to be a usual one.
     """
 
     given_name: str
     size_bytes: int
-    check: Callable[[TableDefinition], None]
-    write_on: Callable[[TableDefinition], ActionWrite]
+    check: Callable[[TableDefinition], None] | None
+    write_on: Callable[[TableDefinition, bool], ActionWrite]
+    item: Item | None = None
 
 
 class CheckedActions(NamedTuple):
@@ -62,12 +65,15 @@ def checked_actions(database: Database, parsed: Sequence[ParsedAction]) -> Check
     _check_size(parsed)
     tables = [database.table(table_name(one.given_name)) for one in parsed]
     for one, table in zip(parsed, tables, strict=True):
-        one.check(table.definition)
+        if one.check is not None:
+            one.check(table.definition)
     cancelling = Cancelling(len(parsed))
     actions = []
     for ordinal, (one, table) in enumerate(zip(parsed, tables, strict=True)):
+        parts = None if one.item is None else table.parts_of(one.item)
         try:
-            actions.append(table_action(ordinal, table, one.write_on(table.definition)))
+            write = one.write_on(table.definition, parts is not None)
+            actions.append(table_action(ordinal, table, write, parts))
         except ValidationException as fault:
             cancelling.note(ordinal, fault)
     items = {(table.definition.table_id, action.position) for table, action in actions}

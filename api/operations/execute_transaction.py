@@ -195,7 +195,12 @@ def _parsed(
     return ParsedAction(table, size_bytes, check, partial(_write_on, statement, return_item))
 
 
-def _write_on(statement: Statement, return_item: bool, definition: TableDefinition) -> ActionWrite:
+def _write_on(
+    statement: Statement,
+    return_item: bool,
+    definition: TableDefinition,
+    _is_usual: bool,
+) -> ActionWrite:
     match statement:
         case Insert():
             return write_plan.put_of(statement, definition)

@@ -7,7 +7,7 @@ from typing import Final
 
 from api import shapes, structures
 from api.item_answers import joined
-from api.item_requests import check_together, placeholders_of
+from api.item_requests import check_together, is_plain, placeholders_of
 from api.operation import Call, Operation
 from api.transaction_requests import (
     ParsedAction,
@@ -89,11 +89,15 @@ def _parsed(one: structures.TransactWriteItemShape) -> ParsedAction:
 
 
 def _put(request: structures.PutShape) -> ParsedAction:
-    size_bytes = items.check(request.Item)
+    item = request.Item
+    size_bytes = items.check(item)
     items.check_size(size_bytes)
+    if is_plain(request):
+        write_on = partial(_put_on, Put(item, size_bytes))
+        return ParsedAction(request.TableName, size_bytes, None, write_on, item)
     placeholders = placeholders_of(request)
     put = Put(
-        request.Item,
+        item,
         size_bytes,
         condition=_condition(request.ConditionExpression, placeholders),
         return_item_on_failure=request.ReturnValuesOnConditionCheckFailure == "ALL_OLD",
@@ -104,15 +108,16 @@ def _put(request: structures.PutShape) -> ParsedAction:
         size_bytes + _values_bytes(request.ExpressionAttributeValues),
         partial(_check_paths, placeholders),
         partial(_put_on, put),
+        item,
     )
 
 
-def _put_on(put: Put, definition: TableDefinition) -> Put:
-    check_item_key(definition.key_schema, put.item)
-    check_index_keys(definition, put.item)
-    check_size_with_entries(
-        definition.local_indexes, definition.key_schema, put.item, put.size_bytes
-    )
+def _put_on(put: Put, definition: TableDefinition, is_usual: bool) -> Put:
+    item = put.item
+    if not is_usual:
+        check_item_key(definition.key_schema, item)
+    check_index_keys(definition, item)
+    check_size_with_entries(definition.local_indexes, definition.key_schema, item, put.size_bytes)
     return put
 
 
@@ -134,7 +139,11 @@ def _update(request: structures.UpdateShape) -> ParsedAction:
     )
 
 
-def _update_on(update: Update, definition: TableDefinition) -> Update:
+def _update_on(
+    update: Update,
+    definition: TableDefinition,
+    _is_usual: bool,
+) -> Update:
     check_key(definition.key_schema, update.key)
     assert update.update is not None
     check_no_key_updated(definition.key_schema, update.update.attributes)
@@ -176,7 +185,11 @@ def _check(request: structures.ConditionCheckShape) -> ParsedAction:
     )
 
 
-def _by_key_on(write: Delete | Check, definition: TableDefinition) -> Delete | Check:
+def _by_key_on(
+    write: Delete | Check,
+    definition: TableDefinition,
+    _is_usual: bool,
+) -> Delete | Check:
     check_key(definition.key_schema, write.key)
     return write
 
