@@ -288,6 +288,7 @@ class TableTraffic:
         "_reads",
         "_recent",
         "_recent_writes",
+        "_resource_ids",
         "_smallest_bytes",
         "_table",
         "_throttled_reads",
@@ -308,6 +309,8 @@ class TableTraffic:
         self._read_traffic: dict[int, KeyTraffic] = {}
         # Of the global indexes, by their names in ARNs; and of local ones.
         self._ids: dict[str, int] = {}
+        # There are few reasons, and where there is one there are many of it.
+        self._resource_ids: dict[ThrottlingReason, int] = {}
         self._local_ids = {index.name: index.index_id for index in definition.local_indexes}
         self._uses: dict[int, IndexUse] = {}
         self._use_samplers: dict[int, _Sampler] = {}
@@ -341,6 +344,7 @@ class TableTraffic:
         }
         for gone in self._uses.keys() - self._read_traffic.keys():
             del self._uses[gone], self._use_samplers[gone]
+        self._resource_ids.clear()
         self._ids = {
             index.definition.name: index.definition.index_id for index in definition.global_indexes
         }
@@ -391,12 +395,24 @@ class TableTraffic:
         """The item at a position was written; or not, as its condition was false."""
         receipt = change.receipt
         units = receipt.write_units
+        uses = self._uses
         for index in receipt.indexes:
             if index.kind == "LocalSecondaryIndexes":
                 units += index.write_units
-                self._use(self._local_ids[index.name]).write_units += index.write_units
-        self._table.count(self._table.writes, position, units)
-        if change.old is not change.new and self._recent.weigh():
+                index_id = self._local_ids[index.name]
+                use = uses.get(index_id) or self._use(index_id)
+                use.write_units += index.write_units
+        # As in ``read``: of many writes nearly all are passed over.
+        sampler = self._table.writes
+        if sampler.skip:
+            sampler.skip -= 1
+            sampler.passed_units += units
+        else:
+            self._table.count(sampler, position, units)
+        recent = self._recent
+        if recent.skip:
+            recent.skip -= 1
+        elif change.old is not change.new and recent.weigh():
             self._recent_writes.append(position)
         for one in change.global_changes or ():
             traffic = self._traffic.get(one.definition.index_id)
@@ -493,11 +509,17 @@ class TableTraffic:
 
     def _resources(self, reasons: Sequence[ThrottlingReason]) -> Sequence[int]:
         """The ids of the table and indexes whose limits refused something."""
-        ids = [
-            self._ids.get(reason.resource.partition("/index/")[2], TABLE_INDEX_ID)
-            for reason in reasons
-        ]
-        return ids if len(ids) == 1 else sorted(set(ids))
+        if len(reasons) == 1:
+            return (self._resource(reasons[0]),)
+        return sorted(set(map(self._resource, reasons)))
+
+    def _resource(self, reason: ThrottlingReason) -> int:
+        """The id of the table or index whose limit it is."""
+        index_id = self._resource_ids.get(reason)
+        if index_id is None:
+            index_name = reason.resource.partition("/index/")[2]
+            index_id = self._resource_ids[reason] = self._ids.get(index_name, TABLE_INDEX_ID)
+        return index_id
 
     def _last_bytes(self, partition_key: bytes) -> int:
         return self._collections[partition_key].last_bytes

@@ -30,7 +30,7 @@ from model.errors import (
     TransactionConflictException,
 )
 from model.item import Item
-from model.limits import INDEX_ENTRY_OVERHEAD_BYTES
+from model.limits import INDEX_ENTRY_OVERHEAD_BYTES, ITEM_SIZE_BYTES
 from model.stored_item import StoredItem
 from model.table import TABLE_INDEX_ID, TableDefinition
 from model.time_to_live import ExpiryReader, expire
@@ -145,6 +145,7 @@ class Partition(RowOwner[WriteBatch]):
             copy_messages=settings.copy_messages,
         )
         self._feed = feed
+        self._item_collection_limit_bytes = settings.item_collection_limit_bytes
         self._keep_to(table)
         self._versions = SequenceNumber(number, 0).packed()
         self._clock = clock
@@ -154,7 +155,6 @@ class Partition(RowOwner[WriteBatch]):
         self._holds = Holds()
         self._collections: dict[bytes, int] = {}
         self._collections_head = self.head
-        self._item_collection_limit_bytes = settings.item_collection_limit_bytes
         self._reader: ExpiryReader | None = None
         self._row_prefix = keys_layout.row_prefix(table.table_id)
         self._index_prefixes = {
@@ -166,6 +166,11 @@ class Partition(RowOwner[WriteBatch]):
         """Go by this definition; what each write asks of it is worked out once."""
         self._table = table
         self._has_local_indexes = bool(table.local_indexes)
+        # Up to this size no write can take an item collection beyond its limit.
+        written_bytes = (1 + len(table.local_indexes)) * (
+            ITEM_SIZE_BYTES + INDEX_ENTRY_OVERHEAD_BYTES
+        )
+        self._far_below_limit_bytes = self._item_collection_limit_bytes - written_bytes
         self._records_changes = table.records_changes
         self._held_indexes = _held_indexes(table)
 
@@ -257,7 +262,11 @@ class Partition(RowOwner[WriteBatch]):
         old = batch.items[position]
         try:
             change = decide(self._table, old, message.write, self._versions + batch.counter + 1)
-            self._check_collection(batch, message.partition_key, change)
+            if (
+                self._has_local_indexes
+                and batch.collections[message.partition_key] > self._far_below_limit_bytes
+            ):
+                self._check_collection(batch, message.partition_key, change)
         except ConditionalCheckFailedException as error:
             return self._pay(envelope.reply, position, refused_change(error.receipt)) or error
         except DynamoDBError as error:
@@ -401,8 +410,9 @@ class Partition(RowOwner[WriteBatch]):
         traffic = self._throttle.traffic
         if traffic is not None:
             traffic.grow(partition_key, size_bytes)
-        collection_row = keys_layout.collection_row(self._table.table_id, partition_key)
-        rows[collection_row] = size_bytes.to_bytes(_SIZE_BYTES, "big") if size_bytes else None
+        if grown_bytes:
+            collection_row = keys_layout.collection_row(self._table.table_id, partition_key)
+            rows[collection_row] = size_bytes.to_bytes(_SIZE_BYTES, "big") if size_bytes else None
 
     def _record(
         self,

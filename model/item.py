@@ -31,16 +31,18 @@ def check(item: dict[str, Any]) -> int:
         ValidationException, SerializationException: as ``attribute_value.check``; the item's
             own size is not checked here, see ``check_size``.
     """
-    size = 0
+    # All names at once; only where they are long each is looked at, between values as they come.
+    names = "".join(item)
+    size = len(names) if names.isascii() else len(names.encode())
+    may_be_long = len(names) > _SHORT_NAME_CHARACTERS
     for name, value in item.items():
-        size += len(name) if name.isascii() else len(name.encode())
         # Most attributes are text: these are checked without a call.
         text = value.get("S") if type(value) is dict and len(value) == 1 else None
         if type(text) is str and text.isascii():
             size += len(text)
         else:
             size += attribute_value.check(value)
-        if len(name) > _SHORT_NAME_CHARACTERS:
+        if may_be_long:
             _check_name(name)
     return size
 
@@ -65,9 +67,9 @@ def check_size(item_size_bytes: int, message: str = TOO_LARGE_TO_PUT) -> None:
 
 def size_bytes(item: Item) -> int:
     """The DynamoDB size of a checked item: names in UTF-8 and values."""
-    size = 0
-    for name, value in item.items():
-        size += len(name) if name.isascii() else len(name.encode())
+    names = "".join(item)
+    size = len(names) if names.isascii() else len(names.encode())
+    for value in item.values():
         text = value.get("S")
         if text is not None and text.isascii():
             size += len(text)
