@@ -432,6 +432,11 @@ class TableTraffic:
         for index_id in self._resources(reasons):
             traffic = self._traffic[index_id]
             sampler = traffic.throttled_writes
+            # Where limits are only observed, these are no rarer than writes.
+            if sampler.skip:
+                sampler.skip -= 1
+                sampler.passed_units += 1.0
+                continue
             if index_id == TABLE_INDEX_ID:
                 traffic.count(sampler, position, 1.0)
                 continue

@@ -54,12 +54,17 @@ class Batch:
         self, index_id: int, old: StoredItem | None, new: StoredItem | None, overhead_bytes: int = 0
     ) -> int:
         """Count an item or entry in and out; returns by how many bytes the storage grew."""
+        # What nearly every write is: in place of an item, by one of another size or not.
+        if new is not None and old is not None:
+            grown_bytes = new.size_bytes - old.size_bytes
+            if grown_bytes:
+                self._grow(index_id, 0, grown_bytes)
+            return grown_bytes
         grown_items = grown_bytes = 0
         if new is not None:
             grown_items, grown_bytes = 1, new.size_bytes + overhead_bytes
-        if old is not None:
-            grown_items -= 1
-            grown_bytes -= old.size_bytes + overhead_bytes
+        elif old is not None:
+            grown_items, grown_bytes = -1, -(old.size_bytes + overhead_bytes)
         self._grow(index_id, grown_items, grown_bytes)
         return grown_bytes
 

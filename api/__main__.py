@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import signal
 import socket
 import sys
@@ -10,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from typing import Final, NoReturn
+from typing import NoReturn
 
 import anyio
 import structlog
@@ -30,6 +29,7 @@ from api.clock import clock
 from api.config import ConfigurationError, ServeOptions
 from api.http_settings import HttpSettings
 from api.insights import InsightsOptions, show_insights
+from api.interpreter import set_interpreter
 from api.kafka_options import KafkaOptionsError
 from api.logs import configure_logs
 from api.protocol import Protocol
@@ -43,9 +43,6 @@ from storage.rocks import open_rocks, open_rocks_in_memory
 from storage.rocks_options import MIB, RocksOptions
 from storage.store import CannotOpen, Damaged, Full, Store
 from streams.broker import Broker, Refused
-
-_YOUNG_OBJECTS: Final = 10_000
-_SWITCH_SECONDS: Final = 0.0001
 
 _log = structlog.get_logger(__name__)
 
@@ -129,15 +126,7 @@ async def _serve(options: ServeOptions) -> None:
     # Signals are received from the start: whoever has read the announcement may send one.
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async with _running(options) as running:
-            # What is there by now stays: no full garbage collection need look at it, and stop
-            # the server meanwhile.
-            gc.freeze()
-            # What many requests have in hand at a time is no garbage: looked for less often, it
-            # is gone by itself before. Measured: 3 % of a transaction's time.
-            gc.set_threshold(_YOUNG_OBJECTS)
-            # A sync that has returned waits for the interpreter that long, five milliseconds if
-            # nothing is said: much longer than the sync took.
-            sys.setswitchinterval(_SWITCH_SECONDS)
+            set_interpreter()
             _announce(running, options)
             async for received in signals:
                 _log.info("stopping", signal=received.name)

@@ -105,8 +105,10 @@ def _index_change(
     new: StoredItem | None,
 ) -> IndexChange | None:
     entry_of = entry if kind == "LocalSecondaryIndexes" else global_entry
-    old_entry = None if old is None else entry_of(index, table_key, old.item)
-    new_entry = None if new is None else entry_of(index, table_key, new.item)
+    old_item = None if old is None else old.item
+    new_item = None if new is None else new.item
+    old_entry = None if old_item is None else entry_of(index, table_key, old_item)
+    new_entry = None if new_item is None else entry_of(index, table_key, new_item)
     if old_entry == new_entry:
         return None
     moves = False
@@ -115,14 +117,19 @@ def _index_change(
             if old_entry[name] != new_entry[name]:
                 moves = True
                 break
-    return IndexChange(kind, index, _stored(old, old_entry), _stored(new, new_entry), moves)
+    # An entry that is the whole item is stored as the item is.
+    return IndexChange(
+        kind,
+        index,
+        old if old_entry is old_item else _stored(old, old_entry),
+        new if new_entry is new_item else _stored(new, new_entry),
+        moves,
+    )
 
 
 def _stored(stored: StoredItem | None, projected: Item | None) -> StoredItem | None:
     if stored is None or projected is None:
         return None
-    if projected is stored.item:
-        return stored
     return StoredItem.of(projected, stored.version)
 
 
@@ -155,11 +162,14 @@ def write_receipt(
     entries: tuple[EntryWrite, ...] = ()
     for change in changes:
         name, kind, moves = change.definition.name, change.kind, change.moves
-        old_bytes, new_bytes = _size_bytes(change.old), _size_bytes(change.new)
+        old_entry, new_entry = change.old, change.new
+        old_bytes = None if old_entry is None else old_entry.size_bytes
+        new_bytes = None if new_entry is None else new_entry.size_bytes
         units = _entry_units(old_bytes, new_bytes, moves=moves)
         indexes += (IndexUnits(name, kind, 0.0, units),)
         entries += (EntryWrite(name, kind, old_bytes, new_bytes, moves, units),)
-    old_bytes, new_bytes = _size_bytes(old), _size_bytes(new)
+    old_bytes = None if old is None else old.size_bytes
+    new_bytes = None if new is None else new.size_bytes
     units = capacity.write_units(max(old_bytes or 0, new_bytes or 0))
     work = ItemWrite(old_bytes, new_bytes, units, entries)
     return Receipt(0.0, units, indexes, (work,))

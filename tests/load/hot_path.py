@@ -29,6 +29,7 @@ from actors.runtime.clock import SystemClock
 from api.access import Access
 from api.fast_lane import FastLane, FastLanes
 from api.http_settings import HttpSettings
+from api.interpreter import set_interpreter
 from api.operation import Call, Operation
 from api.operations.get_item import GetItemInput
 from api.plain_lane import plain_server
@@ -214,6 +215,8 @@ async def _run(arguments: Any, directory: Path) -> None:
             bodies = Bodies(each, Records(each), requests)
             await load.run(partial(next, fillings(each, 0, bodies), None))
         load.close()
+        # As the server does when it is ready.
+        set_interpreter()
         lines = []
         for name in arguments.lines:
             of_table = wide if name == "query:100" else plan
