@@ -47,7 +47,7 @@ _log = structlog.get_logger("actors")
 class _Large(NamedTuple):
     """A partition beyond the limit, when it was looked at."""
 
-    size_bytes: float
+    size_bytes: int
     table: Table
     index_id: int
     number: int
@@ -156,7 +156,11 @@ class SplitWatch:
         table, index_id, number = large.table, large.index_id, large.number
         head = table.head(number, index_id)
         # It may have been split for its heat, or deleted, while others were measured.
-        if head is None or number not in {each.number for each in table.record.ranges(index_id)}:
+        if (
+            head is None
+            or not is_settled(table.definition)
+            or number not in {each.number for each in table.record.ranges(index_id)}
+        ):
             return
         try:
             await self._split_by_size(table, index_id, number, head)

@@ -21,6 +21,7 @@ from storage.store import Unknown
 # have it begin at once; while turns of the event loop bring more commits, these had better share
 # it. Where the loop is not busy so many turns pass in a fraction of a millisecond.
 _QUIET_TURNS: Final = 16
+# Since the last one began: syncs that take as long follow each other at once.
 _LONGEST_SECONDS: Final = 0.008
 
 T = TypeVar("T")

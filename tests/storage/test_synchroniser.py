@@ -11,6 +11,7 @@ from weakref import ref
 
 import pytest
 
+from storage import synchroniser
 from storage.store import Unknown
 from storage.synchroniser import Synchroniser
 
@@ -182,7 +183,10 @@ async def test_who_asks_for_what_was_accepted_is_told_of_a_sync_that_fails() -> 
                 await future
 
 
-async def test_the_next_sync_waits_while_turns_of_the_loop_bring_commits() -> None:
+async def test_the_next_sync_waits_while_turns_of_the_loop_bring_commits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(synchroniser, "_LONGEST_SECONDS", 60.0)
     async with disk() as it:
         first = it.commit()
         await asyncio.sleep(0)
@@ -208,6 +212,21 @@ async def test_commits_that_go_on_coming_do_not_put_a_sync_off_for_long() -> Non
             await asyncio.sleep(0)
         assert it.started_at[1] - it.started_at[0] >= 0.008
         it.end_sync()
+
+
+async def test_a_sync_begins_when_turns_of_the_loop_bring_no_more_commits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(synchroniser, "_LONGEST_SECONDS", 60.0)
+    async with disk() as it:
+        first = it.commit()
+        await asyncio.sleep(0)
+        second = it.commit()
+        it.end_sync()
+        await first
+        it.end_sync()
+        async with asyncio.timeout(10):
+            await second
 
 
 async def test_who_writes_alone_waits_for_nobody() -> None:
