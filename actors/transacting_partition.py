@@ -186,18 +186,14 @@ class TransactingPartition(Partition):
                 reasons.append(NO_REASON)
         if len(changes) < len(reasons):
             return Refused(tuple(reasons))
-        has_collections = bool(self._table.local_indexes)
-        outcomes = tuple(
-            Done(
-                change.attributes,
-                change.receipt,
-                batch.collections[action.partition_key] + grown_bytes[action.partition_key]
-                if has_collections
-                else None,
-            )
-            for action, change in zip(part.actions, changes, strict=True)
-        )
-        return tuple(changes), Accepted(outcomes)
+        outcomes: list[Done] = []
+        for action, change in zip(part.actions, changes, strict=True):
+            size_bytes = None
+            if self._has_local_indexes:
+                partition_key = action.partition_key
+                size_bytes = batch.collections[partition_key] + grown_bytes[partition_key]
+            outcomes.append(Done(change.attributes, change.receipt, size_bytes))
+        return tuple(changes), Accepted(tuple(outcomes))
 
     def _decide_action(
         self,
@@ -233,7 +229,7 @@ class TransactingPartition(Partition):
     ) -> None:
         """Do what was decided: its versions and records get their numbers only now."""
         place = None
-        is_recorded = self._table.records_changes
+        is_recorded = self._records_changes
         for action, change in zip(part.actions, changes, strict=True):
             if isinstance(action.write, Check) or not self._has_effect(change):
                 continue

@@ -181,7 +181,8 @@ class Transactions:
         candidate = None
         try:
             for table in {table for table, _ in actions}:
-                await table.split_gate.enter()
+                if not table.split_gate.enter_nowait():
+                    await table.split_gate.enter()
                 tables.append(table)
             participants = _participants(actions)
             if len(participants) == 1:
@@ -226,7 +227,8 @@ class Transactions:
         await _until_done(replies)
         accepted = _accepted(participants, replies)
         self._writing |= candidate.items
-        await self._wait()
+        if self._delay is not NO_LAG:
+            await self._wait()
         await self._rounds.decide(candidate)
         return accepted
 
