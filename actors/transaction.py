@@ -224,7 +224,11 @@ class Transactions:
             each.ask(Prepare(TransactionPart(transaction_id, total, tuple(each.actions))))
             for each in participants
         ]
-        await _until_done(replies)
+        self._rounds.preparing += 1
+        try:
+            await _until_done(replies)
+        finally:
+            self._rounds.preparing -= 1
         accepted = _accepted(participants, replies)
         self._writing |= candidate.items
         if self._delay is not NO_LAG:

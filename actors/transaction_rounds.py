@@ -1,7 +1,7 @@
 """Rounds of decisions: transactions that are ready at one time are committed together.
 
-Who is ready while no round is at work leads one, for all that are ready by then; who comes
-meanwhile waits for the next. A partition is asked once to join, for all the transactions of the
+Who is ready while no round is at work leads one, for all that are ready by then, or some turns of
+the event loop later; who comes meanwhile waits for the next. A partition is asked once to join, for all the transactions of the
 round that it has prepared, and hands over one group; one commit of all groups is the decision.
 So many transactions cost hardly more joins, messages and commits than one does. They have no item
 in common, as each has claimed its own, and each keeps an outcome of its own: what can't be joined
@@ -30,6 +30,8 @@ from model.transaction import Action
 from storage.store import Conflict, Group, Retry, Store, StoreError
 
 _STALL_SECONDS: Final = 0.002
+# For so many turns of the event loop a round waits for others who are preparing.
+_MOST_TURNS: Final = 16
 _BEGAN_ANEW: Final = "Nothing was written: a partition began anew meanwhile, try again"
 
 
@@ -154,6 +156,8 @@ class Rounds:
         self._over = over
         self._ready: dict[bytes, Candidate] = {}
         self._leader: Candidate | None = None
+        # How many transactions wait for their partitions, and may soon be ready.
+        self.preparing = 0
 
     async def decide(self, candidate: Candidate) -> None:
         """Have a transaction committed; returns when it is durable.
@@ -191,13 +195,22 @@ class Rounds:
                 return
 
     async def _lead(self) -> None:
-        # Many are ready in one turn of the loop: the first of them must not go alone.
-        await asyncio.sleep(0)
+        await self._gather()
         round_ = self._take()
         try:
             await self._decide(round_)
         finally:
             self._put_back([each for each in round_ if not each.is_decided])
+
+    async def _gather(self) -> None:
+        """Wait some turns of the event loop for those who are about to be ready.
+
+        The first of many must not go alone: what a round costs is shared.
+        """
+        for _ in range(_MOST_TURNS):
+            await asyncio.sleep(0)
+            if not self.preparing:
+                return
 
     def _take(self) -> list[Candidate]:
         """Who is in the next round: all that are ready, as far as a batch goes."""
