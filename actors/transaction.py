@@ -231,8 +231,7 @@ class Transactions:
             self._rounds.preparing -= 1
         accepted = _accepted(participants, replies)
         self._writing |= candidate.items
-        if self._delay is not NO_LAG:
-            await self._wait()
+        await self._wait()
         await self._rounds.decide(candidate)
         return accepted
 

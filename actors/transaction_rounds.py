@@ -1,11 +1,11 @@
 """Rounds of decisions: transactions that are ready at one time are committed together.
 
 Who is ready while no round is at work leads one, for all that are ready by then, or some turns of
-the event loop later; who comes meanwhile waits for the next. A partition is asked once to join, for all the transactions of the
-round that it has prepared, and hands over one group; one commit of all groups is the decision.
-So many transactions cost hardly more joins, messages and commits than one does. They have no item
-in common, as each has claimed its own, and each keeps an outcome of its own: what can't be joined
-or committed together is tried one by one.
+the event loop later; who comes meanwhile waits for the next. A partition is asked once to join, for
+all the transactions of the round that it has prepared, and hands over one group; one commit of all
+groups is the decision. So many transactions cost hardly more joins, messages and commits than one
+does. They have no item in common, as each has claimed its own, and each keeps an outcome of its
+own: what can't be joined or committed together is tried one by one.
 
 There is one round at a time, so that nobody waits in a circle.
 """
