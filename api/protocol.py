@@ -46,6 +46,8 @@ _NOT_UNDERSTOOD: Final = b"<UnknownOperationException/>\n"
 _ID_LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 _ID_CHARACTERS: Final = 52
 _ID_COUNTER_DIGITS: Final = 16
+# A plain number: to take the member of the enumeration anew costs 3 % of a get.
+_OK: Final = HTTPStatus.OK.value
 
 _log = structlog.get_logger(__name__)
 _encode = msgspec.json.Encoder().encode
@@ -122,7 +124,7 @@ class Protocol:
         except Exception as error:  # noqa: BLE001 - see ``_failure``
             return _answer(asked, *self._failure(asked, error))
         if isinstance(done, bytes):
-            return _answer(asked, HTTPStatus.OK, done)
+            return _answer(asked, _OK, done)
         return self._answer_when(asked, done)
 
     async def _answer_when(self, asked: _Asked, work: Awaitable[bytes]) -> Answer:
@@ -130,7 +132,7 @@ class Protocol:
             body = await work
         except Exception as error:  # noqa: BLE001 - see ``_failure``
             return _answer(asked, *self._failure(asked, error))
-        return _answer(asked, HTTPStatus.OK, body)
+        return _answer(asked, _OK, body)
 
     def refuse(self, error: DynamoDBError) -> Answer:
         """The answer to a request that is refused before it is looked at."""

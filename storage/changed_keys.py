@@ -41,7 +41,10 @@ class ChangedKeys:
     def __contains__(self, key: bytes) -> bool:
         each: ChangedKeys | None = self
         while each is not None:
-            if key in each.keys or any(start <= key < end for start, end in each.ranges):
+            if key in each.keys:
                 return True
+            for start, end in each.ranges:
+                if start <= key < end:
+                    return True
             each = each.later
         return False
