@@ -22,6 +22,8 @@ from tests.support.databases import SetClock, put, running_database, table_defin
 
 OFTEN = SplitSettings(check_seconds=0.01)
 SMALL = structs.replace(OFTEN, size_limit_bytes=20_000)
+# It looks when the test says so.
+ASKED = structs.replace(SMALL, check_seconds=1_000)
 TITLE = KeyAttribute("title", "S")
 BY_TITLE = IndexDefinition(1, "by_title", KeySchema((TITLE,), ()), Projection("ALL"))
 
@@ -31,36 +33,70 @@ def starts(table: Table, index_id: int = 0) -> list[bytes]:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not condition():
             await asyncio.sleep(0.001)
 
 
-async def fill(table: Table, forum: Callable[[int], str], items: int) -> None:
-    """Items of about 1,000 bytes."""
+async def fill(table: Table, forum: Callable[[int], str], items: int) -> int:
+    """Items of about 1,000 bytes; returns how many bytes they have together."""
+    total_bytes = 0
     for at in range(items):
         item = thread(forum(at), f"{at:04}")
         item["title"] = {"S": f"t{at % 50}" + "x" * 950}
-        await table.write(put(item))
+        write = put(item)
+        total_bytes += write.size_bytes
+        await table.write(write)
+    return total_bytes
 
 
-def is_settled(database: Database, limit_bytes: int) -> bool:
-    """Whether each partition at work has at most so many bytes, by its own count."""
+def sizes_bytes(table: Table, index_id: int = 0) -> dict[int, int]:
+    """The bytes of each partition, by its own count; nothing yet of one that just begins."""
+    heads = {
+        number: table.head(number, index_id)
+        for number in PartitionMap(table.record.ranges(index_id)).numbers
+    }
+    return {
+        number: sum(head.sizes_bytes.values()) for number, head in heads.items() if head is not None
+    }
+
+
+def is_settled(database: Database, total_bytes: int, index_id: int = 0) -> bool:
+    """Whether the watch leaves each partition as it is; all of them have so many bytes.
+
+    One whose count is beyond the limit was measured, and is truly smaller: the parts of one that
+    is written to while it is split begin with an estimate. It may grow before it is measured again.
+    """
     (table,) = database.tables
-    return all(
-        (head := table.head(number)) is not None and sum(head.sizes_bytes.values()) <= limit_bytes
-        for number in PartitionMap(table.record.partitions).numbers
+    watch = database.split_watch
+    limit_bytes = watch._settings.size_limit_bytes
+    sizes = sizes_bytes(table, index_id)
+    return sum(sizes.values()) == total_bytes and all(
+        size_bytes <= max(limit_bytes, watch._measured.get(number, 0))
+        for number, size_bytes in sizes.items()
     )
 
 
+async def split_until_settled(database: Database, index_id: int = 0) -> None:
+    """Have the watch look until it has split all that was written before."""
+    (table,) = database.tables
+    assert len(starts(table, index_id)) == 1
+    total_bytes = sum(sizes_bytes(table, index_id).values())
+    async with asyncio.timeout(60):
+        while not is_settled(database, total_bytes, index_id):
+            await database.split_watch.check()
+            await asyncio.sleep(0)
+
+
 async def test_a_partition_that_is_too_large_is_split_until_none_is():
-    async with running_database(partitions_per_table=1, splits=SMALL) as database:
+    async with running_database(partitions_per_table=1, splits=ASKED) as database:
         await database.create_table(table_definition())
         table = database.table("Thread")
         await fill(table, str, 150)
-        await until(lambda: len(starts(table)) >= 8)
-        await until(lambda: is_settled(database, 20_000))
-        assert len(starts(table)) <= 16
+        await split_until_settled(database)
+        # Nothing was written meanwhile: the counts are true.
+        assert max(sizes_bytes(table).values()) <= 20_000
+        assert 8 <= len(starts(table)) <= 16
         # Between collections: none of them is large.
         assert not any(map(divides_collection, starts(table)))
         heads = await table.heads()
@@ -68,9 +104,21 @@ async def test_a_partition_that_is_too_large_is_split_until_none_is():
         assert database.partition_splits == {"size": len(starts(table)) - 1}
 
 
+async def test_a_partition_is_split_for_its_size_while_it_is_written_to():
+    async with running_database(partitions_per_table=1, splits=SMALL) as database:
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        total_bytes = await fill(table, str, 150)
+        await until(lambda: is_settled(database, total_bytes))
+        # Each may be larger by what it may grow.
+        assert 4 <= len(starts(table)) <= 16
+        heads = await table.heads()
+        assert sum(head.item_counts[0] for head in heads) == 150
+        assert database.partition_splits == {"size": len(starts(table)) - 1}
+
+
 async def test_a_large_table_does_not_keep_others_from_being_split():
-    once = structs.replace(SMALL, check_seconds=1_000)
-    async with running_database(partitions_per_table=1, splits=once) as database:
+    async with running_database(partitions_per_table=1, splits=ASKED) as database:
         tables: list[Table] = []
         # The first that is looked at is still too large after one split.
         for name, items in (("Large", 200), ("Small", 30)):
@@ -82,37 +130,40 @@ async def test_a_large_table_does_not_keep_others_from_being_split():
 
 
 async def test_a_collection_that_is_too_large_is_split_by_sort_key():
-    async with running_database(partitions_per_table=1, splits=SMALL) as database:
+    async with running_database(partitions_per_table=1, splits=ASKED) as database:
         await database.create_table(table_definition())
         table = database.table("Thread")
         await fill(table, lambda _: "one", 100)
-        await until(lambda: len(starts(table)) >= 6)
+        await split_until_settled(database)
+        assert len(starts(table)) >= 6
         assert all(map(divides_collection, starts(table)[1:]))
 
 
 async def test_a_collection_of_a_table_with_local_indexes_is_left_whole():
-    async with running_database(partitions_per_table=1, splits=SMALL) as database:
+    async with running_database(partitions_per_table=1, splits=ASKED) as database:
         await database.create_table(table_definition(local_sort_keys=["posts"]))
         table = database.table("Thread")
         await fill(table, lambda at: "one" if at % 2 else f"f{at}", 100)
-        await until(lambda: len(starts(table)) >= 4)
-        watch = database.split_watch
+        await split_until_settled(database)
+        assert len(starts(table)) >= 4
         # It was measured in vain.
-        await until(lambda: bool(watch._measured))
+        assert database.split_watch._measured
+        assert max(sizes_bytes(table).values()) > 20_000
         assert not any(map(divides_collection, starts(table)))
 
 
 async def test_the_partitions_of_an_index_are_split_for_their_size_too():
     definition = structs.replace(table_definition(), global_indexes=(GlobalIndex(BY_TITLE),))
-    large = structs.replace(SMALL, size_limit_bytes=40_000)
+    large = structs.replace(ASKED, size_limit_bytes=40_000)
     async with running_database(partitions_per_table=1, splits=large) as database:
         await database.create_table(definition)
         table = database.table("Thread")
         await fill(table, str, 150)
-        await until(lambda: len(starts(table, 1)) >= 4)
         actors = table.index(1)
         assert actors is not None
         await actors.wait_caught_up()
+        await split_until_settled(database, index_id=1)
+        assert len(starts(table, 1)) >= 4
         heads = await table.heads()
         assert sum(head.item_counts.get(1, 0) for head in heads) == 150
 
@@ -121,10 +172,18 @@ def on_demand(**members: object) -> TableDefinition:
     return structs.replace(table_definition(), **members)
 
 
-class Load:
-    """Seconds of writes, as many as are accepted of so many offered."""
+async def look(database: Database) -> None:
+    """Have the watch look, and the database's actor split what it is told to."""
+    await database.split_watch.check()
+    # An order that comes behind those.
+    await database.keep_streams()
 
-    def __init__(self, table: Table, clock: SetClock) -> None:
+
+class Load:
+    """Seconds of writes, as many as are accepted of so many offered; the watch looks in each."""
+
+    def __init__(self, database: Database, table: Table, clock: SetClock) -> None:
+        self._database = database
         self._table = table
         self._clock = clock
         self._items = 0
@@ -144,19 +203,18 @@ class Load:
         accepted = sum(not isinstance(result, Throttled) for result in results)
         assert accepted <= offered - refused
         self._clock.step(1)
-        # The watch looks now and then, whatever the clock does.
-        await asyncio.sleep(0.02)
+        await look(self._database)
         return accepted
 
 
-HEAT = structs.replace(OFTEN, heat_seconds=5.0)
+HEAT = SplitSettings(check_seconds=1_000, heat_seconds=5.0)
 
 
 async def heated(
     database: Database, clock: SetClock, key: Callable[[int], Item], seconds: int = 20
 ) -> tuple[Table, list[int]]:
     table = database.table("Thread")
-    load = Load(table, clock)
+    load = Load(database, table, clock)
     accepted = [await load.second(1_200, key) for _ in range(seconds)]
     return table, accepted
 
@@ -235,7 +293,7 @@ async def test_a_busy_partition_is_split_for_reads():
             for at in range(3_000):
                 await table.get(thread(f"{at % 64}", "a"), consistent=True)
             clock.step(1)
-            await asyncio.sleep(0.02)
+            await look(database)
         assert len(starts(table)) == 2
 
 
@@ -246,7 +304,7 @@ async def test_a_short_burst_splits_nothing():
     ) as database:
         await database.create_table(on_demand())
         table = database.table("Thread")
-        load = Load(table, clock)
+        load = Load(database, table, clock)
         for at in range(12):
             await load.second(1_200 if at % 3 == 0 else 100, lambda at: thread(f"{at}", "a"))
         assert starts(table) == [b""]
