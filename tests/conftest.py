@@ -152,8 +152,11 @@ def resource(endpoint: str) -> Iterator[Any]:
 
 @pytest.fixture
 def pk() -> str:
-    """A partition key that no other test uses: tests share tables."""
-    return unique_name("pk")
+    """A partition key that no other test uses: tests share tables.
+
+    Nor does it become another test's where something is put behind it, such as a number.
+    """
+    return f"{unique_name('pk')}-"
 
 
 @pytest.fixture(scope="session")
