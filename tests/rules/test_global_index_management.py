@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,17 +38,21 @@ from tests.support.tables import (
 
 COMET = "Comet Quest"
 PROVISIONED = {"BillingMode": "PROVISIONED", "ProvisionedThroughput": provisioned(5, 5)}
-TRANSITION_SECONDS = "1.5"
+AN_HOUR = ("--table-transition-seconds", "3600")
 
 
-@pytest.fixture(scope="module")
-def slow() -> Iterator[WireClient]:
-    """A server whose tables and indexes take their time to change."""
+@contextmanager
+def serving(data_dir: Path, *options: str) -> Iterator[WireClient]:
+    """A server on that data, which is stopped afterwards.
+
+    With ``AN_HOUR`` what is changed stays on its way; without, all comes to its end at once.
+    """
     with (
-        running_server("--table-transition-seconds", TRANSITION_SECONDS) as server,
+        running_server(*options, data_dir=data_dir) as server,
         closing(WireClient(server.endpoint)) as wire,
     ):
         yield wire
+        assert server.stop() == 0, server.log
 
 
 slowly = pytest.mark.ours_alone("how long an index takes to change is an option of the server")
@@ -187,7 +192,7 @@ def test_s174_the_table_is_described_with_all_its_indexes_and_their_status(wire)
 
 
 @slowly
-def test_s175_an_index_is_creating_active_updating_or_deleting(slow):
+def test_s175_an_index_is_creating_active_updating_or_deleting(tmp_path):
     """It is read while it is ACTIVE or UPDATING, and in no other state."""
     request = query_of("", where={"GameTitle": COMET})
     made = definition(
@@ -196,22 +201,27 @@ def test_s175_an_index_is_creating_active_updating_or_deleting(slow):
     name = made["TableName"]
     seen = []
 
-    def look(readable: bool) -> None:
-        answer = slow.send("Query", request | {"TableName": name})
+    def look(wire: WireClient, *, readable: bool) -> None:
+        answer = wire.send("Query", request | {"TableName": name})
         assert (answer.status == 200) == readable, (seen, answer.body)
-        seen.append(states(slow, name)[GAME_TITLE])
+        seen.append(states(wire, name)[GAME_TITLE])
 
-    slow("CreateTable", made)
-    look(readable=False)
-    wait_until_indexes_active(slow, name)
-    look(readable=True)
-    slow("UpdateTable", updating(name, GAME_TITLE, 2, 2))
-    look(readable=True)
-    wait_until_indexes_active(slow, name)
-    slow("UpdateTable", deleting(name, GAME_TITLE))
-    look(readable=False)
-    wait_until_indexes_active(slow, name)
-    slow("DeleteTable", {"TableName": name})
+    with serving(tmp_path, *AN_HOUR) as wire:
+        wire("CreateTable", made)
+        look(wire, readable=False)
+    with serving(tmp_path) as wire:
+        wait_until_indexes_active(wire, name)
+        look(wire, readable=True)
+    with serving(tmp_path, *AN_HOUR) as wire:
+        wire("UpdateTable", updating(name, GAME_TITLE, 2, 2))
+        look(wire, readable=True)
+    with serving(tmp_path) as wire:
+        wait_until_indexes_active(wire, name)
+    with serving(tmp_path, *AN_HOUR) as wire:
+        wire("UpdateTable", deleting(name, GAME_TITLE))
+        look(wire, readable=False)
+    with serving(tmp_path) as wire:
+        assert "GlobalSecondaryIndexes" not in wait_until_indexes_active(wire, name)
 
     assert [status for status, _ in seen] == ["CREATING", "ACTIVE", "UPDATING", "DELETING"]
 
@@ -326,7 +336,7 @@ def test_s199_an_index_made_again_holds_what_is_in_the_table_now(client, wire):
 
 
 @slowly
-def test_s200_a_deletion_disturbs_neither_the_table_nor_other_indexes(slow):
+def test_s200_a_deletion_disturbs_neither_the_table_nor_other_indexes(tmp_path):
     indexes = (
         game_title_index(throughput=(1, 1)),
         global_index("ByScore", "TopScore", throughput=(1, 1)),
@@ -334,18 +344,21 @@ def test_s200_a_deletion_disturbs_neither_the_table_nor_other_indexes(slow):
     item = score("1", COMET, 7)
     made = definition(*KEYS, GlobalSecondaryIndexes=list(indexes), **PROVISIONED)
     name = made["TableName"]
-    slow("CreateTable", made)
-    wait_until_indexes_active(slow, name)
+    key = {n: item[n] for n in ("UserId", "GameTitle")}
+    with serving(tmp_path) as wire:
+        wire("CreateTable", made)
+        wait_until_indexes_active(wire, name)
 
-    slow("UpdateTable", deleting(name, GAME_TITLE))
-    slow("PutItem", {"TableName": name, "Item": item})
-    got = slow("GetItem", {"TableName": name, "Key": {n: item[n] for n in ("UserId", "GameTitle")}})
-    scan = {"TableName": name, "IndexName": "ByScore"}
-    found = eventually(lambda: slow("Scan", scan)["Items"], bool)
-    slow("UpdateTable", updating(name, "ByScore", 3, 3))
-    during = states(slow, name)
-    described = wait_until_indexes_active(slow, name)["GlobalSecondaryIndexes"]
-    slow("DeleteTable", {"TableName": name})
+    with serving(tmp_path, *AN_HOUR) as wire:
+        wire("UpdateTable", deleting(name, GAME_TITLE))
+        wire("PutItem", {"TableName": name, "Item": item})
+        got = wire("GetItem", {"TableName": name, "Key": key})
+        scan = {"TableName": name, "IndexName": "ByScore"}
+        found = eventually(lambda: wire("Scan", scan)["Items"], bool)
+        wire("UpdateTable", updating(name, "ByScore", 3, 3))
+        during = states(wire, name)
+    with serving(tmp_path) as wire:
+        described = wait_until_indexes_active(wire, name)["GlobalSecondaryIndexes"]
 
     assert got["Item"] == item
     assert found == [item]

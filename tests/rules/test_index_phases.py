@@ -572,11 +572,14 @@ def test_s196_the_filling_reads_with_internal_capacity(client, wire):
 
 
 @held
-def test_s203_backfilling_is_true_once_resources_are_allocated(lagging):
+def test_s203_backfilling_is_true_once_resources_are_allocated():
+    """Each phase takes long enough for it to be seen."""
+    options = ("--index-allocation-seconds", LAG_SECONDS, "--gsi-lag", f"fixed:{LAG_SECONDS}")
     seen = []
-    while PHASE_2 not in seen:
-        name = begin(lagging)
-        seen = states_until_active(lagging, name)
+    with wire_to(*options) as wire:
+        while PHASE_2 not in seen:
+            name = begin(wire)
+            seen = states_until_active(wire, name)
 
     assert seen == [PHASE_1, PHASE_2, ACTIVE]
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.clients import WireClient
-from tests.support.server import running_server
-from tests.support.tables import definition, global_index, table, unique_name
+from tests.support.server import Server, running_server
+from tests.support.tables import definition, global_index, table, unique_name, wait_until_active
 
 pytestmark = pytest.mark.differs_from_dynamodb_local("it does not know these operations")
 
@@ -262,17 +262,29 @@ def test_it_is_on_after_a_crash(tmp_path: Path):
 
 
 @pytest.mark.ours_alone("no other server's tables change so slowly")
-def test_a_change_takes_as_long_as_changes_of_tables_do():
-    slow = ("--table-transition-seconds", "0.3")
-    with running_server(*slow) as server, closing(WireClient(server.endpoint)) as wire:
+def test_a_change_takes_as_long_as_changes_of_tables_do(tmp_path: Path):
+    on = {"TableName": "slow", "ContributorInsightsAction": "ENABLE"}
+
+    def served(seconds: str) -> AbstractContextManager[Server]:
+        return running_server("--table-transition-seconds", seconds, data_dir=tmp_path)
+
+    with served("3600") as server, closing(WireClient(server.endpoint)) as wire:
         wire("CreateTable", definition("pk:S", name="slow"))
-        on = {"TableName": "slow", "ContributorInsightsAction": "ENABLE"}
         assert wire.refused("UpdateContributorInsights", on).type == "ResourceNotFoundException"
-        while wire("DescribeTable", {"TableName": "slow"})["Table"]["TableStatus"] != "ACTIVE":
-            pass
+        server.kill()
+    with served("0") as server, closing(WireClient(server.endpoint)) as wire:
+        wait_until_active(wire, "slow")
+        server.kill()
+    with served("3600") as server, closing(WireClient(server.endpoint)) as wire:
         wire("UpdateContributorInsights", on)
-        seen = []
-        while "ENABLED" not in seen:
-            shown = wire("DescribeContributorInsights", {"TableName": "slow"})
-            seen.append(shown["ContributorInsightsStatus"])
-    assert seen[0] == "ENABLING"
+        assert status_of_slow(wire) == "ENABLING"
+    with served("0.3") as server, closing(WireClient(server.endpoint)) as wire:
+        wire("UpdateContributorInsights", on | {"ContributorInsightsAction": "DISABLE"})
+        while status_of_slow(wire) != "DISABLED":
+            pass
+
+
+def status_of_slow(wire: WireClient) -> str:
+    answer = wire("DescribeContributorInsights", {"TableName": "slow"})
+    status: str = answer["ContributorInsightsStatus"]
+    return status

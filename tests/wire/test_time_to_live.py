@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from botocore.exceptions import ClientError
 
 from tests.support.clients import WireClient, boto3_client
 from tests.support.clocked_server import Clocked, clocked_server
+from tests.support.server import running_server
 from tests.support.tables import table, unique_name, wait_until_active
 from tests.support.ttl import found, put_all, specification, status, switch, wait_until
 
@@ -210,7 +212,7 @@ def test_nothing_goes_once_it_is_switched_off(clocked: Clocked, there: WireClien
 
 
 @pytest.mark.ours_alone("states of tables last as long as its options say")
-def test_a_table_that_is_made_or_deleted_is_in_use(there: WireClient, client_there):
+def test_a_table_that_is_made_or_deleted_is_in_use(tmp_path: Path):
     in_use = (
         "ResourceInUseException",
         "Time to live cannot be configured when table is in CREATING or DELETING state",
@@ -222,11 +224,21 @@ def test_a_table_that_is_made_or_deleted_is_in_use(there: WireClient, client_the
         "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
         "BillingMode": "PAY_PER_REQUEST",
     }
-    there("CreateTable", definition)
-    assert refused(client_there, name, "expires", enabled=True) == in_use
-    wait_until_active(there, name)
-    there("DeleteTable", {"TableName": name})
-    assert refused(client_there, name, "expires", enabled=True) == in_use
+    with running_server(data_dir=tmp_path) as server, closing(WireClient(server.endpoint)) as wire:
+        wire("CreateTable", definition | {"TableName": "before"})
+        wait_until_active(wire, "before")
+        assert server.stop() == 0, server.log
+    # Nothing comes to its end there.
+    options = ("--table-transition-seconds", "3600")
+    with (
+        running_server(*options, data_dir=tmp_path) as server,
+        closing(WireClient(server.endpoint)) as wire,
+        closing(boto3_client(server.endpoint)) as client,
+    ):
+        wire("CreateTable", definition)
+        assert refused(client, name, "expires", enabled=True) == in_use
+        wire("DeleteTable", {"TableName": "before"})
+        assert refused(client, "before", "expires", enabled=True) == in_use
 
 
 def test_a_table_made_again_has_no_time_to_live(wire: WireClient):

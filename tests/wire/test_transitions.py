@@ -15,6 +15,9 @@ from tests.support.tables import definition, unique_name, wait_until_active
 pytestmark = pytest.mark.ours_alone("only here a transition's length is a setting")
 
 KEY = {"pk": {"S": "a"}}
+AN_HOUR = "3600"
+TO_BE_UPDATED = "to-be-updated"
+TO_BE_DELETED = "to-be-deleted"
 
 
 @pytest.fixture(scope="module")
@@ -30,72 +33,94 @@ def slow(endpoint: str) -> Iterator[WireClient]:
         yield client
 
 
-def status(slow: WireClient, name: str) -> Any:
-    return slow("DescribeTable", {"TableName": name})["Table"]["TableStatus"]
+@pytest.fixture(scope="module")
+def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WireClient]:
+    """A server on which no change of a table comes to its end; two tables were made before."""
+    data_dir = tmp_path_factory.mktemp("data")
+    with running_server(data_dir=data_dir) as server, closing(WireClient(server.endpoint)) as wire:
+        for name in (TO_BE_UPDATED, TO_BE_DELETED):
+            wire("CreateTable", definition("pk:S", name=name))
+            wait_until_active(wire, name)
+            wire("PutItem", {"TableName": name, "Item": KEY})
+        assert server.stop() == 0, server.log
+    with (
+        running_server("--table-transition-seconds", AN_HOUR, data_dir=data_dir) as server,
+        closing(WireClient(server.endpoint)) as wire,
+    ):
+        yield wire
 
 
-def test_a_table_is_created_before_it_is_active(slow: WireClient):
+def status(wire: WireClient, name: str) -> Any:
+    return wire("DescribeTable", {"TableName": name})["Table"]["TableStatus"]
+
+
+def updating(name: str) -> dict[str, Any]:
+    throughput = {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1}
+    return {"TableName": name, "BillingMode": "PROVISIONED", "ProvisionedThroughput": throughput}
+
+
+def test_a_table_is_created_before_it_is_active(held: WireClient):
     request = definition("pk:S")
     name = request["TableName"]
-    created = slow("CreateTable", request)["TableDescription"]
+    created = held("CreateTable", request)["TableDescription"]
     assert created["TableStatus"] == "CREATING"
-    assert status(slow, name) == "CREATING"
-    assert name in slow("ListTables", {})["TableNames"]
+    assert status(held, name) == "CREATING"
+    assert name in held("ListTables", {})["TableNames"]
     for operation, members in (("PutItem", {"Item": KEY}), ("GetItem", {"Key": KEY}), ("Scan", {})):
-        refusal = slow.refused(operation, {"TableName": name, **members})
+        refusal = held.refused(operation, {"TableName": name, **members})
         assert refusal == ("ResourceNotFoundException", "Requested resource not found")
-    assert slow.refused("CreateTable", request).type == "ResourceInUseException"
-    wait_until_active(slow, name)
-    slow("PutItem", {"TableName": name, "Item": KEY})
+    assert held.refused("CreateTable", request).type == "ResourceInUseException"
 
 
-def test_a_table_that_is_not_active_is_in_use(slow: WireClient):
+def test_a_table_that_is_not_active_is_in_use(held: WireClient):
     request = definition("pk:S")
     name = request["TableName"]
-    slow("CreateTable", request)
+    held("CreateTable", request)
     for operation, members in (
         ("DeleteTable", {}),
         ("UpdateTable", {"DeletionProtectionEnabled": False}),
     ):
-        refusal = slow.refused(operation, {"TableName": name, **members})
+        refusal = held.refused(operation, {"TableName": name, **members})
         assert refusal.type == "ResourceInUseException"
-    wait_until_active(slow, name)
-    slow("DeleteTable", {"TableName": name})
 
 
-def test_a_table_is_deleted_before_it_is_gone(slow: WireClient):
+def test_a_table_is_deleted_before_it_is_gone(held: WireClient):
+    held("DeleteTable", {"TableName": TO_BE_DELETED})
+    assert status(held, TO_BE_DELETED) == "DELETING"
+    refusal = held.refused("GetItem", {"TableName": TO_BE_DELETED, "Key": KEY})
+    assert refusal.type == "ResourceNotFoundException"
+    refusal = held.refused("DeleteTable", {"TableName": TO_BE_DELETED})
+    assert refusal.type == "ResourceInUseException"
+    assert TO_BE_DELETED in held("ListTables", {})["TableNames"]
+
+
+def test_an_updated_table_goes_on_serving(held: WireClient):
+    held("UpdateTable", updating(TO_BE_UPDATED))
+    assert status(held, TO_BE_UPDATED) == "UPDATING"
+    other = {"pk": {"S": "b"}}
+    held("PutItem", {"TableName": TO_BE_UPDATED, "Item": other})
+    for key in (KEY, other):
+        assert held("GetItem", {"TableName": TO_BE_UPDATED, "Key": key})["Item"] == key
+
+
+def test_every_change_comes_to_its_end(slow: WireClient):
     request = definition("pk:S")
     name = request["TableName"]
-    slow("CreateTable", request)
+    created = slow("CreateTable", request)["TableDescription"]
+    assert created["TableStatus"] == "CREATING"
     wait_until_active(slow, name)
     slow("PutItem", {"TableName": name, "Item": KEY})
-    slow("DeleteTable", {"TableName": name})
-    assert status(slow, name) == "DELETING"
-    refusal = slow.refused("GetItem", {"TableName": name, "Key": KEY})
-    assert refusal.type == "ResourceNotFoundException"
-    assert slow.refused("DeleteTable", {"TableName": name}).type == "ResourceInUseException"
+
+    updated = slow("UpdateTable", updating(name))["TableDescription"]
+    assert updated["TableStatus"] == "UPDATING"
+    described = wait_until_active(slow, name)
+    assert described["ProvisionedThroughput"]["ReadCapacityUnits"] == 1
+
+    deleted = slow("DeleteTable", {"TableName": name})["TableDescription"]
+    assert deleted["TableStatus"] == "DELETING"
     while slow.send("DescribeTable", {"TableName": name}).status == 200:
         pass
     assert name not in slow("ListTables", {})["TableNames"]
-
-
-def test_an_updated_table_goes_on_serving(slow: WireClient):
-    request = definition("pk:S")
-    name = request["TableName"]
-    slow("CreateTable", request)
-    wait_until_active(slow, name)
-    throughput = {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1}
-    update = {
-        "TableName": name,
-        "BillingMode": "PROVISIONED",
-        "ProvisionedThroughput": throughput,
-    }
-    updated = slow("UpdateTable", update)["TableDescription"]
-    assert updated["TableStatus"] == "UPDATING"
-    slow("PutItem", {"TableName": name, "Item": KEY})
-    assert slow("GetItem", {"TableName": name, "Key": KEY})["Item"] == KEY
-    described = wait_until_active(slow, name)
-    assert described["ProvisionedThroughput"]["ReadCapacityUnits"] == 1
 
 
 def test_boto3s_waiters_wait(endpoint: str):
