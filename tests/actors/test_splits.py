@@ -217,7 +217,7 @@ async def test_followers_go_on_behind_splits_after_a_restart(seed):
 async def compare_index(table: Table, writers: Writers) -> None:
     actors = table.index(BY_POSTS.index_id)
     assert actors is not None
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await actors.wait_caught_up()
     request = ReadRange(key_range.WHOLE, PageRules(), BY_POSTS)
     rows = [json.decode(row) for row in (await table.read(request)).items]

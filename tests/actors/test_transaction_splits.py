@@ -107,7 +107,7 @@ async def test_a_split_waits_for_transactions_and_they_for_it():
         told.append("second transaction")
         gate.leave()
 
-    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
         tasks.create_task(split())
         await asyncio.sleep(0)
         tasks.create_task(transact())

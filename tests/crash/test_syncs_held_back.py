@@ -215,10 +215,12 @@ async def test_a_table_is_not_shown_before_it_is_durable(tmp_path: Path) -> None
             "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
         }
         (creating,) = here.send(tasks, ("CreateTable", body))
+        while not here.power.is_holding():
+            names = (await here.reader.call("ListTables", {})).body["TableNames"]
+            assert names == ["crash-a", "crash-b"]
         answered, _ = await asyncio.wait([creating], timeout=PATIENCE_SECONDS)
 
         assert not answered
-        assert here.power.is_holding()
         names = (await here.reader.call("ListTables", {})).body["TableNames"]
         assert names == ["crash-a", "crash-b"]
 

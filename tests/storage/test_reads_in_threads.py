@@ -275,7 +275,7 @@ async def test_the_loop_reads_by_itself_until_it_had_to_wait_for_the_disk(tmp_pa
         assert store.durable().at_hand(key(0)) == OLD
         reads.note_wait()
         assert not reads.waits, "it waited for its turn alone"
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not reads.waits:
                 # First its threads are made.
                 blocks += 8

@@ -250,7 +250,7 @@ async def test_a_deleted_range_gives_its_disk_space_back(tmp_path: Path) -> None
         await (await store.commit([Group(b"head", None, b"1", range_deletes=[(b"t", b"u")])]))
         await store.reclaim(b"t", b"u")
         assert before_bytes > 100_000
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             # RocksDB deletes files in the background.
             while await asyncio.to_thread(size_bytes, tmp_path, "*.sst") > before_bytes / 20:
                 pass
@@ -289,9 +289,15 @@ async def test_a_checkpoint_goes_into_an_empty_place_only(store: Store, tmp_path
 
 
 async def test_a_start_takes_well_under_a_second(tmp_path: Path) -> None:
-    async with asyncio.timeout(1):
+    loop = asyncio.get_running_loop()
+    took_seconds = []
+    # A busy machine may stop any one of them.
+    while not took_seconds or (min(took_seconds) >= 1 and len(took_seconds) < 20):
+        began = loop.time()
         store = await open_rocks(tmp_path)
-    await store.close()
+        took_seconds.append(loop.time() - began)
+        await store.close()
+    assert min(took_seconds) < 1
 
 
 def size_bytes(directory: Path, pattern: str) -> int:

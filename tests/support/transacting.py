@@ -73,6 +73,6 @@ def stepped(database: Database, between: Callable[[int], Awaitable[None]]) -> St
 
 async def until(done: Callable[[], bool]) -> None:
     """Give the loop its turns until something is so; in real time, some seconds."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not done():
             await asyncio.sleep(0)
