@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 from tests.support.clients import WireClient, boto3_client
 from tests.support.clocked_server import Clocked, clocked_server
 from tests.support.server import running_server
-from tests.support.tables import table, unique_name, wait_until_active
+from tests.support.tables import definition, table, unique_name, wait_until_active
 from tests.support.ttl import found, put_all, specification, status, switch, wait_until
 
 START = 1_700_000_000
@@ -151,12 +151,6 @@ def there(clocked: Clocked) -> Iterator[WireClient]:
         yield there
 
 
-@pytest.fixture(scope="module")
-def client_there(clocked: Clocked) -> Iterator[Any]:
-    with closing(boto3_client(clocked.endpoint)) as client:
-        yield client
-
-
 def described(wire: WireClient, name: str) -> dict[str, str]:
     answer = wire("DescribeTimeToLive", {"TableName": name})
     description: dict[str, str] = answer["TimeToLiveDescription"]
@@ -164,34 +158,49 @@ def described(wire: WireClient, name: str) -> dict[str, str]:
 
 
 @pytest.mark.ours_alone("no other server has a clock to set")
-def test_its_states_are_shown_and_what_they_allow(
-    clocked: Clocked, there: WireClient, client_there
-):
-    with table(there, "pk:S") as name:
-        asked = {"TableName": name, "TimeToLiveSpecification": specification("expires")}
-        there("UpdateTimeToLive", asked)
-        assert described(there, name) == {
-            "TimeToLiveStatus": "ENABLING",
-            "AttributeName": "expires",
-        }
-        assert refused(client_there, name, "expires", enabled=False)[1] == MULTIPLE_TIMES
-        wait_until(lambda: status(there, name) == "ENABLED")
+def test_its_states_are_shown_and_what_they_allow(tmp_path: Path):
+    """What passes is held by one server, and ended by the next one."""
 
-        clocked.set(clocked.now + HOUR - 1)
-        assert refused(client_there, name, "expires", enabled=False)[1] == MULTIPLE_TIMES
-        clocked.set(clocked.now + 1)
-        off = specification("expires", enabled=False)
-        there("UpdateTimeToLive", {"TableName": name, "TimeToLiveSpecification": off})
-        assert described(there, name) == {
+    @contextmanager
+    def served(seconds: str) -> Iterator[tuple[Clocked, WireClient, Any]]:
+        options = ("--ttl-transition-seconds", seconds, "--copy-messages")
+        with (
+            clocked_server(START, *options, data_dir=tmp_path) as clocked,
+            closing(WireClient(clocked.endpoint)) as wire,
+            closing(boto3_client(clocked.endpoint)) as client,
+        ):
+            yield clocked, wire, client
+            assert clocked.server.stop() == 0, clocked.server.log
+
+    def switch_only(wire: WireClient, *, enabled: bool) -> None:
+        asked = specification("expires", enabled=enabled)
+        wire("UpdateTimeToLive", {"TableName": name, "TimeToLiveSpecification": asked})
+
+    name = unique_name()
+    with served("3600") as (_, wire, client):
+        wire("CreateTable", definition("pk:S", name=name))
+        wait_until_active(wire, name)
+        switch_only(wire, enabled=True)
+        assert described(wire, name) == {"TimeToLiveStatus": "ENABLING", "AttributeName": "expires"}
+        assert refused(client, name, "expires", enabled=False)[1] == MULTIPLE_TIMES
+    with served("0") as (clocked, wire, client):
+        wait_until(lambda: status(wire, name) == "ENABLED")
+        clocked.set(START + HOUR - 1)
+        assert refused(client, name, "expires", enabled=False)[1] == MULTIPLE_TIMES
+        clocked.set(START + HOUR)
+    with served("3600") as (_, wire, client):
+        switch_only(wire, enabled=False)
+        assert described(wire, name) == {
             "TimeToLiveStatus": "DISABLING",
             "AttributeName": "expires",
         }
-        assert refused(client_there, name, "expires", enabled=True)[1] == MULTIPLE_TIMES
-        wait_until(lambda: status(there, name) == "DISABLED")
-        assert described(there, name) == {"TimeToLiveStatus": "DISABLED"}
-        clocked.set(clocked.now + HOUR)
-        switch(there, name, "other")
-        assert described(there, name)["AttributeName"] == "other"
+        assert refused(client, name, "expires", enabled=True)[1] == MULTIPLE_TIMES
+    with served("0") as (clocked, wire, client):
+        wait_until(lambda: status(wire, name) == "DISABLED")
+        assert described(wire, name) == {"TimeToLiveStatus": "DISABLED"}
+        clocked.set(START + 2 * HOUR)
+        switch(wire, name, "other")
+        assert described(wire, name)["AttributeName"] == "other"
 
 
 @pytest.mark.ours_alone("no other server has a clock to set")
@@ -218,14 +227,8 @@ def test_a_table_that_is_made_or_deleted_is_in_use(tmp_path: Path):
         "Time to live cannot be configured when table is in CREATING or DELETING state",
     )
     name = unique_name()
-    definition = {
-        "TableName": name,
-        "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-        "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-        "BillingMode": "PAY_PER_REQUEST",
-    }
     with running_server(data_dir=tmp_path) as server, closing(WireClient(server.endpoint)) as wire:
-        wire("CreateTable", definition | {"TableName": "before"})
+        wire("CreateTable", definition("pk:S", name="before"))
         wait_until_active(wire, "before")
         assert server.stop() == 0, server.log
     # Nothing comes to its end there.
@@ -235,7 +238,7 @@ def test_a_table_that_is_made_or_deleted_is_in_use(tmp_path: Path):
         closing(WireClient(server.endpoint)) as wire,
         closing(boto3_client(server.endpoint)) as client,
     ):
-        wire("CreateTable", definition)
+        wire("CreateTable", definition("pk:S", name=name))
         assert refused(client, name, "expires", enabled=True) == in_use
         wire("DeleteTable", {"TableName": "before"})
         assert refused(client, "before", "expires", enabled=True) == in_use
