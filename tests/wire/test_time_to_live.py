@@ -181,8 +181,8 @@ def test_its_states_are_shown_and_what_they_allow(tmp_path: Path):
         wire("CreateTable", definition("pk:S", name=name))
         wait_until_active(wire, name)
         switch_only(wire, enabled=True)
-        assert described(wire, name) == {"TimeToLiveStatus": "ENABLING", "AttributeName": "expires"}
         assert refused(client, name, "expires", enabled=False)[1] == MULTIPLE_TIMES
+        assert described(wire, name) == {"TimeToLiveStatus": "ENABLING", "AttributeName": "expires"}
     with served("0") as (clocked, wire, client):
         wait_until(lambda: status(wire, name) == "ENABLED")
         clocked.set(START + HOUR - 1)
@@ -190,11 +190,11 @@ def test_its_states_are_shown_and_what_they_allow(tmp_path: Path):
         clocked.set(START + HOUR)
     with served("3600") as (_, wire, client):
         switch_only(wire, enabled=False)
+        assert refused(client, name, "expires", enabled=True)[1] == MULTIPLE_TIMES
         assert described(wire, name) == {
             "TimeToLiveStatus": "DISABLING",
             "AttributeName": "expires",
         }
-        assert refused(client, name, "expires", enabled=True)[1] == MULTIPLE_TIMES
     with served("0") as (clocked, wire, client):
         wait_until(lambda: status(wire, name) == "DISABLED")
         assert described(wire, name) == {"TimeToLiveStatus": "DISABLED"}
