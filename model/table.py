@@ -150,7 +150,6 @@ class TableDefinition(Struct, frozen=True):
     sse_specification: dict[str, Any] | None = None
     on_demand_throughput: dict[str, Any] | None = None
     warm_throughput: dict[str, Any] | None = None
-    resource_policy: str | None = None
     tags: tuple[tuple[str, str], ...] = ()
     # The id that the next index made on this table gets.
     next_index_id: int = 1

@@ -43,7 +43,6 @@ class NewTable(Struct, frozen=True):
     sse_specification: dict[str, Any] | None = None
     on_demand_throughput: dict[str, Any] | None = None
     warm_throughput: dict[str, Any] | None = None
-    resource_policy: str | None = None
     tags: tuple[tuple[str, str], ...] = ()
 
 
@@ -127,7 +126,6 @@ def define(table: NewTable) -> TableDefinition:
             if table.warm_throughput is None
             else throughput_rules.warm(billing_mode, throughput, None, table.warm_throughput)
         ),
-        resource_policy=table.resource_policy,
         tags=tag_rules.added((), table.tags),
         next_index_id=len(all_indexes) + 1,
     )

@@ -80,7 +80,6 @@ def _new_table(name: str, request: CreateTableInput, now_epoch_seconds: float) -
         sse_specification=given(request.SSESpecification),
         on_demand_throughput=given(request.OnDemandThroughput),
         warm_throughput=given(request.WarmThroughput),
-        resource_policy=request.ResourcePolicy,
         tags=tuple((tag.Key, tag.Value) for tag in request.Tags or ()),
     )
 
@@ -98,6 +97,9 @@ def _new_index(index: structures.LocalSecondaryIndexShape) -> NewIndex:
 def _refuse_what_is_not_built(request: CreateTableInput) -> None:
     if request.VectorIndexes:
         raise ValidationException("VectorIndexes are not supported yet")
+    # A policy that were kept and not enforced would let in whom it keeps out.
+    if request.ResourcePolicy is not None:
+        raise ValidationException("ResourcePolicy is not supported yet")
     if request.GlobalTableSourceArn is not None:
         raise ValidationException("GlobalTableSourceArn is not supported yet")
     if request.GlobalTableSettingsReplicationMode is not None:
