@@ -36,6 +36,7 @@ _FOR_TESTERS: Final = Group(
 _SECONDS: Final = r"([0-9]+(?:\.[0-9]+)?)"
 _FIXED_LAG: Final = re.compile(rf"fixed:{_SECONDS}\Z")
 _RANDOM_LAG: Final = re.compile(rf"random:{_SECONDS}-{_SECONDS}:([0-9]+)\Z")
+_REGION: Final = re.compile(r"[A-Za-z0-9-]+\Z")
 
 
 class ConfigurationError(Exception):
@@ -173,6 +174,11 @@ class ServeOptions:
                     f"Anybody who can reach {host} is let in: there are no credentials yet. "
                     "Add --allow-open if that is meant"
                 )
+        # It becomes a part of ARNs, which with a colon in it nobody could take apart.
+        if _REGION.match(self.region) is None:
+            raise ConfigurationError(
+                f"--region {self.region!r} is none: give letters, digits and hyphens, as us-east-1"
+            )
         self._check_numbers()
         if self.partitions_per_table is not None and self.partitions_per_table < 1:
             raise ConfigurationError("--partitions-per-table must be at least 1")

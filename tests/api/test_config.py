@@ -51,6 +51,13 @@ def test_memory_has_no_directory():
     assert ServeOptions(in_memory=True).data_directory is None
 
 
+@pytest.mark.parametrize("region", ["", "us:east", "us/east", "us-east-1\n", "\u00e9u-west-1"])
+def test_a_region_can_stand_in_an_arn(region: str):
+    assert ServeOptions(region="us-gov-east-1").region == "us-gov-east-1"
+    with pytest.raises(ConfigurationError, match="--region"):
+        ServeOptions(region=region)
+
+
 def test_a_table_has_a_partition_at_least():
     with pytest.raises(ConfigurationError):
         ServeOptions(partitions_per_table=0)
