@@ -36,6 +36,8 @@ _FOR_TESTERS: Final = Group(
 _SECONDS: Final = r"([0-9]+(?:\.[0-9]+)?)"
 _FIXED_LAG: Final = re.compile(rf"fixed:{_SECONDS}\Z")
 _RANDOM_LAG: Final = re.compile(rf"random:{_SECONDS}-{_SECONDS}:([0-9]+)\Z")
+_HOST_NAME: Final = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_-])?\Z")
+_ORIGIN: Final = re.compile(r"(?:\*|null|[a-z][a-z0-9+.-]*://[^/?#*\s]+)\Z")
 _REGION: Final = re.compile(r"[A-Za-z0-9-]+\Z")
 
 
@@ -179,6 +181,7 @@ class ServeOptions:
             raise ConfigurationError(
                 f"--region {self.region!r} is none: give letters, digits and hyphens, as us-east-1"
             )
+        self._check_names()
         self._check_numbers()
         if self.partitions_per_table is not None and self.partitions_per_table < 1:
             raise ConfigurationError("--partitions-per-table must be at least 1")
@@ -193,6 +196,21 @@ class ServeOptions:
                     "--virtual-clock needs --admin-port: nobody could move the clock without it"
                 )
             self.new_clock()
+
+    def _check_names(self) -> None:
+        """What no client could ever send is a mistake, not a rule that nobody meets."""
+        for name in _split(self.allowed_hosts):
+            if _HOST_NAME.match(name) is None:
+                raise ConfigurationError(
+                    f"--allowed-hosts {name} is no name: give it without scheme and port, as "
+                    "box.example.com"
+                )
+        for origin in _split(self.cors_origins):
+            if _ORIGIN.match(origin) is None:
+                raise ConfigurationError(
+                    f"--cors-origins {origin} is no origin: give scheme, host and port alone, as "
+                    "https://app.example.com, or * for all"
+                )
 
     def _check_numbers(self) -> None:
         """No time, size or count is below zero, or no number at all."""

@@ -47,6 +47,20 @@ def test_names_are_checked_on_an_open_address_where_they_are_given():
     assert not options.access.allows_host("c.test")
 
 
+@pytest.mark.parametrize("name", ["http://a.test", "a.test:8000", "*", "*.a.test", "a.test."])
+def test_a_name_that_no_client_can_call_the_server_is_refused(name: str):
+    with pytest.raises(ConfigurationError, match="--allowed-hosts"):
+        ServeOptions(allowed_hosts=("b.test", name))
+
+
+@pytest.mark.parametrize("origin", ["a.test", "https://a.test/", "https://", "https://*.a.test"])
+def test_an_origin_that_no_page_can_have_is_refused(origin: str):
+    for real in ("https://a.test", "http://localhost:3000", "*", "null"):
+        assert ServeOptions(cors_origins=(real,)).access.allows_origin(real)
+    with pytest.raises(ConfigurationError, match="--cors-origins"):
+        ServeOptions(cors_origins=("https://b.test", origin))
+
+
 def test_memory_has_no_directory():
     assert ServeOptions(in_memory=True).data_directory is None
 
