@@ -1,4 +1,4 @@
-"""A table: finds the partition for each write, and reads what is durable.
+"""A table: finds the partition for each write, and reads durable items.
 
 Reads do not queue behind writes: each takes one durable view and never waits for a sync. The
 partitions alone write. A partition's actor is made when it gets its first message, so that an
@@ -8,11 +8,9 @@ idle table costs next to nothing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from itertools import chain
+from collections.abc import Awaitable, Sequence
 from typing import Final, NamedTuple, Protocol
 
-import anyio
 import structlog
 from msgspec import Struct
 
@@ -38,7 +36,7 @@ from actors.throttle import BackfillUnits, TableThrottle, ThrottleSettings
 from actors.transacting_partition import TransactingPartition
 from model import capacity
 from model import key as keys
-from model.capacity import IndexKind, KeyRead, Receipt
+from model.capacity import KeyRead, Receipt
 from model.errors import (
     InternalServerError,
     ResourceNotFoundException,
@@ -46,10 +44,7 @@ from model.errors import (
     ThrottlingException,
 )
 from model.index import IndexDefinition
-from model.item import Item, part_decoder
-from model.key_range import KeyRange
-from model.limits import KIB
-from model.page import Page, PageBuilder, PageRules
+from model.item import Item
 from model.stored_item import StoredItem
 from model.table import TABLE_INDEX_ID, GlobalIndex, TableDefinition
 from model.usual_key import parts_of, position_of
@@ -58,32 +53,9 @@ from storage import catalog, codec, keys_layout
 from storage.catalog import PartitionHead, TableRecord
 from storage.store import NOT_AT_HAND, Store, StoreError, View
 
-# Rows are read in pieces of about this size, with the loop's other work between them.
-_PIECE_BYTES: Final = 128 * KIB
-_PIECE_ROWS: Final = 256
-# Whole items are fetched for so many entries of an index at once: each may have 400 KB, and
-# three of those fill a page.
-_FETCHED_ROWS: Final = 8
 _SPLIT_SECONDS: Final = 0.001
 
 _log = structlog.get_logger("actors")
-
-
-class ReadRange(Struct, frozen=True):
-    """What a Query or Scan reads: a range of one index (None: the table) in one direction.
-
-    ``after`` is the position behind which a page goes on. ``consistent`` changes the price
-    alone: every read sees all that was answered before it.
-    """
-
-    key_range: KeyRange
-    rules: PageRules
-    index: IndexDefinition | None = None
-    after: bytes | None = None
-    reverse: bool = False
-    consistent: bool = False
-    # A Scan rounds what it reads of each partition, a Query its sum.
-    by_partition: bool = False
 
 
 class ItemRead(Struct, gc=False):
@@ -147,7 +119,8 @@ class Table:
         self._store = surroundings.store
         self._supervisor = surroundings.supervisor
         self._settings = surroundings.settings
-        self._map = PartitionMap(record.partitions)
+        # Which partition owns what; a split puts another in its place.
+        self.map = PartitionMap(record.partitions)
         parents = {child: ended.number for ended in record.ended_logs for child in ended.children}
         # Parents before their children.
         self._feeds = {
@@ -161,13 +134,12 @@ class Table:
         self._followings: dict[bytes, Following] = {}
         self._partitions: dict[int, TransactingPartition | Sealed] = {}
         self.split_gate = SplitGate()
-        self._row_prefix = keys_layout.row_prefix(record.definition.table_id)
+        # What the keys of all items' rows begin with.
+        self.row_prefix = keys_layout.row_prefix(record.definition.table_id)
         # Of a usual key as it came; a table keeps its key for life.
         self.position_of = position_of(record.definition.key_schema)
         # Of a usual item or key, what ``submit`` may be given.
         self.parts_of = parts_of(record.definition.key_schema)
-        # By the id of an index: the key attributes of its entries, and what decodes no more.
-        self._last_keys: dict[int, tuple[tuple[str, ...], Callable[[bytes], Item]]] = {}
         self._closed = False
         # How many writes were refused since the server started, as their mailbox was full.
         self.write_throttle_events = 0
@@ -212,14 +184,14 @@ class Table:
             parts = keys.encoded_parts(self.definition.key_schema, write.identity)
         partition_key, sort_key = parts
         position = partition_key + sort_key
-        number = self._map.number_of(position)
+        number = self.map.number_of(position)
         self.throttle.check_write(number, position)
         message = WriteItem(partition_key, sort_key, position, write)
         return self._put(number, message, size_bytes)
 
     def number_of(self, position: bytes) -> int:
         """The number of the partition that owns a position."""
-        return self._map.number_of(position)
+        return self.map.number_of(position)
 
     def send(
         self,
@@ -235,7 +207,7 @@ class Table:
             Throttled, InternalServerError: as ``submit``; ``always``, not as its mailbox is full.
             ResourceNotFoundException: the table is being deleted.
         """
-        return self._put(self._map.number_of(position), message, size_bytes, always=always)
+        return self._put(self.map.number_of(position), message, size_bytes, always=always)
 
     def join(self, number: int, message: Join) -> asyncio.Future[Joined | None]:
         """Have a partition hand over what it commits of a round of transactions.
@@ -310,17 +282,17 @@ class Table:
             Throttled: nothing is left of its partition's read units.
             InternalServerError: what is stored can't be read.
         """
-        number = self._map.number_of(position)
+        number = self.map.number_of(position)
         # Never an error in a variable: it would keep this frame, and the frame it.
         refusal = self.throttle.refused_read(number, position)
         if refusal is not None:
             raise refusal.error()
-        row = self._row_prefix + position
+        row = self.row_prefix + position
         view = self._store.durable()
         try:
             value = view.at_hand(row)
         except StoreError as error:
-            raise _unreadable(self.definition.name, error) from error
+            raise unreadable(self.definition.name, error) from error
         if value is NOT_AT_HAND:
             return self._load_item(view, position, number, consistent=consistent)
         return self._item_read(value, number, position, consistent=consistent)
@@ -329,9 +301,9 @@ class Table:
         self, view: View, position: bytes, number: int, *, consistent: bool
     ) -> ItemRead:
         try:
-            (value,) = await view.load([self._row_prefix + position])
+            (value,) = await view.load([self.row_prefix + position])
         except StoreError as error:
-            raise _unreadable(self.definition.name, error) from error
+            raise unreadable(self.definition.name, error) from error
         return self._item_read(value, number, position, consistent=consistent)
 
     def _item_read(
@@ -358,9 +330,9 @@ class Table:
         The list ends before the item with which all together would be larger than the room.
         """
         throttle = self.throttle
-        numbers = list(map(self._map.number_of, positions))
+        numbers = list(map(self.map.number_of, positions))
         refused = list(map(throttle.refused_read, numbers, positions))
-        prefix = self._row_prefix
+        prefix = self.row_prefix
         admitted = [
             prefix + position
             for position, refusal in zip(positions, refused, strict=True)
@@ -369,7 +341,7 @@ class Table:
         try:
             values = iter(await self._store.durable().load(admitted))
         except StoreError as error:
-            raise _unreadable(self.definition.name, error) from error
+            raise unreadable(self.definition.name, error) from error
         reads: list[ItemRead | Throttled] = []
         for number, position, refusal in zip(numbers, positions, refused, strict=True):
             if refusal is not None:
@@ -388,125 +360,6 @@ class Table:
                 throttle.read_heat.note(number, position)
             reads.append(ItemRead(stored, units) if late is None else late.error())
         return reads
-
-    async def read(self, request: ReadRange) -> Page:
-        """One page of a Query or Scan, from one durable view.
-
-        Raises:
-            Throttled: nothing is left of a partition's read units before anything was found; else
-                the page ends before that partition.
-            InternalServerError: what is stored can't be read.
-        """
-        view = self._store.durable()
-        builder = PageBuilder(request.rules)
-        index = request.index
-        of_index = self._indexes.get(index.index_id) if index else None
-        partition_map = of_index.map if of_index else self._map
-        index_id = index.index_id if index and of_index else TABLE_INDEX_ID
-        # Where a Query begins, which names a partition key.
-        start = b"" if request.by_partition else request.key_range.start
-        begun = False
-        paid_blocks = 0
-        for piece in partition_map.pieces(_rest(request), reverse=request.reverse):
-            number = partition_map.number_of(piece.start)
-            refusal = self.throttle.refused_page(number, index_id, start)
-            if refusal is not None:
-                if builder.last is None:
-                    raise refusal.error()
-                builder.end()
-                break
-            if begun and request.by_partition:
-                builder.finish_partition()
-            begun = True
-            try:
-                await self._read_piece(view, request, piece, builder)
-            except StoreError as error:
-                raise _unreadable(self.definition.name, error) from error
-            blocks = builder.blocks - paid_blocks
-            paid_blocks += blocks
-            units = capacity.read_units(blocks, consistent=request.consistent)
-            self.throttle.take_page(number, units, index if of_index else None, start)
-            if builder.full:
-                break
-        heat = self.throttle.read_heat
-        page_units = capacity.read_units(builder.blocks, consistent=request.consistent)
-        if not request.by_partition and heat.is_due(page_units):
-            # In reverse it began elsewhere.
-            start = request.key_range.start
-            heat.note(partition_map.number_of(start), start)
-        builder.finish_partition()
-        kind: IndexKind = "GlobalSecondaryIndexes" if of_index else "LocalSecondaryIndexes"
-        page = builder.page(
-            consistent=request.consistent,
-            last=self._last_key(builder, index),
-            index=(index.name, kind) if index else None,
-            is_scan=request.by_partition,
-        )
-        traffic = self.throttle.traffic
-        if traffic is not None:
-            read_id = index.index_id if index else TABLE_INDEX_ID
-            traffic.read_page(read_id, start, page.receipt, request.rules, page.scanned_count)
-        return page
-
-    async def _read_piece(
-        self, view: View, request: ReadRange, piece: KeyRange, builder: PageBuilder
-    ) -> None:
-        """Add the rows of a piece, some at a time, until it ends or the page is full."""
-        index = request.index
-        prefix = self._row_prefix
-        if index is not None:
-            prefix = keys_layout.row_prefix(self.definition.table_id, index.index_id)
-        start = prefix + piece.start
-        end = keys_layout.end_of(prefix) if piece.end is None else prefix + piece.end
-        fetches = request.rules.fetch
-        most_rows = _FETCHED_ROWS if fetches else _PIECE_ROWS
-        while True:
-            left = builder.rows_left
-            max_rows = most_rows if left is None else min(left, most_rows)
-            rows = await view.page(
-                start, end, reverse=request.reverse, max_rows=max_rows, max_bytes=_PIECE_BYTES
-            )
-            if not rows:
-                return
-            entries = codec.decode_all([value for _, value in rows])
-            if fetches:
-                builder.add_fetched(entries, await self._fetch(view, entries))
-            else:
-                builder.add_all(entries)
-            if builder.full:
-                return
-            if len(rows) < max_rows and sum(map(len, chain.from_iterable(rows))) < _PIECE_BYTES:
-                return
-            if request.reverse:
-                end = rows[-1].key
-            else:
-                start = rows[-1].key + b"\x00"
-            await anyio.lowlevel.checkpoint()
-
-    async def _fetch(self, view: View, entries: list[StoredItem]) -> list[StoredItem]:
-        """The whole items of a local index's entries; the same view has them all."""
-        values = await view.load(
-            [keys_layout.item_row(self.definition, entry.item) for entry in entries]
-        )
-        fetched = []
-        for value in values:
-            assert value is not None, "an index entry has its item in every view"
-            fetched.append(codec.decode(value))
-        return fetched
-
-    def _last_key(self, builder: PageBuilder, index: IndexDefinition | None) -> Item | None:
-        if not builder.full or builder.last is None:
-            return None
-        index_id = TABLE_INDEX_ID if index is None else index.index_id
-        known = self._last_keys.get(index_id)
-        if known is None:
-            schemas = [self.definition.key_schema] + ([index.key_schema] if index else [])
-            attributes = [attribute for schema in schemas for attribute in schema.attributes]
-            names = tuple(dict.fromkeys(attribute.name for attribute in attributes))
-            known = self._last_keys[index_id] = names, part_decoder(names)
-        names, decode = known
-        part = decode(builder.last.data)
-        return {name: part[name] for name in names}
 
     async def heads(self) -> list[PartitionHead]:
         """What each partition, those of indexes too, durably knows: counts and sizes."""
@@ -567,7 +420,7 @@ class Table:
         Returns:
             The counter of the last change under the old one, by partition number.
         """
-        numbers = self._map.numbers
+        numbers = self.map.numbers
         replies = [
             self._partition(number).mailbox.put_nowait(Redefine(definition), always=True)
             for number in numbers
@@ -601,7 +454,6 @@ class Table:
 
     async def stop_index(self, index_id: int) -> None:
         """Stop whatever works for a global index."""
-        self._last_keys.pop(index_id, None)
         actors = self._indexes.pop(index_id, None)
         if actors is not None:
             await actors.close()
@@ -697,7 +549,7 @@ class Table:
         """
         self.record = record
         self.throttle.split(parent, children)
-        self._map = PartitionMap(record.partitions)
+        self.map = PartitionMap(record.partitions)
         ended = record.ended_log(parent)
         feeds = [
             ChangeFeed(
@@ -721,7 +573,7 @@ class Table:
         for envelope in self._partitions.pop(parent).mailbox.drain():
             message = envelope.message
             if isinstance(message, WriteItem):
-                number = self._map.number_of(message.position)
+                number = self.map.number_of(message.position)
                 self._partition(number).mailbox.give(envelope)
             else:
                 envelope.refuse(PartitionMoved())
@@ -772,7 +624,7 @@ class Table:
         if partition is None:
             if self._closed:
                 raise _not_found()
-            if number not in self._map:
+            if number not in self.map:
                 raise PartitionMoved
             partition = TransactingPartition(
                 self._feeds[number],
@@ -787,22 +639,11 @@ class Table:
         return partition
 
 
-def _rest(request: ReadRange) -> KeyRange:
-    """What is left of the range behind the position where the last page ended."""
-    whole = request.key_range
-    if request.after is None:
-        return whole
-    if request.reverse:
-        end = request.after if whole.end is None else min(request.after, whole.end)
-        return KeyRange(whole.start, end)
-    return KeyRange(max(request.after + b"\x00", whole.start), whole.end)
-
-
 def _not_found() -> ResourceNotFoundException:
     return ResourceNotFoundException("Requested resource not found")
 
 
-def _unreadable(table: str, error: StoreError) -> InternalServerError:
+def unreadable(table: str, error: StoreError) -> InternalServerError:
     """The answer to a read that meets damage; the operator must hear of it too."""
     _log.error("unreadable", table=table, error=str(error))
     return InternalServerError(f"The data of the table {table} can't be read: {error}")

@@ -11,7 +11,8 @@ import anyio
 from msgspec import Struct, structs
 
 from actors.database import Database
-from actors.table import ReadRange, Table
+from actors.pages import ReadRange, read_page
+from actors.table import Table
 from api.arn import table_name
 from api.page_requests import index_of, page_rules, query_start, scan_start
 from model import attribute_value, key_range
@@ -204,7 +205,7 @@ async def _read(table: Table, whole: ReadRange, ranges: Sequence[KeyRange], firs
         rules = structs.replace(whole.rules, limit=rows_left)
         part = structs.replace(whole, key_range=ranges[at], rules=rules, after=after)
         try:
-            page = await table.read(part)
+            page = await read_page(table, part)
         except Throttled:
             if at == first:
                 raise

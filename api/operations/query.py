@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from actors.table import ReadRange, Table
+from actors.pages import ReadRange, read_page
+from actors.table import Table
 from api import shapes, structures
 from api.arn import table_name
 from api.item_requests import check_together, filter_of, key_terms_of, placeholders_of, projector_of
@@ -57,7 +58,7 @@ async def handle(call: Call[QueryInput]) -> bytes:
     read = None if table is None else _usual(request, table.definition)
     if table is None or read is None:
         table, read = _checked(call)
-    page = await call.noting(table.definition, table.read(read))
+    page = await call.noting(table.definition, read_page(table, read))
     return page_answer(request, table.definition.name, page)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from actors.table import ReadRange
+from actors.pages import ReadRange, read_page
 from api import shapes, structures
 from api.arn import table_name
 from api.item_requests import check_together, filter_of, placeholders_of, projector_of
@@ -78,7 +78,7 @@ async def handle(call: Call[ScanInput]) -> bytes:
         consistent=bool(request.ConsistentRead),
         by_partition=True,
     )
-    page = await call.noting(definition, table.read(read))
+    page = await call.noting(definition, read_page(table, read))
     return page_answer(request, name, page)
 
 

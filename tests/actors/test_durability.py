@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from actors.table import ReadRange
+from actors.pages import ReadRange, read_page
 from model import key_range
 from model.errors import ConditionalCheckFailedException, InternalServerError
 from model.expressions.condition import parse_condition
@@ -45,7 +45,7 @@ async def test_nothing_is_answered_or_shown_before_it_is_durable():
             assert found.item["posts"] == {"N": "1"}
             index = table.definition.local_indexes[0]
             for request in (SCAN, ReadRange(key_range.WHOLE, PageRules(), index=index)):
-                (item,) = (await table.read(request)).items
+                (item,) = (await read_page(table, request)).items
                 assert b'"posts":{"N":"1"}' in item
             await store.release()
             await reply
@@ -89,7 +89,7 @@ async def test_writes_of_one_batch_see_each_other():
             await reply
         state = await database.describe("Thread")
         assert (state.item_count, state.indexes["by_posts"].item_count) == (1, 1)
-        (item,) = (await table.read(SCAN)).items
+        (item,) = (await read_page(table, SCAN)).items
         assert b'"posts":{"N":"3"}' in item
 
 
@@ -102,9 +102,9 @@ async def test_a_refused_commit_changes_nothing_and_the_next_one_goes_through():
             store.refusal = Full("no space")
             with pytest.raises(InternalServerError, match="disk is full"):
                 await table.write(put(thread("EC2", "a")))
-            assert (await table.read(SCAN)).items == []
+            assert (await read_page(table, SCAN)).items == []
             store.refusal = None
             await table.write(put(thread("EC2", "b")))
-            (item,) = (await table.read(SCAN)).items
+            (item,) = (await read_page(table, SCAN)).items
             assert b'"subject":{"S":"b"}' in item
             assert (await database.describe("Thread")).item_count == 1

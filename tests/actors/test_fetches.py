@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import structs
 
-from actors.table import ReadRange
+from actors.pages import ReadRange, read_page
 from model import key_range
 from model.index import Projection
 from model.limits import KIB
@@ -68,12 +68,13 @@ async def test_a_page_fetches_few_more_items_than_it_holds() -> None:
                 item["text"] = {"S": "x" * ITEM_BYTES}
                 await table.write(put(item))
             view = store.count()
-            page = await table.read(
+            page = await read_page(
+                table,
                 ReadRange(
                     key_range.WHOLE,
                     PageRules(fetch=True, count_only=True),
                     index=index,
-                )
+                ),
             )
             assert page.scanned_count < 11
             assert page.last is not None

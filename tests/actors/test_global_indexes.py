@@ -5,7 +5,8 @@ import random
 
 from msgspec import structs
 
-from actors.table import ReadRange, Table
+from actors.pages import ReadRange, read_page
+from actors.table import Table
 from model import key_range
 from model.index import IndexDefinition, Projection
 from model.item import decode
@@ -30,12 +31,12 @@ async def caught_up(table: Table) -> None:
 async def entries(table: Table) -> list[dict]:
     await caught_up(table)
     index = table.definition.indexes[0]
-    page = await table.read(ReadRange(key_range.WHOLE, PageRules(), index=index))
+    page = await read_page(table, ReadRange(key_range.WHOLE, PageRules(), index=index))
     return sorted((decode(item) for item in page.items), key=str)
 
 
 async def items(table: Table) -> list[dict]:
-    page = await table.read(ReadRange(key_range.WHOLE, PageRules()))
+    page = await read_page(table, ReadRange(key_range.WHOLE, PageRules()))
     return [decode(item) for item in page.items]
 
 

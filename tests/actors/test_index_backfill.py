@@ -10,9 +10,10 @@ from msgspec import structs
 
 from actors.database import Database
 from actors.index_partition import ApplyChanges, Backfill
+from actors.pages import ReadRange, read_page
 from actors.runtime.clock import SystemClock
 from actors.subscribers.backfill import IndexBackfill
-from actors.table import ReadRange, Table
+from actors.table import Table
 from actors.table_messages import AdvanceIndex
 from actors.throttle import BackfillUnits
 from model import key_range
@@ -54,7 +55,7 @@ async def until_active(table: Table) -> None:
 
 
 async def whole(table: Table, index: IndexDefinition | None = None) -> list[dict]:
-    page = await table.read(ReadRange(key_range.WHOLE, PageRules(), index=index))
+    page = await read_page(table, ReadRange(key_range.WHOLE, PageRules(), index=index))
     return sorted((decode(item) for item in page.items), key=str)
 
 

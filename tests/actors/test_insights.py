@@ -13,7 +13,8 @@ from actors.database import Database
 from actors.insights import EVERY, KEPT_KEYS, WHOLE_REQUESTS, Kind, Window
 from actors.insights_keeper import UpdateContributorInsights
 from actors.insights_sample import collection_start, largest_collections, sample_items
-from actors.table import ReadRange, Table
+from actors.pages import ReadRange, read_page
+from actors.table import Table
 from model import key as keys
 from model import key_range
 from model.capacity import Receipt
@@ -120,9 +121,9 @@ async def test_a_query_counts_for_its_partition_key_and_a_scan_for_none():
         for subject in "abc":
             await table.write(put(thread("EC2", subject)))
         rules = PageRules()
-        await table.read(ReadRange(of_forum("EC2"), rules, consistent=True))
-        await table.read(ReadRange(of_forum("none"), rules, reverse=True))
-        await table.read(ReadRange(key_range.WHOLE, rules, by_partition=True))
+        await read_page(table, ReadRange(of_forum("EC2"), rules, consistent=True))
+        await read_page(table, ReadRange(of_forum("none"), rules, reverse=True))
+        await read_page(table, ReadRange(key_range.WHOLE, rules, by_partition=True))
 
         assert found(table, "reads") == {"EC2": 1, "none": 0.5}
         assert "reads" not in windows(table)[-1].items
@@ -151,7 +152,7 @@ async def test_a_global_index_has_keys_of_its_own():
         await table.write(put(thread("S3", "a", posts=2)))
         definition = table.definition.global_indexes[0].definition
         one = key_range.of_key_condition(KeyCondition(({"N": "1"},), ()))
-        await table.read(ReadRange(one, PageRules(), index=definition))
+        await read_page(table, ReadRange(one, PageRules(), index=definition))
 
         window = windows(table, 1)[-1]
         schema = definition.key_schema
@@ -278,7 +279,7 @@ async def test_throttled_keys_alone_may_be_counted():
         with pytest.raises(ProvisionedThroughputExceededException):
             await table.get(key("EC2", "a"), consistent=False)
         with pytest.raises(ProvisionedThroughputExceededException):
-            await table.read(ReadRange(of_forum("S3"), PageRules()))
+            await read_page(table, ReadRange(of_forum("S3"), PageRules()))
 
         assert windows(table)[-1].partitions.keys() == {"throttled_writes", "throttled_reads"}
         assert found(table, "throttled_writes") == {"EC2": 3}
@@ -316,7 +317,7 @@ async def test_what_dynamodb_would_throttle_counts_as_throttled_and_as_done():
         assert await refused(table, 5) == 0
         for _ in range(3):
             await table.get(key("EC2", "a"), consistent=False)
-        await table.read(ReadRange(of_forum("EC2"), PageRules()))
+        await read_page(table, ReadRange(of_forum("EC2"), PageRules()))
 
         assert found(table, "writes") == {"EC2": 5}
         assert found(table, "throttled_writes") == {"EC2": 3}
@@ -342,10 +343,12 @@ async def test_how_an_index_is_queried_is_counted():
             await table.write(put(thread("EC2", f"{number}", posts=number)))
         (index,) = table.definition.local_indexes
         asked = PageRules(projector=projector_of_names(["subject", "posts"]))
-        await table.read(ReadRange(of_forum("EC2"), asked, index=index))
-        await table.read(ReadRange(of_forum("EC2"), PageRules(count_only=True), index=index))
-        await table.read(ReadRange(of_forum("EC2"), PageRules(), index=index))
-        await table.read(ReadRange(key_range.WHOLE, PageRules(), index=index, by_partition=True))
+        await read_page(table, ReadRange(of_forum("EC2"), asked, index=index))
+        await read_page(table, ReadRange(of_forum("EC2"), PageRules(count_only=True), index=index))
+        await read_page(table, ReadRange(of_forum("EC2"), PageRules(), index=index))
+        await read_page(
+            table, ReadRange(key_range.WHOLE, PageRules(), index=index, by_partition=True)
+        )
 
         assert table.throttle.traffic is not None
         use = table.throttle.traffic.use(index.index_id)

@@ -3,7 +3,8 @@
 import pytest
 from msgspec import structs
 
-from actors.table import ReadRange, Table
+from actors.pages import ReadRange, read_page
+from actors.table import Table
 from model import key as keys
 from model import key_range
 from model.expressions.key_condition import KeyCondition
@@ -16,7 +17,7 @@ async def pages(table: Table, request: ReadRange) -> list[bytes]:
     """All items, page by page."""
     found: list[bytes] = []
     while True:
-        page = await table.read(request)
+        page = await read_page(table, request)
         found += page.items
         if page.last is None:
             return found

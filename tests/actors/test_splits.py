@@ -11,8 +11,9 @@ import pytest
 from msgspec import json, structs
 
 from actors.database import Database
+from actors.pages import ReadRange, read_page
 from actors.split_keeper import is_settled
-from actors.table import ReadRange, Table
+from actors.table import Table
 from model import key as keys
 from model import key_range
 from model.errors import InternalServerError, ResourceInUseException, ValidationException
@@ -76,7 +77,7 @@ async def scanned(table: Table, limit: int | None = None) -> list[bytes]:
 async def pages(table: Table, request: ReadRange) -> list[bytes]:
     found: list[bytes] = []
     while True:
-        page = await table.read(request)
+        page = await read_page(table, request)
         found += page.items
         if page.last is None:
             return found
@@ -220,7 +221,7 @@ async def compare_index(table: Table, writers: Writers) -> None:
     async with asyncio.timeout(60):
         await actors.wait_caught_up()
     request = ReadRange(key_range.WHOLE, PageRules(), BY_POSTS)
-    rows = [json.decode(row) for row in (await table.read(request)).items]
+    rows = [json.decode(row) for row in (await read_page(table, request)).items]
     assert {place(row): row for row in rows} == writers.items
     assert len(rows) == len(writers.items)
     heads = await table.heads()
@@ -312,7 +313,7 @@ async def test_a_page_token_from_before_a_split_goes_on_right():
         draw = random.Random(3)
         found: list[bytes] = []
         while True:
-            page = await table.read(request)
+            page = await read_page(table, request)
             found += page.items
             if page.last is None:
                 break

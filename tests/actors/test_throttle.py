@@ -11,8 +11,9 @@ import pytest
 from msgspec import structs
 
 from actors.database import Database
+from actors.pages import ReadRange, read_page
 from actors.partition import Partition
-from actors.table import ReadRange, Table
+from actors.table import Table
 from model import key as keys
 from model import key_range
 from model.errors import InternalServerError, ProvisionedThroughputExceededException
@@ -316,11 +317,11 @@ async def test_a_read_of_several_partitions_is_admitted_by_each_that_it_enters()
         table.throttle.take_page(second, 1)
         whole = ReadRange(key_range.WHOLE, PageRules(), consistent=True, by_partition=True)
 
-        page = await table.read(whole)
+        page = await read_page(table, whole)
 
         assert page.last is not None
         after = keys.encode(table.definition.key_schema, page.last)
-        assert table._map.number_of(after) == first
+        assert table.number_of(after) == first
         readings = table.throttle._limits.table.reads.readings(table.throttle._since)
         assert {number: each.taken_units for number, each in readings.items()} == {
             first: 1,
@@ -330,9 +331,9 @@ async def test_a_read_of_several_partitions_is_admitted_by_each_that_it_enters()
         # What has begun in a partition goes on there, and finds nothing before the next.
         rest = structs.replace(whole, after=after)
         with pytest.raises(ProvisionedThroughputExceededException):
-            await table.read(rest)
+            await read_page(table, rest)
         database.clock.step(2)
-        found = page.items + (await table.read(rest)).items
+        found = page.items + (await read_page(table, rest)).items
         assert len(found) == 30
 
 
@@ -349,7 +350,7 @@ async def test_a_refused_read_leaves_nothing_to_the_garbage_collector():
         try:
             for _ in range(100):
                 assert await refused(table.get(thread("EC2", "a"), consistent=True))
-                assert await refused(table.read(whole))
+                assert await refused(read_page(table, whole))
             left = gc.collect()
         finally:
             gc.enable()

@@ -10,8 +10,9 @@ import pytest
 from msgspec import json
 
 from actors.database import Database
+from actors.pages import ReadRange, read_page
 from actors.split_gate import SplitGate
-from actors.table import ReadRange, Table
+from actors.table import Table
 from actors.transaction import table_action, table_key
 from model import key as keys
 from model import key_range
@@ -83,7 +84,7 @@ async def test_transactions_go_on_through_splits(seed: int):
             pairs.stopping = True
         table = database.table("Thread")
         assert len(table.record.partitions) > 6
-        page = await table.read(ReadRange(key_range.WHOLE, PageRules()))
+        page = await read_page(table, ReadRange(key_range.WHOLE, PageRules()))
         found: dict[str, list[str]] = {}
         for row in page.items:
             item = json.decode(row)

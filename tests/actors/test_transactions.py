@@ -152,7 +152,7 @@ async def test_time_to_live_passes_over_what_is_held() -> None:
         positions = [
             action.position for _, action in actions((table, put(old)), (table, put(other)))
         ]
-        number = table._map.number_of(held.position)
+        number = table.number_of(held.position)
         expired = await table.expire(number, "ends", tuple(positions))
         assert (expired.deleted_items, expired.held) == (1, (held.position,))
         assert await items(table, old, other) == [old, None]

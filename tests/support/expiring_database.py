@@ -9,7 +9,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from actors.table import ReadRange, Table
+from actors.pages import ReadRange, read_page
+from actors.table import Table
 from actors.time_to_live import TimeToLiveSettings
 from model import item as items
 from model import key_range
@@ -248,6 +249,6 @@ def _is_expired(item: Item, now: float) -> bool:
 
 async def _all(table: Table, index: IndexDefinition | None = None) -> list[Item]:
     """All items of a table, or the entries of an index: less than a page holds."""
-    page = await table.read(ReadRange(key_range.WHOLE, PageRules(), index=index))
+    page = await read_page(table, ReadRange(key_range.WHOLE, PageRules(), index=index))
     assert page.last is None
     return sorted((items.decode(item) for item in page.items), key=str)

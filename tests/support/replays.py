@@ -10,9 +10,10 @@ from typing import Any
 from msgspec import json
 
 from actors.database import Database
+from actors.pages import ReadRange, read_page
 from actors.replay_keeper import StartReplay
 from actors.subscribers.replay_progress import ReplayProgress, ReplayStart, ReplayState
-from actors.table import ReadRange, Table
+from actors.table import Table
 from model import item as items
 from model import key_range
 from model.page import PageRules
@@ -46,7 +47,7 @@ async def wait_done(database: Database, replay_id: str) -> ReplayProgress:
 
 async def items_of(table: Table) -> dict[bytes, Any]:
     """A table's items by their key, as a consumer knows it."""
-    page = await table.read(ReadRange(key_range.WHOLE, PageRules()))
+    page = await read_page(table, ReadRange(key_range.WHOLE, PageRules()))
     assert page.last is None, "it takes more than a page"
     schema = table.definition.key_schema
     read = map(items.decode, page.items)
