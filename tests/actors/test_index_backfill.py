@@ -40,11 +40,14 @@ async def add_index(database: Database) -> None:
         global_indexes=(GlobalIndex(INDEX, status="CREATING", backfilling=False),),
         next_index_id=2,
     )
-    record, head = database._with_index_partitions(structs.replace(table.record, definition=adding))
+    actor = database.actor
+    record, head = actor._table_keeper._with_index_partitions(
+        structs.replace(table.record, definition=adding), actor._owner.head
+    )
     await table.redefine(adding)
-    await database._owner.put(record, head=head)
+    await actor._owner.put(record, head=head)
     table.record = record
-    database._tell(AdvanceIndex(adding.table_id, adding.name, 1))
+    actor.tell(AdvanceIndex(adding.table_id, adding.name, 1))
 
 
 async def until_active(table: Table) -> None:

@@ -88,7 +88,7 @@ async def test_changes_of_an_item_arrive_in_order_over_splits_and_outages(relays
             assert len(messages) == 1_800
         assert_in_order(without_duplicates(messages), 1_800)
         # Nobody needs the logs of what was split.
-        await database.keep_streams()
+        await database.actor.keep_streams()
         assert table.record.ended_logs == ()
         await write_threads(table, range(1_800, 1_900), of_items=ITEMS)
         await all_published(database, table)
@@ -112,7 +112,7 @@ async def test_a_child_is_not_published_before_its_parent_over_a_restart_too(rel
                 await write_threads(table, range(1_000, 1_900), of_items=ITEMS)
                 await halve_all(database, table)
                 await write_threads(table, range(1_900, 2_000), of_items=ITEMS)
-                await database.keep_streams()
+                await database.actor.keep_streams()
                 assert len(table.record.ended_logs) == 3
                 assert relay_of(database, table).lag_records == 1_900
         async with running_database(store, **settings) as database:
@@ -122,7 +122,7 @@ async def test_a_child_is_not_published_before_its_parent_over_a_restart_too(rel
             await all_published(database, table)
             assert relay_of(database, table).lag_bytes == 0
             assert_in_order(without_duplicates(broker.messages(TOPIC)), 2_100)
-            await database.keep_streams()
+            await database.actor.keep_streams()
             assert table.record.ended_logs == ()
 
 
@@ -138,7 +138,7 @@ async def test_an_empty_log_between_two_others_lets_nothing_by(relays):
                     await halve_all(database, table)
                 await write_threads(table, range(900, 1_800), of_items=ITEMS)
                 # It has nothing that anybody needs, and is needed all the same.
-                await database.keep_streams()
+                await database.actor.keep_streams()
                 assert len(table.record.ended_logs) == 7
             await all_published(database, table)
             assert_in_order(without_duplicates(broker.messages(TOPIC)), 1_800)
@@ -147,12 +147,12 @@ async def test_an_empty_log_between_two_others_lets_nothing_by(relays):
                 for _ in range(2):
                     await halve_all(database, table)
                 await write_threads(table, range(2_700, 3_600), of_items=ITEMS)
-                await database.keep_streams()
+                await database.actor.keep_streams()
         async with running_database(store, **settings) as database:
             table = database.table("Thread")
             await all_published(database, table)
             assert_in_order(without_duplicates(broker.messages(TOPIC)), 3_600)
-            await database.keep_streams()
+            await database.actor.keep_streams()
             assert table.record.ended_logs == ()
 
 
@@ -255,7 +255,7 @@ async def test_what_logs_that_ended_hold_counts_to_the_bound():
                     await halve(database, table, table.record.partitions[0].number)
             # Nothing is held for it any more.
             await database.describe("Thread")
-            await database.keep_streams()
+            await database.actor.keep_streams()
             assert table.record.ended_logs == ()
             await write_threads(table, range(100), of_items=ITEMS)
             await halve(database, table, table.record.partitions[0].number)
@@ -314,7 +314,7 @@ async def test_a_destination_that_is_switched_off_gets_what_ended_logs_hold(rela
             while table.definition.destinations[0].status != "DISABLED":
                 await asyncio.sleep(0)
             assert_in_order(without_duplicates(broker.messages(TOPIC)), 200)
-            await database.keep_streams()
+            await database.actor.keep_streams()
             assert table.record.ended_logs == ()
             rows = await store.durable().page(
                 *keys_layout.checkpoint_range(table.definition.table_id),

@@ -91,12 +91,12 @@ async def test_streams_that_could_not_be_kept_are_soon_kept_again():
         async with running_database(store, clock, keep_streams_seconds=86_400) as database:
             await database.create_table(structs.replace(table_definition(), stream=stream))
             await database.table("Thread").write(put(thread("EC2", "a")))
-            assert await database.keep_streams() == 86_400
+            assert await database.actor.keep_streams() == 86_400
             # A shard is to be rolled, which the store refuses.
             clock.step(5 * 3_600)
             store.refusal = Full("the disk is full")
-            assert await database.keep_streams() == 1
+            assert await database.actor.keep_streams() == 1
             store.refusal = None
-            assert await database.keep_streams() == 86_400
+            assert await database.actor.keep_streams() == 86_400
             (kept,) = database.streams.all()
             assert len(kept.shards) == 5

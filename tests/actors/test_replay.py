@@ -266,9 +266,9 @@ async def test_places_that_the_logs_do_not_have_are_refused():
         await write_threads(table, range(50))
         await broker.wait_messages("threads", 50)
         first = int(dict(broker.messages("threads")[0].headers)["sequence-number"])
-        while not any((await begins(database, table)).values()):
+        while not any((await begins(table)).values()):
             clock.step(0.001)
-            await database.keep_streams()
+            await database.actor.keep_streams()
             await write_threads(table, range(4_096))
         await write_threads(table, range(10))
         for start in (ReplayStart("time", 1), ReplayStart("sequence-number", first)):
@@ -315,14 +315,14 @@ async def test_the_logs_are_kept_for_a_job_and_trimmed_behind_it():
         table = await filled_table(database, items=20)
         with broker.away():
             started = await replay(database, SNAPSHOT, follows=True)
-            before = await begins(database, table)
+            before = await begins(table)
             await write_threads(table, range(100, 300))
-            await database.keep_streams()
-            assert await begins(database, table) == before
+            await database.actor.keep_streams()
+            assert await begins(table) == before
         await all_published(database, started.replay_id)
         assert Told.by(broker).items == await items_of(table)
-        await database.keep_streams()
-        assert sum((await begins(database, table)).values()) == sum(before.values()) + 200
+        await database.actor.keep_streams()
+        assert sum((await begins(table)).values()) == sum(before.values()) + 200
         await database.cancel_replay(started.replay_id)
         await stopped_recording(table)
 
@@ -450,7 +450,7 @@ async def stopped_recording(table: Table) -> None:
         await asyncio.sleep(0)
 
 
-async def begins(database, table: Table) -> dict[int, int]:
+async def begins(table: Table) -> dict[int, int]:
     """The counters behind which the logs begin."""
-    logs = await log_reach.reaches(database._store.durable(), table.record, 0)
+    logs = await log_reach.reaches(table.durable(), table.record, 0)
     return {log.partition_number: log.after for log in logs}

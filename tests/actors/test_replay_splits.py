@@ -75,7 +75,7 @@ async def test_a_snapshot_and_what_follows_it_are_whole_over_splits():
         told = Told.by(broker)
         assert told.items == await items_of(table)
         assert told.gaps == 3
-        await database.keep_streams()
+        await database.actor.keep_streams()
         assert table.record.ended_logs == ()
 
 
@@ -191,11 +191,11 @@ async def test_the_logs_that_ended_are_kept_for_a_job_and_released_behind_it():
             started = await replay(database, BEGINNING)
             while database.replays.find(started.replay_id).problem is None:
                 await asyncio.sleep(0)
-            await database.keep_streams()
+            await database.actor.keep_streams()
             assert len(table.record.ended_logs) == 4
         await wait_done(database, started.replay_id)
         assert sum(map(len, Told.by(broker).changes.values())) == 400
-        await database.keep_streams()
+        await database.actor.keep_streams()
         assert table.record.ended_logs == ()
 
 
@@ -213,7 +213,7 @@ async def test_what_was_changed_before_a_split_is_missed_once_the_parents_log_is
             await halve(database, table, partition.number)
         while relay_of(database, table).lag_records:
             await asyncio.sleep(0)
-        await database.keep_streams()
+        await database.actor.keep_streams()
         assert table.record.ended_logs == ()
         clock.step(1)
         behind_us = int(clock.now_epoch_seconds() * 1_000_000)

@@ -355,7 +355,7 @@ async def test_a_log_that_ended_is_taken_away_when_nobody_needs_it():
             await compare_index(table, writers)
             feed = table._feeds[1]
             assert feed.last == ended.last
-            await database.keep_streams()
+            await database.actor.keep_streams()
             assert table.record.ended_logs == ()
             assert 1 not in table._feeds
             assert [feed.parent for feed in await table.feeds()] == [None, None]
@@ -377,7 +377,7 @@ async def test_a_log_that_ended_is_kept_while_a_stream_shows_it():
             await writers.wait(30)
             await database.split_partition("Thread", 1, MIDDLE)
         await compare_index(table, writers)
-        await database.keep_streams()
+        await database.actor.keep_streams()
         assert [ended.number for ended in table.record.ended_logs] == [1]
         await compare_stream(database, table, writers)
 
@@ -404,9 +404,9 @@ async def test_the_children_of_a_log_that_is_gone_tell_since_when_theirs_holds_a
                 assert actors is not None
                 while not actors._maintainers[1].ended.done():
                     await asyncio.sleep(0)
-                await database.keep_streams()
+                await database.actor.keep_streams()
             children = numbers(table)
-            reached = await log_reach.reaches(database._store.durable(), table.record, now_us)
+            reached = await log_reach.reaches(table.durable(), table.record, now_us)
             assert [(log.partition_number, log.lost_us) for log in reached] == [
                 (child, now_us) for child in children
             ]

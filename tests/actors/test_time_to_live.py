@@ -455,7 +455,7 @@ async def test_a_log_is_kept_until_its_expiry_times_are_listed():
         following = table.following(keys_layout.expiry_subscriber(table.definition.table_id))
         assert following is not None
         assert following.floor(feeds[0].partition_number) == feeds[0].tail
-        await database.keep_streams()
+        await database.actor.keep_streams()
         logs = [keys_layout.change_range(feed.partition_number) for feed in feeds]
         assert not [row for each in logs async for row in rows_of(store, *each)]
 

@@ -74,7 +74,7 @@ async def test_what_is_listed_equals_a_rebuild_whatever_was_split():
             for _ in range(200):
                 await write_something(table, source)
             await assert_rebuilt(store, table)
-            await database.keep_streams()
+            await database.actor.keep_streams()
             assert table.record.ended_logs == ()
 
 
@@ -213,7 +213,7 @@ async def test_the_times_of_children_are_listed_behind_all_of_their_parents():
                 assert table.floor(parent, 1_000) == 0
             store.held = frozenset()
             await assert_rebuilt(store, table)
-            await database.keep_streams()
+            await database.actor.keep_streams()
             assert table.record.ended_logs == ()
 
 

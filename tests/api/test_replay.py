@@ -229,7 +229,7 @@ async def test_the_command_tells_that_older_changes_are_gone():
         await write_threads(admin.table, range(30, 5_000))
         while relay_of(admin.database, admin.table).lag_records:
             await asyncio.sleep(0)
-        await admin.database.keep_streams()
+        await admin.database.actor.keep_streams()
         code, stdout, stderr = await admin.run("--from", "beginning")
         assert "changes of table Thread were published" in stdout
         assert stderr == (

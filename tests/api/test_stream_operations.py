@@ -64,7 +64,7 @@ class Reader:
     async def keep(self, seconds: float) -> None:
         """Let time pass, and have the database do what it does from time to time."""
         self.clock.step(seconds)
-        await self.database.mailbox.put_nowait(KeepStreams(), always=True)
+        await self.database.actor.mailbox.put_nowait(KeepStreams(), always=True)
 
     async def shards(self, **members: Any) -> list[dict[str, Any]]:
         answer = await self.call("DescribeStream", StreamArn=self.arn, **members)
@@ -320,7 +320,7 @@ async def test_the_log_of_a_stream_that_was_disabled_goes_with_it(restarted: boo
         if restarted:
             async with running_database(store, clock) as database:
                 clock.step(120)
-                await database.mailbox.put_nowait(KeepStreams(), always=True)
+                await database.actor.mailbox.put_nowait(KeepStreams(), always=True)
                 assert await log_rows(store) == 0
 
 

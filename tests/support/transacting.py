@@ -64,7 +64,7 @@ class SteppedTransactions(Transactions):
 def stepped(database: Database, between: Callable[[int], Awaitable[None]]) -> SteppedTransactions:
     """Have something done between the steps of the next transaction."""
     transactions = SteppedTransactions(
-        database._store, database.clock, database.settings.account_id
+        database.actor._store, database.clock, database.settings.account_id
     )
     transactions.step(between)
     database.transactions = transactions

@@ -1,0 +1,391 @@
+"""The database's actor: carries out changes of tables, one message after the other.
+
+What each of them does is the affair of keepers, which only this actor calls: of tables, logs,
+streams, splits, indexes, time to live, destinations, replays and insights. It tells itself when
+the next phase of one of these is due.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+import structlog
+from msgspec import structs
+
+from actors.catalog_owner import CatalogOwner
+from actors.database_settings import DatabaseSettings
+from actors.destination_keeper import (
+    AdvanceDestination,
+    CheckDestinations,
+    DestinationKeeper,
+    DisableDestination,
+    EnableDestination,
+    UpdateDestination,
+)
+from actors.index_keeper import IndexKeeper
+from actors.insights_keeper import InsightsKeeper, UpdateContributorInsights
+from actors.log_keeper import LogKeeper
+from actors.publishing import Origins, Publishing
+from actors.replay_keeper import CancelReplay, EndReplay, ReplayKeeper, StartReplay
+from actors.runtime.mailbox import Envelope, Mailbox, MailboxClosed, Message
+from actors.split_keeper import GrowTable, SplitKeeper, SplitPartition
+from actors.stream_keeper import StreamKeeper
+from actors.subscribers.replay_progress import ReplayProgress
+from actors.table import Surroundings, Table
+from actors.table_keeper import TableKeeper
+from actors.table_messages import (
+    AdvanceIndex,
+    AdvanceTimeToLive,
+    CreateTable,
+    DeleteTable,
+    EndTransition,
+    KeepStreams,
+    UpdateTable,
+    UpdateTimeToLive,
+)
+from actors.table_state import TableState, state_of
+from actors.tables import Tables, in_use
+from actors.time_to_live_keeper import TimeToLiveKeeper
+from model.errors import (
+    DynamoDBError,
+    InternalServerError,
+    ResourceInUseException,
+    ValidationException,
+)
+from model.table import GlobalIndex, StreamingDestination, TableDefinition
+from model.table_rules import check_deletable
+from storage import catalog
+from storage.catalog import Catalog
+from storage.store import StoreError
+from streams.broker import Broker
+
+_MAILBOX_MESSAGES: Final = 1_000
+# A message that the store refused is tried again after so long.
+_AGAIN_SECONDS: Final = 1.0
+
+_log = structlog.get_logger("actors")
+
+
+# What the actor tells itself, and nobody else sends again.
+_OWN_MESSAGES: Final = (
+    EndTransition,
+    AdvanceIndex,
+    AdvanceDestination,
+    AdvanceTimeToLive,
+    EndReplay,
+    CheckDestinations,
+)
+
+
+class DatabaseActor:
+    """Takes what it is told of tables; it alone adds tables and removes them.
+
+    What requests may look at without asking it is public: streams, splits, destinations, replays.
+    """
+
+    name = "database"
+
+    def __init__(
+        self,
+        surroundings: Surroundings,
+        settings: DatabaseSettings,
+        tables: Tables,
+        broker: Broker | None,
+    ) -> None:
+        self.mailbox = Mailbox(_MAILBOX_MESSAGES, copy_messages=settings.copy_messages)
+        self.in_hand: list[Envelope] = []
+        self._settings = settings
+        self._tables = tables
+        self._surroundings = surroundings
+        self._store = store = surroundings.store
+        self._clock = clock = surroundings.clock
+        self._owner = CatalogOwner(store)
+        self._indexes = IndexKeeper(self._owner, surroundings.supervisor, self._tell_advance)
+        self._time_to_live = TimeToLiveKeeper(
+            self._owner, surroundings, settings.time_to_live, self._tell_time_to_live
+        )
+        self._insights = InsightsKeeper(self._owner, clock)
+        self.streams = StreamKeeper(self._owner, store, settings.streams)
+        # Where a number of partitions is set, none are made for throughput.
+        grows = settings.partitions_per_table is None
+        self.splits = SplitKeeper(self._owner, store, self.streams, clock, grows=grows)
+        self._log_keeper = LogKeeper(surroundings, tables, self.streams, self.splits)
+        publishing = Publishing(
+            self._owner,
+            surroundings,
+            settings.relays,
+            Origins(settings.region, settings.account_id),
+            broker,
+            self.tell,
+        )
+        self.destinations = DestinationKeeper(publishing)
+        self.replays = ReplayKeeper(publishing)
+        self._table_keeper = TableKeeper(
+            self._owner,
+            surroundings,
+            settings,
+            tables,
+            streams=self.streams,
+            destinations=self.destinations,
+        )
+        # Whether the actor ran before and did not end: what it holds may be half changed.
+        self._crashed = False
+
+    async def run(self) -> None:
+        """Work through the mailbox until it is closed and drained."""
+        if self._crashed:
+            await self.adopt(await catalog.load(self._store.latest))
+        self._crashed = True
+        while batch := await self.mailbox.take(1, 1):
+            self.in_hand = batch
+            for envelope in batch:
+                try:
+                    envelope.answer(await self._handle(envelope.message))
+                except DynamoDBError as error:
+                    envelope.refuse(error)
+                except StoreError as error:
+                    envelope.refuse(InternalServerError(f"Nothing was changed: {error}"))
+                    if isinstance(envelope.message, _OWN_MESSAGES):
+                        _log.warning("tried_again_later", error=str(error))
+                        self._tell_later(_AGAIN_SECONDS, envelope.message)
+            self.in_hand = []
+        self._crashed = False
+
+    async def adopt(self, loaded: Catalog) -> None:
+        """Take over the catalog as it is stored: at start, and after a crash of the actor."""
+        self._owner.adopt(loaded)
+        await self.streams.load(self._store.latest)
+        known = {record.definition.name for record in loaded.tables}
+        for name in self._tables.keys() - known:
+            del self._tables[name]
+        for record in loaded.tables:
+            table = self._tables.get(record.definition.name)
+            if table is not None:
+                # It may have been left half deleted, or another one's place taken.
+                await table.close()
+            table = self._tables[record.definition.name] = Table(
+                record, self._surroundings, is_stored=True
+            )
+            await self.replays.forget(table)
+            await self._begin(table)
+            topic = self.destinations.wanted(record.definition)
+            if topic is not None:
+                self.tell(EnableDestination(record.definition.name, topic))
+        self._tell_later(self._settings.relays.check_seconds, CheckDestinations())
+
+    async def keep_streams(self) -> float:
+        """Have shards rolled and logs trimmed; returns after how many seconds to do it again."""
+        try:
+            await self.mailbox.put_nowait(KeepStreams(), always=True)
+        except MailboxClosed:
+            pass
+        except InternalServerError as error:
+            _log.warning("tried_again_later", error=str(error))
+            return min(_AGAIN_SECONDS, self._settings.keep_streams_seconds)
+        return self._settings.keep_streams_seconds
+
+    async def _begin(self, table: Table) -> None:
+        """Put to work what a table's record says, and wait for the end of a passing state."""
+        await self._put_to_work(table)
+        self._transition(table.definition)
+
+    async def _put_to_work(self, table: Table) -> None:
+        """Start who follows a table's changes, and have its indexes go on in their phases."""
+        await self.destinations.resume(table)
+        if table.definition.records_changes or table.record.ended_logs:
+            self.streams.attach(await table.feeds())
+        await self._time_to_live.resume(table)
+        await self._indexes.resume(table)
+        for index in table.definition.global_indexes:
+            self._schedule(table, index)
+
+    async def _handle(self, message: Message[object]) -> object:
+        match message:
+            case CreateTable():
+                state = await self._table_keeper.create(message.definition)
+                await self._begin(self._tables[message.definition.name])
+                return state
+            case UpdateTable():
+                return await self._update(message)
+            case DeleteTable():
+                return await self._delete(message.name)
+            case EndTransition():
+                await self._end_transition(message)
+                return None
+            case AdvanceIndex():
+                table = self._tables.same(message.name, message.table_id)
+                if table is not None:
+                    await self._advance(table, message.index_id)
+                return None
+            case UpdateTimeToLive():
+                await self._update_time_to_live(message)
+                return None
+            case AdvanceTimeToLive():
+                table = self._tables.same(message.name, message.table_id)
+                if table is not None:
+                    await self._time_to_live.advance(table)
+                return None
+            case UpdateContributorInsights():
+                return await self._insights.update(self._tables.named(message.table_name), message)
+            case KeepStreams():
+                await self._log_keeper.keep(self._clock.now_epoch_seconds())
+                return None
+            case SplitPartition():
+                return await self.splits.split(self._tables.settled(message.name), message)
+            case GrowTable():
+                table = self._tables.same(message.name, message.table_id)
+                # One at a time: others' messages come between.
+                if table is not None and await self.splits.grow(table):
+                    self.tell(message)
+                return None
+            case StartReplay():
+                return await self._start_replay(message)
+            case CancelReplay():
+                return await self.replays.cancel(message)
+            case EndReplay():
+                table = self._tables.same(message.name, message.table_id)
+                if table is not None:
+                    await self.replays.end(table, message)
+                return None
+            case EnableDestination():
+                return await self._enable_destination(message)
+            case DisableDestination():
+                return await self.destinations.disable(self._tables.settled(message.name), message)
+            case UpdateDestination():
+                return await self.destinations.update(self._tables.settled(message.name), message)
+            case AdvanceDestination():
+                table = self._tables.same(message.name, message.table_id)
+                if table is not None:
+                    await self.destinations.advance(table, message)
+                    if table.definition.records_changes:
+                        self.streams.attach(await table.feeds())
+                return None
+            case CheckDestinations():
+                await self._check_destinations()
+                return None
+        raise AssertionError(message)
+
+    async def _update(self, message: UpdateTable) -> TableState:
+        state = await self._table_keeper.update(message)
+        table = self._tables[message.name]
+        await self._begin(table)
+        self.tell(GrowTable(table.definition.table_id, table.definition.name))
+        return state
+
+    async def _update_time_to_live(self, message: UpdateTimeToLive) -> None:
+        table = self._tables.named(message.name)
+        if table.definition.status in ("CREATING", "DELETING"):
+            raise ResourceInUseException(
+                "Time to live cannot be configured when table is in CREATING or DELETING state"
+            )
+        await self._time_to_live.change(table, message.change)
+        await self._put_to_work(table)
+
+    async def _start_replay(self, message: StartReplay) -> ReplayProgress:
+        table = self._tables.settled(message.name)
+        progress = await self.replays.start(table, message, self._tables.values())
+        self.streams.attach(await table.feeds())
+        return progress
+
+    async def _enable_destination(self, message: EnableDestination) -> StreamingDestination:
+        table = self._tables.settled(message.name)
+        if self.replays.writes_to(message.topic):
+            raise ValidationException(f"A replay is writing to topic {message.topic}")
+        destination = await self.destinations.enable(table, message)
+        self.streams.attach(await table.feeds())
+        return destination
+
+    async def _delete(self, name: str) -> TableState:
+        table = self._tables.named(name)
+        definition = table.definition
+        if definition.status != "ACTIVE":
+            raise in_use(definition)
+        check_deletable(definition)
+        state = await state_of(table)
+        deleting = structs.replace(definition, status="DELETING")
+        if self._settings.table_transition_seconds:
+            await self._table_keeper.put(table, deleting)
+            self._transition(deleting)
+        else:
+            await self._drop(table, state.size_bytes)
+        return structs.replace(state, definition=deleting)
+
+    async def _end_transition(self, message: EndTransition) -> None:
+        table = self._tables.same(message.name, message.table_id)
+        if table is None:
+            return
+        if table.definition.status == "DELETING":
+            await self._drop(table, (await state_of(table)).size_bytes)
+        elif table.definition.status != "ACTIVE":
+            await self._table_keeper.put(table, structs.replace(table.definition, status="ACTIVE"))
+
+    async def _drop(self, table: Table, size_bytes: int) -> None:
+        """Take a table away; who follows it goes on if the store refuses."""
+        try:
+            await self._table_keeper.drop(table, size_bytes)
+        except StoreError:
+            await self._put_to_work(table)
+            raise
+
+    async def _advance(self, table: Table, index_id: int) -> None:
+        await self._indexes.advance(table, index_id)
+        for index in table.definition.global_indexes:
+            if index.definition.index_id == index_id and not index.backfilling:
+                self._schedule(table, index)
+
+    async def _check_destinations(self) -> None:
+        """Cut off who takes no changes; the room that they took on the disk is given back."""
+        now = self._clock.now_epoch_seconds()
+        for table in list(self._tables.values()):
+            if await self.destinations.check(table, now):
+                await self._log_keeper.give_back(table, now)
+        self._tell_later(self._settings.relays.check_seconds, CheckDestinations())
+
+    def _transition(self, definition: TableDefinition) -> None:
+        """Tell the actor itself when a passing state of a table is over."""
+        if definition.status == "ACTIVE" or any(
+            index.backfilling is False for index in definition.global_indexes
+        ):
+            return
+        message = EndTransition(definition.table_id, definition.name)
+        self._tell_later(self._settings.table_transition_seconds, message)
+
+    def _schedule(self, table: Table, index: GlobalIndex) -> None:
+        """Tell the actor itself when a phase of an index is over that only takes its time."""
+        message = AdvanceIndex(
+            table.definition.table_id, table.definition.name, index.definition.index_id
+        )
+        if index.backfilling is False:
+            self._tell_later(self._settings.index_allocation_seconds, message)
+        elif index.status in ("UPDATING", "DELETING"):
+            self._tell_later(self._settings.table_transition_seconds, message)
+
+    def _tell_advance(self, table: Table, index: GlobalIndex) -> None:
+        self.tell(
+            AdvanceIndex(
+                table.definition.table_id, table.definition.name, index.definition.index_id
+            )
+        )
+
+    def _tell_time_to_live(self, table: Table) -> None:
+        self.tell(AdvanceTimeToLive(table.definition.table_id, table.definition.name))
+
+    def _tell_later(self, seconds: float, message: Message[None]) -> None:
+        asyncio.get_running_loop().call_later(seconds, self.tell, message)
+
+    def tell(self, message: Message[Any]) -> None:
+        """Put a message into the mailbox, however full it is; its reply is for nobody."""
+        if not self.mailbox.closed:
+            # An error in its reply is dealt with where it happens.
+            self.mailbox.put_nowait(message, always=True).add_done_callback(_retrieve)
+
+    async def close(self) -> None:
+        """Stop all partitions; every write taken is answered first."""
+        await asyncio.gather(*(table.close() for table in self._tables.values()))
+        await self.destinations.close()
+
+
+def _retrieve(reply: asyncio.Future[Any]) -> None:
+    if not reply.cancelled():
+        reply.exception()

@@ -1,0 +1,235 @@
+"""Makes, changes and deletes tables, in the catalog and then among those that are at work.
+
+A stream that begins or ends with its table is written in the same batch. It belongs to the
+database's actor, which alone calls it, and which puts to work what follows a table.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Final
+from uuid import uuid4
+
+from msgspec import structs
+
+from actors import partition_map
+from actors.catalog_owner import CatalogOwner
+from actors.database_settings import DatabaseSettings
+from actors.destination_keeper import DestinationKeeper
+from actors.stream_keeper import StreamKeeper, stream_row
+from actors.table import Surroundings, Table
+from actors.table_messages import UpdateTable
+from actors.table_state import IndexCounters, TableState, state_of
+from actors.tables import Tables
+from model import destination_rules
+from model.errors import DynamoDBError, ResourceInUseException
+from model.limits import MIB
+from model.partitions import partition_count
+from model.table import GlobalIndex, TableDefinition
+from model.table_rules import apply_edit
+from storage import keys_layout
+from storage.catalog import CatalogHead, TableRecord
+from storage.store import StoreError
+from streams.shard import Stream
+
+# Deleted rows are compacted away at once where a table's deletion frees as much as this.
+_RECLAIM_BYTES: Final = 16 * MIB
+
+
+class TableKeeper:
+    """Invariant: what is among the tables is durable in the catalog."""
+
+    def __init__(
+        self,
+        owner: CatalogOwner,
+        surroundings: Surroundings,
+        settings: DatabaseSettings,
+        tables: Tables,
+        *,
+        streams: StreamKeeper,
+        destinations: DestinationKeeper,
+    ) -> None:
+        self._owner = owner
+        self._surroundings = surroundings
+        self._store = surroundings.store
+        self._supervisor = surroundings.supervisor
+        self._clock = surroundings.clock
+        self._settings = settings
+        self._tables = tables
+        self._streams = streams
+        self._destinations = destinations
+
+    async def create(self, wanted: TableDefinition) -> TableState:
+        """Make a table; its ids, times and status are filled in.
+
+        Raises:
+            ResourceInUseException: there is one of that name.
+            StoreError: nothing was changed.
+        """
+        if wanted.name in self._tables:
+            raise ResourceInUseException(f"Table already exists: {wanted.name}")
+        now = self._clock.now_epoch_seconds()
+        on_demand = wanted.billing_mode == "PAY_PER_REQUEST"
+        definition = structs.replace(
+            wanted,
+            table_id=self._owner.head.next_table_id,
+            uuid=str(uuid4()),
+            created_epoch_seconds=now,
+            on_demand_since_epoch_seconds=now if on_demand else None,
+            status="CREATING" if self._settings.table_transition_seconds else "ACTIVE",
+        )
+        if definition.stream is not None:
+            label = self._streams.free_label(definition.name, now)
+            definition = structs.replace(
+                definition, stream=structs.replace(definition.stream, label=label)
+            )
+        topic = self._destinations.wanted(definition)
+        if topic is not None:
+            definition = destination_rules.enabled(definition, topic, "MILLISECOND")
+        number = self._owner.head.next_partition_number
+        count = self._partition_count(definition, definition)
+        record, head = self._with_index_partitions(
+            TableRecord(definition, partition_map.divide_evenly(number, count)),
+            CatalogHead(definition.table_id + 1, number + count),
+        )
+        positions = {partition.number: 0 for partition in record.partitions}
+        stream = self._streams.enabled(definition, positions, now) if definition.stream else None
+        await self._owner.put(record, head=head, puts=[stream_row(stream)] if stream else ())
+        if stream is not None:
+            self._streams.remember(stream)
+        self._tables[definition.name] = Table(record, self._surroundings)
+        names = [index.name for index in definition.indexes]
+        return TableState(
+            structs.replace(definition, status="CREATING"),
+            indexes={name: IndexCounters(0, 0) for name in names},
+        )
+
+    async def update(self, message: UpdateTable) -> TableState:
+        """Change a table's settings.
+
+        Raises:
+            ResourceNotFoundException, ResourceInUseException: no such table, or not ACTIVE.
+            ValidationException, LimitExceededException: as ``table_rules.apply_edit``.
+            StoreError: nothing was changed.
+        """
+        table = self._tables.settled(message.name)
+        old = table.definition
+        now = self._clock.now_epoch_seconds()
+        new = apply_edit(old, message.edit, now, self._settings.throughput_decreases_per_day)
+        answered = await state_of(table)
+        settled = new
+        if self._is_settled_at_once(new):
+            settled = structs.replace(new, status="ACTIVE")
+        record, head = self._with_index_partitions(
+            structs.replace(table.record, definition=settled), self._owner.head
+        )
+        try:
+            stream = await self._changed_stream(table, old, settled, now)
+            await self._owner.put(record, head=head, puts=[stream_row(stream)] if stream else ())
+        except (StoreError, DynamoDBError):
+            # The stream or index that is still there must not miss what is written from now on.
+            with suppress(DynamoDBError):
+                await table.redefine(old)
+            raise
+        table.record = record
+        if stream is not None:
+            self._streams.remember(stream)
+            # A stream that ends was recorded until its end was durable.
+            await table.redefine(settled)
+        for index in settled.global_indexes:
+            if index.status == "DELETING":
+                await table.stop_index(index.definition.index_id)
+        return structs.replace(answered, definition=new)
+
+    async def put(self, table: Table, definition: TableDefinition) -> None:
+        """Store a definition that changes nothing for the table's partitions.
+
+        Raises:
+            StoreError: nothing was changed.
+        """
+        record = structs.replace(table.record, definition=definition)
+        await self._owner.put(record)
+        table.record = record
+
+    async def drop(self, table: Table, size_bytes: int) -> None:
+        """Take a table away with everything in it, once its last write is answered.
+
+        Its stream stays readable for a day, and with it the logs.
+
+        Raises:
+            StoreError: it is still there, and takes writes; who follows it is to be put to work.
+        """
+        record = table.record
+        table.record = structs.replace(
+            record, definition=structs.replace(table.definition, status="DELETING")
+        )
+        await self._destinations.drain(table)
+        await table.close()
+        feeds = await table.feeds()
+        tails = {feed.partition_number: feed.tail for feed in feeds}
+        stream = self._streams.disabled(record.definition, tails, self._clock.now_epoch_seconds())
+        try:
+            await self._owner.delete(
+                table.record,
+                puts=[stream_row(stream)] if stream else (),
+                logs=[number for number in tails if not self._streams.shows([number])],
+            )
+        except StoreError:
+            table.reopen(record)
+            raise
+        if stream is not None:
+            self._streams.remember(stream)
+        self._streams.detach(tails)
+        del self._tables[table.definition.name]
+        if size_bytes >= _RECLAIM_BYTES:
+            start, end = keys_layout.table_range(table.definition.table_id)
+            self._supervisor.run_aside(self._store.reclaim, start, end)
+
+    def _is_settled_at_once(self, definition: TableDefinition) -> bool:
+        """Whether UPDATING is over with the answer: not while an index gets its resources."""
+        return (
+            definition.status == "UPDATING"
+            and not self._settings.table_transition_seconds
+            and not any(index.backfilling is False for index in definition.global_indexes)
+        )
+
+    def _with_index_partitions(
+        self, record: TableRecord, head: CatalogHead
+    ) -> tuple[TableRecord, CatalogHead]:
+        """A record in which new indexes have their partitions, and the head that goes with it."""
+        definition = record.definition
+        partitions = dict(record.index_partitions)
+        for index in definition.global_indexes:
+            if index.definition.index_id not in partitions:
+                count = self._partition_count(definition, index)
+                partitions[index.definition.index_id] = partition_map.divide_evenly(
+                    head.next_partition_number, count
+                )
+                head = structs.replace(
+                    head, next_partition_number=head.next_partition_number + count
+                )
+        return structs.replace(record, index_partitions=partitions), head
+
+    def _partition_count(
+        self, definition: TableDefinition, resource: TableDefinition | GlobalIndex
+    ) -> int:
+        """How many partitions a new table, or a new index of it, begins with."""
+        return self._settings.partitions_per_table or partition_count(
+            definition.billing_mode, resource.throughput, resource.warm_throughput
+        )
+
+    async def _changed_stream(
+        self, table: Table, old: TableDefinition, new: TableDefinition, now: float
+    ) -> Stream | None:
+        """Tell the partitions of a new definition; the stream that it enables or ends, if any."""
+        if (old.global_indexes, old.stream) == (new.global_indexes, new.stream):
+            return None
+        is_enabled = new.stream is not None and new.stream.enabled
+        positions = await table.redefine(
+            new if is_enabled else structs.replace(new, stream=old.stream)
+        )
+        if old.stream == new.stream:
+            return None
+        if is_enabled:
+            return self._streams.enabled(new, positions, now)
+        return self._streams.disabled(old, positions, now)

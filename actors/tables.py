@@ -1,0 +1,61 @@
+"""The tables by name, and what who asks for one is told of those that can't be had."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from actors.table import Table
+from model.errors import ResourceInUseException, ResourceNotFoundException
+from model.table import TableDefinition, TableStatus
+
+
+class Tables(dict[str, Table]):
+    """All tables, whatever their state. The database's actor alone adds and removes them."""
+
+    def named(self, name: str) -> Table:
+        """The table of that name, though it may be in the making.
+
+        Raises:
+            ResourceNotFoundException: there is none.
+        """
+        table = self.get(name)
+        if table is None:
+            raise ResourceNotFoundException(
+                f"Requested resource not found: Table: {name} not found"
+            )
+        return table
+
+    def settled(self, name: str) -> Table:
+        """The table of that name, which is neither being made nor being deleted.
+
+        Raises:
+            ResourceNotFoundException: there is none.
+            ResourceInUseException: it is being made or deleted.
+        """
+        table = self.named(name)
+        if table.definition.status in ("CREATING", "DELETING"):
+            raise in_use(table.definition)
+        return table
+
+    def same(self, name: str, table_id: int) -> Table | None:
+        """The table of that name, unless another has been made under it since."""
+        table = self.get(name)
+        if table is None or table.definition.table_id != table_id:
+            return None
+        return table
+
+
+def in_use(definition: TableDefinition) -> ResourceInUseException:
+    """The answer to who would change a table while it is being changed."""
+    return ResourceInUseException(
+        "Attempt to change a resource which is still in use: Table is being "
+        f"{_DOING[definition.status]}: {definition.name}"
+    )
+
+
+_DOING: Final[dict[TableStatus, str]] = {
+    "CREATING": "created",
+    "UPDATING": "updated",
+    "DELETING": "deleted",
+    "ACTIVE": "used",
+}
