@@ -23,7 +23,8 @@ from actors.runtime.supervisor import Supervisor
 from actors.split_keeper import SplitPartition, SplitReason
 from actors.split_watch import SplitWatch
 from actors.subscribers.replay_progress import ReplayProgress
-from actors.table import Surroundings, Table
+from actors.surroundings import Surroundings
+from actors.table import Table
 from actors.table_messages import CreateTable, DeleteTable, UpdateTable, UpdateTimeToLive
 from actors.table_state import TableState, state_of
 from actors.tables import Tables

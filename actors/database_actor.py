@@ -32,7 +32,8 @@ from actors.runtime.mailbox import Envelope, Mailbox, MailboxClosed, Message
 from actors.split_keeper import GrowTable, SplitKeeper, SplitPartition
 from actors.stream_keeper import StreamKeeper
 from actors.subscribers.replay_progress import ReplayProgress
-from actors.table import Surroundings, Table
+from actors.surroundings import Surroundings
+from actors.table import Table
 from actors.table_keeper import TableKeeper
 from actors.table_messages import (
     AdvanceIndex,
@@ -194,7 +195,7 @@ class DatabaseActor:
         """Start who follows a table's changes, and have its indexes go on in their phases."""
         await self.destinations.resume(table)
         if table.definition.records_changes or table.record.ended_logs:
-            self.streams.attach(await table.feeds())
+            self.streams.attach(await table.followers.feeds())
         await self._time_to_live.resume(table)
         await self._indexes.resume(table)
         for index in table.definition.global_indexes:
@@ -259,7 +260,7 @@ class DatabaseActor:
                 if table is not None:
                     await self.destinations.advance(table, message)
                     if table.definition.records_changes:
-                        self.streams.attach(await table.feeds())
+                        self.streams.attach(await table.followers.feeds())
                 return None
             case CheckDestinations():
                 await self._check_destinations()
@@ -285,7 +286,7 @@ class DatabaseActor:
     async def _start_replay(self, message: StartReplay) -> ReplayProgress:
         table = self._tables.settled(message.name)
         progress = await self.replays.start(table, message, self._tables.values())
-        self.streams.attach(await table.feeds())
+        self.streams.attach(await table.followers.feeds())
         return progress
 
     async def _enable_destination(self, message: EnableDestination) -> StreamingDestination:
@@ -293,7 +294,7 @@ class DatabaseActor:
         if self.replays.writes_to(message.topic):
             raise ValidationException(f"A replay is writing to topic {message.topic}")
         destination = await self.destinations.enable(table, message)
-        self.streams.attach(await table.feeds())
+        self.streams.attach(await table.followers.feeds())
         return destination
 
     async def _delete(self, name: str) -> TableState:

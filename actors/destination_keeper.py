@@ -127,7 +127,7 @@ class DestinationKeeper:
 
     def relay(self, table: Table, destination: StreamingDestination) -> KafkaRelay | None:
         """The relay at work for a destination."""
-        following = table.following(_subscriber(table.definition, destination))
+        following = table.followers.following(_subscriber(table.definition, destination))
         if isinstance(following, Relaying) and isinstance(following.actor, KafkaRelay):
             return following.actor
         return None
@@ -149,7 +149,7 @@ class DestinationKeeper:
     async def resume(self, table: Table) -> None:
         """Put the destinations of a table to work, at start and after it was changed."""
         for destination in table.definition.destinations:
-            if table.following(_subscriber(table.definition, destination)) is not None:
+            if table.followers.following(_subscriber(table.definition, destination)) is not None:
                 continue
             if destination.status == "BROKEN":
                 self._wait_for_broker(table, destination)
@@ -197,7 +197,7 @@ class DestinationKeeper:
         destination = rules.in_use(definition)
         assert destination is not None
         await self._put(table, definition)
-        await table.detach(_subscriber(definition, destination))
+        await table.followers.detach(_subscriber(definition, destination))
         await self._start(table, destination)
         return structs.replace(destination, status="UPDATING")
 
@@ -266,7 +266,7 @@ class DestinationKeeper:
             rules.with_destination(table.definition, broken),
             forgotten=subscriber,
         )
-        await table.detach(subscriber)
+        await table.followers.detach(subscriber)
         self._wait_for_broker(table, broken)
 
     def _wait_for_broker(self, table: Table, destination: StreamingDestination) -> None:
@@ -279,7 +279,7 @@ class DestinationKeeper:
             lambda count: self._tell(_advance(table.definition, destination, count)),
         )
         subscriber = _subscriber(table.definition, destination)
-        table.attach(subscriber, Relaying(waiting, self._supervisor))
+        table.followers.attach(subscriber, Relaying(waiting, self._supervisor))
         self._supervisor.start(waiting)
 
     async def _mend(self, table: Table, destination: StreamingDestination) -> None:
@@ -292,7 +292,7 @@ class DestinationKeeper:
         )
         definition = rules.with_destination(table.definition, mended)
         await self._record_for(table, definition, mended)
-        await table.detach(_subscriber(definition, mended))
+        await table.followers.detach(_subscriber(definition, mended))
         await self._start(table, mended)
 
     async def drain(self, table: Table) -> None:
@@ -312,7 +312,7 @@ class DestinationKeeper:
         self, table: Table, definition: TableDefinition, destination: StreamingDestination
     ) -> None:
         """Tell the partitions, and store from where on each has recorded, with the record."""
-        feeds = await table.live_feeds()
+        feeds = await table.followers.live_feeds()
         heads = await table.heads()
         subscriber = _subscriber(definition, destination)
 
@@ -356,13 +356,13 @@ class DestinationKeeper:
         )
         relay = KafkaRelay(
             place,
-            await table.feeds_for(place.subscriber),
+            await table.followers.feeds_for(place.subscriber),
             self._publishing.surroundings.store,
             self._surroundings,
             settled=partial(self._tell_settled, definition, destination),
         )
         await relay.load()
-        table.attach(place.subscriber, Relaying(relay, self._supervisor))
+        table.followers.attach(place.subscriber, Relaying(relay, self._supervisor))
         self._supervisor.start(relay)
 
     def _tell_settled(
@@ -380,7 +380,7 @@ class DestinationKeeper:
 
     async def _end(self, table: Table, destination: StreamingDestination) -> None:
         subscriber = _subscriber(table.definition, destination)
-        await table.detach(subscriber)
+        await table.followers.detach(subscriber)
         disabled = structs.replace(destination, status="DISABLED", needs_snapshot=False)
         await self._put(
             table,

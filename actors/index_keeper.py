@@ -43,7 +43,7 @@ class IndexKeeper:
     async def resume(self, table: Table) -> None:
         """Put the indexes of a table to work, at start and after it was made."""
         for index in table.definition.global_indexes:
-            if table.index(index.definition.index_id) is not None or not index.holds_entries:
+            if index.definition.index_id in table.followers.indexes or not index.holds_entries:
                 continue
             if index.backfilling:
                 self._backfill(table, index)
@@ -90,12 +90,12 @@ class IndexKeeper:
         self._backfill(table, filling)
 
     def _backfill(self, table: Table, index: GlobalIndex) -> None:
-        actors = table.start_index(index)
+        actors = table.followers.start_index(index)
         actors.backfill(lambda: self._tell(table, index))
 
     async def _finish_backfill(self, table: Table, index: GlobalIndex) -> None:
         """The items are in; apply the changes since, and when they are in too, it is ACTIVE."""
-        actors = table.index(index.definition.index_id)
+        actors = table.followers.indexes.get(index.definition.index_id)
         assert actors is not None
         if not actors.is_followed:
             await self._follow(table, index)
@@ -104,20 +104,21 @@ class IndexKeeper:
         await self._put(table, structs.replace(index, status="ACTIVE", backfilling=None))
 
     async def _tell_when_caught_up(self, table: Table, index: GlobalIndex) -> None:
-        actors = table.index(index.definition.index_id)
+        actors = table.followers.indexes.get(index.definition.index_id)
         if actors is not None:
             await actors.wait_caught_up()
             self._tell(table, index)
 
     async def _follow(self, table: Table, index: GlobalIndex) -> None:
-        actors = table.index(index.definition.index_id) or table.start_index(index)
-        for feed in await table.feeds_for(actors.subscriber_id):
+        followers = table.followers
+        actors = followers.indexes.get(index.definition.index_id) or followers.start_index(index)
+        for feed in await followers.feeds_for(actors.subscriber_id):
             actors.follow(feed)
 
     async def _remove(self, table: Table, index: GlobalIndex) -> None:
         """Delete an index's entries, its partitions and its followers' checkpoints."""
         index_id = index.definition.index_id
-        await table.stop_index(index_id)
+        await table.followers.stop_index(index_id)
         old = table.record
         definition = structs.replace(
             old.definition,

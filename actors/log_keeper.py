@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from actors.split_keeper import SplitKeeper
 from actors.stream_keeper import StreamKeeper
-from actors.table import Surroundings, Table
+from actors.surroundings import Surroundings
+from actors.table import Table
 from actors.tables import Tables
 from storage import keys_layout
 
@@ -49,8 +50,8 @@ class LogKeeper:
             self._supervisor.run_aside(self._store.reclaim, start, end)
 
     async def _trim(self, table: Table, now_epoch_seconds: float) -> None:
-        for feed in await table.feeds():
-            floor = table.floor(feed.partition_number, feed.tail)
+        for feed in await table.followers.feeds():
+            floor = table.followers.floor(feed.partition_number, feed.tail)
             await self._streams.trim(feed, table.definition.table_id, floor, now_epoch_seconds)
             ended = table.record.ended_log(feed.partition_number)
             # Not before its parent's: an empty log between two others keeps their order.

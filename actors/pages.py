@@ -63,7 +63,7 @@ async def read_page(table: Table, request: ReadRange) -> Page:
     view = table.durable()
     builder = PageBuilder(request.rules)
     index = request.index
-    of_index = table.index(index.index_id) if index else None
+    of_index = table.followers.indexes.get(index.index_id) if index else None
     partition_map = of_index.map if of_index else table.map
     index_id = index.index_id if index and of_index else TABLE_INDEX_ID
     # Where a Query begins, which names a partition key.

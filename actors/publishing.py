@@ -10,7 +10,7 @@ from msgspec import Struct
 from actors.catalog_owner import CatalogOwner
 from actors.runtime.mailbox import Message
 from actors.subscribers.relay_settings import RelaySettings
-from actors.table import Surroundings
+from actors.surroundings import Surroundings
 from model import destination_rules as rules
 from model.errors import ValidationException
 from model.table import TableDefinition

@@ -144,7 +144,7 @@ class ReplayKeeper:
         told = EndReplay(definition.table_id, definition.name, replay_id)
         replay = Replay(
             place,
-            [feed for feed in await table.feeds() if feed.partition_number in positions],
+            [feed for feed in await table.followers.feeds() if feed.partition_number in positions],
             self._surroundings.store,
             self._surroundings.clock,
             broker=broker,
@@ -153,7 +153,7 @@ class ReplayKeeper:
         )
         self._forget_oldest()
         self._replays[replay_id] = replay
-        table.attach(subscriber, Replaying(replay, self._surroundings.supervisor))
+        table.followers.attach(subscriber, Replaying(replay, self._surroundings.supervisor))
         self._surroundings.supervisor.start(replay)
         return replay.progress
 
@@ -171,7 +171,7 @@ class ReplayKeeper:
 
     async def end(self, table: Table, message: EndReplay) -> None:
         """A job is over: nothing is recorded or kept for it any more."""
-        await table.detach(_subscriber(message.replay_id))
+        await table.followers.detach(_subscriber(message.replay_id))
         if not self._is_replayed(table):
             await self._record_no_more(table)
             await table.redefine(table.definition)
@@ -215,7 +215,7 @@ class ReplayKeeper:
             del self._replays[replay_id]
 
     def _is_replayed(self, table: Table) -> bool:
-        return any(table.following(_subscriber(replay_id)) for replay_id in self._replays)
+        return any(table.followers.following(_subscriber(replay_id)) for replay_id in self._replays)
 
     def _check_topic(self, topic: str, tables: Iterable[Table]) -> None:
         try:

@@ -189,7 +189,7 @@ class SplitKeeper:
             children, catalog_head = self._children()
             kept = self._is_kept(table, parent)
             ended = EndedLog(
-                parent, head.counter, head.logged_bytes, children, table.subscriber_ids
+                parent, head.counter, head.logged_bytes, children, table.followers.subscriber_ids
             )
             new = structs.replace(
                 record,
@@ -218,7 +218,7 @@ class SplitKeeper:
 
     async def _split_index(self, table: Table, message: SplitPartition) -> tuple[int, int]:
         parent, record, index_id = message.number, table.record, message.index_id
-        actors = table.index(index_id)
+        actors = table.followers.indexes.get(index_id)
         assert isinstance(actors, GlobalIndexActors), "an index of a settled table is at work"
         is_split = False
         await actors.seal(parent)
@@ -260,7 +260,8 @@ class SplitKeeper:
             ],
             range_deletes=[keys_layout.change_range(ended.number)],
         )
-        table.forget_log(record, ended.number)
+        table.record = record
+        table.followers.forget(ended.number)
         self._streams.detach([ended.number])
 
     async def _lost(self, table_id: int, ended: EndedLog) -> list[tuple[bytes, bytes]]:

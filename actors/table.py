@@ -9,30 +9,28 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Final
 
 import structlog
 from msgspec import Struct
 
-from actors.change_feed import ChangeFeed, RecentChanges
-from actors.global_index import GlobalIndexActors, IndexPlace
+from actors.change_feed import ChangeFeed
+from actors.followers import Followers
 from actors.holds import Join, Joined, Resolve
 from actors.partition import (
     Expired,
     ExpireItems,
-    PartitionSettings,
     Redefine,
     WriteItem,
     Written,
 )
 from actors.partition_map import PartitionMap, PartitionMoved
 from actors.row_owner import MAILBOX_MESSAGES
-from actors.runtime.clock import Clock
 from actors.runtime.mailbox import Mailbox, MailboxClosed, MailboxFull, Message, ReplyT
-from actors.runtime.supervisor import Supervisor
 from actors.sealed import Sealed
 from actors.split_gate import SplitGate
-from actors.throttle import BackfillUnits, TableThrottle, ThrottleSettings
+from actors.surroundings import Surroundings
+from actors.throttle import TableThrottle
 from actors.transacting_partition import TransactingPartition
 from model import capacity
 from model import key as keys
@@ -43,15 +41,14 @@ from model.errors import (
     Throttled,
     ThrottlingException,
 )
-from model.index import IndexDefinition
 from model.item import Item
 from model.stored_item import StoredItem
-from model.table import TABLE_INDEX_ID, GlobalIndex, TableDefinition
+from model.table import TABLE_INDEX_ID, TableDefinition
 from model.usual_key import parts_of, position_of
 from model.write import Put, Write
 from storage import catalog, codec, keys_layout
 from storage.catalog import PartitionHead, TableRecord
-from storage.store import NOT_AT_HAND, Store, StoreError, View
+from storage.store import NOT_AT_HAND, StoreError, View
 
 _SPLIT_SECONDS: Final = 0.001
 
@@ -70,36 +67,6 @@ class ItemRead(Struct, gc=False):
         return Receipt(read_units=self.units, work=(KeyRead(size_bytes, self.units, consistent),))
 
 
-class Following(Protocol):
-    """What follows a table's changes as a whole: time to live, a Kafka destination."""
-
-    def floor(self, partition_number: int) -> int:
-        """The counter up to which a log's records are not needed any more.
-
-        Of a log that ended (``ChangeFeed.last``) only those are asked who followed it then.
-        """
-        ...
-
-    def split(self, parent: int, children: list[ChangeFeed]) -> None:
-        """A partition was split, durably: its log has ended, and these go on behind it."""
-        ...
-
-    async def close(self) -> None:
-        """Stop its actors after their present run."""
-        ...
-
-
-class Surroundings(NamedTuple):
-    """What the actors of every table live with."""
-
-    store: Store
-    supervisor: Supervisor
-    clock: Clock
-    recent: RecentChanges
-    settings: PartitionSettings
-    throttling: ThrottleSettings = ThrottleSettings()
-
-
 class Table:
     """The reads and writes of one table."""
 
@@ -115,23 +82,13 @@ class Table:
         self.throttle = TableThrottle(
             record, surroundings.clock, surroundings.throttling, is_stored=is_stored
         )
+        self.followers = Followers(record, surroundings, self.throttle)
         self._surroundings = surroundings
         self._store = surroundings.store
         self._supervisor = surroundings.supervisor
         self._settings = surroundings.settings
         # Which partition owns what; a split puts another in its place.
         self.map = PartitionMap(record.partitions)
-        parents = {child: ended.number for ended in record.ended_logs for child in ended.children}
-        # Parents before their children.
-        self._feeds = {
-            number: ChangeFeed(number, surroundings.store, surroundings.recent, parents.get(number))
-            for number in record.log_numbers
-        }
-        for ended in record.ended_logs:
-            self._feeds[ended.number].begin(ended.last, ended.logged_bytes)
-            self._feeds[ended.number].end()
-        self._indexes: dict[int, GlobalIndexActors] = {}
-        self._followings: dict[bytes, Following] = {}
         self._partitions: dict[int, TransactingPartition | Sealed] = {}
         self.split_gate = SplitGate()
         # What the keys of all items' rows begin with.
@@ -148,13 +105,14 @@ class Table:
 
     @property
     def record(self) -> TableRecord:
-        """The table as the catalog keeps it; its limits follow it at once."""
+        """The table as the catalog keeps it; its limits and followers go by it at once."""
         return self._record
 
     @record.setter
     def record(self, record: TableRecord) -> None:
         self._record = record
         self.throttle.follow(record)
+        self.followers.record = record
 
     @property
     def definition(self) -> TableDefinition:
@@ -380,39 +338,8 @@ class Table:
 
     def _is_sealed(self, number: int) -> bool:
         return isinstance(self._partitions.get(number), Sealed) or any(
-            actors.is_sealed(number) for actors in self._indexes.values()
+            actors.is_sealed(number) for actors in self.followers.indexes.values()
         )
-
-    async def feeds(self) -> list[ChangeFeed]:
-        """The change feeds of all logs that are kept, their tails known, parents before children.
-
-        Those of ended logs are among them; not everybody reads these (``feeds_for``).
-        """
-        feeds = list(self._feeds.values())
-        values = await self._store.durable().load(
-            [keys_layout.partition_head(feed.partition_number) for feed in feeds]
-        )
-        for feed, value in zip(feeds, values, strict=True):
-            # That of an ended log has begun.
-            head = catalog.decode_partition_head(value)
-            feed.begin(head.counter, head.logged_bytes)
-        return feeds
-
-    async def live_feeds(self) -> list[ChangeFeed]:
-        """The change feeds of the present partitions, their tails known."""
-        return [feed for feed in await self.feeds() if feed.last is None]
-
-    async def feeds_for(self, subscriber_id: bytes) -> list[ChangeFeed]:
-        """What a subscriber follows: all present logs, and ended ones that it followed then."""
-        return [
-            feed
-            for feed in await self.feeds()
-            if feed.last is None or subscriber_id in self._subscribers(feed.partition_number)
-        ]
-
-    def _subscribers(self, partition_number: int) -> tuple[bytes, ...]:
-        ended = self.record.ended_log(partition_number)
-        return ended.subscribers if ended else ()
 
     async def redefine(self, definition: TableDefinition) -> dict[int, int]:
         """Have every partition keep to a new definition.
@@ -428,86 +355,10 @@ class Table:
         counters = await asyncio.gather(*replies)
         return dict(zip(numbers, counters, strict=True))
 
-    def index(self, index_id: int) -> GlobalIndexActors | None:
-        """The actors of a global index, if it is at work."""
-        return self._indexes.get(index_id)
-
-    def start_index(self, index: GlobalIndex) -> GlobalIndexActors:
-        """Put a global index to work; it has no followers yet."""
-        index_id = index.definition.index_id
-        place = IndexPlace(
-            self.definition.table_id,
-            self.definition.key_schema,
-            index.definition,
-            self.record.ranges(index_id),
-        )
-        actors = GlobalIndexActors(
-            place,
-            self._store,
-            self._supervisor,
-            copy_messages=self._settings.copy_messages,
-            lag=self._settings.index_lag,
-            units=BackfillUnits(self.throttle, index_id, self._surroundings.clock),
-        )
-        self._indexes[index_id] = actors
-        return actors
-
-    async def stop_index(self, index_id: int) -> None:
-        """Stop whatever works for a global index."""
-        actors = self._indexes.pop(index_id, None)
-        if actors is not None:
-            await actors.close()
-
-    def attach(self, subscriber_id: bytes, following: Following) -> None:
-        """Keep the changes that it still needs, and stop it when the table is closed.
-
-        ``subscriber_id`` names it among those who followed a log that ends.
-        """
-        assert subscriber_id not in self._followings
-        self._followings[subscriber_id] = following
-
-    def following(self, subscriber_id: bytes) -> Following | None:
-        """Who follows the table under this id, if anybody does."""
-        return self._followings.get(subscriber_id)
-
-    async def detach(self, subscriber_id: bytes) -> None:
-        """Stop whoever follows the table under this id."""
-        following = self._followings.pop(subscriber_id, None)
-        if following is not None:
-            await following.close()
-
-    def floor(self, partition_number: int, tail: int) -> int:
-        """The counter up to which no follower needs a log's records any more."""
-        ended = self.record.ended_log(partition_number)
-        floors = [tail]
-        for subscriber_id, following in self._followings.items():
-            if ended is None or subscriber_id in ended.subscribers:
-                floors.append(following.floor(partition_number))
-        for index in self.definition.global_indexes:
-            index_id = index.definition.index_id
-            if ended is not None:
-                subscriber = keys_layout.index_subscriber(self.definition.table_id, index_id)
-                if subscriber not in ended.subscribers:
-                    continue
-            actors = self._indexes.get(index_id)
-            if actors is not None:
-                floors.append(actors.floor(partition_number))
-            elif index.holds_entries:
-                floors.append(0)
-        return min(floors)
-
-    def index_lag_records(self, index: IndexDefinition) -> int:
-        """How many changes an index may be behind its table; 0 for one that is not followed."""
-        actors = self._indexes.get(index.index_id)
-        return actors.lag_records if actors else 0
-
     async def close(self) -> None:
         """Take no more writes, and wait until those taken are answered."""
         self._closed = True
-        followings = [*self._indexes.values(), *self._followings.values()]
-        await asyncio.gather(*(following.close() for following in followings))
-        self._indexes.clear()
-        self._followings.clear()
+        await self.followers.close()
         partitions = [
             each for each in self._partitions.values() if isinstance(each, TransactingPartition)
         ]
@@ -550,26 +401,7 @@ class Table:
         self.record = record
         self.throttle.split(parent, children)
         self.map = PartitionMap(record.partitions)
-        ended = record.ended_log(parent)
-        feeds = [
-            ChangeFeed(
-                number,
-                self._store,
-                self._surroundings.recent,
-                parent=parent if ended else None,
-            )
-            for number in children
-        ]
-        for feed in feeds:
-            feed.begin(0)
-            self._feeds[feed.partition_number] = feed
-        if ended is None:
-            del self._feeds[parent]
-        else:
-            self._feeds[parent].begin(ended.last, ended.logged_bytes)
-            self._feeds[parent].end()
-            for following in (*self._indexes.values(), *self._followings.values()):
-                following.split(parent, feeds)
+        feeds = self.followers.split(parent, children)
         for envelope in self._partitions.pop(parent).mailbox.drain():
             message = envelope.message
             if isinstance(message, WriteItem):
@@ -588,28 +420,12 @@ class Table:
         """A partition of a global index was split, durably; the record says so."""
         self.record = record
         self.throttle.split(parent, children, index_id)
-        self._indexes[index_id].divide(record.ranges(index_id), parent, children)
-
-    def forget_log(self, record: TableRecord, number: int) -> None:
-        """A log that had ended is gone, durably; the record says so."""
-        self.record = record
-        del self._feeds[number]
-        for feed in self._feeds.values():
-            if feed.parent == number:
-                feed.parent = None
-        for actors in self._indexes.values():
-            actors.forget(number)
-
-    @property
-    def subscriber_ids(self) -> tuple[bytes, ...]:
-        """Who follows the table's logs now."""
-        indexes = (each.subscriber_id for each in self._indexes.values() if each.is_followed)
-        return (*indexes, *self._followings)
+        self.followers.indexes[index_id].divide(record.ranges(index_id), parent, children)
 
     def head(self, number: int, index_id: int = TABLE_INDEX_ID) -> PartitionHead | None:
         """What a partition of the table or of a global index knows of itself, if it is at work."""
         if index_id:
-            actors = self._indexes.get(index_id)
+            actors = self.followers.indexes.get(index_id)
             return actors.head(number) if actors else None
         partition = self._partitions.get(number)
         return partition.head if isinstance(partition, TransactingPartition) else None
@@ -627,7 +443,7 @@ class Table:
             if number not in self.map:
                 raise PartitionMoved
             partition = TransactingPartition(
-                self._feeds[number],
+                self.followers.feed(number),
                 self.definition,
                 self._store,
                 self._surroundings.clock,

@@ -17,7 +17,8 @@ from actors.catalog_owner import CatalogOwner
 from actors.database_settings import DatabaseSettings
 from actors.destination_keeper import DestinationKeeper
 from actors.stream_keeper import StreamKeeper, stream_row
-from actors.table import Surroundings, Table
+from actors.surroundings import Surroundings
+from actors.table import Table
 from actors.table_messages import UpdateTable
 from actors.table_state import IndexCounters, TableState, state_of
 from actors.tables import Tables
@@ -138,7 +139,7 @@ class TableKeeper:
             await table.redefine(settled)
         for index in settled.global_indexes:
             if index.status == "DELETING":
-                await table.stop_index(index.definition.index_id)
+                await table.followers.stop_index(index.definition.index_id)
         return structs.replace(answered, definition=new)
 
     async def put(self, table: Table, definition: TableDefinition) -> None:
@@ -165,7 +166,7 @@ class TableKeeper:
         )
         await self._destinations.drain(table)
         await table.close()
-        feeds = await table.feeds()
+        feeds = await table.followers.feeds()
         tails = {feed.partition_number: feed.tail for feed in feeds}
         stream = self._streams.disabled(record.definition, tails, self._clock.now_epoch_seconds())
         try:

@@ -14,9 +14,10 @@ from actors.change_feed import ChangeFeed
 from actors.partition_map import PartitionMap
 from actors.subscribers.expirer import Expirer, ExpiryRows, Listed
 from actors.subscribers.expiry_backfill import ExpiryBackfill
+from actors.surroundings import Surroundings
 from actors.sweep_rate import SweepRate
 from actors.sweeper import Sweeper, SweepMeans, SweptRange
-from actors.table import Surroundings, Table
+from actors.table import Table
 from model.limits import TIME_TO_LIVE_CHANGE_SECONDS
 from storage import keys_layout
 

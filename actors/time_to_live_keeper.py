@@ -21,8 +21,9 @@ from msgspec import structs
 from actors import recording
 from actors.catalog_owner import CatalogOwner
 from actors.recording import Stored
+from actors.surroundings import Surroundings
 from actors.sweep_rate import SweepRate
-from actors.table import Surroundings, Table
+from actors.table import Table
 from actors.time_to_live import TimeToLiveActors, TimeToLiveSettings, subscriber_id
 from model.errors import DynamoDBError
 from model.table import TimeToLive
@@ -70,7 +71,7 @@ class TimeToLiveKeeper:
         else:
             await self._put(table, settings)
             # From the answer on nothing is deleted. What was recorded until now does no harm.
-            await table.detach(subscriber_id(table))
+            await table.followers.detach(subscriber_id(table))
             # A partition that was given up deletes nothing either.
             with suppress(DynamoDBError):
                 await table.redefine(table.definition)
@@ -85,12 +86,12 @@ class TimeToLiveKeeper:
                 self._ending.add(table.definition.table_id)
                 self._surroundings.supervisor.run_aside(self._tell_when_disabling_is_over, table)
             return
-        if table.following(subscriber_id(table)) is not None:
+        if table.followers.following(subscriber_id(table)) is not None:
             return
         actors = TimeToLiveActors(table, self._surroundings, self._settings, self._rate)
-        table.attach(subscriber_id(table), actors)
+        table.followers.attach(subscriber_id(table), actors)
         if settings.status == "ENABLED":
-            actors.follow(await table.feeds_for(subscriber_id(table)))
+            actors.follow(await table.followers.feeds_for(subscriber_id(table)))
             actors.sweep()
         else:
             actors.backfill(lambda: self._tell(table))
@@ -107,13 +108,13 @@ class TimeToLiveKeeper:
         if settings.status == "DISABLING":
             await self._end(table, settings)
         elif settings.status == "ENABLING":
-            actors = table.following(subscriber_id(table))
+            actors = table.followers.following(subscriber_id(table))
             assert isinstance(actors, TimeToLiveActors)
             if actors.is_caught_up:
                 await self._put(table, structs.replace(settings, status="ENABLED"))
                 actors.sweep()
             elif actors.is_read and not actors.is_followed:
-                actors.follow(await table.feeds_for(subscriber_id(table)))
+                actors.follow(await table.followers.feeds_for(subscriber_id(table)))
                 self._surroundings.supervisor.run_aside(self._tell_when_caught_up, table, actors)
 
     async def _begin(self, table: Table, settings: TimeToLive) -> None:

@@ -290,7 +290,7 @@ def _events_by_index(events: Mapping[ThrottlingReason, int]) -> dict[str, dict[s
 
 
 def _expiry_state(table: Table) -> _ExpiryState:
-    following = table.following(subscriber_id(table))
+    following = table.followers.following(subscriber_id(table))
     return _ExpiryState(
         table.definition.name,
         table.expired_items,
@@ -375,7 +375,7 @@ async def _index_states(database: Database, table: Table) -> list[_IndexState]:
     states = []
     for index in table.definition.global_indexes:
         labels = (table.definition.name, index.definition.name)
-        actors = table.index(index.definition.index_id)
+        actors = table.followers.indexes.get(index.definition.index_id)
         if actors is not None:
             states.append(await _state_at_work(labels, actors, database))
         elif index.backfilling is False:

@@ -24,7 +24,7 @@ def with_global_index(*, projection: Projection) -> TableDefinition:
 
 
 async def caught_up(table: Table) -> None:
-    while any(table.index_lag_records(index) for index in table.definition.indexes):
+    while any(table.followers.index_lag_records(index) for index in table.definition.indexes):
         await asyncio.sleep(0)  # a turn of the loop, not a wait
 
 
@@ -80,6 +80,6 @@ async def test_a_write_that_changes_nothing_leaves_no_record():
         await database.create_table(with_global_index(projection=Projection("ALL")))
         table = database.table("Thread")
         await table.write(put(thread("EC2", "a", posts=1)))
-        tails = [feed.tail for feed in await table.feeds()]
+        tails = [feed.tail for feed in await table.followers.feeds()]
         await table.write(put(thread("EC2", "a", posts=1)))
-        assert [feed.tail for feed in await table.feeds()] == tails
+        assert [feed.tail for feed in await table.followers.feeds()] == tails

@@ -53,7 +53,7 @@ async def add_index(database: Database) -> None:
 async def until_active(table: Table) -> None:
     while table.definition.global_indexes[0].status != "ACTIVE":
         await asyncio.sleep(0.001)
-    while table.index_lag_records(INDEX):
+    while table.followers.index_lag_records(INDEX):
         await asyncio.sleep(0)
 
 

@@ -44,7 +44,7 @@ async def write_at_random(table: Table, writes: int) -> None:
 async def kept(table: Table) -> list[ChangeRecord]:
     return [
         record
-        for feed in await table.feeds()
+        for feed in await table.followers.feeds()
         for record in await feed.read(0, max_records=9_999, max_bytes=1 << 24)
     ]
 

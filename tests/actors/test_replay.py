@@ -184,7 +184,7 @@ async def test_a_job_that_crashes_on_and_on_fails_and_holds_nothing(monkeypatch)
         while database.replays.find(started.replay_id).state != "FAILED":
             await asyncio.sleep(0)
         numbers = [partition.number for partition in table.record.partitions]
-        assert all(table.floor(number, 1_000) == 1_000 for number in numbers)
+        assert all(table.followers.floor(number, 1_000) == 1_000 for number in numbers)
         cancelled = await database.cancel_replay(started.replay_id)
         assert cancelled.state == "FAILED"
         assert "the server's log" in (cancelled.problem or "")

@@ -44,7 +44,7 @@ async def test_a_batch_that_writes_nothing_does_not_overtake_those_before_it():
             with pytest.raises(ConditionalCheckFailedException):
                 await refused
             await asyncio.wait_for(asyncio.gather(*writes), 60)
-            feeds = await table.feeds()
+            feeds = await table.followers.feeds()
             (feed,) = [feed for feed in feeds if feed.tail]
             records = await feed.read(0, max_records=9, max_bytes=1 << 20)
             assert [record.sequence_number.counter for record in records] == [1, 2, 3]

@@ -159,7 +159,7 @@ async def test_the_partitions_of_an_index_are_split_for_their_size_too():
         await database.create_table(definition)
         table = database.table("Thread")
         await fill(table, str, 150)
-        actors = table.index(1)
+        actors = table.followers.indexes.get(1)
         assert actors is not None
         await actors.wait_caught_up()
         await split_until_settled(database, index_id=1)
@@ -176,7 +176,7 @@ async def look(database: Database) -> None:
     """Have the watch look, and the database's actor split what it is told to."""
     await database.split_watch.check()
     # An order that comes behind those.
-    await database.keep_streams()
+    await database.actor.keep_streams()
 
 
 class Load:

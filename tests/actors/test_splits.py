@@ -216,7 +216,7 @@ async def test_followers_go_on_behind_splits_after_a_restart(seed):
 
 
 async def compare_index(table: Table, writers: Writers) -> None:
-    actors = table.index(BY_POSTS.index_id)
+    actors = table.followers.indexes.get(BY_POSTS.index_id)
     assert actors is not None
     async with asyncio.timeout(60):
         await actors.wait_caught_up()
@@ -281,7 +281,7 @@ async def test_the_counts_of_a_table_are_right_at_every_moment_of_a_split():
     async with one_partition(indexed()) as (database, table):
         for at in range(20):
             await table.write(put(thread(f"{at}", "a", posts=at)))
-        actors = table.index(BY_POSTS.index_id)
+        actors = table.followers.indexes.get(BY_POSTS.index_id)
         assert actors is not None
         await actors.wait_caught_up()
         draw = random.Random(7)
@@ -353,12 +353,12 @@ async def test_a_log_that_ended_is_taken_away_when_nobody_needs_it():
             subscriber = keys_layout.index_subscriber(1, BY_POSTS.index_id)
             assert ended.subscribers == (subscriber,)
             await compare_index(table, writers)
-            feed = table._feeds[1]
+            feed = table.followers._feeds[1]
             assert feed.last == ended.last
             await database.actor.keep_streams()
             assert table.record.ended_logs == ()
-            assert 1 not in table._feeds
-            assert [feed.parent for feed in await table.feeds()] == [None, None]
+            assert 1 not in table.followers._feeds
+            assert [feed.parent for feed in await table.followers.feeds()] == [None, None]
             for start, end in (
                 keys_layout.change_range(1),
                 (keys_layout.checkpoint(subscriber, 1), keys_layout.checkpoint(subscriber, 2)),
@@ -387,7 +387,7 @@ async def test_the_children_of_a_partition_that_nobody_follows_leave_no_log():
         await table.write(put(thread("f", "a")))
         await database.split_partition("Thread", 1, MIDDLE)
         assert table.record.ended_logs == ()
-        assert [feed.partition_number for feed in await table.feeds()] == [2, 3]
+        assert [feed.partition_number for feed in await table.followers.feeds()] == [2, 3]
 
 
 async def test_the_children_of_a_log_that_is_gone_tell_since_when_theirs_holds_all():
@@ -400,7 +400,7 @@ async def test_the_children_of_a_log_that_is_gone_tell_since_when_theirs_holds_a
             await table.write(put(thread("f", "a", posts=1)))
             await database.split_partition("Thread", 1, MIDDLE)
             if definition.global_indexes:
-                actors = table.index(1)
+                actors = table.followers.indexes.get(1)
                 assert actors is not None
                 while not actors._maintainers[1].ended.done():
                     await asyncio.sleep(0)

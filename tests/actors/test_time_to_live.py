@@ -234,7 +234,10 @@ async def test_switched_off_nothing_is_left_of_it_over_a_restart_too():
             await until_listed(table)
         async with running_database(store, SetClock(NOW), time_to_live=slow) as database:
             await switch(database, "Thread", "at", enabled=False)
-            assert database.table("Thread").following(keys_layout.expiry_subscriber(1)) is None
+            assert (
+                database.table("Thread").followers.following(keys_layout.expiry_subscriber(1))
+                is None
+            )
             assert await listed(store, table_id)
         async with running_database(store, SetClock(NOW + 20), time_to_live=SETTINGS) as database:
             table = database.table("Thread")
@@ -448,11 +451,13 @@ async def test_a_log_is_kept_until_its_expiry_times_are_listed():
         for number in range(20):
             await table.write(put(thread(f"f{number}", "s", at=NOW + 1_000)))
         await until_listed(table)
-        feeds = await table.feeds()
-        assert [table.floor(feed.partition_number, feed.tail) for feed in feeds] == [
+        feeds = await table.followers.feeds()
+        assert [table.followers.floor(feed.partition_number, feed.tail) for feed in feeds] == [
             feed.tail for feed in feeds
         ]
-        following = table.following(keys_layout.expiry_subscriber(table.definition.table_id))
+        following = table.followers.following(
+            keys_layout.expiry_subscriber(table.definition.table_id)
+        )
         assert following is not None
         assert following.floor(feeds[0].partition_number) == feeds[0].tail
         await database.actor.keep_streams()

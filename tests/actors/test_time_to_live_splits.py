@@ -45,7 +45,7 @@ async def write_something(table: Table, source: random.Random) -> None:
 
 
 def actors_of(table: Table) -> TimeToLiveActors:
-    actors = table.following(subscriber_id(table))
+    actors = table.followers.following(subscriber_id(table))
     assert isinstance(actors, TimeToLiveActors)
     return actors
 
@@ -210,7 +210,7 @@ async def test_the_times_of_children_are_listed_behind_all_of_their_parents():
             await store.wait_refused()
             assert not await listed(store, table.definition.table_id)
             for parent in parents:
-                assert table.floor(parent, 1_000) == 0
+                assert table.followers.floor(parent, 1_000) == 0
             store.held = frozenset()
             await assert_rebuilt(store, table)
             await database.actor.keep_streams()

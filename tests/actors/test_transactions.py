@@ -313,7 +313,7 @@ async def test_records_of_a_transaction_carry_its_id_and_their_places() -> None:
         await transact(database, (table, Delete(old)))
         found = []
         # The answer does not wait for the logs' ends to move.
-        feeds = await table.feeds() + await other.feeds()
+        feeds = await table.followers.feeds() + await other.followers.feeds()
         await until(lambda: sum(feed.tail for feed in feeds) == 4)
         for feed in feeds:
             found += await feed.read(0, max_records=9, max_bytes=1 << 20)
@@ -344,7 +344,7 @@ async def test_a_table_that_is_followed_meanwhile_has_the_change_in_its_log() ->
 
         stepped(database, follow)
         await transact(database, (table, put(key)), (other, put(key)))
-        feeds = await table.feeds()
+        feeds = await table.followers.feeds()
         await until(lambda: any(feed.tail for feed in feeds))
         records = []
         for feed in feeds:
@@ -498,7 +498,7 @@ async def test_a_follower_misses_nothing_where_a_full_disk_came_behind_the_decis
                 await table.write(put(last))
             store.allow_commits()
             await table.write(put(last))
-            feeds = await table.feeds()
+            feeds = await table.followers.feeds()
             (feed,) = [feed for feed in feeds if feed.tail]
             for after in range(3):
                 records = await feed.read(after, max_records=9, max_bytes=1 << 20)

@@ -116,7 +116,7 @@ async def test_an_index_that_has_caught_up_has_no_lag():
         await database.create_table(with_index())
         table = database.table("Thread")
         await table.write(put(thread("EC2", "a", posts=1)))
-        while table.index_lag_records(table.definition.indexes[0]):
+        while table.followers.index_lag_records(table.definition.indexes[0]):
             await asyncio.sleep(0)
         found = await scrape(database)
     assert found["index_lag_records"] == {OF_INDEX: 0}
@@ -129,7 +129,7 @@ async def test_lag_is_the_number_and_the_age_of_the_changes_not_in_an_index():
     async with running_database() as database:
         await database.create_table(with_index())
         table = database.table("Thread")
-        actors = table.index(1)
+        actors = table.followers.indexes.get(1)
         assert actors is not None
         # The followers stand still, as they do where an index takes no writes.
         for maintainer in actors._maintainers.values():
@@ -138,7 +138,7 @@ async def test_lag_is_the_number_and_the_age_of_the_changes_not_in_an_index():
             await table.write(put(thread(f"f{number}", "a", posts=number)))
         records = [
             record
-            for feed in await table.feeds()
+            for feed in await table.followers.feeds()
             for record in await feed.read(0, max_records=99, max_bytes=99_999)
         ]
         assert len(records) == 20
@@ -174,7 +174,7 @@ async def test_a_backfill_shows_its_progress_and_then_that_it_is_done():
         while table.definition.global_indexes[0].status != "ACTIVE":
             found = await scrape(database)
             progress |= set(found["online_index_percentage_progress"].values())
-            actors = table.index(1)
+            actors = table.followers.indexes.get(1)
             # Nobody follows yet: there is no lag to tell of.
             if actors is None or not actors.is_followed:
                 assert found["index_lag_seconds"] == {}
@@ -211,7 +211,9 @@ async def test_a_backfill_that_must_wait_for_room_is_throttled_once_for_each_pie
         # For partitions that begin from now on: those of the index.
         monkeypatch.setattr(row_owner, "MAILBOX_MESSAGES", 0)
         await add_index(database)
-        while (actors := table.index(1)) is None or not actors.backfill_throttle_events:
+        while (
+            actors := table.followers.indexes.get(1)
+        ) is None or not actors.backfill_throttle_events:
             await asyncio.sleep(0)
         # It asks again and again; that is still one event.
         await asyncio.sleep(0.01)

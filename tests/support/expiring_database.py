@@ -225,7 +225,7 @@ class ExpiringDatabase:
                 self.deleted += 1
             self._found(name, there.get(name), now)
         for index in table.definition.indexes:
-            while table.index_lag_records(index):
+            while table.followers.index_lag_records(index):
                 await asyncio.sleep(0.001)
             entries = await _all(table, index)
             assert entries == [item for item in sorted(there.values(), key=str) if "at" in item]

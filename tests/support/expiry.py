@@ -69,7 +69,7 @@ async def until_status(table: Table, status: TimeToLiveStatus) -> None:
 
 async def until_listed(table: Table) -> None:
     """Wait until the expirers have seen every change."""
-    actors = table.following(subscriber_id(table))
+    actors = table.followers.following(subscriber_id(table))
     assert isinstance(actors, TimeToLiveActors)
     async with asyncio.timeout(DEADLINE_SECONDS):
         assert await actors.wait_caught_up()

@@ -1,0 +1,23 @@
+"""What the actors of every table live with."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from actors.change_feed import RecentChanges
+from actors.partition import PartitionSettings
+from actors.runtime.clock import Clock
+from actors.runtime.supervisor import Supervisor
+from actors.throttle import ThrottleSettings
+from storage.store import Store
+
+
+class Surroundings(NamedTuple):
+    """The same for all tables of a database."""
+
+    store: Store
+    supervisor: Supervisor
+    clock: Clock
+    recent: RecentChanges
+    settings: PartitionSettings
+    throttling: ThrottleSettings = ThrottleSettings()
