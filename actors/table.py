@@ -41,7 +41,6 @@ from model.errors import (
     Throttled,
     ThrottlingException,
 )
-from model.item import Item
 from model.stored_item import StoredItem
 from model.table import TABLE_INDEX_ID, TableDefinition
 from model.usual_key import parts_of, position_of
@@ -226,12 +225,6 @@ class Table:
         expired = await reply
         self.expired_items += expired.deleted_items
         return expired
-
-    async def get(self, key: Item, *, consistent: bool) -> ItemRead:
-        """The item with this key; raises as ``read_item`` says."""
-        position = keys.encode(self.definition.key_schema, key)
-        read = self.read_item(position, consistent=consistent)
-        return read if isinstance(read, ItemRead) else await read
 
     def read_item(self, position: bytes, *, consistent: bool) -> ItemRead | Awaitable[ItemRead]:
         """The item at a position; at once if it is at hand.

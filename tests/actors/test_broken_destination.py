@@ -26,6 +26,7 @@ from tests.support.published import (
     write_threads,
 )
 from tests.support.store import memory_store
+from tests.support.stored_items import items
 
 CAP_BYTES = 20_000
 
@@ -225,5 +226,4 @@ async def all_items(table: Table) -> list[object]:
         {name: item[name] for name in ("forum", "subject")}
         for item in (item_of(number, 1_000) for number in range(1_000))
     ]
-    found = [(await table.get(key, consistent=True)).stored for key in keys]
-    return [stored.item for stored in found if stored is not None]
+    return [item for item in await items(table, *keys) if item is not None]

@@ -41,6 +41,7 @@ from tests.support.expiry import (
 )
 from tests.support.faulty_store import FaultyStore
 from tests.support.store import memory_store
+from tests.support.stored_items import items
 
 NOW = 1_571_827_560
 FIVE_YEARS = 5 * 365 * 24 * 60 * 60
@@ -506,7 +507,7 @@ async def test_an_update_that_was_first_always_wins():
             lost += AT_ONCE - sum(first_was_update)
             # Whoever was not extended is deleted, and nobody else ever is.
             await until_items(database, "Thread", won)
-            kept = [(await table.get(key, consistent=True)).stored for key in raced]
-            assert [stored is not None for stored in kept] == first_was_update
+            kept = await items(table, *raced)
+            assert [item is not None for item in kept] == first_was_update
         assert table.expired_items == lost
     assert min(won, lost) > RACES / 20

@@ -13,10 +13,10 @@ from actors.database import Database
 from actors.runtime.mailbox import Mailbox, Message
 from actors.table import Table
 from model.errors import InternalServerError
-from model.item import Item
 from storage.store import Conflict, Group
 from tests.support.databases import HeldStore, put, running_database, table_definition, thread
 from tests.support.store import memory_store
+from tests.support.stored_items import items
 from tests.support.transacting import actions, stepped, transact, until
 
 MANY = 10
@@ -56,11 +56,6 @@ def forums(table: Table) -> list[list[str]]:
         ((_, action),) = actions((table, put(thread(f"forum {number}", "a"))))
         found.setdefault(table.number_of(action.position), []).append(f"forum {number}")
     return list(found.values())
-
-
-async def items(table: Table, *keys: Item) -> list[Item | None]:
-    found = [await table.get(key, consistent=True) for key in keys]
-    return [None if each.stored is None else each.stored.item for each in found]
 
 
 async def test_many_that_come_at_once_share_a_commit() -> None:

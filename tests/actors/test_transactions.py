@@ -34,6 +34,7 @@ from streams.change_record import Origin
 from tests.support.databases import HeldStore, put, running_database, table_definition, thread
 from tests.support.faulty_store import FaultyStore
 from tests.support.store import memory_store
+from tests.support.stored_items import items
 from tests.support.transacting import actions, check, condition, read, stepped, transact, until
 
 TTL = TimeToLive("ends", "ENABLED", 0.0)
@@ -63,11 +64,6 @@ async def hold(table: Table, *writes: Any, name: bytes = b"transaction") -> Acti
 
 def codes(error: pytest.ExceptionInfo[TransactionCanceledException]) -> list[str]:
     return [reason.code for reason in error.value.reasons]
-
-
-async def items(table: Table, *keys: Item) -> list[Item | None]:
-    found = [await table.get(key, consistent=True) for key in keys]
-    return [None if each.stored is None else each.stored.item for each in found]
 
 
 # -- what is held -------------------------------------------------------------------------------
