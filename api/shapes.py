@@ -18,6 +18,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
+from model.json_types import INTEGER_MOST, LONG_MOST
 from model.limits import (
     CLIENT_TOKEN_CHARACTERS,
     KEY_ATTRIBUTE_NAME_BYTES,
@@ -98,11 +99,14 @@ ClientRequestToken: TypeAlias = Annotated[
     str, Meta(min_length=1, max_length=CLIENT_TOKEN_CHARACTERS)
 ]
 
-PositiveInteger: TypeAlias = Annotated[int, Meta(ge=1)]
-Long: TypeAlias = Annotated[int, LongRule()]
-PositiveLong: TypeAlias = Annotated[int, Meta(ge=1), LongRule()]
+# Numbers beyond Java's are held within them, by who looks into what these refuse.
+PositiveInteger: TypeAlias = Annotated[int, Meta(ge=1, le=INTEGER_MOST)]
+Long: TypeAlias = Annotated[int, Meta(ge=-LONG_MOST - 1, le=LONG_MOST), LongRule()]
+PositiveLong: TypeAlias = Annotated[int, Meta(ge=1, le=LONG_MOST), LongRule()]
 ListTablesLimit: TypeAlias = Annotated[int, Meta(ge=1, le=LIST_TABLES_PAGE)]
-ListContributorInsightsLimit: TypeAlias = Annotated[int, Meta(le=LIST_CONTRIBUTOR_INSIGHTS_PAGE)]
+ListContributorInsightsLimit: TypeAlias = Annotated[
+    int, Meta(ge=-INTEGER_MOST - 1, le=LIST_CONTRIBUTOR_INSIGHTS_PAGE)
+]
 ScanTotalSegments: TypeAlias = Annotated[int, Meta(ge=1, le=SCAN_TOTAL_SEGMENTS)]
 # Epoch seconds.
 Timestamp: TypeAlias = float

@@ -13,7 +13,11 @@ from typing import Any, Final
 
 from model.errors import SerializationException
 
-_LARGEST: Final = {"Integer": 2**31 - 1, "Long": 2**63 - 1}
+# What Java's types hold at most; at least, one less than its negative.
+INTEGER_MOST: Final = 2**31 - 1
+LONG_MOST: Final = 2**63 - 1
+
+_LARGEST: Final = {"Integer": INTEGER_MOST, "Long": LONG_MOST}
 _TRUE_TEXTS: Final = frozenset({"TRUE", "1", "YES"})
 _FALSE_TEXTS: Final = frozenset({"FALSE", "0", "NO"})
 

@@ -26,6 +26,7 @@ from tests.support.databases import (
     thread,
 )
 from tests.support.store import memory_store
+from tests.support.stored_items import read_item
 from tests.support.transacting import actions, until
 
 TEN_MINUTES = 10 * 60
@@ -50,7 +51,7 @@ async def add(
 
 
 async def posts(table: Table, *forums: str) -> list[str]:
-    found = [await table.get(thread(forum, "a"), consistent=True) for forum in forums]
+    found = [await read_item(table, thread(forum, "a")) for forum in forums]
     return [each.stored.item["posts"]["N"] if each.stored else "" for each in found]
 
 

@@ -20,6 +20,7 @@ from tests.support.databases import (
     thread,
 )
 from tests.support.store import memory_store
+from tests.support.stored_items import read_item
 
 SCAN = ReadRange(key_range.WHOLE, PageRules(), by_partition=True)
 
@@ -41,7 +42,7 @@ async def test_nothing_is_answered_or_shown_before_it_is_durable():
             reply = table.submit(put(thread("EC2", "a", posts=2)))
             await turns()
             assert not reply.done()
-            found = (await table.get(thread("EC2", "a"), consistent=True)).stored
+            found = (await read_item(table, thread("EC2", "a"))).stored
             assert found.item["posts"] == {"N": "1"}
             index = table.definition.local_indexes[0]
             for request in (SCAN, ReadRange(key_range.WHOLE, PageRules(), index=index)):
@@ -49,7 +50,7 @@ async def test_nothing_is_answered_or_shown_before_it_is_durable():
                 assert b'"posts":{"N":"1"}' in item
             await store.release()
             await reply
-            found = (await table.get(thread("EC2", "a"), consistent=True)).stored
+            found = (await read_item(table, thread("EC2", "a"))).stored
             assert found.item["posts"] == {"N": "2"}
 
 

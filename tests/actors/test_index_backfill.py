@@ -26,6 +26,7 @@ from model.write import Delete
 from storage.store import Store
 from tests.support.databases import put, running_database, table_definition, thread
 from tests.support.store import memory_store
+from tests.support.stored_items import read_item
 
 INDEX = IndexDefinition(
     1, "by_posts", KeySchema((KeyAttribute("posts", "N"),), ()), Projection("ALL")
@@ -207,5 +208,5 @@ async def test_a_backfill_is_told_whether_its_table_is_in_use():
         await table.write(put(thread("EC2", "a", posts=1)))
         assert units.is_table_in_use()
         assert not units.is_table_in_use()
-        await table.get(thread("EC2", "a"), consistent=False)
+        await read_item(table, thread("EC2", "a"), consistent=False)
         assert units.is_table_in_use()

@@ -35,6 +35,7 @@ from model.key_range import KeyRange
 from model.page import PageRules
 from model.table import GlobalIndex, TableDefinition, Throughput
 from tests.support.databases import SetClock, put, running_database, table_definition, thread
+from tests.support.stored_items import read_item
 
 BY_POSTS = "by_posts"
 ALL = "ACCESSED_AND_THROTTLED_KEYS"
@@ -105,7 +106,7 @@ async def test_reads_and_writes_count_for_the_partition_key_and_for_the_item():
         await table.write(put(thread("EC2", "a")))
         await table.write(put(thread("EC2", "b")))
         await table.write(put({**thread("S3", "a"), "text": {"S": "x" * 3_000}}))
-        await table.get(key("EC2", "a"), consistent=True)
+        await read_item(table, key("EC2", "a"))
         schema = table.definition.key_schema
         positions = [keys.encode(schema, key("EC2", "a")), keys.encode(schema, key("S3", "z"))]
         await table.read_items(positions, consistent=False, room_bytes=9_999)
@@ -200,8 +201,8 @@ async def test_each_minute_is_told_apart_and_the_last_hour_is_kept():
 async def test_only_the_busiest_keys_of_a_minute_are_kept():
     async with counting() as (table, _, _):
         for number in range(100):
-            await table.get(key(f"{number}", "a"), consistent=False)
-        await table.get(key("busy", "a"), consistent=True)
+            await read_item(table, key(f"{number}", "a"), consistent=False)
+        await read_item(table, key("busy", "a"))
         (window,) = windows(table)
 
         assert len(window.partitions["reads"].keys) == KEPT_KEYS
@@ -275,9 +276,9 @@ async def test_throttled_keys_alone_may_be_counted():
         await switch(database, mode="THROTTLED_KEYS")
         assert await refused(table, 5) == 3
         for _ in range(2):
-            await table.get(key("EC2", "a"), consistent=False)
+            await read_item(table, key("EC2", "a"), consistent=False)
         with pytest.raises(ProvisionedThroughputExceededException):
-            await table.get(key("EC2", "a"), consistent=False)
+            await read_item(table, key("EC2", "a"), consistent=False)
         with pytest.raises(ProvisionedThroughputExceededException):
             await read_page(table, ReadRange(of_forum("S3"), PageRules()))
 
@@ -316,7 +317,7 @@ async def test_what_dynamodb_would_throttle_counts_as_throttled_and_as_done():
     async with counting(definition, throttling="observe") as (table, _, _):
         assert await refused(table, 5) == 0
         for _ in range(3):
-            await table.get(key("EC2", "a"), consistent=False)
+            await read_item(table, key("EC2", "a"), consistent=False)
         await read_page(table, ReadRange(of_forum("EC2"), PageRules()))
 
         assert found(table, "writes") == {"EC2": 5}

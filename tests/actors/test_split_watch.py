@@ -19,6 +19,7 @@ from model.split_point import divides_collection
 from model.table import GlobalIndex, TableDefinition, Throughput
 from model.table_rules import TableEdit
 from tests.support.databases import SetClock, put, running_database, table_definition, thread
+from tests.support.stored_items import read_item
 
 OFTEN = SplitSettings(check_seconds=0.01)
 SMALL = structs.replace(OFTEN, size_limit_bytes=20_000)
@@ -291,7 +292,7 @@ async def test_a_busy_partition_is_split_for_reads():
         table = database.table("Thread")
         for _ in range(9):
             for at in range(3_000):
-                await table.get(thread(f"{at % 64}", "a"), consistent=True)
+                await read_item(table, thread(f"{at % 64}", "a"))
             clock.step(1)
             await look(database)
         assert len(starts(table)) == 2

@@ -36,6 +36,7 @@ from tests.support.databases import (
     thread,
 )
 from tests.support.store import memory_store
+from tests.support.stored_items import read_item
 
 BY_POSTS = "by_posts"
 
@@ -344,12 +345,12 @@ async def test_a_refused_read_leaves_nothing_to_the_garbage_collector():
         table = database.table("Thread")
         whole = ReadRange(key_range.WHOLE, PageRules(), consistent=True, by_partition=True)
         for _ in range(10):
-            await refused(table.get(thread("EC2", "a"), consistent=True))
+            await refused(read_item(table, thread("EC2", "a")))
         gc.collect()
         gc.disable()
         try:
             for _ in range(100):
-                assert await refused(table.get(thread("EC2", "a"), consistent=True))
+                assert await refused(read_item(table, thread("EC2", "a")))
                 assert await refused(read_page(table, whole))
             left = gc.collect()
         finally:

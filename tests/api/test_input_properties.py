@@ -22,6 +22,9 @@ _LEAVES = st.one_of(
     st.none(),
     st.booleans(),
     st.integers(),
+    # About the ends of Java's types.
+    st.sampled_from([sign * (1 << bits) + 1 for sign in (1, -1) for bits in (31, 63)]),
+    st.sampled_from([sign * (1 << bits) - 1 for sign in (1, -1) for bits in (31, 63)]),
     st.floats(allow_nan=False, allow_infinity=False),
     st.sampled_from(["", "ab", "abc", "a;", "arn:aws:dynamodb:l:1:table/abc", "ALL", "EQ", "NONE"]),
     st.text(max_size=5),

@@ -9,10 +9,12 @@ from model.item import Item
 
 async def items(table: Table, *keys: Item) -> list[Item | None]:
     """The items with these keys, read one after the other; None where there is none."""
-    found = []
-    for each in keys:
-        position = key.encode(table.definition.key_schema, each)
-        read = table.read_item(position, consistent=True)
-        stored = (read if isinstance(read, ItemRead) else await read).stored
-        found.append(None if stored is None else stored.item)
-    return found
+    found = [(await read_item(table, each)).stored for each in keys]
+    return [None if stored is None else stored.item for stored in found]
+
+
+async def read_item(table: Table, item_key: Item, *, consistent: bool = True) -> ItemRead:
+    """The item with this key, and what it cost; raises as ``Table.read_item`` does."""
+    position = key.encode(table.definition.key_schema, item_key)
+    read = table.read_item(position, consistent=consistent)
+    return read if isinstance(read, ItemRead) else await read
