@@ -9,6 +9,7 @@ import pytest
 
 from api import shapes, structures
 from api.constraints import InputDecoder
+from api.registry import OPERATIONS
 from model.errors import SerializationException, ValidationException
 
 
@@ -307,3 +308,24 @@ def test_values_of_any_depth_are_walked_without_harm():
     for _ in range(200):
         value = {"L": [value]}
     _thing.check_serialization(body(Item={"a": value}))
+
+
+@pytest.mark.parametrize(
+    ("operation", "member", "number", "held"),
+    [
+        ("Scan", "Limit", 2**31, 2**31 - 1),
+        ("ListContributorInsights", "MaxResults", -(2**31) - 1, -(2**31)),
+    ],
+)
+def test_an_integer_beyond_javas_is_held_within_them(operation, member, number, held):
+    body = msgspec.json.encode({"TableName": "Thread", member: number})
+    decoded = InputDecoder(OPERATIONS[operation].input).decode(body)
+    assert getattr(decoded, member) == held
+
+
+def test_a_long_beyond_javas_is_held_within_them():
+    units = {"ReadCapacityUnits": 2**63, "WriteCapacityUnits": 1}
+    body = msgspec.json.encode({"TableName": "Thread", "Item": {}, "Throughput": units})
+    throughput = _thing.decode(body).Throughput
+    assert throughput is not None
+    assert throughput.ReadCapacityUnits == 2**63 - 1
