@@ -16,6 +16,7 @@ from api import shapes
 from api.constraints import _Hint, _members_of
 from api.operation import DYNAMODB, DYNAMODB_STREAMS
 from api.registry import NOT_IMPLEMENTED, OPERATIONS
+from model.json_types import INTEGER_MOST, LONG_MOST
 
 _MODELS = {
     DYNAMODB: get_session().get_service_model("dynamodb"),
@@ -97,7 +98,9 @@ def _value_differences(where: str, shape: Any, hint: _Hint) -> Iterator[Differen
 
 def _constraint_differences(where: str, shape: Any, hint: _Hint) -> Iterator[Difference]:
     numeric = shape.type_name in ("integer", "long")
-    of_model = {
+    most = LONG_MOST if shape.type_name == "long" else INTEGER_MOST
+    of_model = {"min": -most - 1, "max": most} if numeric else {}
+    of_model |= {
         name: limit
         for name, limit in shape.metadata.items()
         if name in ("min", "max", "pattern") and (numeric or limit != 0)
