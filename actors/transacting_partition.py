@@ -202,6 +202,14 @@ class TransactingPartition(Partition):
         action: Action,
         grown_bytes: dict[bytes, int],
     ) -> Change:
+        """What an action comes to; it pays here, and gets nothing back if others cancel it.
+
+        A false condition costs as it does in a single write (Developer Guide, "Working with items
+        and attributes", conditional writes). Of a transaction each item is written twice, to
+        prepare and to commit ("Amazon DynamoDB transactions: how it works", capacity management);
+        the guide names nothing that is given back to one that is cancelled in between. What meets
+        another transaction, or a limit, has taken nothing.
+        """
         position = action.position
         if position in self._holds.positions:
             self._throttle.transaction_conflicts += 1

@@ -20,6 +20,7 @@ from tests.support.partiql import statement, typed
 from tests.support.tables import definition, global_index, unique_name
 from tests.support.transacting import actions
 from tests.support.transactions import (
+    FAILED,
     NONE,
     Reason,
     cancelled,
@@ -122,6 +123,27 @@ def test_units_are_counted_twice(served: CapacityServer) -> None:
     assert served.metrics("consumed_write_capacity_units", name) == {("",): 4.0}
     assert served.metrics("consumed_read_capacity_units", name) == {("",): 4.0}
     assert served.metrics("transaction_conflict", name) == {}
+
+
+@pytest.mark.parametrize("write_units", [10, 4_000], ids=["one partition", "several"])
+def test_a_cancelled_transaction_costs_what_it_would_have_cost(
+    served: CapacityServer, write_units: int
+) -> None:
+    name = served.table(**units(10, write_units))
+    doable = put(name, pk="a")
+    failing = check(name, "attribute_exists(pk)", {}, pk="none")
+    assert cancelled(served.wire, doable, failing) == [NONE, FAILED]
+    assert served.metrics("consumed_write_capacity_units", name) == {("",): 4.0}
+
+
+def test_cancelled_transactions_use_up_the_units_of_the_actions_that_could_be_done(
+    served: CapacityServer,
+) -> None:
+    narrow, wide = served.table(**units(10, 10)), served.table(**units(1_000, 1_000))
+    both = (put(narrow, pk="a"), check(wide, "attribute_exists(pk)", {}, pk="none"))
+    for _ in range(5):
+        assert cancelled(served.wire, *both) == [NONE, FAILED]
+    assert cancelled(served.wire, *both) == [TABLE_PROVISIONED, FAILED]
 
 
 # -- those that meet ------------------------------------------------------------------------------
