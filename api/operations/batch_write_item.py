@@ -77,11 +77,10 @@ async def handle(call: Call[BatchWriteItemInput]) -> bytes:
         for of_table, (table, parts) in zip(batch, tables, strict=True)
     ]
     counts_units = request.ReturnConsumedCapacity not in (None, "NONE")
+    results = await _results(call, [table for table, _ in tables], replies)
     outcomes = [
-        _outcome(
-            of_table, parts, await _results(call, table, of_replies), counts_units=counts_units
-        )
-        for of_table, (table, parts), of_replies in zip(batch, tables, replies, strict=True)
+        _outcome(of_table, parts, of_results, counts_units=counts_units)
+        for of_table, (_, parts), of_results in zip(batch, tables, results, strict=True)
     ]
     refusals = [outcome.refusal for outcome in outcomes if outcome.refusal is not None]
     if refusals and not any(outcome.written for outcome in outcomes):
@@ -112,24 +111,35 @@ async def handle(call: Call[BatchWriteItemInput]) -> bytes:
 
 
 async def _results(
-    call: Call[BatchWriteItemInput], table: Table, replies: list[asyncio.Future[Written]]
-) -> list[Written | DynamoDBError]:
-    """What came of writes that were sent; all are waited for, whatever came of some."""
-    results: list[Written | DynamoDBError] = []
+    call: Call[BatchWriteItemInput],
+    tables: list[Table],
+    replies: list[list[asyncio.Future[Written]]],
+) -> list[list[Written | DynamoDBError]]:
+    """What came of writes that were sent, by table; all are waited for, whatever came of some.
+
+    An error must not be told while others are still at work: who reads then sees half of it.
+    """
+    results: list[list[Written | DynamoDBError]] = []
     try:
-        # One after another: most come together, and one that is there takes no turn of the loop.
-        for reply in replies:
-            result: Written | DynamoDBError
-            try:
-                result = await reply
-            except DynamoDBError as error:
-                result = error
-            call.note(table.definition, result.receipt)
-            results.append(result)
+        for table, of_table in zip(tables, replies, strict=True):
+            of_all: list[Written | DynamoDBError] = []
+            # One after another: most come together, and one that is there takes no turn of the
+            # loop.
+            for reply in of_table:
+                result: Written | DynamoDBError
+                try:
+                    result = await reply
+                except DynamoDBError as error:
+                    result = error
+                call.note(table.definition, result.receipt)
+                of_all.append(result)
+            results.append(of_all)
     finally:
         # Where nobody waits any more, nobody is to be told of what came of the others.
-        for reply in replies:
-            reply.cancel()
+        for of_table in replies:
+            for reply in of_table:
+                if not reply.cancel() and not reply.cancelled():
+                    reply.exception()
     return results
 
 

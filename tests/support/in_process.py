@@ -8,16 +8,19 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from random import Random
 from typing import Any, TypeAlias
 
+from actors.database import Database
 from actors.global_index import GlobalIndexActors
 from actors.index_partition import ApplyChanges, Backfill
 from actors.partition_map import PartitionMoved
 from actors.runtime.supervisor import RESTARTS
 from api.access import Access
 from api.http_settings import HttpSettings
-from api.protocol import Protocol
+from api.protocol import Answer, Protocol, Request
 from api.registry import NOT_IMPLEMENTED, OPERATIONS
 from api.server import listen, serving
+from tests.support.clients import JSON_1_0
 from tests.support.databases import running_database
+from tests.support.wire import decode, encode
 
 _Message: TypeAlias = ApplyChanges | Backfill
 Ask: TypeAlias = Callable[[GlobalIndexActors, int, _Message], Awaitable[None]]
@@ -38,6 +41,24 @@ async def running_in_process(**settings: Any) -> AsyncIterator[tuple[str, int]]:
             serving(protocol, HttpSettings(region="us-east-1", access=access), listener)
         )
         yield listener.getsockname()[:2]
+
+
+class Asked:
+    """A database in the test's own process, asked as over the wire."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self._protocol = Protocol(database, OPERATIONS.values(), NOT_IMPLEMENTED)
+
+    async def __call__(self, operation: str, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        """The status and the body of an answer."""
+        target = f"DynamoDB_20120810.{operation}"
+        answer = self._protocol.answer(
+            Request(target, JSON_1_0, "AWS4-HMAC-SHA256", "", "localhost", "", "", encode(request))
+        )
+        if not isinstance(answer, Answer):
+            answer = await answer
+        return answer.status, decode(answer.body)
 
 
 class Crash(Exception):

@@ -8,14 +8,11 @@ from typing import Any
 
 import pytest
 
-from actors.database import Database
 from actors.holds import Prepare, Release, TransactionPart
-from api.protocol import Answer, Protocol, Request
-from api.registry import NOT_IMPLEMENTED, OPERATIONS
 from model.write import Put
 from tests.support.capacity import CapacityServer, capacity_server, units
-from tests.support.clients import JSON_1_0
 from tests.support.databases import running_database
+from tests.support.in_process import Asked
 from tests.support.partiql import statement, typed
 from tests.support.tables import definition, global_index, unique_name
 from tests.support.transacting import actions
@@ -32,7 +29,6 @@ from tests.support.transactions import (
     update,
     write,
 )
-from tests.support.wire import decode, encode
 
 pytestmark = pytest.mark.ours_alone("no other server has a clock to set, or lets in")
 
@@ -147,24 +143,6 @@ def test_cancelled_transactions_use_up_the_units_of_the_actions_that_could_be_do
 
 
 # -- those that meet ------------------------------------------------------------------------------
-
-
-class Asked:
-    """A database in the test's own process, asked as over the wire."""
-
-    def __init__(self, database: Database) -> None:
-        self.database = database
-        self._protocol = Protocol(database, OPERATIONS.values(), NOT_IMPLEMENTED)
-
-    async def __call__(self, operation: str, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        """The status and the body of an answer."""
-        target = f"DynamoDB_20120810.{operation}"
-        answer = self._protocol.answer(
-            Request(target, JSON_1_0, "AWS4-HMAC-SHA256", "", "localhost", "", "", encode(request))
-        )
-        if not isinstance(answer, Answer):
-            answer = await answer
-        return answer.status, decode(answer.body)
 
 
 @asynccontextmanager
