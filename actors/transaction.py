@@ -278,6 +278,11 @@ class Transactions:
     async def read(self, wanted: Sequence[TableKey]) -> list[ItemRead]:
         """These items as they are at one moment, in this order.
 
+        Each pays for itself when all were read. If limits refuse some of them by then, the others
+        have paid all the same: they were read, and the guide names nothing that is given back to
+        a transaction that is cancelled (``TransactingPartition``). Who is refused at the door, as
+        the next ones are, reads nothing, and nobody pays.
+
         Raises:
             TransactionCanceledException: one of them is being written by a transaction, or
                 nothing is left of its partition's read units.

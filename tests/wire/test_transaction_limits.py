@@ -142,6 +142,23 @@ def test_cancelled_transactions_use_up_the_units_of_the_actions_that_could_be_do
     assert cancelled(served.wire, *both) == [TABLE_PROVISIONED, FAILED]
 
 
+@pytest.mark.parametrize("is_last", [True, False])
+def test_a_refused_read_leaves_those_paid_that_were_read_with_it(
+    served: CapacityServer, *, is_last: bool
+) -> None:
+    narrow, wide = served.table(**units(10, 10)), served.table(**units(1_000, 1_000))
+    gets = [get(wide, pk="a"), get(narrow, pk="a")]
+    request = {"TransactItems": gets if is_last else gets[::-1]}
+    done = served.until_refused("TransactGetItems", request)
+    assert done == 5
+    paid = {("",): 2.0 * (done + 1)}
+    assert served.metrics("consumed_read_capacity_units", wide) == paid
+    # From now on it is refused before anything is read.
+    assert served.wire.send("TransactGetItems", request).status == 400
+    assert served.metrics("consumed_read_capacity_units", wide) == paid
+    assert served.metrics("consumed_read_capacity_units", narrow) == {("",): 10.0}
+
+
 # -- those that meet ------------------------------------------------------------------------------
 
 
