@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import anyio
 import structlog
@@ -38,11 +38,15 @@ from api.replay import ReplayOptions, carry_out
 from api.server import CannotListen, listen, serving
 from api.times import iso_time, pace
 from api.violations import ViolationsOptions, find_violations
+from storage.machine_memory import memory_bytes
 from storage.open_files import raise_open_files_limit
 from storage.rocks import open_rocks, open_rocks_in_memory
 from storage.rocks_options import MIB, RocksOptions
 from storage.store import CannotOpen, Damaged, Full, Store
 from streams.broker import Broker, Refused
+
+# Of the memory, for large requests as they are sent; decoded ones are several times as large.
+_LARGE_REQUESTS_SHARE: Final = 16
 
 _log = structlog.get_logger(__name__)
 
@@ -145,7 +149,11 @@ class _Running(Struct, frozen=True):
 @asynccontextmanager
 async def _running(options: ServeOptions) -> AsyncIterator[_Running]:
     """The whole server. It stops in the opposite order of its start."""
-    http_settings = HttpSettings(region=options.region, access=options.access)
+    http_settings = HttpSettings(
+        region=options.region,
+        access=options.access,
+        large_requests_bytes=memory_bytes() // _LARGE_REQUESTS_SHARE,
+    )
     database_settings = DatabaseSettings(
         region=options.region,
         item_collection_limit_bytes=options.item_collection_limit_bytes,

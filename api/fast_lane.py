@@ -26,6 +26,7 @@ from aiohttp import web
 from api.http_message import HEAD_END, REQUEST_LINE, Head, answer_bytes, parse_head
 from api.http_settings import HEADER_BYTES, HttpSettings
 from api.protocol import Answer, Protocol, Request
+from api.request_room import SMALL_REQUEST_BYTES, Place, RequestRoom
 from model.limits import KIB
 
 # What a client may send ahead while its last request is being answered.
@@ -43,10 +44,12 @@ class FastLanes(AbstractAsyncContextManager["FastLanes"]):
         protocol: Protocol,
         settings: HttpSettings,
         plain: web.Server,
+        room: RequestRoom,
     ) -> None:
         self.protocol = protocol
         self.settings = settings
         self.plain = plain
+        self.room = room
         self._connections: set[FastLane] = set()
         self._all_closed = asyncio.Event()
         self._ending = False
@@ -119,6 +122,8 @@ class FastLanes(AbstractAsyncContextManager["FastLanes"]):
         except Exception:  # noqa: BLE001 - a bug of ours must not end the other connections
             _log.exception("a connection failed")
             connection.abort()
+        finally:
+            connection.leave_room()
 
     async def _sweep(self) -> None:
         settings = self.settings
@@ -135,9 +140,10 @@ class FastLane(asyncio.Protocol):
 
     Invariants: requests are answered one at a time, in their order. ``_held`` begins with the
     first byte of the first request that is not answered yet, and is bounded: by one request of
-    16 MB while it is awaited, by ``_READ_AHEAD_BYTES`` and one read while one is answered.
+    16 MB while it is awaited, by ``_READ_AHEAD_BYTES`` and one read while one is answered, or while
+    a large one waits for its place, which it has until it is answered (``api.request_room``).
     ``_progress`` rises whenever a request begins or is answered; so it stands still only while
-    the server works (``_answering``) or waits for the client.
+    the server works (``_answering``), has no room or waits for the client.
     """
 
     _transport: asyncio.Transport
@@ -150,6 +156,8 @@ class FastLane(asyncio.Protocol):
         self._head: Head | None = None
         self._body_start = 0
         self._needed_bytes = 0
+        # Of a large request that is awaited or answered.
+        self._place: Place | None = None
         # A client that signs nothing often sends the same head again, word for word.
         self._last_head: Head | None = None
         self._last_head_bytes = b""
@@ -184,9 +192,8 @@ class FastLane(asyncio.Protocol):
             self._progress += 1
         self._held += data
         if self._answering or self._unsent or self._writing_paused:
-            if len(self._held) > _READ_AHEAD_BYTES and not self._reading_paused:
-                self._reading_paused = True
-                self._transport.pause_reading()
+            if len(self._held) > _READ_AHEAD_BYTES:
+                self._pause_reading()
         elif len(self._held) >= self._needed_bytes:
             self._begin_next()
 
@@ -233,9 +240,15 @@ class FastLane(asyncio.Protocol):
         """Close now."""
         self._transport.abort()
 
+    def leave_room(self) -> None:
+        """Nothing of a large request is awaited or answered any more."""
+        if self._place is not None:
+            place, self._place = self._place, None
+            self._lanes.room.leave(place)
+
     def sweep(self, now: float) -> None:
         """Close if the client has kept the server waiting for too long."""
-        if self._answering or self._progress != self._swept_progress:
+        if self._answering or self._waits_for_room() or self._progress != self._swept_progress:
             self._swept_progress = self._progress
             self._swept_at = now
             return
@@ -278,7 +291,11 @@ class FastLane(asyncio.Protocol):
     def _begin_next(self) -> bool:
         """Begin to answer the next request; whether there is one."""
         request = self._next_request()
-        if self._reading_paused and (request is None or len(self._held) <= _READ_AHEAD_BYTES):
+        if (
+            self._reading_paused
+            and (request is None or len(self._held) <= _READ_AHEAD_BYTES)
+            and not self._waits_for_room()
+        ):
             # A request may be larger than what is read ahead: the rest of it is awaited now.
             self._resume_reading()
         if request is None:
@@ -295,12 +312,32 @@ class FastLane(asyncio.Protocol):
     def _answer(self, answer: Answer) -> None:
         self._answering = False
         self._progress += 1
+        if self._place is not None:
+            self.leave_room()
         if self._transport.is_closing():
             return
         # Behind an answer that says so, no other is looked at.
         is_last = self._ending and not self._held
         self._unsent = answer_bytes(answer, time.time(), closing=is_last)
         self._lanes.send_soon(self)
+
+    def _take_place(self) -> None:
+        """Have a place for the request that is awaited; read no more of it before that."""
+        self._place = self._lanes.room.enter(self._needed_bytes)
+        if self._waits_for_room():
+            self._pause_reading()
+            self._place.let_in.add_done_callback(self._let_in)
+
+    def _waits_for_room(self) -> bool:
+        return self._place is not None and not self._place.let_in.done()
+
+    def _let_in(self, _: asyncio.Future[None]) -> None:
+        self._resume_reading()
+
+    def _pause_reading(self) -> None:
+        if not self._reading_paused and not self._transport.is_closing():
+            self._reading_paused = True
+            self._transport.pause_reading()
 
     def _resume_reading(self) -> None:
         if self._reading_paused and not self._transport.is_closing():
@@ -335,7 +372,9 @@ class FastLane(asyncio.Protocol):
         self._last_head, self._last_head_bytes = head, head_bytes
         self._head = head
         self._body_start = end + len(HEAD_END)
-        self._needed_bytes = self._body_start + head.content_length
+        self._needed_bytes = needed_bytes = self._body_start + head.content_length
+        if needed_bytes > SMALL_REQUEST_BYTES and needed_bytes > len(held):
+            self._take_place()
         return head
 
     def _leave(self) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from api.access import Access
-from model.limits import KIB
+from model.limits import KIB, MIB
 
 HEADER_BYTES: Final = 16 * KIB  # <= of a request's line and headers; more is answered 400
 SERVER_NAME: Final = "dynactor"
@@ -18,7 +18,8 @@ class HttpSettings(Struct, frozen=True):
 
     ``idle_seconds`` is for a client that sends nothing; ``transfer_seconds`` for the rest of a
     request once it has begun, and for an answer to be taken; ``drain_seconds`` for requests
-    under way when the server stops.
+    under way when the server stops. ``large_requests_bytes`` is how much of large requests is held
+    at a time (``api.request_room``).
     """
 
     region: str
@@ -26,3 +27,4 @@ class HttpSettings(Struct, frozen=True):
     idle_seconds: float = 120
     transfer_seconds: float = 60
     drain_seconds: float = 10
+    large_requests_bytes: int = 256 * MIB

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import ExitStack
 from http import HTTPStatus
 from typing import Final
 from zlib import crc32
@@ -19,6 +20,7 @@ from aiohttp.web_protocol import RequestPayloadError
 from api.explain import REQUEST_HEADER, RESPONSE_HEADER
 from api.http_settings import HEADER_BYTES, SERVER_NAME, HttpSettings
 from api.protocol import Answer, Protocol, Request
+from api.request_room import SMALL_REQUEST_BYTES, RequestRoom
 from model.errors import (
     AccessDeniedException,
     DynamoDBError,
@@ -33,10 +35,10 @@ _LINGERING_SECONDS: Final = 10.0
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
-def plain_server(protocol: Protocol, settings: HttpSettings) -> web.Server:
+def plain_server(protocol: Protocol, settings: HttpSettings, room: RequestRoom) -> web.Server:
     """The factory of aiohttp's connections."""
     return web.Server(
-        PlainLane(protocol, settings).answer,
+        PlainLane(protocol, settings, room).answer,
         access_log=None,
         logger=_quiet_logger(),
         keepalive_timeout=settings.idle_seconds,
@@ -51,9 +53,10 @@ def plain_server(protocol: Protocol, settings: HttpSettings) -> web.Server:
 class PlainLane:
     """Answers one request after another on aiohttp's own connections."""
 
-    def __init__(self, protocol: Protocol, settings: HttpSettings) -> None:
+    def __init__(self, protocol: Protocol, settings: HttpSettings, room: RequestRoom) -> None:
         self._protocol = protocol
         self._settings = settings
+        self._room = room
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer a request, and see to it that the client takes the answer."""
@@ -89,9 +92,14 @@ class PlainLane:
             return self._health()
         if request.method != "POST" or request.path != "/":
             return _response_of(self._protocol.not_understood())
+        with ExitStack() as leaving:
+            return await self._posted(request, leaving)
+
+    async def _posted(self, request: web.BaseRequest, leaving: ExitStack) -> web.Response:
+        """Answer a POST; what is ``leaving`` gives its place in the room up."""
         try:
-            async with asyncio.timeout(self._settings.transfer_seconds):
-                body = await _read_body(request)
+            async with asyncio.timeout(self._settings.transfer_seconds) as patience:
+                body = await self._read_body(request, patience, leaving)
         except TimeoutError:
             response = web.Response(status=HTTPStatus.REQUEST_TIMEOUT)
             response.force_close()
@@ -100,13 +108,14 @@ class PlainLane:
             response = self._refuse(error)
             response.force_close()
             return response
+        headers = request.headers
         answer = self._protocol.answer(
             Request(
                 target=headers.get("X-Amz-Target", ""),
                 content_type=headers.get("Content-Type", ""),
                 authorization=headers.get("Authorization", ""),
                 query=request.query_string,
-                host=host,
+                host=headers.get("Host", ""),
                 content_encoding=headers.get("Content-Encoding", ""),
                 accept_encoding=headers.get("Accept-Encoding", ""),
                 body=body,
@@ -116,8 +125,51 @@ class PlainLane:
         if not isinstance(answer, Answer):
             answer = await answer
         response = _response_of(answer)
-        response.headers.update(access.cross_origin_headers(origin))
+        origin = headers.get("Origin", "")
+        response.headers.update(self._settings.access.cross_origin_headers(origin))
         return response
+
+    async def _read_body(
+        self, request: web.BaseRequest, patience: asyncio.Timeout, leaving: ExitStack
+    ) -> bytes:
+        """The whole body as it was sent; a large one is read once there is room for it.
+
+        Raises:
+            RequestEntityTooLargeException: it is larger than 16 MB.
+            SerializationException: it broke off, or its chunks are none.
+        """
+        too_large = RequestEntityTooLargeException("Request size exceeds 16 MB")
+        if request.content_length is not None and request.content_length > REQUEST_BYTES:
+            raise too_large
+        if request.headers.get("Expect", "").lower() == "100-continue" and request.transport:
+            request.transport.write(_CONTINUE)
+        pieces = []
+        size_bytes = 0
+        has_place = False
+        try:
+            while piece := await request.content.readany():
+                pieces.append(piece)
+                size_bytes += len(piece)
+                if size_bytes > REQUEST_BYTES:
+                    raise too_large
+                if size_bytes > SMALL_REQUEST_BYTES and not has_place:
+                    has_place = True
+                    await self._take_place(request, patience, leaving)
+        except (RequestPayloadError, ConnectionError):
+            raise SerializationException("The body broke off") from None
+        return b"".join(pieces)
+
+    async def _take_place(
+        self, request: web.BaseRequest, patience: asyncio.Timeout, leaving: ExitStack
+    ) -> None:
+        """Wait for room; the client is given its time from then on."""
+        # How long a body in chunks will be nobody knows.
+        size_bytes = request.content_length or REQUEST_BYTES
+        place = self._room.enter(size_bytes)
+        leaving.callback(self._room.leave, place)
+        patience.reschedule(None)
+        await place.let_in
+        patience.reschedule(asyncio.get_running_loop().time() + self._settings.transfer_seconds)
 
     def _refuse(self, error: DynamoDBError) -> web.Response:
         return _response_of(self._protocol.refuse(error))
@@ -136,31 +188,6 @@ class PlainLane:
     def _health(self) -> web.Response:
         body = f"healthy: dynamodb.{self._settings.region}.amazonaws.com ".encode()
         return _response_of(Answer(200, "text/plain", body, next(self._protocol.request_ids)))
-
-
-async def _read_body(request: web.BaseRequest) -> bytes:
-    """The whole body as it was sent.
-
-    Raises:
-        RequestEntityTooLargeException: it is larger than 16 MB.
-        SerializationException: it broke off, or its chunks are none.
-    """
-    too_large = RequestEntityTooLargeException("Request size exceeds 16 MB")
-    if request.content_length is not None and request.content_length > REQUEST_BYTES:
-        raise too_large
-    if request.headers.get("Expect", "").lower() == "100-continue" and request.transport:
-        request.transport.write(_CONTINUE)
-    pieces = []
-    size_bytes = 0
-    try:
-        while piece := await request.content.readany():
-            pieces.append(piece)
-            size_bytes += len(piece)
-            if size_bytes > REQUEST_BYTES:
-                raise too_large
-    except (RequestPayloadError, ConnectionError):
-        raise SerializationException("The body broke off") from None
-    return b"".join(pieces)
 
 
 def _response_of(answer: Answer) -> web.Response:

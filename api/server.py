@@ -16,6 +16,7 @@ from api.fast_lane import FastLanes
 from api.http_settings import HttpSettings
 from api.plain_lane import plain_server
 from api.protocol import Protocol
+from api.request_room import RequestRoom
 
 _BACKLOG: Final = 1024
 
@@ -64,8 +65,9 @@ async def serving(
 
     On leaving, no more connections and requests are taken, and those under way are answered.
     """
-    plain = plain_server(protocol, settings)
-    async with FastLanes(protocol, settings, plain) as fast:
+    room = RequestRoom(settings.large_requests_bytes)
+    plain = plain_server(protocol, settings, room)
+    async with FastLanes(protocol, settings, plain, room) as fast:
         server = await asyncio.get_running_loop().create_server(
             fast.connection, sock=listener, backlog=_BACKLOG
         )

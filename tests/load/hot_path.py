@@ -35,6 +35,7 @@ from api.operations.get_item import GetItemInput
 from api.plain_lane import plain_server
 from api.protocol import Protocol
 from api.registry import OPERATIONS
+from api.request_room import RequestRoom
 from storage.rocks import open_rocks
 from tests.load.run.fill import fillings
 from tests.load.wire.answers import Answer
@@ -174,7 +175,9 @@ async def _constant(_call: Call[GetItemInput]) -> bytes:
 async def _lanes(database: Any, operations: Sequence[Operation]) -> AsyncIterator[FastLanes]:
     settings = HttpSettings(region="us-east-1", access=Access(host_names=frozenset()))
     protocol = Protocol(database, operations)
-    async with FastLanes(protocol, settings, plain_server(protocol, settings)) as lanes:
+    room = RequestRoom(settings.large_requests_bytes)
+    plain = plain_server(protocol, settings, room)
+    async with FastLanes(protocol, settings, plain, room) as lanes:
         yield lanes
 
 
