@@ -111,7 +111,7 @@ def test_constraints_of_members_are_told_like_any_others(wire: WireClient, simpl
 
 @differs_from_dynamodb_local("counts some bytes more")
 def test_no_more_than_4_mb_are_read(wire: WireClient, simple: str, pk: str) -> None:
-    names = [f"{pk}{number:02}" for number in range(12)]
+    names = [f"{pk}-{number:02}" for number in range(12)]
     for name in names:
         wire(
             "PutItem",

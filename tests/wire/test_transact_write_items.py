@@ -54,34 +54,34 @@ def test_puts_of_two_tables_are_there_when_it_is_answered(
 
 
 def test_each_kind_of_action_does_its_own(wire: WireClient, composite: str, pk: str) -> None:
-    write(wire, *(put(composite, pk=f"{pk}{n}", sk="a", v=n) for n in range(4)))
+    write(wire, *(put(composite, pk=f"{pk}-{n}", sk="a", v=n) for n in range(4)))
     write(
         wire,
-        put(composite, pk=f"{pk}0", sk="a", w=7),
-        update(composite, "ADD v :one SET x = :x", {"one": 1, "x": "y"}, pk=f"{pk}1", sk="a"),
-        delete(composite, pk=f"{pk}2", sk="a"),
-        check(composite, "v = :three", {"three": 3}, pk=f"{pk}3", sk="a"),
-        update(composite, "SET v = :v", {"v": 1}, pk=f"{pk}4", sk="a"),
-        delete(composite, pk=f"{pk}5", sk="a"),
+        put(composite, pk=f"{pk}-0", sk="a", w=7),
+        update(composite, "ADD v :one SET x = :x", {"one": 1, "x": "y"}, pk=f"{pk}-1", sk="a"),
+        delete(composite, pk=f"{pk}-2", sk="a"),
+        check(composite, "v = :three", {"three": 3}, pk=f"{pk}-3", sk="a"),
+        update(composite, "SET v = :v", {"v": 1}, pk=f"{pk}-4", sk="a"),
+        delete(composite, pk=f"{pk}-5", sk="a"),
     )
-    found = [item(wire, composite, pk=f"{pk}{n}", sk="a") for n in range(6)]
+    found = [item(wire, composite, pk=f"{pk}-{n}", sk="a") for n in range(6)]
     assert found == [
-        {"pk": f"{pk}0", "sk": "a", "w": 7},
-        {"pk": f"{pk}1", "sk": "a", "v": 2, "x": "y"},
+        {"pk": f"{pk}-0", "sk": "a", "w": 7},
+        {"pk": f"{pk}-1", "sk": "a", "v": 2, "x": "y"},
         None,
-        {"pk": f"{pk}3", "sk": "a", "v": 3},
-        {"pk": f"{pk}4", "sk": "a", "v": 1},
+        {"pk": f"{pk}-3", "sk": "a", "v": 3},
+        {"pk": f"{pk}-4", "sk": "a", "v": 1},
         None,
     ]
 
 
 def test_a_hundred_items_are_written_at_once(wire: WireClient, composite: str, pk: str) -> None:
-    write(wire, *(put(composite, pk=f"{pk}{n % 7}", sk=f"{n:03}", v=n) for n in range(100)))
+    write(wire, *(put(composite, pk=f"{pk}-{n % 7}", sk=f"{n:03}", v=n) for n in range(100)))
     for group in range(7):
         request = {
             "TableName": composite,
             "KeyConditionExpression": "pk = :pk",
-            "ExpressionAttributeValues": {":pk": {"S": f"{pk}{group}"}},
+            "ExpressionAttributeValues": {":pk": {"S": f"{pk}-{group}"}},
         }
         found = [plain(one)["v"] for one in wire("Query", request)["Items"]]
         assert found == list(range(group, 100, 7))
@@ -91,20 +91,20 @@ def test_local_and_global_indexes_follow(wire: WireClient, pk: str) -> None:
     with table(wire, "pk:S", "sk:S", "l:N", "g:S", **INDEXES) as name:
         write(
             wire,
-            put(name, pk=f"{pk}0", sk="a", l=1, g="x"),
-            put(name, pk=f"{pk}1", sk="a", l=2, g="x"),
-            put(name, pk=f"{pk}2", sk="a", l=3, g="y"),
+            put(name, pk=f"{pk}-0", sk="a", l=1, g="x"),
+            put(name, pk=f"{pk}-1", sk="a", l=2, g="x"),
+            put(name, pk=f"{pk}-2", sk="a", l=3, g="y"),
         )
         write(
             wire,
-            update(name, "SET l = :l, g = :g", {"l": 9, "g": "y"}, pk=f"{pk}0", sk="a"),
-            delete(name, pk=f"{pk}1", sk="a"),
+            update(name, "SET l = :l, g = :g", {"l": 9, "g": "y"}, pk=f"{pk}-0", sk="a"),
+            delete(name, pk=f"{pk}-1", sk="a"),
         )
         request = {
             "TableName": name,
             "IndexName": "by-l",
             "KeyConditionExpression": "pk = :pk",
-            "ExpressionAttributeValues": {":pk": {"S": f"{pk}0"}},
+            "ExpressionAttributeValues": {":pk": {"S": f"{pk}-0"}},
             "ConsistentRead": True,
         }
         assert [plain(one)["l"] for one in wire("Query", request)["Items"]] == [9]
@@ -114,7 +114,7 @@ def test_local_and_global_indexes_follow(wire: WireClient, pk: str) -> None:
             found = sorted((one["pk"]["S"], one["g"]["S"]) for one in wire("Scan", scan)["Items"])
             if len(found) == 2 and found[0][1] == "y":
                 break
-        assert found == [(f"{pk}0", "y"), (f"{pk}2", "y")]
+        assert found == [(f"{pk}-0", "y"), (f"{pk}-2", "y")]
 
 
 @differs_from_dynamodb_local("knows no ARNs")
@@ -299,7 +299,7 @@ def test_constraints_of_members_are_told_like_any_others(
     assert told({"TransactItems": []}) == (
         f"{one} '[]' at 'transactItems' {failed} have length greater than or equal to 1"
     )
-    many = [put(simple, pk=f"{pk}{n}") for n in range(101)]
+    many = [put(simple, pk=f"{pk}-{n}") for n in range(101)]
     assert told({"TransactItems": many}) == (
         f"{one} at 'transactItems' {failed} have length less than or equal to 100"
     )
@@ -380,8 +380,8 @@ def test_values_and_sizes_of_items_are_checked_first(
 
 
 def test_more_than_4_mb_are_refused(wire: WireClient, simple: str, pk: str) -> None:
-    actions = [put(simple, pk=f"{pk}{n:02}", v="x" * 390_000) for n in range(12)]
-    size_bytes = 11 * (390_000 + len(pk) + 2 + 2 + 1)
+    actions = [put(simple, pk=f"{pk}-{n:02}", v="x" * 390_000) for n in range(12)]
+    size_bytes = 11 * (390_000 + len(pk) + 3 + 2 + 1)
     assert refused(wire, *actions) == (
         "ValidationException",
         f"Transaction payload size cannot exceed 4MB. Payload Size: {size_bytes}",
@@ -508,15 +508,15 @@ def test_a_stream_shows_the_changes_of_a_transaction(
     wire: WireClient, streams_wire: WireClient, pk: str
 ) -> None:
     with streamed_table(wire, "pk:S") as (name, arn):
-        write(wire, *(put(name, pk=f"{pk}{number}", v=number) for number in range(5)))
+        write(wire, *(put(name, pk=f"{pk}-{number}", v=number) for number in range(5)))
         write(
             wire,
-            update(name, "SET v = :v", {"v": 9}, pk=f"{pk}0"),
-            delete(name, pk=f"{pk}1"),
-            check(name, "v = :v", {"v": 2}, pk=f"{pk}2"),
-            put(name, pk=f"{pk}3", v=3),
+            update(name, "SET v = :v", {"v": 9}, pk=f"{pk}-0"),
+            delete(name, pk=f"{pk}-1"),
+            check(name, "v = :v", {"v": 2}, pk=f"{pk}-2"),
+            put(name, pk=f"{pk}-3", v=3),
         )
-        write(wire, put(name, pk=f"{pk}4", v=7))
+        write(wire, put(name, pk=f"{pk}-4", v=7))
         records: list[dict[str, Any]] = []
         for _ in range(1_000):
             records = records_of(streams_wire, arn)
@@ -524,9 +524,9 @@ def test_a_stream_shows_the_changes_of_a_transaction(
                 break
         told = sorted((each["eventName"], each["dynamodb"]["Keys"]["pk"]["S"]) for each in records)
         assert told == [
-            *(("INSERT", f"{pk}{number}") for number in range(5)),
-            ("MODIFY", f"{pk}0"),
-            ("MODIFY", f"{pk}4"),
-            ("REMOVE", f"{pk}1"),
+            *(("INSERT", f"{pk}-{number}") for number in range(5)),
+            ("MODIFY", f"{pk}-0"),
+            ("MODIFY", f"{pk}-4"),
+            ("REMOVE", f"{pk}-1"),
         ]
         assert not any("userIdentity" in each for each in records)
