@@ -39,7 +39,6 @@ from api.server import CannotListen, listen, serving
 from api.times import iso_time, pace
 from api.violations import ViolationsOptions, find_violations
 from storage.machine_memory import memory_bytes
-from storage.memory_heaps import share_one_heap
 from storage.open_files import raise_open_files_limit
 from storage.rocks import open_rocks, open_rocks_in_memory
 from storage.rocks_options import MIB, RocksOptions
@@ -73,7 +72,6 @@ def serve(options: ServeOptions | None = None) -> None:
     options = options or ServeOptions()
     configure_logs(options.log_level)
     raise_open_files_limit()
-    share_one_heap()
     backend_options = {"use_uvloop": find_spec("uvloop") is not None}
     try:
         anyio.run(_serve, options, backend_options=backend_options)
