@@ -58,18 +58,15 @@ class RangeRead(Struct, frozen=True):
     fetched_units: float = 0.0
 
 
-class EntryWrite(Struct, frozen=True):
-    """What a write did to the entry of its item in one index; None for no entry.
+class EntryWrite(IndexUnits, frozen=True):
+    """What a write did to the entry of its item in one index, and the units; None for no entry.
 
     ``moves``: it was deleted under one key and put under another.
     """
 
-    index: str
-    kind: IndexKind
-    old_bytes: int | None
-    new_bytes: int | None
-    moves: bool
-    units: int
+    old_bytes: int | None = None
+    new_bytes: int | None = None
+    moves: bool = False
 
 
 class ItemWrite(Struct, frozen=True):

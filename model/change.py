@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from model import capacity
-from model.capacity import EntryWrite, IndexKind, IndexUnits, ItemWrite, Receipt
+from model.capacity import EntryWrite, IndexKind, ItemWrite, Receipt
 from model.index import IndexDefinition, entry, entry_position, global_entry
 from model.item import Item
 from model.key import KeySchema
@@ -158,21 +158,20 @@ def write_receipt(
 ) -> Receipt:
     """What a write costs: the larger image of the item, and each index write (S50-S56)."""
     # One straight walk: every write makes a receipt, and nearly nobody reads it.
-    indexes: tuple[IndexUnits, ...] = ()
     entries: tuple[EntryWrite, ...] = ()
     for change in changes:
-        name, kind, moves = change.definition.name, change.kind, change.moves
+        moves = change.moves
         old_entry, new_entry = change.old, change.new
         old_bytes = None if old_entry is None else old_entry.size_bytes
         new_bytes = None if new_entry is None else new_entry.size_bytes
         units = _entry_units(old_bytes, new_bytes, moves=moves)
-        indexes += (IndexUnits(name, kind, 0.0, units),)
-        entries += (EntryWrite(name, kind, old_bytes, new_bytes, moves, units),)
+        name, kind = change.definition.name, change.kind
+        entries += (EntryWrite(name, kind, 0.0, units, old_bytes, new_bytes, moves),)
     old_bytes = None if old is None else old.size_bytes
     new_bytes = None if new is None else new.size_bytes
     units = capacity.write_units(max(old_bytes or 0, new_bytes or 0))
     work = ItemWrite(old_bytes, new_bytes, units, entries)
-    return Receipt(0.0, units, indexes, (work,))
+    return Receipt(0.0, units, entries, (work,))
 
 
 def refused_receipt(old: StoredItem | None, put_bytes: int | None = None) -> Receipt:

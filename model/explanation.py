@@ -204,7 +204,7 @@ def _blocks(units: float, *, consistent: bool) -> int:
 
 
 def _written(table: TableDefinition, work: ItemWrite) -> Written:
-    touched = {entry.index for entry in work.entries}
+    touched = {entry.name for entry in work.entries}
     indexes = [_index_write(table, entry) for entry in work.entries]
     if not work.refused:
         indexes += [
@@ -260,13 +260,13 @@ def _index_write(table: TableDefinition, entry: EntryWrite) -> IndexWrite:
         change, of_local = "put", "S51" if entry.old_bytes is None else "S55"
     is_local = entry.kind == "LocalSecondaryIndexes"
     rules = [of_local if is_local else "S111"]
-    if entry.units > _LEAST_WRITES[change]:
+    if entry.write_units > _LEAST_WRITES[change]:
         rules.append("S56" if is_local else "S112")
     return IndexWrite(
-        entry.index,
+        entry.name,
         change,
-        entry.units,
-        _payer(table, entry.index, entry.kind),
+        int(entry.write_units),
+        _payer(table, entry.name, entry.kind),
         tuple(rules),
         entry.old_bytes,
         entry.new_bytes,
@@ -405,12 +405,12 @@ def _less_of_indexes(entries: Sequence[EntryWrite]) -> Iterator[Cheaper]:
             f"Not to project what changed into {_names(in_place)}: an entry that stays as it was "
             "is not written",
             "S57",
-            float(sum(entry.units for entry in in_place)),
+            float(sum(entry.write_units for entry in in_place)),
         )
     large = [
         (entry, saves)
         for entry in entries
-        if not _is_in_place(entry) and (saves := entry.units - (2 if entry.moves else 1)) > 0
+        if not _is_in_place(entry) and (saves := entry.write_units - (2 if entry.moves else 1)) > 0
     ]
     if large:
         yield Cheaper(
@@ -426,7 +426,7 @@ def _is_in_place(entry: EntryWrite) -> bool:
 
 def _names(entries: Sequence[EntryWrite]) -> str:
     """The indexes that these entries belong to, each once."""
-    return ", ".join(dict.fromkeys(entry.index for entry in entries))
+    return ", ".join(dict.fromkeys(entry.name for entry in entries))
 
 
 def _items(count: int) -> str:

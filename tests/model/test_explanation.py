@@ -130,7 +130,7 @@ def test_a_query_reads_less_than_a_scan():
 
 
 def entry(old: int | None, new: int | None, units: int, *, moves: bool = False) -> EntryWrite:
-    return EntryWrite("ByStatus", GLOBAL, old, new, moves, units)
+    return EntryWrite("ByStatus", GLOBAL, 0.0, units, old, new, moves)
 
 
 @pytest.mark.parametrize(
