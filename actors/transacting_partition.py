@@ -6,6 +6,8 @@ import asyncio
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from msgspec import structs
+
 from actors.change_feed import ChangeFeed
 from actors.holds import (
     Accepted,
@@ -268,7 +270,7 @@ class TransactingPartition(Partition):
             changes = each.changes
             if each.table is not self._table:
                 # Of indexes that came meanwhile nothing is worked out: their followers do that.
-                changes = tuple(change._replace(global_changes=None) for change in changes)
+                changes = tuple(structs.replace(change, global_changes=None) for change in changes)
             self._carry_out(batch, each.part, changes)
         batch.rows.update(message.rows)
         group = self._group(batch)

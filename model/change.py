@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec import Struct
 
@@ -46,7 +46,7 @@ class IndexChange(Struct, gc=False):
         return self._old_position
 
 
-class Change(NamedTuple):
+class Change(Struct, frozen=True, gc=False):
     """The outcome of a decided write.
 
     ``old is new`` where the write changed nothing. ``attributes`` is what ReturnValues asks
