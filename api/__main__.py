@@ -25,6 +25,7 @@ from actors.stream_keeper import StreamSettings
 from actors.time_to_live import TimeToLiveSettings
 from api.admin import METRICS_PATH, serving_admin
 from api.advise import AdviseOptions, give_advice
+from api.backup import BackupOptions, back_up
 from api.clock import clock
 from api.config import ConfigurationError, ServeOptions
 from api.http_settings import HttpSettings
@@ -38,6 +39,7 @@ from api.replay import ReplayOptions, carry_out
 from api.server import CannotListen, listen, serving
 from api.times import iso_time, pace
 from api.violations import ViolationsOptions, find_violations
+from storage.backups import Backups
 from storage.machine_memory import memory_bytes
 from storage.open_files import raise_open_files_limit
 from storage.rocks import open_rocks, open_rocks_in_memory
@@ -105,6 +107,17 @@ def replay(options: ReplayOptions) -> int:
     code is 0 if all was published, or if --follow was stopped, and 1 if not.
     """
     return carry_out(options)
+
+
+@app.command
+def backup(options: BackupOptions | None = None) -> int:
+    """Back up all tables while they are used, and print the directory of the backup.
+
+    The server must have been started with --admin-port and --backup-dir. A server that is started
+    with that directory, or a copy of it, as its --data-dir has everything. The exit code is 0 if
+    the backup was made, and 1 if not.
+    """
+    return back_up(options or BackupOptions())
 
 
 @app.command
@@ -197,7 +210,13 @@ async def _running(options: ServeOptions) -> AsyncIterator[_Running]:
             admin_endpoint = None
             if admin is not None:
                 admin_endpoint = await enter(
-                    serving_admin(database, protocol, options.admin_access, admin)
+                    serving_admin(
+                        database,
+                        protocol,
+                        options.admin_access,
+                        admin,
+                        _backups(options, store),
+                    )
                 )
             endpoint = await enter(serving(protocol, http_settings, listener))
             keeper = database.clock_keeper
@@ -212,6 +231,11 @@ def _broker(options: ServeOptions) -> Broker | None:
     from streams.kafka import Kafka  # noqa: PLC0415
 
     return Kafka(settings)
+
+
+def _backups(options: ServeOptions, store: Store) -> Backups | None:
+    directory = options.backup_dir
+    return None if directory is None else Backups(store, directory.expanduser())
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 It listens on loopback unless it is told otherwise. ``GET /metrics`` is for Prometheus and whoever
 reads its format; the virtual clock is at ``/clock``, replays to Kafka are at ``/replays``, what
-requests do to keys at ``/insights``.
+requests do to keys at ``/insights``; ``/backups`` makes backups.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ import structlog
 from aiohttp import web
 
 from actors.database import Database
-from api import admin_clock, admin_insights, admin_replays, metrics
+from api import admin_backups, admin_clock, admin_insights, admin_replays, metrics
 from api.access import Access
 from api.http_settings import SERVER_NAME
 from api.protocol import Protocol
 from api.server import url
+from storage.backups import Backups
 from storage.store import StoreError
 
 METRICS_PATH: Final = "/metrics"
@@ -33,10 +34,14 @@ _log = structlog.get_logger(__name__)
 
 @asynccontextmanager
 async def serving_admin(
-    database: Database, protocol: Protocol, access: Access, listener: socket.socket
+    database: Database,
+    protocol: Protocol,
+    access: Access,
+    listener: socket.socket,
+    backups: Backups | None = None,
 ) -> AsyncIterator[str]:
     """Serve within the context; yields the listener's URL."""
-    server = web.Server(_Admin(database, protocol, access).answer, access_log=None)
+    server = web.Server(_Admin(database, protocol, access, backups).answer, access_log=None)
     runner = web.ServerRunner(server, shutdown_timeout=_SHUTDOWN_SECONDS)
     await runner.setup()
     try:
@@ -49,10 +54,13 @@ async def serving_admin(
 class _Admin:
     """Answers requests."""
 
-    def __init__(self, database: Database, protocol: Protocol, access: Access) -> None:
+    def __init__(
+        self, database: Database, protocol: Protocol, access: Access, backups: Backups | None
+    ) -> None:
         self._database = database
         self._protocol = protocol
         self._access = access
+        self._backups = backups
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer a request, whatever it asks for."""
@@ -69,12 +77,14 @@ class _Admin:
             return await admin_replays.answer(self._database, request)
         if f"{request.path}/".startswith(f"{admin_insights.INSIGHTS_PATH}/"):
             return await admin_insights.answer(self._database, request)
+        if request.path == admin_backups.BACKUPS_PATH:
+            return await admin_backups.answer(self._backups, request)
         if request.path != METRICS_PATH:
             return _text(
                 HTTPStatus.NOT_FOUND,
                 f"There are {METRICS_PATH}, {admin_clock.CLOCK_PATH}, "
-                f"{admin_replays.REPLAYS_PATH} and {admin_insights.INSIGHTS_PATH}, and nothing "
-                "else",
+                f"{admin_replays.REPLAYS_PATH}, {admin_insights.INSIGHTS_PATH} and "
+                f"{admin_backups.BACKUPS_PATH}, and nothing else",
             )
         if request.method not in ("GET", "HEAD"):
             response = _text(HTTPStatus.METHOD_NOT_ALLOWED, "Metrics can only be read")

@@ -75,8 +75,12 @@ class ServeOptions:
     """Memory for what is read of the data, in MiB. Without it, a sixteenth of what the machine or
     the control group has, or 256, but at most a quarter."""
 
+    backup_dir: Path | None = None
+    """Where dynactor backup puts copies of the data, on the same file system as these."""
+
     admin_port: UInt16 | None = None
-    """Port for metrics (at /metrics), the virtual clock, replays, insights; 0 takes a free one."""
+    """Port for metrics (at /metrics), the virtual clock, replays, insights, backups; 0 takes a free
+    one."""
 
     admin_host: str = "127.0.0.1"
     """Address of that port."""
@@ -183,6 +187,7 @@ class ServeOptions:
             )
         self._check_names()
         self._check_numbers()
+        self._check_backup_dir()
         if self.partitions_per_table is not None and self.partitions_per_table < 1:
             raise ConfigurationError("--partitions-per-table must be at least 1")
         for option in ("partition_limit_bytes", "split_heat_seconds", "split_check_seconds"):
@@ -211,6 +216,21 @@ class ServeOptions:
                     f"--cors-origins {origin} is no origin: give scheme, host and port alone, as "
                     "https://app.example.com, or * for all"
                 )
+
+    def _check_backup_dir(self) -> None:
+        """Backups can be asked for, and are no part of what they are backups of."""
+        if self.backup_dir is None:
+            return
+        if self.admin_port is None:
+            raise ConfigurationError(
+                "--backup-dir needs --admin-port: nobody could ask for a backup without it"
+            )
+        data = self.data_directory
+        if data is not None and self.backup_dir.expanduser().absolute().is_relative_to(data.absolute()):
+            raise ConfigurationError(
+                f"--backup-dir {self.backup_dir} is in the data directory {data}: give a directory "
+                "beside it"
+            )
 
     def _check_numbers(self) -> None:
         """No time, size or count is below zero, or no number at all."""

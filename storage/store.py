@@ -141,7 +141,10 @@ class Store(Protocol):
         ...
 
     async def checkpoint(self, directory: Path) -> None:
-        """Write a copy of everything durable into ``directory``, which must not exist yet."""
+        """Write a copy of everything durable into ``directory``, which must not exist yet.
+
+        It is a data directory, and durable when this returns; after an error, remove it.
+        """
         ...
 
     async def close(self) -> None:

@@ -1,0 +1,160 @@
+"""Backups of a store in use: whole directories, or none."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from subprocess import PIPE, Popen
+from sys import executable
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from storage.backups import Backups, BadName, Taken
+from storage.data_directory import open_data_directory
+from storage.store import CannotOpen, Group, Store
+from tests.support.store import disk_store
+
+MANY = 1 << 30
+# Takes a data directory, says so and holds it until its input ends.
+_HOLD = """
+import sys
+from pathlib import Path
+from storage.data_directory import open_data_directory
+directory = open_data_directory(Path(sys.argv[1]))
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    async with disk_store(tmp_path / "data") as store:
+        yield store
+
+
+@pytest.fixture
+def backups(store: Store, tmp_path: Path) -> Backups:
+    return Backups(store, tmp_path / "backups")
+
+
+async def put(store: Store, key: bytes) -> None:
+    await (await store.commit([Group(b"~" + key, None, b"1", puts=[(key, b"1")])]))
+
+
+async def keys_in(directory: Path) -> list[bytes]:
+    async with disk_store(directory) as copy:
+        page = await copy.durable().page(b"a", b"z", max_rows=MANY, max_bytes=MANY)
+        return [row.key for row in page]
+
+
+def names(tmp_path: Path) -> list[str]:
+    return sorted(each.name for each in (tmp_path / "backups").iterdir())
+
+
+async def test_a_backup_has_what_was_durable_and_stays_as_it_is(
+    store: Store, backups: Backups, tmp_path: Path
+) -> None:
+    await put(store, b"a")
+    made = await backups.make("first")
+    await put(store, b"b")
+    assert made.directory == tmp_path / "backups" / "first"
+    assert await keys_in(made.directory) == [b"a"]
+    second = await backups.make("second")
+    assert await keys_in(second.directory) == [b"a", b"b"]
+    assert names(tmp_path) == ["first", "second"]
+
+
+async def test_its_tables_are_links_and_take_no_space(
+    store: Store, backups: Backups, tmp_path: Path
+) -> None:
+    await put(store, b"a")
+    made = await backups.make("first")
+    linked = {each.stat().st_ino for each in made.directory.glob("rocksdb/*.sst")}
+    assert linked
+    assert linked <= {each.stat().st_ino for each in tmp_path.glob("data/rocksdb/*.sst")}
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", ".hidden", "-rf", "a/b", "../a", "a b", "ä", "a\n", "a" * 201]
+)
+async def test_a_name_that_is_no_plain_one_is_refused(
+    backups: Backups, tmp_path: Path, name: str
+) -> None:
+    with pytest.raises(BadName):
+        await backups.make(name)
+    assert not (tmp_path / "backups").exists()
+
+
+async def test_a_name_is_given_once(store: Store, backups: Backups) -> None:
+    await put(store, b"a")
+    made = await backups.make("first")
+    await put(store, b"b")
+    with pytest.raises(Taken):
+        await backups.make("first")
+    assert await keys_in(made.directory) == [b"a"]
+
+
+async def test_of_two_asked_for_at_once_each_is_whole(
+    store: Store, backups: Backups, tmp_path: Path
+) -> None:
+    await put(store, b"a")
+    made = await asyncio.gather(*(backups.make(f"made-{number}") for number in range(4)))
+    for each in made:
+        assert await keys_in(each.directory) == [b"a"]
+    assert len(names(tmp_path)) == 4
+
+
+async def test_what_a_crash_left_is_removed_with_the_next(
+    store: Store, backups: Backups, tmp_path: Path
+) -> None:
+    left = tmp_path / "backups" / ".unfinished"
+    open_data_directory(left).close()
+    (left / "rocksdb" / "000001.sst").write_bytes(b"half")
+    await put(store, b"a")
+    made = await backups.make("first")
+    assert await keys_in(made.directory) == [b"a"]
+    assert names(tmp_path) == ["first"]
+
+
+async def test_what_is_not_ours_is_not_removed(backups: Backups, tmp_path: Path) -> None:
+    theirs = tmp_path / "backups" / ".unfinished" / "thesis.txt"
+    theirs.parent.mkdir(parents=True)
+    theirs.write_text("mine")
+    with pytest.raises(CannotOpen, match="no data directory of dynactor"):
+        await backups.make("first")
+    assert theirs.read_text() == "mine"
+
+
+async def test_another_server_at_work_there_is_left_alone(backups: Backups, tmp_path: Path) -> None:
+    place = tmp_path / "backups" / ".unfinished"
+    with Popen([executable, "-c", _HOLD, place], stdin=PIPE, stdout=PIPE) as other:
+        assert other.stdin is not None
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"held\n"
+        with pytest.raises(CannotOpen, match="in use by process"):
+            await backups.make("first")
+        other.stdin.close()
+        assert other.wait() == 0
+    assert names(tmp_path) == [".unfinished"]
+
+
+async def test_a_place_that_can_not_be_written_to_is_explained(
+    store: Store, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CannotOpen, match="Choose another one"):
+        await Backups(store, tmp_path / "file" / "backups").make("first")
+
+
+async def test_another_file_system_is_refused_as_nothing_can_be_linked_into_it(
+    store: Store, tmp_path: Path
+) -> None:
+    await put(store, b"a")
+    # Memory, on every Linux.
+    with TemporaryDirectory(dir="/dev/shm") as elsewhere:
+        assert Path(elsewhere).stat().st_dev != tmp_path.stat().st_dev
+        with pytest.raises(CannotOpen, match="another file system"):
+            await Backups(store, Path(elsewhere)).make("first")
+        assert not (Path(elsewhere) / "first").exists()
