@@ -226,7 +226,9 @@ class ServeOptions:
                 "--backup-dir needs --admin-port: nobody could ask for a backup without it"
             )
         data = self.data_directory
-        if data is not None and self.backup_dir.expanduser().absolute().is_relative_to(data.absolute()):
+        if data is not None and self.backup_dir.expanduser().absolute().is_relative_to(
+            data.absolute()
+        ):
             raise ConfigurationError(
                 f"--backup-dir {self.backup_dir} is in the data directory {data}: give a directory "
                 "beside it"

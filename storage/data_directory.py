@@ -70,6 +70,18 @@ def sync_directory(path: Path) -> None:
         os.close(descriptor)
 
 
+def sync_unlinked_files(path: Path) -> None:
+    """Make the files in a directory durable, and their names; those with another name are."""
+    for file in path.iterdir():
+        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            if os.fstat(descriptor).st_nlink == 1:
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    sync_directory(path)
+
+
 def write_durably(path: Path, content: bytes) -> None:
     """Replace a small file: after a power cut it has the old content or the new."""
     replacement = path.with_name(f"{path.name}.new")

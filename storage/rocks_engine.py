@@ -9,7 +9,12 @@ from typing import Protocol
 
 from rocksdict import AccessType, Checkpoint, CompactOptions, Env, Options, Rdict
 
-from storage.data_directory import DataDirectory, open_data_directory, sync_directory
+from storage.data_directory import (
+    DataDirectory,
+    open_data_directory,
+    sync_directory,
+    sync_unlinked_files,
+)
 from storage.disk_space import DiskSpace, disk_bytes
 from storage.durable_mark import DurableMark
 from storage.log_files import cut_after, logged_bytes
@@ -114,6 +119,8 @@ class DiskEngine:
                 Checkpoint(self.rows).create_checkpoint(str(copy.engine))
             except Exception as error:
                 raise translate(error) from error
+            # RocksDB leaves the copy of the log to the system, rocksdict its own file.
+            sync_unlinked_files(copy.engine)
             with closing(DurableMark(copy.mark)) as mark:
                 mark.settle(sequence)
             sync_directory(copy.path)
@@ -211,6 +218,7 @@ class MemoryEngine:
             for key, value in self.rows.items():
                 rows[key] = value
             rows.close()
+            sync_unlinked_files(copy.engine)
 
     def close(self) -> None:
         """Forget everything."""
