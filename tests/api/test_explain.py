@@ -21,10 +21,11 @@ ENTRIES = st.builds(
     EntryWrite,
     NAMES,
     KINDS,
+    st.just(0.0),
+    UNITS.map(float),
     st.none() | SIZES,
     st.none() | SIZES,
     st.booleans(),
-    UNITS,
 )
 WORK = st.one_of(
     st.builds(KeyRead, SIZES, UNITS.map(float), st.booleans()),
