@@ -1,7 +1,8 @@
 """What the transactions have in common: from a request's actions to those of the coordinator.
 
-Faults of an action that don't depend on its table are told as they are. Those that do, such as a
-key of another type, cancel the transaction: the first one is told as its action's reason.
+Faults of an action that don't depend on its table are told as they are, and so is an empty key.
+Those that do, such as a key of another type, cancel the transaction: the first one is told as its
+action's reason.
 
 Sources: Developer Guide, "Amazon DynamoDB transactions: how it works"; DynamoDB Local 3.3, whose
 messages these are.
@@ -34,9 +35,9 @@ _ON_ONE_ITEM = "Transaction request cannot include multiple operations on one it
 class ParsedAction(NamedTuple):
     """An action that is checked as far as that goes without its table.
 
-    ``check``, if there is any need of it, looks at the paths of it with the table known,
-    ``write_on`` at all else, and gives the write; both raise ValidationException. Where ``item``
-    is to be put, ``write_on`` is told whether its key has been found to be a usual one.
+    ``check``, if there is any need of it, looks with the table known at its paths and for an
+    empty key, ``write_on`` at all else, and gives the write; both raise ValidationException. Where
+    ``item`` is to be put, ``write_on`` is told whether its key has been found to be a usual one.
     """
 
     given_name: str

@@ -53,6 +53,18 @@ def check_key(schema: KeySchema, key: Item) -> None:
     _check_sizes(schema, key)
 
 
+def check_key_not_empty(schema: KeySchema, item: Item) -> None:
+    """Check that an item or a key has no empty value in a key attribute, and nothing else of it.
+
+    Raises:
+        ValidationException: it has.
+    """
+    for attribute in schema.attributes:
+        value = item.get(attribute.name)
+        if value is not None and attribute.type in value:
+            _check_not_empty(attribute, value)
+
+
 def _check_sizes(schema: KeySchema, item: Item) -> None:
     for attribute in schema.partition:
         _check_not_empty(attribute, item[attribute.name])

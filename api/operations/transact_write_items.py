@@ -24,11 +24,13 @@ from model.expressions.key_paths import check_scalar_keys
 from model.expressions.placeholders import Placeholders
 from model.expressions.update import parse_update
 from model.index import check_size_with_entries
+from model.item import Item
 from model.key_rules import (
     check_index_key_literals,
     check_index_keys,
     check_item_key,
     check_key,
+    check_key_not_empty,
     check_no_key_updated,
 )
 from model.table import TableDefinition
@@ -94,7 +96,8 @@ def _put(request: structures.PutShape) -> ParsedAction:
     items.check_size(size_bytes)
     if is_plain(request):
         write_on = partial(_put_on, Put(item, size_bytes))
-        return ParsedAction(request.TableName, size_bytes, None, write_on, item)
+        check = partial(_check_not_empty, item)
+        return ParsedAction(request.TableName, size_bytes, check, write_on, item)
     placeholders = placeholders_of(request)
     put = Put(
         item,
@@ -106,7 +109,7 @@ def _put(request: structures.PutShape) -> ParsedAction:
     return ParsedAction(
         request.TableName,
         size_bytes + _values_bytes(request.ExpressionAttributeValues),
-        partial(_check_paths, placeholders),
+        partial(_check_paths, placeholders, item),
         partial(_put_on, put),
         item,
     )
@@ -134,7 +137,7 @@ def _update(request: structures.UpdateShape) -> ParsedAction:
     return ParsedAction(
         request.TableName,
         size_bytes + _values_bytes(request.ExpressionAttributeValues),
-        partial(_check_paths, placeholders),
+        partial(_check_paths, placeholders, request.Key),
         partial(_update_on, update),
     )
 
@@ -163,7 +166,7 @@ def _delete(request: structures.DeleteShape) -> ParsedAction:
     return ParsedAction(
         request.TableName,
         size_bytes + _values_bytes(request.ExpressionAttributeValues),
-        partial(_check_paths, placeholders),
+        partial(_check_paths, placeholders, request.Key),
         partial(_by_key_on, delete),
     )
 
@@ -180,7 +183,7 @@ def _check(request: structures.ConditionCheckShape) -> ParsedAction:
     return ParsedAction(
         request.TableName,
         size_bytes + _values_bytes(request.ExpressionAttributeValues),
-        partial(_check_paths, placeholders),
+        partial(_check_paths, placeholders, request.Key),
         partial(_by_key_on, check),
     )
 
@@ -194,8 +197,14 @@ def _by_key_on(
     return write
 
 
-def _check_paths(placeholders: Placeholders, definition: TableDefinition) -> None:
+def _check_paths(placeholders: Placeholders, item: Item, definition: TableDefinition) -> None:
     check_scalar_keys(definition, placeholders.nested)
+    _check_not_empty(item, definition)
+
+
+def _check_not_empty(item: Item, definition: TableDefinition) -> None:
+    """An empty key is the request's fault, not its action's reason (recorded from AWS)."""
+    check_key_not_empty(definition.key_schema, item)
 
 
 def _condition(expression: str | None, placeholders: Placeholders) -> Condition | None:

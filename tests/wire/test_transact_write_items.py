@@ -246,11 +246,25 @@ def test_the_first_action_that_does_not_match_its_table_is_the_reason(
     assert cancelled(wire, update(indexed, "SET k = :v", {"v": "x"}, pk=pk, sk="a")) == [
         Reason("ValidationError", of_index)
     ]
+
+
+@differs_from_dynamodb_local("tells it as an action's reason")
+@pytest.mark.parametrize("kind", ["put", "delete", "update", "check"])
+def test_an_empty_key_is_a_fault_of_the_request(
+    wire: WireClient, simple: str, pk: str, kind: str
+) -> None:
+    action = {
+        "put": put(simple, pk="", v=1),
+        "delete": delete(simple, pk=""),
+        "update": update(simple, "SET v = :v", {"v": 1}, pk=""),
+        "check": check(simple, "attribute_not_exists(pk)", {}, pk=""),
+    }[kind]
     empty = (
         "One or more parameter values are not valid. The AttributeValue for a key attribute "
         "cannot contain an empty string value. Key: pk"
     )
-    assert cancelled(wire, put(simple, pk="")) == [Reason("ValidationError", empty)]
+    assert refused(wire, put(simple, pk=pk), action) == ("ValidationException", empty)
+    assert item(wire, simple, pk=pk) is None
 
 
 @pytest.mark.parametrize(
