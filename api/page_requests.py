@@ -99,9 +99,11 @@ _BARE = (
 
 
 def index_of(
-    table: TableDefinition, name: str | None, *, consistent: bool
+    table: TableDefinition, name: str | None, *, consistent: bool, tell_missing: bool = True
 ) -> IndexDefinition | None:
     """The index a request names; None for the table itself.
+
+    ``tell_missing``: the message names an index that is not there.
 
     Raises:
         ValidationException: the table has no such index, or it can't be read, or not
@@ -114,7 +116,8 @@ def index_of(
         return index
     global_index = table.global_index(name)
     if global_index is None or global_index.status == "DELETING":
-        raise ValidationException(f"The table does not have the specified index: {name}")
+        which = f": {name}" if tell_missing else ""
+        raise ValidationException(f"The table does not have the specified index{which}")
     if global_index.backfilling is not None:
         raise ValidationException(f"Cannot read from backfilling global secondary index: {name}")
     if consistent:
