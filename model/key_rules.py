@@ -152,6 +152,18 @@ def check_index_key_literals(table: TableDefinition, literals: Item) -> None:
                 raise _index_key_mismatch(index, attribute, literals[attribute.name])
 
 
+def check_index_keys_not_empty(table: TableDefinition, values: Item, *, updated: bool) -> None:
+    """Check an item to be put, or an update's own values, for empty values of index keys alone.
+
+    Raises:
+        ValidationException: there is one.
+    """
+    for index in _written_indexes(table):
+        for attribute in index.key_schema.attributes:
+            if values.get(attribute.name, {}).get(attribute.type) == "":
+                raise _empty_index_key(index, attribute, updated=updated)
+
+
 def _written_indexes(table: TableDefinition) -> list[IndexDefinition]:
     """The indexes into which writes are carried, in the order in which they are checked."""
     if not table.global_indexes:

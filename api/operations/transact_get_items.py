@@ -19,7 +19,7 @@ from model.capacity import Receipt
 from model.errors import ValidationException
 from model.expressions.key_paths import check_scalar_keys
 from model.expressions.projection import Projector, parse_projection
-from model.key_rules import check_key
+from model.key_rules import check_key, check_key_not_empty
 
 
 class TransactGetItemsInput(structures.Shape, frozen=True):
@@ -72,6 +72,7 @@ def _checked(database: Database, gets: Sequence[_ParsedGet]) -> list[TableKey]:
     tables = [database.table(table_name(get.request.TableName)) for get in gets]
     for get, table in zip(gets, tables, strict=True):
         check_scalar_keys(table.definition, get.nested)
+        check_key_not_empty(table.definition.key_schema, get.request.Key)
     cancelling = Cancelling(len(gets))
     wanted = []
     for ordinal, (get, table) in enumerate(zip(gets, tables, strict=True)):

@@ -28,6 +28,7 @@ from model.item import Item
 from model.key_rules import (
     check_index_key_literals,
     check_index_keys,
+    check_index_keys_not_empty,
     check_item_key,
     check_key,
     check_key_not_empty,
@@ -96,7 +97,7 @@ def _put(request: structures.PutShape) -> ParsedAction:
     items.check_size(size_bytes)
     if is_plain(request):
         write_on = partial(_put_on, Put(item, size_bytes))
-        check = partial(_check_not_empty, item)
+        check = partial(_check_item_not_empty, item)
         return ParsedAction(request.TableName, size_bytes, check, write_on, item)
     placeholders = placeholders_of(request)
     put = Put(
@@ -109,7 +110,7 @@ def _put(request: structures.PutShape) -> ParsedAction:
     return ParsedAction(
         request.TableName,
         size_bytes + _values_bytes(request.ExpressionAttributeValues),
-        partial(_check_paths, placeholders, item),
+        partial(_check_item_and_paths, item, placeholders),
         partial(_put_on, put),
         item,
     )
@@ -137,7 +138,7 @@ def _update(request: structures.UpdateShape) -> ParsedAction:
     return ParsedAction(
         request.TableName,
         size_bytes + _values_bytes(request.ExpressionAttributeValues),
-        partial(_check_paths, placeholders, request.Key),
+        partial(_check_update, update, placeholders),
         partial(_update_on, update),
     )
 
@@ -166,7 +167,7 @@ def _delete(request: structures.DeleteShape) -> ParsedAction:
     return ParsedAction(
         request.TableName,
         size_bytes + _values_bytes(request.ExpressionAttributeValues),
-        partial(_check_paths, placeholders, request.Key),
+        partial(_check_key_and_paths, request.Key, placeholders),
         partial(_by_key_on, delete),
     )
 
@@ -183,7 +184,7 @@ def _check(request: structures.ConditionCheckShape) -> ParsedAction:
     return ParsedAction(
         request.TableName,
         size_bytes + _values_bytes(request.ExpressionAttributeValues),
-        partial(_check_paths, placeholders, request.Key),
+        partial(_check_key_and_paths, request.Key, placeholders),
         partial(_by_key_on, check),
     )
 
@@ -197,14 +198,31 @@ def _by_key_on(
     return write
 
 
-def _check_paths(placeholders: Placeholders, item: Item, definition: TableDefinition) -> None:
-    check_scalar_keys(definition, placeholders.nested)
-    _check_not_empty(item, definition)
-
-
-def _check_not_empty(item: Item, definition: TableDefinition) -> None:
-    """An empty key is the request's fault, not its action's reason (recorded from AWS)."""
+# An empty value in a key is a fault of the request, and no reason of its action. Recorded from AWS
+# for the table's key; for indexes' keys DynamoDB Local 3.3.
+def _check_item_not_empty(item: Item, definition: TableDefinition) -> None:
     check_key_not_empty(definition.key_schema, item)
+    check_index_keys_not_empty(definition, item, updated=False)
+
+
+def _check_item_and_paths(
+    item: Item, placeholders: Placeholders, definition: TableDefinition
+) -> None:
+    check_scalar_keys(definition, placeholders.nested)
+    _check_item_not_empty(item, definition)
+
+
+def _check_key_and_paths(
+    key: Item, placeholders: Placeholders, definition: TableDefinition
+) -> None:
+    check_scalar_keys(definition, placeholders.nested)
+    check_key_not_empty(definition.key_schema, key)
+
+
+def _check_update(update: Update, placeholders: Placeholders, definition: TableDefinition) -> None:
+    _check_key_and_paths(update.key, placeholders, definition)
+    assert update.update is not None
+    check_index_keys_not_empty(definition, update.update.literals, updated=True)
 
 
 def _condition(expression: str | None, placeholders: Placeholders) -> Condition | None:

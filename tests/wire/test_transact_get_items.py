@@ -77,6 +77,15 @@ def test_a_key_that_is_none_cancels(wire: WireClient, simple: str, pk: str) -> N
     assert cancelled(wire, *gets, operation=OPERATION) == [NONE, no_match, NONE]
 
 
+def test_an_empty_key_is_a_fault_of_the_request(wire: WireClient, simple: str, pk: str) -> None:
+    empty = (
+        "One or more parameter values are not valid. The AttributeValue for a key attribute "
+        "cannot contain an empty string value. Key: pk"
+    )
+    gets = (get(simple, pk=pk), get(simple, pk=""))
+    assert refused(wire, *gets, operation=OPERATION) == ("ValidationException", empty)
+
+
 def test_faults_of_a_request_refuse_it(wire: WireClient, simple: str, pk: str) -> None:
     bad = {"Get": get(simple, pk=pk)["Get"] | {"ProjectionExpression": "a..b"}}
     error, message = refused(wire, get(simple, pk=f"{pk}b"), bad, operation=OPERATION)
