@@ -98,16 +98,18 @@ def _provisioned_throughput(throughput: Throughput, now_epoch_seconds: float) ->
 
 
 def _billing_mode(definition: TableDefinition) -> dict[str, Any]:
-    """Shown only of a table that is or once was on-demand."""
+    """Shown only of a table that is or once was on-demand; since when, not while it is created.
+
+    The answers of CreateTable that AWS shows and those that dynalite's authors recorded have no
+    time in them.
+    """
     since = definition.on_demand_since_epoch_seconds
     if since is None:
         return {}
-    return {
-        "BillingModeSummary": {
-            "BillingMode": definition.billing_mode,
-            "LastUpdateToPayPerRequestDateTime": _time(since),
-        }
-    }
+    summary: dict[str, Any] = {"BillingMode": definition.billing_mode}
+    if definition.status != "CREATING":
+        summary["LastUpdateToPayPerRequestDateTime"] = _time(since)
+    return {"BillingModeSummary": summary}
 
 
 def _local_indexes(database: Database, state: TableState) -> dict[str, Any]:

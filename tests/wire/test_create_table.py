@@ -52,6 +52,19 @@ def test_an_on_demand_table_is_described(wire: WireClient):
     assert isinstance(description["CreationDateTime"], float)
 
 
+@differs_from_dynamodb_local("its tables are ACTIVE at once")
+def test_since_when_a_table_is_on_demand_is_told_when_it_is_active(wire: WireClient):
+    with table(wire, "pk:S") as name:
+        described = wire("DescribeTable", {"TableName": name})["Table"]
+        assert described["BillingModeSummary"] == {
+            "BillingMode": "PAY_PER_REQUEST",
+            "LastUpdateToPayPerRequestDateTime": described["CreationDateTime"],
+        }
+    creating = created(wire, definition("pk:S"))
+    assert creating["TableStatus"] == "CREATING"
+    assert creating["BillingModeSummary"] == {"BillingMode": "PAY_PER_REQUEST"}
+
+
 @differs_from_dynamodb_local("it has no TableId")
 def test_a_table_has_an_id_of_its_own(wire: WireClient):
     request = definition("pk:S")
