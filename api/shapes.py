@@ -24,6 +24,7 @@ from model.limits import (
     KEY_ATTRIBUTE_NAME_BYTES,
     LIST_CONTRIBUTOR_INSIGHTS_PAGE,
     LIST_TABLES_PAGE,
+    RECOVERY_DAYS,
     SCAN_TOTAL_SEGMENTS,
     TABLE_NAME_CHARACTERS,
     TAG_KEY_CHARACTERS,
@@ -107,6 +108,7 @@ ListTablesLimit: TypeAlias = Annotated[int, Meta(ge=1, le=LIST_TABLES_PAGE)]
 ListContributorInsightsLimit: TypeAlias = Annotated[
     int, Meta(ge=-INTEGER_MOST - 1, le=LIST_CONTRIBUTOR_INSIGHTS_PAGE)
 ]
+RecoveryPeriodInDays: TypeAlias = Annotated[int, Meta(ge=1, le=RECOVERY_DAYS)]
 ScanTotalSegments: TypeAlias = Annotated[int, Meta(ge=1, le=SCAN_TOTAL_SEGMENTS)]
 # Epoch seconds.
 Timestamp: TypeAlias = float

@@ -294,6 +294,13 @@ class TimeToLiveSpecificationShape(Shape, frozen=True):
     Enabled: bool
 
 
+class PointInTimeRecoverySpecificationShape(Shape, frozen=True):
+    """Whether continuous backups are taken, and for how long they are kept."""
+
+    PointInTimeRecoveryEnabled: bool
+    RecoveryPeriodInDays: shapes.RecoveryPeriodInDays | None = None
+
+
 class SSESpecificationShape(Shape, frozen=True):
     """Server-side encryption."""
 

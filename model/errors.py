@@ -172,6 +172,10 @@ class ResourceNotFoundException(DynamoDBError):
     """The table or other resource does not exist, or is not ready."""
 
 
+class PolicyNotFoundException(DynamoDBError):
+    """The resource is there, and has no policy."""
+
+
 class TableNotFoundException(DynamoDBError):
     """As ResourceNotFoundException, in the backup operations."""
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import botocore
 import pytest
 
 from tests.support.clients import WireClient
-from tests.support.tables import unique_name
+from tests.support.tables import table, unique_name
 
 differs_from_dynamodb_local = pytest.mark.differs_from_dynamodb_local
 
@@ -53,6 +54,73 @@ def test_the_backups_of_an_unknown_table_are_not_found(wire: WireClient):
     )
 
 
+@differs_from_dynamodb_local("it knows no backups")
+def test_continuous_backups_that_are_off_are_switched_off(wire: WireClient, simple: str):
+    off = {"TableName": simple, "PointInTimeRecoverySpecification": recovery(enabled=False)}
+    answer = wire("UpdateContinuousBackups", off)
+    assert answer == wire("DescribeContinuousBackups", {"TableName": simple})
+
+
+@pytest.mark.ours_alone("AWS takes backups")
+def test_continuous_backups_can_not_be_switched_on(wire: WireClient, simple: str):
+    on = {"TableName": simple, "PointInTimeRecoverySpecification": recovery(enabled=True)}
+    refusal = wire.refused("UpdateContinuousBackups", on)
+    assert refusal == ("ValidationException", "Point-in-time recovery is not supported yet")
+
+
+@differs_from_dynamodb_local("it knows no backups")
+@pytest.mark.parametrize("days", [0, 36])
+def test_backups_are_kept_for_1_to_35_days(wire: WireClient, simple: str, days: int):
+    asked = recovery(enabled=True) | {"RecoveryPeriodInDays": days}
+    refusal = wire.refused(
+        "UpdateContinuousBackups",
+        {"TableName": simple, "PointInTimeRecoverySpecification": asked},
+    )
+    assert refusal.type == "ValidationException"
+    assert "pointInTimeRecoverySpecification.recoveryPeriodInDays" in refusal.message
+
+
+@differs_from_dynamodb_local("it knows no backups")
+def test_the_backups_of_an_unknown_table_are_not_switched_off(wire: WireClient):
+    name = unique_name()
+    off = {"TableName": name, "PointInTimeRecoverySpecification": recovery(enabled=False)}
+    assert wire.refused("UpdateContinuousBackups", off) == (
+        "TableNotFoundException",
+        f"Table not found: {name}",
+    )
+
+
+def recovery(*, enabled: bool) -> dict[str, Any]:
+    """A PointInTimeRecoverySpecification."""
+    return {"PointInTimeRecoveryEnabled": enabled}
+
+
+@differs_from_dynamodb_local("it knows no policies")
+def test_a_table_has_no_policy(wire: WireClient, simple: str):
+    arn = wire("DescribeTable", {"TableName": simple})["Table"]["TableArn"]
+    refusal = wire.refused("GetResourcePolicy", {"ResourceArn": arn})
+    assert refusal.type == "PolicyNotFoundException"
+    assert arn in refusal.message
+
+
+@differs_from_dynamodb_local("it knows no policies")
+@pytest.mark.parametrize("stream", ["", "/stream/2026-01-01T00:00:00.000"])
+def test_the_policy_of_what_is_not_there_is_not_found(wire: WireClient, simple: str, stream: str):
+    table_arn = wire("DescribeTable", {"TableName": simple})["Table"]["TableArn"]
+    arn = f"{table_arn.rpartition('/')[0]}/{unique_name()}{stream}"
+    refusal = wire.refused("GetResourcePolicy", {"ResourceArn": arn})
+    assert refusal.type == "ResourceNotFoundException"
+
+
+@differs_from_dynamodb_local("it knows no policies")
+def test_a_stream_has_no_policy(wire: WireClient):
+    stream = {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}
+    with table(wire, "pk:S", StreamSpecification=stream) as name:
+        arn = wire("DescribeTable", {"TableName": name})["Table"]["LatestStreamArn"]
+        refusal = wire.refused("GetResourcePolicy", {"ResourceArn": arn})
+    assert refusal.type == "PolicyNotFoundException"
+
+
 def test_time_to_live_is_described_as_disabled(wire: WireClient, simple: str):
     assert wire("DescribeTimeToLive", {"TableName": simple}) == {
         "TimeToLiveDescription": {"TimeToLiveStatus": "DISABLED"}
@@ -71,10 +139,10 @@ IMPLEMENTED = frozenset({
     "DescribeKinesisStreamingDestination",
     "DescribeLimits", "DescribeTable", "DescribeTimeToLive",
     "DisableKinesisStreamingDestination", "EnableKinesisStreamingDestination",
-    "ExecuteStatement", "ExecuteTransaction", "GetItem",
+    "ExecuteStatement", "ExecuteTransaction", "GetItem", "GetResourcePolicy",
     "ListContributorInsights", "ListTables", "ListTagsOfResource", "PutItem", "Query",
     "Scan", "TagResource", "TransactGetItems", "TransactWriteItems", "UntagResource",
-    "UpdateContributorInsights", "UpdateItem",
+    "UpdateContinuousBackups", "UpdateContributorInsights", "UpdateItem",
     "UpdateKinesisStreamingDestination", "UpdateTable", "UpdateTimeToLive",
 })  # fmt: skip
 

@@ -1,0 +1,40 @@
+"""GetResourcePolicy."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from actors.database import Database
+from api import shapes, stream_arn, structures
+from api.operation import Call, Operation
+from api.resource_arn import no_such_resource, tagged_table_name
+from model.errors import PolicyNotFoundException, ResourceNotFoundException
+
+
+class GetResourcePolicyInput(structures.Shape, frozen=True):
+    """The members of GetResourcePolicy."""
+
+    ResourceArn: shapes.ResourceArn
+
+
+async def handle(call: Call[GetResourcePolicyInput]) -> NoReturn:
+    """No table and no stream has a policy: none can be given to it."""
+    arn = call.request.ResourceArn
+    await _find(call.database, arn)
+    raise PolicyNotFoundException(
+        f"Resource-based policy not found for the provided ResourceArn: {arn}"
+    )
+
+
+async def _find(database: Database, arn: str) -> None:
+    if "/stream/" in arn:
+        stream_arn.find_stream(database, arn)
+        return
+    name = tagged_table_name(arn)
+    try:
+        await database.describe(name)
+    except ResourceNotFoundException:
+        raise no_such_resource(arn) from None
+
+
+OPERATION = Operation("GetResourcePolicy", GetResourcePolicyInput, handle)

@@ -1,0 +1,29 @@
+"""UpdateContinuousBackups."""
+
+from __future__ import annotations
+
+from api import continuous_backups, shapes, structures
+from api.operation import Call, Operation
+from model.errors import ValidationException
+
+
+class UpdateContinuousBackupsInput(structures.Shape, frozen=True):
+    """The members of UpdateContinuousBackups."""
+
+    TableName: shapes.ControlTableName
+    PointInTimeRecoverySpecification: structures.PointInTimeRecoverySpecificationShape
+
+
+async def handle(call: Call[UpdateContinuousBackupsInput]) -> bytes:
+    """Switch off what is off; it can't be switched on.
+
+    Whoever is told that a table can be recovered relies on it: so that is refused.
+    """
+    request = call.request
+    answer = await continuous_backups.describe(call.database, request.TableName)
+    if request.PointInTimeRecoverySpecification.PointInTimeRecoveryEnabled:
+        raise ValidationException("Point-in-time recovery is not supported yet")
+    return answer
+
+
+OPERATION = Operation("UpdateContinuousBackups", UpdateContinuousBackupsInput, handle)
