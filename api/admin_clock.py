@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from aiohttp import web
@@ -16,14 +16,13 @@ from msgspec import Struct
 from actors.clock_keeper import ClockKeeper, ClockState, MoveClock
 from actors.runtime.clock import ClockRefusal
 from actors.runtime.mailbox import MailboxClosed, MailboxFull
-from api.http_settings import SERVER_NAME
+from api.admin_answers import fault, json_answer, other_method, other_type
 from api.times import iso_time, parse_time
 from model.errors import InternalServerError
 
 CLOCK_PATH: Final = "/clock"
 STEP_PATH: Final = "/clock/step"
 
-_JSON: Final = "application/json"
 _METHODS: Final = {CLOCK_PATH: "GET, HEAD, PUT", STEP_PATH: "POST"}
 
 
@@ -51,31 +50,27 @@ class ClockStep(Struct, frozen=True, forbid_unknown_fields=True):
 async def answer(keeper: ClockKeeper | None, request: web.BaseRequest) -> web.Response:
     """Answer a request for one of the clock's paths."""
     if keeper is None:
-        return _fault(
+        return fault(
             HTTPStatus.NOT_FOUND,
             "Time is real here: a server started with --virtual-clock has a clock to set",
         )
     methods = _METHODS[request.path]
     if request.method not in methods.split(", "):
-        response = _fault(HTTPStatus.METHOD_NOT_ALLOWED, f"{request.path} takes {methods}")
-        response.headers["Allow"] = methods
-        return response
+        return other_method(request.path, methods)
     if request.method in ("GET", "HEAD"):
         return _standing(keeper.state)
-    # A page on the web can have a browser send any other type without asking first.
-    if request.content_type != _JSON:
-        return _fault(
-            HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"The body is JSON, with Content-Type: {_JSON}"
-        )
+    refusal = other_type(request)
+    if refusal is not None:
+        return refusal
     body = await request.read()
     try:
         return _standing(await keeper.move(_move(request.path, body)))
     except (msgspec.MsgspecError, ValueError) as error:
-        return _fault(HTTPStatus.BAD_REQUEST, str(error))
+        return fault(HTTPStatus.BAD_REQUEST, str(error))
     except InternalServerError as error:
-        return _fault(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
+        return fault(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
     except (MailboxFull, MailboxClosed):
-        return _fault(HTTPStatus.SERVICE_UNAVAILABLE, "The clock can't be moved now, try again")
+        return fault(HTTPStatus.SERVICE_UNAVAILABLE, "The clock can't be moved now, try again")
 
 
 def _move(path: str, body: bytes) -> MoveClock:
@@ -90,16 +85,4 @@ def _move(path: str, body: bytes) -> MoveClock:
 
 def _standing(state: ClockState) -> web.Response:
     now = state.now_epoch_seconds
-    return _json(HTTPStatus.OK, ClockAnswer(now, iso_time(now), state.speed))
-
-
-def _fault(status: HTTPStatus, message: str) -> web.Response:
-    return _json(status, {"message": message})
-
-
-def _json(status: HTTPStatus, content: Any) -> web.Response:
-    return web.Response(
-        status=status,
-        body=msgspec.json.encode(content) + b"\n",
-        headers={"Content-Type": _JSON, "Server": SERVER_NAME},
-    )
+    return json_answer(HTTPStatus.OK, ClockAnswer(now, iso_time(now), state.speed))

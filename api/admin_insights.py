@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections import Counter
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
-import msgspec
 from aiohttp import web
 from msgspec import Struct
 
@@ -26,7 +25,7 @@ from actors.insights_sample import (
 )
 from actors.table import Table
 from actors.throttle import Consumed
-from api.http_settings import SERVER_NAME
+from api.admin_answers import fault, json_answer, other_method
 from model import contributor_insights
 from model.contributor_insights import ContributorInsightsStatus
 from model.errors import ResourceNotFoundException, ThrottlingReason
@@ -42,7 +41,6 @@ INSIGHTS_PATH: Final = "/insights"
 USE_PATH: Final = "/insights/use"
 SAMPLE_PATH: Final = "/insights/sample"
 
-_JSON: Final = "application/json"
 _LARGEST: Final = 20
 # Of so many of the busiest keys it is counted how much they hold, up to a bound.
 _BUSIEST: Final = 3
@@ -156,28 +154,28 @@ async def answer(database: Database, request: web.BaseRequest) -> web.Response:
     """Answer a request for one of the paths below ``/insights``."""
     if request.path not in (INSIGHTS_PATH, USE_PATH, SAMPLE_PATH):
         paths = f"{INSIGHTS_PATH}, {USE_PATH} and {SAMPLE_PATH}"
-        return _fault(HTTPStatus.NOT_FOUND, f"There are {paths}")
+        return fault(HTTPStatus.NOT_FOUND, f"There are {paths}")
     if request.method not in ("GET", "HEAD"):
-        response = _fault(HTTPStatus.METHOD_NOT_ALLOWED, f"{request.path} takes GET, HEAD")
-        response.headers["Allow"] = "GET, HEAD"
-        return response
+        return other_method(request.path, "GET, HEAD")
     name = request.query.get("table")
     if not name:
-        return _fault(HTTPStatus.BAD_REQUEST, "Name the table: ?table=NAME")
+        return fault(HTTPStatus.BAD_REQUEST, "Name the table: ?table=NAME")
     try:
         table = _table(database, name)
         if request.path == USE_PATH:
             found = await _use(database, table, request.query.get("attribute"))
-            return _json(HTTPStatus.OK, found)
+            return json_answer(HTTPStatus.OK, found)
         if request.path == SAMPLE_PATH:
-            return _json(HTTPStatus.OK, await _sample(database, table, request.query.get("count")))
-        return _json(HTTPStatus.OK, _insights(database, table, request.query.get("index")))
+            return json_answer(
+                HTTPStatus.OK, await _sample(database, table, request.query.get("count"))
+            )
+        return json_answer(HTTPStatus.OK, _insights(database, table, request.query.get("index")))
     except ResourceNotFoundException as error:
-        return _fault(HTTPStatus.NOT_FOUND, str(error))
+        return fault(HTTPStatus.NOT_FOUND, str(error))
     except ValueError as error:
-        return _fault(HTTPStatus.BAD_REQUEST, str(error))
+        return fault(HTTPStatus.BAD_REQUEST, str(error))
     except StoreError as error:
-        return _fault(HTTPStatus.INTERNAL_SERVER_ERROR, f"The store failed: {error}")
+        return fault(HTTPStatus.INTERNAL_SERVER_ERROR, f"The store failed: {error}")
 
 
 def _table(database: Database, name: str) -> Table:
@@ -311,15 +309,3 @@ async def _collections(table: Table) -> list[CollectionSize]:
             )
         )
     return found
-
-
-def _fault(status: HTTPStatus, message: str) -> web.Response:
-    return _json(status, {"message": message})
-
-
-def _json(status: HTTPStatus, content: Any) -> web.Response:
-    return web.Response(
-        status=status,
-        body=msgspec.json.encode(content) + b"\n",
-        headers={"Content-Type": _JSON, "Server": SERVER_NAME},
-    )

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from aiohttp import web
@@ -18,7 +18,7 @@ from actors.replay_keeper import StartReplay
 from actors.runtime.clock import LATEST_EPOCH_SECONDS
 from actors.runtime.mailbox import MailboxClosed
 from actors.subscribers.replay_progress import ReplayProgress, ReplayStart, ReplayState
-from api.http_settings import SERVER_NAME
+from api.admin_answers import fault, json_answer, other_method, other_type
 from api.times import iso_time, parse_time
 from model.errors import (
     DynamoDBError,
@@ -32,7 +32,6 @@ from streams.sequence_number import WIRE_DIGITS
 
 REPLAYS_PATH: Final = "/replays"
 
-_JSON: Final = "application/json"
 _MICROSECONDS: Final = 1_000_000
 _STATUSES: Final = {
     ResourceNotFoundException: HTTPStatus.NOT_FOUND,
@@ -80,34 +79,30 @@ async def answer(database: Database, request: web.BaseRequest) -> web.Response:
     replay_id = request.path.removeprefix(REPLAYS_PATH).removeprefix("/")
     methods = "GET, HEAD, DELETE" if replay_id else "GET, HEAD, POST"
     if request.method not in methods.split(", "):
-        response = _fault(HTTPStatus.METHOD_NOT_ALLOWED, f"{request.path} takes {methods}")
-        response.headers["Allow"] = methods
-        return response
+        return other_method(request.path, methods)
     try:
         if request.method == "POST":
             return await _started(database, request)
         if request.method == "DELETE":
-            return _json(HTTPStatus.OK, _shown(await database.cancel_replay(replay_id)))
+            return json_answer(HTTPStatus.OK, _shown(await database.cancel_replay(replay_id)))
         if replay_id:
-            return _json(HTTPStatus.OK, _shown(database.replays.find(replay_id)))
-        return _json(HTTPStatus.OK, {"replays": list(map(_shown, database.replays.all()))})
+            return json_answer(HTTPStatus.OK, _shown(database.replays.find(replay_id)))
+        return json_answer(HTTPStatus.OK, {"replays": list(map(_shown, database.replays.all()))})
     except (msgspec.MsgspecError, ValueError) as error:
-        return _fault(HTTPStatus.BAD_REQUEST, str(error))
+        return fault(HTTPStatus.BAD_REQUEST, str(error))
     except DynamoDBError as error:
-        return _fault(_STATUSES.get(type(error), HTTPStatus.BAD_REQUEST), str(error))
+        return fault(_STATUSES.get(type(error), HTTPStatus.BAD_REQUEST), str(error))
     except MailboxClosed:
-        return _fault(HTTPStatus.SERVICE_UNAVAILABLE, "The server is stopping")
+        return fault(HTTPStatus.SERVICE_UNAVAILABLE, "The server is stopping")
 
 
 async def _started(database: Database, request: web.BaseRequest) -> web.Response:
-    # A page on the web can have a browser send any other type without asking first.
-    if request.content_type != _JSON:
-        return _fault(
-            HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"The body is JSON, with Content-Type: {_JSON}"
-        )
+    refusal = other_type(request)
+    if refusal is not None:
+        return refusal
     wanted = msgspec.json.decode(await request.read(), type=ReplayRequest)
     message = StartReplay(wanted.table, wanted.to_topic, parse_start(wanted.start), wanted.follow)
-    return _json(HTTPStatus.CREATED, _shown(await database.start_replay(message)))
+    return json_answer(HTTPStatus.CREATED, _shown(await database.start_replay(message)))
 
 
 def parse_start(text: str) -> ReplayStart:
@@ -159,16 +154,4 @@ def _shown(progress: ReplayProgress) -> ReplayAnswer:
         progress.missing_changes,
         progress.snapshots,
         progress.omitted_images,
-    )
-
-
-def _fault(status: HTTPStatus, message: str) -> web.Response:
-    return _json(status, {"message": message})
-
-
-def _json(status: HTTPStatus, content: Any) -> web.Response:
-    return web.Response(
-        status=status,
-        body=msgspec.json.encode(content) + b"\n",
-        headers={"Content-Type": _JSON, "Server": SERVER_NAME},
     )

@@ -14,6 +14,7 @@ from aiohttp import ClientSession
 from cyclopts import Parameter
 from cyclopts.types import NonNegativeInt, PositiveFloat, PositiveInt
 
+from api.admin_client import AdminClient, AdminRefused
 from api.advise_facts import Facts, gather
 from api.advise_findings import (
     Finding,
@@ -25,7 +26,6 @@ from api.advise_findings import (
 from api.advise_indexes import index_findings, index_key_findings
 from api.advise_text import figure, size, time_span
 from api.client import CannotCall, Refused, open_client
-from api.insights import NotTold
 
 DONE: Final = 0
 TROUBLE: Final = 1
@@ -76,7 +76,7 @@ def give_advice(options: AdviseOptions) -> int:
     """Carry out the command; returns its exit code."""
     try:
         facts = anyio.run(_gather, options)
-    except (CannotCall, NotTold, Refused) as error:
+    except (CannotCall, AdminRefused, Refused) as error:
         sys.stderr.write(f"dynactor: {error}\n")
         return TROUBLE
     findings = _findings(facts, options)
@@ -89,7 +89,7 @@ def give_advice(options: AdviseOptions) -> int:
 
 async def _gather(options: AdviseOptions) -> Facts:
     async with ClientSession() as session, open_client(options.endpoint) as client:
-        return await gather(session, client, options)
+        return await gather(AdminClient(options.admin_endpoint, session), client, options)
 
 
 def _findings(facts: Facts, options: AdviseOptions) -> list[tuple[str, list[Finding]]]:

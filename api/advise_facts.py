@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from aiohttp import ClientSession
 from msgspec import Struct
 
+from api.admin_client import AdminClient
 from api.admin_insights import (
     INSIGHTS_PATH,
     SAMPLE_PATH,
@@ -18,7 +18,6 @@ from api.admin_insights import (
 )
 from api.advise_traffic import Traffic
 from api.client import Client
-from api.insights import told
 from model.item import Item
 from model.key import KeyAttribute, KeySchema
 
@@ -32,8 +31,6 @@ class Wanted(Protocol):
     def index_key(self) -> str | None: ...  # noqa: D102
     @property
     def sample_items(self) -> int: ...  # noqa: D102
-    @property
-    def admin_endpoint(self) -> str: ...  # noqa: D102
 
 
 class Facts(Struct, frozen=True):
@@ -88,31 +85,29 @@ def schema_of(description: dict[str, Any], resource: dict[str, Any]) -> KeySchem
     return KeySchema(part("HASH"), part("RANGE"))
 
 
-async def gather(session: ClientSession, client: Client, wanted: Wanted) -> Facts:
+async def gather(admin: AdminClient, client: Client, wanted: Wanted) -> Facts:
     """Ask for all of it.
 
     Raises:
         Refused, CannotCall: as ``Client.call``.
-        NotTold: the admin listener refuses.
+        AdminRefused: the admin listener refuses.
     """
     description = (await client.call("DescribeTable", {"TableName": wanted.table}))["Table"]
     names = [index["IndexName"] for index in description.get("GlobalSecondaryIndexes", ())]
 
     async def traffic(index: dict[str, str]) -> Traffic:
         parameters = {"table": wanted.table, **index}
-        return Traffic(
-            await told(session, wanted.admin_endpoint, INSIGHTS_PATH, parameters, InsightsAnswer)
-        )
+        return Traffic(await admin.ask("GET", INSIGHTS_PATH, InsightsAnswer, parameters=parameters))
 
     asked = {"table": wanted.table}
     if wanted.index_key is not None:
         asked["attribute"] = wanted.index_key
-    use = await told(session, wanted.admin_endpoint, USE_PATH, asked, UseAnswer)
+    use = await admin.ask("GET", USE_PATH, UseAnswer, parameters=asked)
     sample: list[Item] = []
     if wanted.sample_items:
         parameters = {"table": wanted.table, "count": str(wanted.sample_items)}
-        endpoint = wanted.admin_endpoint
-        sample = (await told(session, endpoint, SAMPLE_PATH, parameters, SampleAnswer)).items
+        answer = await admin.ask("GET", SAMPLE_PATH, SampleAnswer, parameters=parameters)
+        sample = answer.items
     return Facts(
         description,
         use,

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Final
 
 import anyio
-import msgspec
 from aiohttp import ClientSession
 from cyclopts import Parameter
 
 from api.admin_backups import BACKUPS_PATH, BackupAnswer
-from api.client import CannotCall, reaching
+from api.admin_client import AdminClient, AdminRefused
+from api.client import CannotCall
 
 DONE: Final = 0
 FAILED: Final = 1
@@ -31,15 +30,11 @@ class BackupOptions:
     """The server's admin listener, as it announces it."""
 
 
-class _Refused(Exception):
-    """The server's error, in its words."""
-
-
 def back_up(options: BackupOptions) -> int:
     """Carry out the command; returns its exit code."""
     try:
         made = anyio.run(_ask, options)
-    except (CannotCall, _Refused) as error:
+    except (CannotCall, AdminRefused) as error:
         sys.stderr.write(f"dynactor: {error}\n")
         return FAILED
     sys.stdout.write(f"{made.directory}\n")
@@ -47,20 +42,7 @@ def back_up(options: BackupOptions) -> int:
 
 
 async def _ask(options: BackupOptions) -> BackupAnswer:
-    endpoint = options.admin_endpoint.rstrip("/")
     body = {} if options.name is None else {"name": options.name}
     async with ClientSession() as session:
-        with reaching(endpoint):
-            async with session.post(
-                f"{endpoint}{BACKUPS_PATH}", json=body, allow_redirects=False
-            ) as response:
-                status, content = response.status, await response.read()
-    try:
-        if status == HTTPStatus.CREATED:
-            return msgspec.json.decode(content, type=BackupAnswer)
-        message = msgspec.json.decode(content)["message"]
-    except (msgspec.MsgspecError, KeyError, TypeError):
-        raise CannotCall(
-            f"{endpoint} does not answer as dynactor's admin listener does (HTTP status {status})"
-        ) from None
-    raise _Refused(message)
+        server = AdminClient(options.admin_endpoint, session)
+        return await server.ask("POST", BACKUPS_PATH, BackupAnswer, body=body)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Any, Final, NoReturn
 
 import anyio
-import msgspec
 from aiohttp import ClientSession
 from cyclopts import App, Parameter
 
+from api.admin_client import AdminClient, AdminRefused
 from api.admin_clock import CLOCK_PATH, STEP_PATH, ClockAnswer
-from api.client import CannotCall, reaching
+from api.client import CannotCall
 from api.times import pace, parse_length
 
 _FAILED: Final = 1
@@ -84,34 +83,17 @@ def _carry_out(
     options: ClockOptions | None, method: str, path: str, body: dict[str, Any] | None = None
 ) -> None:
     """Ask the server, and print how the clock stands then."""
-    endpoint = (options or ClockOptions()).admin_endpoint.rstrip("/")
+    endpoint = (options or ClockOptions()).admin_endpoint
     try:
         standing = anyio.run(_ask, endpoint, method, path, body)
-    except (CannotCall, _Refused) as error:
+    except (CannotCall, AdminRefused) as error:
         _give_up(str(error))
     sys.stdout.write(f"{standing.now_iso} ({standing.now:.6f}), {pace(standing.speed)}\n")
 
 
-class _Refused(Exception):
-    """The server's error, in its words."""
-
-
 async def _ask(endpoint: str, method: str, path: str, body: dict[str, Any] | None) -> ClockAnswer:
     async with ClientSession() as session:
-        with reaching(endpoint):
-            async with session.request(
-                method, f"{endpoint}{path}", json=body, allow_redirects=False
-            ) as response:
-                status, content = response.status, await response.read()
-    try:
-        if status == HTTPStatus.OK:
-            return msgspec.json.decode(content, type=ClockAnswer)
-        message = msgspec.json.decode(content)["message"]
-    except (msgspec.MsgspecError, KeyError, TypeError):
-        raise CannotCall(
-            f"{endpoint} does not answer as dynactor's admin listener does (HTTP status {status})"
-        ) from None
-    raise _Refused(message)
+        return await AdminClient(endpoint, session).ask(method, path, ClockAnswer, body=body)
 
 
 def _give_up(message: str) -> NoReturn:

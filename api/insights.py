@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Annotated, Any, Final, TypeVar
 
 import anyio
@@ -18,10 +17,11 @@ from cyclopts import Parameter
 from cyclopts.types import PositiveInt
 
 from actors.insights import EVERY, KEPT_KEYS, MINUTE_SECONDS, WHOLE_REQUESTS, Kind
+from api.admin_client import AdminClient, AdminRefused
 from api.admin_insights import INSIGHTS_PATH, InsightsAnswer
 from api.advise_text import figure, key_text, percent, table, time_span
 from api.advise_traffic import ACCESSES, THROTTLES, Traffic
-from api.client import CannotCall, reaching
+from api.client import CannotCall
 
 DONE: Final = 0
 TROUBLE: Final = 1
@@ -55,15 +55,11 @@ class InsightsOptions:
     """The server's admin listener, as it announces it."""
 
 
-class NotTold(Exception):
-    """The admin listener's refusal, in its words."""
-
-
 def show_insights(options: InsightsOptions) -> int:
     """Carry out the command; returns its exit code."""
     try:
         answer = anyio.run(_ask, options)
-    except (CannotCall, NotTold) as error:
+    except (CannotCall, AdminRefused) as error:
         sys.stderr.write(f"dynactor: {error}\n")
         return TROUBLE
     since = answer.now - options.minutes * MINUTE_SECONDS
@@ -82,38 +78,8 @@ async def _ask(options: InsightsOptions) -> InsightsAnswer:
     if options.index is not None:
         parameters["index"] = options.index
     async with ClientSession() as session:
-        return await told(
-            session, options.admin_endpoint, INSIGHTS_PATH, parameters, InsightsAnswer
-        )
-
-
-async def told(
-    session: ClientSession,
-    admin_endpoint: str,
-    path: str,
-    parameters: dict[str, str],
-    answer_type: type[AnswerT],
-) -> AnswerT:
-    """What the admin listener answers.
-
-    Raises:
-        NotTold, CannotCall: it refuses, or is not there.
-    """
-    endpoint = admin_endpoint.rstrip("/")
-    with reaching(endpoint):
-        async with session.get(
-            f"{endpoint}{path}", params=parameters, allow_redirects=False
-        ) as response:
-            status, content = response.status, await response.read()
-    try:
-        if status == HTTPStatus.OK:
-            return msgspec.json.decode(content, type=answer_type)
-        message = msgspec.json.decode(content)["message"]
-    except (msgspec.MsgspecError, KeyError, TypeError):
-        raise CannotCall(
-            f"{endpoint} does not answer as dynactor's admin listener does (HTTP status {status})"
-        ) from None
-    raise NotTold(message)
+        server = AdminClient(options.admin_endpoint, session)
+        return await server.ask("GET", INSIGHTS_PATH, InsightsAnswer, parameters=parameters)
 
 
 # -- what is told ---------------------------------------------------------------------------

@@ -7,8 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from http import HTTPStatus
-from typing import Annotated, Any, Final, Protocol
+from typing import Annotated, Final, Protocol
 
 import anyio
 import msgspec
@@ -25,8 +24,9 @@ from rich.progress import (
 )
 
 from actors.subscribers.replay_progress import ENDED
+from api.admin_client import AdminClient, AdminRefused
 from api.admin_replays import REPLAYS_PATH, ReplayAnswer
-from api.client import CannotCall, reaching
+from api.client import CannotCall
 
 DONE: Final = 0
 TROUBLE: Final = 1
@@ -69,13 +69,9 @@ def carry_out(options: ReplayOptions) -> int:
     """Carry out the command; returns its exit code."""
     try:
         return anyio.run(_run, options)
-    except (CannotCall, _Refused) as error:
+    except (CannotCall, AdminRefused) as error:
         sys.stderr.write(f"dynactor: {error}\n")
         return TROUBLE
-
-
-class _Refused(Exception):
-    """The server's error, in its words."""
 
 
 class _Report(Protocol):
@@ -90,10 +86,10 @@ async def _run(options: ReplayOptions) -> int:
         "follow": options.follow,
     }
     async with ClientSession() as session:
-        server = _Server(options.admin_endpoint.rstrip("/"), session)
+        server = AdminClient(options.admin_endpoint, session)
         # Signals are received from the start: no job is left behind.
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-            replay = await server.ask("POST", REPLAYS_PATH, body)
+            replay = await server.ask("POST", REPLAYS_PATH, ReplayAnswer, body=body)
             stopped = False
             with _reporting(options) as report:
                 while replay.state not in ENDED:
@@ -101,43 +97,13 @@ async def _run(options: ReplayOptions) -> int:
                     with anyio.move_on_after(_LOOK_SECONDS):
                         stopped = await anext(signals) is not None
                     method = "DELETE" if stopped else "GET"
-                    replay = await server.ask(method, f"{REPLAYS_PATH}/{replay.id}")
+                    replay = await server.ask(method, f"{REPLAYS_PATH}/{replay.id}", ReplayAnswer)
                 report(replay)
     if not options.json:
         sys.stdout.write(_summary(replay))
     sys.stderr.write(_remarks(replay))
     is_meant = replay.state == "DONE" or (stopped and options.follow)
     return DONE if is_meant else TROUBLE
-
-
-class _Server:
-    """The admin listener."""
-
-    def __init__(self, endpoint: str, session: ClientSession) -> None:
-        self._endpoint = endpoint
-        self._session = session
-
-    async def ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> ReplayAnswer:
-        """How a replay stands after this request.
-
-        Raises:
-            _Refused, CannotCall: it did not come to that.
-        """
-        with reaching(self._endpoint):
-            async with self._session.request(
-                method, f"{self._endpoint}{path}", json=body, allow_redirects=False
-            ) as response:
-                status, content = response.status, await response.read()
-        try:
-            if status in (HTTPStatus.OK, HTTPStatus.CREATED):
-                return msgspec.json.decode(content, type=ReplayAnswer)
-            message = msgspec.json.decode(content)["message"]
-        except (msgspec.MsgspecError, KeyError, TypeError):
-            raise CannotCall(
-                f"{self._endpoint} does not answer as dynactor's admin listener does "
-                f"(HTTP status {status})"
-            ) from None
-        raise _Refused(message)
 
 
 # -- what is told ---------------------------------------------------------------------------
