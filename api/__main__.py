@@ -114,8 +114,8 @@ def backup(options: BackupOptions | None = None) -> int:
     """Back up all tables while they are used, and print the directory of the backup.
 
     The server must have been started with --admin-port and --backup-dir. A server that is started
-    with that directory, or a copy of it, as its --data-dir has everything. The exit code is 0 if
-    the backup was made, and 1 if not.
+    with a copy of that directory as its --data-dir has everything. The exit code is 0 if the backup
+    was made, and 1 if not.
     """
     return back_up(options or BackupOptions())
 

@@ -16,13 +16,10 @@ from aiohttp import web
 from msgspec import Struct
 
 from api.admin_answers import fault, json_answer, other_method, other_type
-from storage.backups import Backups, BadName, Taken
+from storage.backups import Backups, BadName
 from storage.store import CannotOpen, StoreError
 
 BACKUPS_PATH: Final = "/backups"
-
-# A file's name on any system.
-_NAME_FORMAT: Final = "%Y-%m-%dT%H-%M-%SZ"
 
 _log = structlog.get_logger(__name__)
 
@@ -53,15 +50,19 @@ async def answer(backups: Backups | None, request: web.BaseRequest) -> web.Respo
         return refusal
     try:
         wanted = msgspec.json.decode(await request.read(), type=BackupRequest)
-        # Of the real clock: a virtual one may stand still.
-        name = datetime.now(UTC).strftime(_NAME_FORMAT) if wanted.name is None else wanted.name
-        made = await backups.make(name)
+        made = await backups.make(_name_of_now() if wanted.name is None else wanted.name)
     except (msgspec.MsgspecError, BadName) as error:
         return fault(HTTPStatus.BAD_REQUEST, str(error))
-    except (Taken, CannotOpen) as error:
+    except CannotOpen as error:
         return fault(HTTPStatus.CONFLICT, str(error))
     except StoreError as error:
         _log.error("backup_failed", error=str(error))
         return fault(HTTPStatus.INTERNAL_SERVER_ERROR, f"The store failed: {error}")
     _log.info("backup_made", directory=str(made.directory))
     return json_answer(HTTPStatus.CREATED, BackupAnswer(made.name, str(made.directory)))
+
+
+def _name_of_now() -> str:
+    """The time, as a file's name: of the real clock, since a virtual one may stand still."""
+    now = datetime.now(UTC).replace(tzinfo=None)
+    return f"{now.isoformat(timespec='milliseconds').replace(':', '-')}Z"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import anyio
-from aiohttp import ClientSession
+from aiohttp import ClientSession, ClientTimeout
 from cyclopts import Parameter
 
 from api.admin_backups import BACKUPS_PATH, BackupAnswer
@@ -43,6 +43,7 @@ def back_up(options: BackupOptions) -> int:
 
 async def _ask(options: BackupOptions) -> BackupAnswer:
     body = {} if options.name is None else {"name": options.name}
-    async with ClientSession() as session:
+    # It may have to wait until what deleted tables have left is gone.
+    async with ClientSession(timeout=ClientTimeout(total=None)) as session:
         server = AdminClient(options.admin_endpoint, session)
         return await server.ask("POST", BACKUPS_PATH, BackupAnswer, body=body)

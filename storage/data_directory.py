@@ -52,13 +52,21 @@ def open_data_directory(path: Path) -> DataDirectory:
     Raises ``CannotOpen`` with a message for the person who starts the server.
     """
     try:
-        _make_durably(path.absolute())
+        make_directory_durably(path.absolute())
         return _take(path)
     except OSError as error:
         raise CannotOpen(
             f"The data directory {path} can't be used: {error.strerror}. "
             "Choose another one, or correct its permissions."
         ) from error
+
+
+def make_directory_durably(path: Path) -> None:
+    """Make a directory, and those above it: after a power cut it is there."""
+    if not path.exists():
+        make_directory_durably(path.parent)
+        path.mkdir(exist_ok=True)
+        sync_directory(path.parent)
 
 
 def sync_directory(path: Path) -> None:
@@ -91,13 +99,6 @@ def write_durably(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
     replacement.replace(path)
     sync_directory(path.parent)
-
-
-def _make_durably(path: Path) -> None:
-    if not path.exists():
-        _make_durably(path.parent)
-        path.mkdir(exist_ok=True)
-        sync_directory(path.parent)
 
 
 def _take(path: Path) -> DataDirectory:

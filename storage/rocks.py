@@ -29,6 +29,7 @@ from storage.rocks_reads import DiskReads
 from storage.rocks_view import LatestView, PinnedView, RocksView, pin
 from storage.store import Closed, Conflict, Full, Group, Retry, Store, StoreError, View
 from storage.synchroniser import Synchroniser
+from storage.whole_directory import whole_directory
 
 P = ParamSpec("P")
 
@@ -135,7 +136,15 @@ class _RocksStore:
             await self._synchroniser.accepted()
 
     async def checkpoint(self, directory: Path) -> None:
-        await self._run_aside(self._engine.checkpoint, directory)
+        # After a failed sync nobody knows what is durable; a full disk may be free again.
+        if self._refusal is not None and not isinstance(self._refusal, Full):
+            raise self._refusal
+        await self._run_aside(self._make_checkpoint, directory)
+
+    def _make_checkpoint(self, directory: Path) -> None:
+        # All of it in the thread, which goes on whoever is cancelled, and ends before closing.
+        with whole_directory(directory) as unfinished:
+            self._engine.checkpoint(unfinished)
 
     async def close(self) -> None:
         if self._is_closed:

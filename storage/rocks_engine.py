@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing, suppress
 from pathlib import Path
+from stat import S_IMODE
 from tempfile import TemporaryDirectory
 from typing import Protocol
 
@@ -20,7 +21,7 @@ from storage.durable_mark import DurableMark
 from storage.log_files import cut_after, logged_bytes
 from storage.rocks_errors import translate
 from storage.rocks_options import RocksOptions, engine_options
-from storage.store import CannotOpen, Damaged, StoreError
+from storage.store import CannotOpen, Closed, Damaged, StoreError
 
 
 class Engine(Protocol):
@@ -102,14 +103,17 @@ class DiskEngine:
         _compact(self.rows, start, end)
 
     def interrupt(self) -> None:
-        """End what runs in the background."""
+        """End what runs in the background, a copy too."""
+        self._is_interrupted = True
         self.rows.cancel_all_background(wait=True)
 
     def checkpoint(self, directory: Path) -> None:
         """Flush, so that all is in tables, and link these: they never change."""
         sequence = self._mark.sequence
         with closing(open_data_directory(directory)) as copy:
-            _check_can_link(self._directory.path, copy.path)
+            # Who may not look into the data may not look into the copy.
+            copy.path.chmod(S_IMODE(self._directory.path.stat().st_mode))
+            _check_can_link(self._directory, copy)
             # RocksDB makes the directory itself.
             copy.engine.rmdir()
             try:
@@ -185,6 +189,7 @@ class MemoryEngine:
         self._directory = TemporaryDirectory(prefix="dynactor-")
         in_memory = engine_options(options)
         in_memory.set_env(Env.mem_env())
+        self._is_interrupted = False
         self.rows = _open_rows(Path(self._directory.name), in_memory, AccessType.read_write())
 
     def take_space(self, size_bytes: int) -> None:
@@ -208,17 +213,27 @@ class MemoryEngine:
         _compact(self.rows, start, end)
 
     def interrupt(self) -> None:
-        """End what runs in the background."""
+        """End what runs in the background, a copy too."""
+        self._is_interrupted = True
         self.rows.cancel_all_background(wait=True)
 
     def checkpoint(self, directory: Path) -> None:
         """Write every row into a new engine on disk."""
         with closing(open_data_directory(directory)) as copy:
+            copy.path.chmod(0o700)
             rows = _open_rows(copy.engine, engine_options(RocksOptions()), AccessType.read_write())
-            for key, value in self.rows.items():
-                rows[key] = value
-            rows.close()
+            try:
+                for key, value in self.rows.items():
+                    self._raise_if_interrupted()
+                    rows[key] = value
+                rows.close()
+            except Exception as error:
+                raise translate(error) from error
             sync_unlinked_files(copy.engine)
+
+    def _raise_if_interrupted(self) -> None:
+        if self._is_interrupted:
+            raise Closed("the store is closed")
 
     def close(self) -> None:
         """Forget everything."""
@@ -227,13 +242,19 @@ class MemoryEngine:
         self._directory.cleanup()
 
 
-def _check_can_link(data: Path, copy: Path) -> None:
+def _check_can_link(data: DataDirectory, copy: DataDirectory) -> None:
     """Elsewhere the tables would have to be copied, by a call that holds the GIL all the time."""
-    if copy.stat().st_dev != data.stat().st_dev:
+    tried = copy.path / "link"
+    try:
+        # One file system may be mounted twice, and nothing be linked from one to the other.
+        tried.hardlink_to(data.path / "format")
+    except OSError as error:
         raise CannotOpen(
-            f"{copy.parent} is on another file system than the data in {data}, so nothing can be "
-            "linked into it. Choose a directory beside the data, and copy from there."
-        )
+            f"Nothing in {data.path} can be linked into {copy.path.parent} ({error.strerror}): it "
+            "has to be on the same file system, and of the same mount. Choose a directory beside "
+            "the data, and copy from there."
+        ) from error
+    tried.unlink()
 
 
 def _open_rows(directory: Path, options: Options, access: AccessType) -> Rdict:

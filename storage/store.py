@@ -141,9 +141,13 @@ class Store(Protocol):
         ...
 
     async def checkpoint(self, directory: Path) -> None:
-        """Write a copy of everything durable into ``directory``, which must not exist yet.
+        """Make ``directory``, which must not exist yet, a data directory with all that is durable.
 
-        It is a data directory, and durable when this returns; after an error, remove it.
+        It is there when it is whole, and durable when this returns.
+
+        Raises:
+            CannotOpen: it can't be made there.
+            StoreError: the store failed, or is closed.
         """
         ...
 

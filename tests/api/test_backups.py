@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from time import monotonic
 from typing import Any, NamedTuple
 
 import pytest
@@ -19,6 +20,7 @@ from tests.support.tables import definition, global_index, local_index, wait_unt
 
 _WRITERS = 4
 _ITEMS_OF_EACH = 40
+_DEADLINE_SECONDS = 60
 
 
 class Served(NamedTuple):
@@ -68,7 +70,7 @@ def test_a_server_on_a_backup_has_everything_and_writes(served: Served):
 def test_without_a_name_it_is_called_by_the_time(served: Served):
     made = ask(served.port, "/backups", "POST", {})
     assert made.status == 201
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ", made.json["name"])
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z", made.json["name"])
     assert made.json["directory"] == str(served.backups / made.json["name"])
     assert Path(made.json["directory"]).is_dir()
 
@@ -87,7 +89,7 @@ def test_what_it_refuses_is_explained(served: Served):
     assert ask(served.port, "/backups", "POST", "{}", content_type="text/plain").status == 415
     only_post = ask(served.port, "/backups")
     assert (only_post.status, only_post.headers["Allow"]) == (405, "POST")
-    assert [each.name for each in served.backups.iterdir()] == ["one"]
+    assert [each.name for each in served.backups.glob("[!.]*")] == ["one"]
     assert_gives_up(served.command("--name", "one"), "There is a backup of that name")
 
 
@@ -165,6 +167,7 @@ def test_a_backup_amid_writes_has_each_that_was_answered_before_and_indexes_that
         try:
             for number in range(3):
                 while not all(writer.answered[-1] > number for writer in writers):
+                    assert all(writer.is_alive() for writer in writers)
                     ended.wait(0.001)
                 before = [list(writer.answered) for writer in writers]
                 made = ask(port, "/backups", "POST", {"name": f"b{number}"})
@@ -187,8 +190,9 @@ def test_a_backup_amid_writes_has_each_that_was_answered_before_and_indexes_that
                 assert before[writer_number][place] <= found <= after[writer_number][place]
             assert sorted_items(call, name, "ByLocal") == sorted(items, key=repr)
             # It follows on from where it was.
+            deadline = monotonic() + _DEADLINE_SECONDS
             while sorted_items(call, name, "ByGlobal") != sorted(items, key=repr):
-                continue
+                assert monotonic() < deadline
 
 
 def sorted_items(call: WireClient, table: str, index: str) -> list[Any]:

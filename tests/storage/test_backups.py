@@ -5,27 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from subprocess import PIPE, Popen
-from sys import executable
 from tempfile import TemporaryDirectory
 
 import pytest
 
-from storage.backups import Backups, BadName, Taken
+from storage.backups import Backups, BadName
 from storage.data_directory import open_data_directory
-from storage.store import CannotOpen, Group, Store
+from storage.store import CannotOpen, Closed, Full, Group, Store
+from storage.whole_directory import Taken, whole_directory
 from tests.support.store import disk_store
 
 MANY = 1 << 30
-# Takes a data directory, says so and holds it until its input ends.
-_HOLD = """
-import sys
-from pathlib import Path
-from storage.data_directory import open_data_directory
-directory = open_data_directory(Path(sys.argv[1]))
-print("held", flush=True)
-sys.stdin.read()
-"""
 
 
 @pytest.fixture
@@ -54,7 +44,7 @@ def tables_in(directory: Path) -> set[int]:
 
 
 def names(tmp_path: Path) -> list[str]:
-    return sorted(each.name for each in (tmp_path / "backups").iterdir())
+    return sorted(each.name for each in (tmp_path / "backups").iterdir() if each.name != ".lock")
 
 
 async def test_a_backup_has_what_was_durable_and_stays_as_it_is(
@@ -126,34 +116,75 @@ async def test_what_is_not_ours_is_not_removed(backups: Backups, tmp_path: Path)
     theirs = tmp_path / "backups" / ".unfinished" / "thesis.txt"
     theirs.parent.mkdir(parents=True)
     theirs.write_text("mine")
-    with pytest.raises(CannotOpen, match="no data directory of dynactor"):
+    with pytest.raises(CannotOpen, match="is no unfinished backup"):
         await backups.make("first")
     assert theirs.read_text() == "mine"
 
 
-@pytest.fixture
-def other_server(tmp_path: Path) -> Iterator[None]:
-    """Another process that makes a backup in the same place."""
-    place = tmp_path / "backups" / ".unfinished"
-    with Popen([executable, "-c", _HOLD, place], stdin=PIPE, stdout=PIPE) as other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == b"held\n"
-        yield
-        other.communicate()
+async def test_another_server_at_work_there_is_left_alone(
+    store: Store, backups: Backups, tmp_path: Path
+) -> None:
+    await put(store, b"a")
+    with whole_directory(tmp_path / "backups" / "others") as unfinished:
+        open_data_directory(unfinished).close()
+        with pytest.raises(CannotOpen, match="Another server makes a backup"):
+            await backups.make("first")
+    assert names(tmp_path) == ["others"]
+    await backups.make("first")
+    assert names(tmp_path) == ["first", "others"]
 
 
-@pytest.mark.usefixtures("other_server")
-async def test_another_server_at_work_there_is_left_alone(backups: Backups, tmp_path: Path) -> None:
-    with pytest.raises(CannotOpen, match="in use by process"):
-        await backups.make("first")
-    assert names(tmp_path) == [".unfinished"]
+async def test_whoever_is_cancelled_leaves_it_to_be_made(
+    store: Store, backups: Backups, tmp_path: Path
+) -> None:
+    await put(store, b"a")
+    for name in ("first", "second"):
+        waiting = asyncio.create_task(backups.make(name))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+    await backups.make("third")
+    assert names(tmp_path) == ["first", "second", "third"]
+    assert await keys_in(tmp_path / "backups" / "first") == [b"a"]
+
+
+async def test_a_store_that_is_closed_meanwhile_leaves_a_whole_one_or_none(tmp_path: Path) -> None:
+    async with disk_store(tmp_path / "data") as store:
+        await put(store, b"a")
+        waiting = asyncio.create_task(Backups(store, tmp_path / "backups").make("first"))
+        await asyncio.sleep(0)
+    (made,) = await asyncio.gather(waiting, return_exceptions=True)
+    if isinstance(made, Closed):
+        assert names(tmp_path) == []
+    else:
+        assert await keys_in(tmp_path / "backups" / "first") == [b"a"]
+
+
+def test_of_one_that_fails_nothing_is_left(tmp_path: Path) -> None:
+    def fill() -> None:
+        with whole_directory(tmp_path / "backups" / "first") as unfinished:
+            open_data_directory(unfinished).close()
+            raise Full("The disk is full")
+
+    with pytest.raises(Full):
+        fill()
+    assert names(tmp_path) == []
+
+
+async def test_who_may_look_into_it_is_who_may_look_into_the_data(
+    backups: Backups, tmp_path: Path
+) -> None:
+    (tmp_path / "data").chmod(0o700)
+    made = await backups.make("first")
+    assert made.directory.stat().st_mode & 0o777 == 0o700
 
 
 async def test_a_place_that_can_not_be_written_to_is_explained(
     store: Store, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(CannotOpen, match="Choose another one"):
+    with pytest.raises(CannotOpen, match="Not a directory"):
         await Backups(store, tmp_path / "file" / "backups").make("first")
 
 
@@ -168,6 +199,6 @@ async def test_another_file_system_is_refused_as_nothing_can_be_linked_into_it(
     store: Store, elsewhere: Path
 ) -> None:
     await put(store, b"a")
-    with pytest.raises(CannotOpen, match="another file system"):
+    with pytest.raises(CannotOpen, match="on the same file system"):
         await Backups(store, elsewhere).make("first")
     assert not (elsewhere / "first").exists()
