@@ -225,10 +225,9 @@ class ServeOptions:
             raise ConfigurationError(
                 "--backup-dir needs --admin-port: nobody could ask for a backup without it"
             )
-        data = self.data_directory
-        if data is not None and self.backup_dir.expanduser().absolute().is_relative_to(
-            data.absolute()
-        ):
+        # By whatever way a path leads into it.
+        backups, data = self.backup_dir.expanduser().resolve(), self.data_directory
+        if data is not None and backups.is_relative_to(data.resolve()):
             raise ConfigurationError(
                 f"--backup-dir {self.backup_dir} is in the data directory {data}: give a directory "
                 "beside it"

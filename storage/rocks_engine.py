@@ -103,8 +103,7 @@ class DiskEngine:
         _compact(self.rows, start, end)
 
     def interrupt(self) -> None:
-        """End what runs in the background, a copy too."""
-        self._is_interrupted = True
+        """End what runs in the background."""
         self.rows.cancel_all_background(wait=True)
 
     def checkpoint(self, directory: Path) -> None:

@@ -117,6 +117,15 @@ def test_a_place_that_would_not_do_is_refused_at_start(options: tuple[str, ...],
     assert_gives_up(run("serve", "--port", "0", *options), words)
 
 
+def test_a_place_that_a_link_leads_to_is_in_the_data_directory_too(tmp_path: Path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "data")
+    data = ("--admin-port", "0", "--data-dir", str(tmp_path / "data"))
+    for way in (tmp_path / "link" / "backups", tmp_path / "data" / ".." / "data" / "backups"):
+        refused = run("serve", "--port", "0", *data, "--backup-dir", str(way))
+        assert_gives_up(refused, "is in the data directory")
+
+
 class _Writer(threading.Thread):
     """Writes its items again and again, each time with the next number."""
 

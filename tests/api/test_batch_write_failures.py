@@ -73,14 +73,23 @@ async def served() -> AsyncIterator[Served]:
     assert unseen == []
 
 
+async def half_failed_batch(
+    given: Served, failing: str
+) -> asyncio.Task[tuple[int, dict[str, Any]]]:
+    """A batch whose writes to one table have failed, while those to the other are held."""
+    given.break_tables(failing)
+    given.store.hold()
+    batch = given.batch()
+    await until(lambda: given.store.held == 1)
+    # Until the error has come, too.
+    for _ in range(50):
+        await asyncio.sleep(0)
+    return batch
+
+
 async def test_an_error_of_one_table_is_told_once_the_writes_to_the_other_are_done() -> None:
     async with served() as given:
-        given.break_tables("first")
-        given.store.hold()
-        batch = given.batch()
-        await until(lambda: given.store.held == 1)
-        for _ in range(50):
-            await asyncio.sleep(0)
+        batch = await half_failed_batch(given, "first")
         assert not batch.done()
         await given.store.release()
         status, body = await batch
@@ -97,13 +106,7 @@ async def test_errors_of_both_tables_are_both_looked_at() -> None:
 
 async def test_a_batch_that_is_cancelled_leaves_no_error_behind() -> None:
     async with served() as given:
-        given.break_tables("second")
-        given.store.hold()
-        batch = given.batch()
-        await until(lambda: given.store.held == 1)
-        # The other table's error is there, too.
-        for _ in range(50):
-            await asyncio.sleep(0)
+        batch = await half_failed_batch(given, "second")
         batch.cancel()
         await asyncio.wait([batch])
         assert batch.cancelled()
