@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final
 
 import anyio
 import msgspec
@@ -25,8 +25,6 @@ from api.client import CannotCall
 
 DONE: Final = 0
 TROUBLE: Final = 1
-
-AnswerT = TypeVar("AnswerT")
 
 _encode = msgspec.json.Encoder().encode
 
