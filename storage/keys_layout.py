@@ -16,6 +16,7 @@
 | ``09`` | the virtual clock |
 | ``0a`` ten minutes of time, account, ``/``, token | the transaction that came with the token |
 | ``0b`` | the key up to which tokens were deleted |
+| ``0c`` start of a range | its end: the disk space of what was deleted there is to be given back |
 
 Numbers are big-endian, 8 bytes, the index id 4. Index id 0 is the table itself. The row of a
 local index's entry ends with the table's own sort key, so that equal index keys stand apart.
@@ -42,6 +43,7 @@ _EXPIRY: Final = b"\x08"
 VIRTUAL_CLOCK: Final = b"\x09"
 _CLIENT_TOKEN: Final = b"\x0a"
 CLIENT_TOKENS_TRIMMED: Final = b"\x0b"
+_RECLAIM: Final = b"\x0c"
 _COLLECTIONS: Final = 0xFFFF_FFFF
 # In a subscriber's name, where an index has its id.
 _EXPIRER: Final = 0xFFFF_FFFF
@@ -61,6 +63,7 @@ _SLICE_SHIFT: Final = 4
 ROW_PREFIX_BYTES: Final = _ROW_PREFIX.size
 
 TABLE_RECORDS: Final = (_TABLE_RECORD, _PARTITION_HEAD)
+RECLAIMS: Final = (_RECLAIM, bytes([_RECLAIM[0] + 1]))
 
 
 def table_record(name: str) -> bytes:
@@ -240,6 +243,16 @@ def client_token(period: int, account_id: str, token: str) -> bytes:
 def client_token_range(trimmed: bytes | None, before: int) -> tuple[bytes, bytes]:
     """All tokens of periods before one, from where they were trimmed on; the end is excluded."""
     return trimmed or _CLIENT_TOKEN, _CLIENT_TOKEN + _NUMBER.pack(before)
+
+
+def reclaim(start: bytes) -> bytes:
+    """The key of the row that says that the space of a range is to be given back."""
+    return _RECLAIM + start
+
+
+def reclaim_start(row_key: bytes) -> bytes:
+    """The start of the range in the key of such a row."""
+    return row_key[len(_RECLAIM) :]
 
 
 def collection_range(table_id: int) -> tuple[bytes, bytes]:

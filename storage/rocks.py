@@ -82,7 +82,9 @@ class _RocksStore:
         self._longest_read_seconds = options.longest_read_seconds
         self._refusal: StoreError | None = None
         self._is_closed = False
-        self._aside = ThreadPoolExecutor(max_workers=1, thread_name_prefix="storage-aside")
+        # Of each kind one after another. A backup does not wait for a compaction of minutes.
+        self._reclaims = ThreadPoolExecutor(max_workers=1, thread_name_prefix="storage-reclaim")
+        self._checkpoints = ThreadPoolExecutor(max_workers=1, thread_name_prefix="storage-copy")
         self._aside_count = 0
         self._reads = reads or DiskReads()
         # Of the last state that was pinned.
@@ -130,7 +132,7 @@ class _RocksStore:
         return self._synchroniser.accepted()
 
     async def reclaim(self, start: bytes, end: bytes) -> None:
-        await self._run_aside(self._engine.reclaim, start, end)
+        await self._run_aside(self._reclaims, self._engine.reclaim, start, end)
         if self._refusal is None:
             # The durable view keeps the files of its moment: let it move on.
             await self._synchroniser.accepted()
@@ -139,7 +141,7 @@ class _RocksStore:
         # After a failed sync nobody knows what is durable; a full disk may be free again.
         if self._refusal is not None and not isinstance(self._refusal, Full):
             raise self._refusal
-        await self._run_aside(self._make_checkpoint, directory)
+        await self._run_aside(self._checkpoints, self._make_checkpoint, directory)
 
     def _make_checkpoint(self, directory: Path) -> None:
         # All of it in the thread, which goes on whoever is cancelled, and ends before closing.
@@ -160,12 +162,18 @@ class _RocksStore:
             view.close()
         await asyncio.to_thread(self._engine.close)
 
-    async def _run_aside(self, work: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
-        """Run long work in a thread, one after another; ``close`` makes it end early."""
+    async def _run_aside(
+        self,
+        thread: ThreadPoolExecutor,
+        work: Callable[P, None],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> None:
+        """Run long work in a thread; ``close`` makes it end early."""
         self._raise_if_closed()
         self._aside_count += 1
         in_thread = asyncio.get_running_loop().run_in_executor(
-            self._aside, partial(self._work_aside, work, *args, **kwargs)
+            thread, partial(self._work_aside, work, *args, **kwargs)
         )
         in_thread.add_done_callback(self._count_aside_out)
         # A thread can't be cancelled: whoever waits no longer leaves it at work, and counted.
@@ -186,7 +194,8 @@ class _RocksStore:
     def _end_aside(self) -> None:
         if self._aside_count > 0:
             self._engine.interrupt()
-        self._aside.shutdown()
+        self._reclaims.shutdown()
+        self._checkpoints.shutdown()
 
     def _raise_if_closed(self) -> None:
         if self._is_closed:

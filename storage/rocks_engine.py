@@ -117,7 +117,9 @@ class DiskEngine:
             copy.engine.rmdir()
             try:
                 # A checkpoint holds the GIL, and so the event loop: 70 ms where it has to flush
-                # 64 MB itself, 4 ms if that was done before, which other threads run beside.
+                # 64 MB itself, 4 ms if that was done before, which other threads run beside. A
+                # compaction of a range goes on beside it. Who makes copies all the time meets its
+                # end, and deletes the files it left: 0.8 s once, of 60 copies and 2 GB.
                 self.rows.flush(wait=True)
                 Checkpoint(self.rows).create_checkpoint(str(copy.engine))
             except Exception as error:

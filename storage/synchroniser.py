@@ -1,9 +1,9 @@
 """Group commit: one thread syncs the log, one sync serves every commit accepted before it.
 
 The event loop never waits for the disk. A commit accepted while a sync is under way belongs to
-the next one, which starts when the present one has ended and the event loop brings no more
-commits, but not much later; with no sync under way, the commits of one turn of the event loop
-share theirs, so that whoever writes alone never waits.
+the next one. It starts when the present one has ended and the event loop brings no more commits,
+but not much later; so does one that begins while none is under way, unless the last one was of a
+single commit: whoever writes alone never waits.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Final, Generic, TypeVar
 
 from storage.store import Unknown
 
-# A sync takes processor time of its own, as much as several puts. What waits when one ends would
-# have it begin at once; while turns of the event loop bring more commits, these had better share
-# it. Where the loop is not busy so many turns pass in a fraction of a millisecond.
+# A sync takes processor time of its own, as much as several puts. While turns of the event loop
+# bring more commits, these had better share it. Where the loop is not busy so many turns pass in a
+# thirtieth of a millisecond.
 _QUIET_TURNS: Final = 16
-# Since the last one began: syncs that take as long follow each other at once.
+# From one start to the next: syncs that take as long follow each other at once.
 _LONGEST_SECONDS: Final = 0.008
 
 T = TypeVar("T")
@@ -55,7 +55,11 @@ class Synchroniser(Generic[T]):
         self._scheduled = False
         self._running = False
         self._started_at = 0.0
-        # How many waited a turn of the event loop ago, and for how many turns none has come.
+        # Whether the last sync was of several commits.
+        self._is_shared = False
+        # When to start at the latest; how many waited a turn of the event loop ago; and for how
+        # many turns none has come.
+        self._start_at = 0.0
         self._seen = 0
         self._quiet_turns = 0
         self._has_failed = False
@@ -74,7 +78,10 @@ class Synchroniser(Generic[T]):
         self._waiting.append(future)
         if not (self._running or self._scheduled):
             self._scheduled = True
-            self._loop.call_soon(self._start)
+            if self._is_shared:
+                self._await_quiet(self._loop.time() + _LONGEST_SECONDS)
+            else:
+                self._loop.call_soon(self._start)
         return future
 
     def behind_accepted(self) -> Future[None]:
@@ -111,6 +118,7 @@ class Synchroniser(Generic[T]):
         self._running = True
         self._started_at = self._loop.time()
         self._covered, self._waiting = self._waiting, []
+        self._is_shared = len(self._covered) > 1
         self._marks.put(self._mark())
 
     def _work(self) -> None:
@@ -142,19 +150,23 @@ class Synchroniser(Generic[T]):
             self._wake_idle()
         else:
             self._scheduled = True
-            self._seen = len(self._waiting)
-            self._quiet_turns = 0
-            self._loop.call_soon(self._start_when_quiet)
+            self._await_quiet(self._started_at + _LONGEST_SECONDS)
+
+    def _await_quiet(self, start_at: float) -> None:
+        """Start when turns of the loop have brought no more commits, or it is time."""
+        self._start_at = start_at
+        self._seen = len(self._waiting)
+        self._quiet_turns = 0
+        self._loop.call_soon(self._start_when_quiet)
 
     def _start_when_quiet(self) -> None:
-        """Start when turns of the loop have brought no more commits, or it is time."""
         if len(self._waiting) > self._seen:
             self._seen = len(self._waiting)
             self._quiet_turns = 0
         else:
             self._quiet_turns += 1
         is_quiet = self._quiet_turns >= _QUIET_TURNS
-        if is_quiet or self._loop.time() >= self._started_at + _LONGEST_SECONDS:
+        if is_quiet or self._loop.time() >= self._start_at:
             self._start()
         else:
             self._loop.call_soon(self._start_when_quiet)

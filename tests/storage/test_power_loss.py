@@ -54,6 +54,51 @@ def test_a_file_is_cut_to_what_its_last_sync_covered(power: PowerLoss, data: Pat
     assert (data / "a").read_text() == "whole\n"
 
 
+def test_what_was_written_in_place_is_taken_back_to_its_last_sync(data: Path) -> None:
+    data.mkdir()
+    (data / "a").write_text("0123456789")
+    power = PowerLoss(data.parent / "power", data)
+    write = ["f = os.open('a', os.O_WRONLY)", "os.write(f, b'AB')", "os.pwrite(f, b'CD', 2)"]
+    run(power, data, *write, "os.fdatasync(f)", "os.pwrite(f, b'EFGHIJKL', 4)")
+    assert (data / "a").read_text() == "ABCDEFGHIJKL"
+    power.cut()
+    assert (data / "a").read_text() == "ABCD456789"
+
+
+def test_a_random_cut_may_leave_the_first_of_what_was_written_in_place(data: Path) -> None:
+    data.mkdir()
+    found = set()
+    for seed in range(30):
+        (data / "a").write_bytes(b"-" * 1_200)
+        power = PowerLoss(data.parent / "power", data)
+        run(
+            power,
+            data,
+            "f = os.open('a', os.O_WRONLY)",
+            "os.write(f, b'A' * 100)",
+            "os.write(f, b'B' * 1_100)",
+        )
+        power.cut(Random(seed))
+        content = (data / "a").read_bytes()
+        assert len(content) == 1_200
+        found.add((content.count(b"A"), content.count(b"B")))
+    assert found == {(0, 0), (100, 0), (100, 412), (100, 924), (100, 1_100)}
+
+
+def test_of_two_syncs_at_a_time_the_later_one_counts_though_the_other_ends_last(
+    power: PowerLoss, data: Path
+) -> None:
+    write = ["open('a', 'w').close()", "names = os.open('.', 0)", "os.fsync(names)"]
+    run(power, data, *write)
+    trace = data.parent / "power" / "trace"
+    earlier = trace.read_bytes().splitlines(keepends=True)[-1]
+    run(power, data, "f = open('b', 'w')", "os.fsync(f)", SYNC_NAMES)
+    with trace.open("ab") as file:
+        file.write(earlier)
+    power.cut()
+    assert (data / "b").exists()
+
+
 def test_a_rename_that_was_not_synced_is_taken_back(power: PowerLoss, data: Path) -> None:
     write = ["f = open('a', 'w', 1)", "f.write('old\\n')", "os.fsync(f)", SYNC_NAMES]
     replace = ["f = open('b', 'w', 1)", "f.write('new\\n')", "os.fsync(f)", "os.rename('b', 'a')"]

@@ -237,3 +237,49 @@ async def test_who_writes_alone_waits_for_nobody() -> None:
             assert it.started[-1] == accepted
             it.end_sync()
             await alone
+
+
+async def test_after_commits_that_shared_a_sync_more_of_them_are_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(synchroniser, "_LONGEST_SECONDS", 3_600.0)
+    async with disk() as it:
+        shared = [it.commit(), it.commit()]
+        it.end_sync()
+        await asyncio.gather(*shared)
+        later = []
+        for _ in range(5):
+            later.append(it.commit())
+            await asyncio.sleep(0)
+        assert it.started == [2]
+        it.end_sync()
+        await asyncio.gather(*later)
+        assert it.started == [2, 7]
+
+
+async def test_more_of_them_are_not_waited_for_long() -> None:
+    async with disk() as it:
+        shared = [it.commit(), it.commit()]
+        it.end_sync()
+        await asyncio.gather(*shared)
+        began_at = asyncio.get_running_loop().time()
+        while len(it.started) < 2:
+            it.commit()
+            await asyncio.sleep(0)
+        assert it.started_at[1] - began_at >= 0.008
+        it.end_sync()
+
+
+async def test_who_goes_on_alone_after_others_waits_once() -> None:
+    async with disk() as it:
+        shared = [it.commit(), it.commit()]
+        it.end_sync()
+        await asyncio.gather(*shared)
+        alone = it.commit()
+        it.end_sync()
+        await alone
+        alone = it.commit()
+        await asyncio.sleep(0)
+        assert it.started == [2, 3, 4]
+        it.end_sync()
+        await alone

@@ -4,10 +4,17 @@
  * holds, slows or fails syncs and writes when told so. tests/support/power_loss.py says how to
  * use it, and takes a data directory back to what was synced.
  *
- * The trace has one line for each completed sync:
- *   S <inode> <length>                a file's data; the length it had before the sync began
- *   D <inode> <inode>:<name>\0...     a directory's names, as they were before the sync began
+ * The trace has one line for each completed sync; <began> is when, in nanoseconds: of two syncs at
+ * a time the one that began first may end last.
+ *   S <inode> <began> <length> <overwritten>
+ *                                     a file's data; the length that it had before the sync began,
+ *                                     and the length of "overwritten" then
+ *   D <inode> <began> <inode>:<name>\0...
+ *                                     a directory's names, as they were before the sync began
  * (a D line's fields are separated by NUL, which no name contains, and it ends in NUL LF).
+ *
+ * "overwritten" has what each write in place is about to replace: inode, offset and length, u64
+ * each, and the old bytes.
  */
 
 #define _GNU_SOURCE
@@ -16,6 +23,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +32,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 /* One byte each, shared with the test's process: see _Switch in power_loss.py. */
@@ -34,8 +43,26 @@ static char data_directory[PATH_MAX];
 static size_t data_directory_length;
 static char graveyard[PATH_MAX];
 static int trace = -1;
+static int overwritten = -1;
+static pthread_mutex_t overwriting = PTHREAD_MUTEX_INITIALIZER;
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+
+/* A process that was killed may have left a torn record, of a write that it never made. */
+static void cut_torn_record(const char *path) {
+    unsigned long long head[3];
+    struct stat status;
+    off_t end = 0;
+    int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (file < 0 || fstat(file, &status) != 0) abort();
+    while (pread(file, head, sizeof head, end) == sizeof head) {
+        off_t next = end + (off_t)(sizeof head + head[2]);
+        if (next > status.st_size) break;
+        end = next;
+    }
+    if (ftruncate(file, end) != 0) abort();
+    close(file);
+}
 
 __attribute__((constructor)) static void begin(void) {
     const char *data = getenv("POWER_LOSS_DATA_DIRECTORY");
@@ -53,6 +80,10 @@ __attribute__((constructor)) static void begin(void) {
     snprintf(path, sizeof path, "%s/trace", work);
     trace = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
     if (trace < 0) abort();
+    snprintf(path, sizeof path, "%s/overwritten", work);
+    cut_torn_record(path);
+    overwritten = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+    if (overwritten < 0) abort();
     switches = shared;
 }
 
@@ -79,22 +110,26 @@ static void append(const char *line, size_t length) {
 static char *describe(int fd, size_t *length) {
     struct stat status;
     char *line = NULL, path[64];
-    if (fstat(fd, &status) != 0) abort();
+    struct timespec now;
+    if (clock_gettime(CLOCK_MONOTONIC, &now) != 0 || fstat(fd, &status) != 0) abort();
+    unsigned long long began = now.tv_sec * 1000000000ull + now.tv_nsec;
     FILE *out = open_memstream(&line, length);
     if (S_ISDIR(status.st_mode)) {
         struct dirent *entry;
         snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
         DIR *directory = opendir(path);
         if (!directory) abort();
-        fprintf(out, "D %llu", (unsigned long long)status.st_ino);
+        fprintf(out, "D %llu %llu", (unsigned long long)status.st_ino, began);
         while ((entry = readdir(directory)))
             if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
                 fprintf(out, "%c%llu:%s", 0, (unsigned long long)entry->d_ino, entry->d_name);
         closedir(directory);
         fputc(0, out);
     } else {
-        fprintf(out, "S %llu %llu", (unsigned long long)status.st_ino,
-                (unsigned long long)status.st_size);
+        struct stat old;
+        if (fstat(overwritten, &old) != 0) abort();
+        fprintf(out, "S %llu %llu %llu %llu", (unsigned long long)status.st_ino, began,
+                (unsigned long long)status.st_size, (unsigned long long)old.st_size);
     }
     fputc('\n', out);
     fclose(out);
@@ -166,16 +201,49 @@ static int is_refused(int fd) {
     return 1;
 }
 
+/* Keep what a write at this place replaces, if there is anything. */
+static void keep_old(int fd, off_t offset, size_t size) {
+    struct stat status;
+    char link[64];
+    if (!is_ours(fd) || fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) return;
+    if (offset >= status.st_size) return;
+    if ((off_t)size > status.st_size - offset) size = status.st_size - offset;
+    unsigned long long head[3] = {status.st_ino, offset, size};
+    char *old = malloc(sizeof head + size);
+    if (!old) abort();
+    memcpy(old, head, sizeof head);
+    /* The file may be open for writing only. */
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    int readable = open(link, O_RDONLY | O_CLOEXEC);
+    if (readable < 0) abort();
+    if (pread(readable, old + sizeof head, size, offset) != (ssize_t)size) abort();
+    close(readable);
+    pthread_mutex_lock(&overwriting);
+    size += sizeof head;
+    if (REAL(write)(overwritten, old, size) != (ssize_t)size) abort();
+    pthread_mutex_unlock(&overwriting);
+    free(old);
+}
+
 ssize_t write(int fd, const void *bytes, size_t size) {
-    return is_refused(fd) ? -1 : REAL(write)(fd, bytes, size);
+    if (is_refused(fd)) return -1;
+    if (switches && !(fcntl(fd, F_GETFL) & O_APPEND)) {
+        off_t offset = lseek(fd, 0, SEEK_CUR);
+        if (offset >= 0) keep_old(fd, offset, size);
+    }
+    return REAL(write)(fd, bytes, size);
 }
 
 ssize_t pwrite(int fd, const void *bytes, size_t size, off_t offset) {
-    return is_refused(fd) ? -1 : REAL(pwrite)(fd, bytes, size, offset);
+    if (is_refused(fd)) return -1;
+    keep_old(fd, offset, size);
+    return REAL(pwrite)(fd, bytes, size, offset);
 }
 
 ssize_t pwrite64(int fd, const void *bytes, size_t size, off64_t offset) {
-    return is_refused(fd) ? -1 : REAL(pwrite64)(fd, bytes, size, offset);
+    if (is_refused(fd)) return -1;
+    keep_old(fd, offset, size);
+    return REAL(pwrite64)(fd, bytes, size, offset);
 }
 
 ssize_t writev(int fd, const struct iovec *parts, int count) {

@@ -12,10 +12,11 @@ the server was killed, ``cut`` takes the data directory back to that, as a power
     # start the server again, with power.environment() again, and compare
 
 The model: a file keeps what it held when its last completed sync began; with a ``Random``,
-perhaps some of what was written after it too, as a torn tail. A name (of a new, renamed or
+perhaps some of what was written after it too, the first of it, with a torn end; what was written
+in place ends with a write or a sector. A name (of a new, renamed or
 deleted file) is as it was when its directory's last completed sync began; with a ``Random``,
-perhaps as it was at the end. A file's sync does not make its name durable. Files are taken to
-grow only: of a file that is written in place, the newest content is kept.
+perhaps as it was at the end. A file's sync does not make its name durable. A file that is cut
+shorter stays so.
 
 The same library holds syncs back, makes them fail, and fills the disk while the server runs:
 ``hold_syncs``, ``release_syncs``, ``fail_syncs``, ``nearly_fill_disk`` and so on.
@@ -35,14 +36,33 @@ from enum import IntEnum
 from functools import cache
 from pathlib import Path
 from random import Random
+from struct import Struct
 from tempfile import gettempdir
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 _POLL_SECONDS = 0.001
+_OVERWRITTEN_HEAD = Struct("=QQQ")
+# What a disk writes whole or not at all.
+_SECTOR_BYTES = 512
 _SOURCE = Path(__file__).with_suffix(".c")
 
 # What each synced directory held: its inode to its names and their inodes.
 Names: TypeAlias = dict[int, dict[str, int]]
+
+
+class Synced(NamedTuple):
+    """What the last sync of a file covered: its length, and all replaced before this place."""
+
+    length: int = 0
+    overwritten_end: int = 0
+
+
+class Overwritten(NamedTuple):
+    """What a write in place has replaced in a file, and where that is kept."""
+
+    place: int
+    offset: int
+    old: bytes
 
 
 class _Switch(IntEnum):
@@ -63,6 +83,7 @@ class PowerLoss:
         self._work = work_directory.absolute()
         self._data = data_directory.absolute()
         self._trace = self._work / "trace"
+        self._overwritten = self._work / "overwritten"
         self._graveyard = self._work / "graveyard"
         self._switches = self._work / "switches"
         self._library = _library()
@@ -84,7 +105,8 @@ class PowerLoss:
 
         Without ``random`` the most is lost that can be; with it, something in between.
         """
-        lengths, names = self._read_trace()
+        synced, names = self._read_trace()
+        overwritten = self._read_overwritten()
         staging = self._work / "staging"
         staging.mkdir()
         for path in [*_files_below(self._data), *self._graveyard.iterdir()]:
@@ -98,7 +120,15 @@ class PowerLoss:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         self._restore(self._data, names.get(root, {}), names, staging)
         for staged in staging.iterdir():
-            _truncate(staged, lengths.get(int(staged.name), 0), random)
+            inode = int(staged.name)
+            covered = synced.get(inode, Synced())
+            later = [
+                each for each in overwritten.get(inode, []) if each.place >= covered.overwritten_end
+            ]
+            kept = 0 if random is None else random.randint(0, len(later))
+            _write_back(staged, later, kept, random)
+            # What is written behind the end comes after what is written in place.
+            _truncate(staged, covered.length, random if kept == len(later) else None)
         shutil.rmtree(staging)
         self._take_as_durable()
 
@@ -160,25 +190,48 @@ class PowerLoss:
         lines = []
         for path in _files_below(self._data):
             status = path.stat()
-            lines.append(b"S %d %d\n" % (status.st_ino, status.st_size))
+            lines.append(b"S %d 0 %d 0\n" % (status.st_ino, status.st_size))
         for inode, entries in _names_below(self._data).items():
             fields = [b"%d:%s" % (entry, os.fsencode(name)) for name, entry in entries.items()]
-            lines.append(b"\0".join([b"D %d" % inode, *fields]) + b"\0\n")
+            lines.append(b"\0".join([b"D %d 0" % inode, *fields]) + b"\0\n")
         self._trace.write_bytes(b"".join(lines))
+        self._overwritten.write_bytes(b"")
 
-    def _read_trace(self) -> tuple[dict[int, int], Names]:
-        """Inode to synced length, and directory's inode to synced names and their inodes."""
-        lengths: dict[int, int] = {}
+    def _read_overwritten(self) -> dict[int, list[Overwritten]]:
+        """What was replaced in each file, by its inode, the oldest first."""
+        content = self._overwritten.read_bytes()
+        found: dict[int, list[Overwritten]] = {}
+        place = 0
+        # The last one may be torn: its process was killed before it made that write.
+        while place + _OVERWRITTEN_HEAD.size <= len(content):
+            inode, offset, length = _OVERWRITTEN_HEAD.unpack_from(content, place)
+            start = place + _OVERWRITTEN_HEAD.size
+            if start + length > len(content):
+                break
+            old = content[start : start + length]
+            found.setdefault(inode, []).append(Overwritten(place, offset, old))
+            place = start + length
+        return found
+
+    def _read_trace(self) -> tuple[dict[int, Synced], Names]:
+        """Inode to what is synced, and directory's inode to synced names and their inodes."""
+        synced: dict[int, Synced] = {}
         names: Names = {}
+        latest: dict[int, int] = {}
         for line in self._trace.read_bytes().split(b"\n")[:-1]:
             head, *fields = line.removesuffix(b"\0").split(b"\0")
-            kind, inode, *rest = head.split(b" ")
+            kind, *numbers = head.split(b" ")
+            inode, began, *rest = map(int, numbers)
+            # Of two syncs at a time the one that began first may have ended last.
+            if began < latest.get(inode, 0):
+                continue
+            latest[inode] = began
             if kind == b"S":
-                lengths[int(inode)] = int(rest[0])
+                synced[inode] = Synced(*rest)
             else:
                 entries = [field.split(b":", 1) for field in fields]
-                names[int(inode)] = {os.fsdecode(name): int(entry) for entry, name in entries}
-        return lengths, names
+                names[inode] = {os.fsdecode(name): int(entry) for entry, name in entries}
+        return synced, names
 
     def _restore(
         self, directory: Path, entries: dict[str, int], names: Names, staging: Path
@@ -216,6 +269,24 @@ def _names_below(directory: Path) -> Names:
         path.stat().st_ino: {entry.name: entry.inode() for entry in os.scandir(path)}
         for path in directories
     }
+
+
+def _write_back(
+    path: Path, overwritten: list[Overwritten], kept: int, random: Random | None
+) -> None:
+    """Put back what was replaced, but by the first writes, which are kept, and part of one."""
+    if kept == len(overwritten):
+        return
+    with path.open("r+b") as file:
+        for each in reversed(overwritten[kept + 1 :]):
+            file.seek(each.offset)
+            file.write(each.old)
+        torn = overwritten[kept]
+        first = _SECTOR_BYTES - torn.offset % _SECTOR_BYTES
+        ends = [0, *range(first, len(torn.old), _SECTOR_BYTES)]
+        written = 0 if random is None else random.choice(ends)
+        file.seek(torn.offset + written)
+        file.write(torn.old[written:])
 
 
 def _truncate(path: Path, synced_length: int, random: Random | None) -> None:
