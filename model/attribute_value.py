@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from decimal import Decimal
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -118,7 +118,18 @@ def _check_map(content: Any, level: int) -> int:
     size_bytes = _DOCUMENT_BYTES
     for name, member in content.items():
         size_bytes += len(name.encode()) + _ELEMENT_BYTES + check(member, level + 1)
+    check_names(content)
     return size_bytes
+
+
+def check_names(names: Container[str]) -> None:
+    """Refuse the empty name: those of attributes and of a map's members have a character at least.
+
+    Raises:
+        ValidationException: it is among them.
+    """
+    if "" in names:
+        raise ValidationException("Empty attribute name")
 
 
 def _check_list(content: Any, level: int) -> int:

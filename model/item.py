@@ -44,6 +44,7 @@ def check(item: dict[str, Any]) -> int:
             size += attribute_value.check(value)
         if may_be_long:
             _check_name(name)
+    attribute_value.check_names(item)
     return size
 
 

@@ -19,7 +19,7 @@ NUMBER_EXPONENT_MAX: Final = 125  # <= 9.99…E+125
 NUMBER_EXPONENT_MIN: Final = -130  # >= 1E-130
 PARTITION_KEY_BYTES: Final = 2048  # <=, and at least 1
 SORT_KEY_BYTES: Final = 1024  # <=, and at least 1
-ATTRIBUTE_NAME_BYTES: Final = 65_535  # <=
+ATTRIBUTE_NAME_BYTES: Final = 65_535  # <=, and at least 1
 KEY_ATTRIBUTE_NAME_BYTES: Final = 255  # <=
 
 # Requests.

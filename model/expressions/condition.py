@@ -386,22 +386,25 @@ class _Binder:
     def condition(self, tree: syntax.Condition) -> Node:
         match tree:
             case syntax.And(conditions):
-                return And(tuple(map(self.condition, conditions)))
+                return And(self.conditions("AND", conditions))
             case syntax.Or(conditions):
-                return Or(tuple(map(self.condition, conditions)))
+                return Or(self.conditions("OR", conditions))
             case syntax.Not(condition):
-                return Not(self.condition(condition))
+                return Not(*self.conditions("NOT", (condition,)))
             case syntax.Comparison(comparator, left, right):
-                operands = self.operands(comparator, (left, right))
+                operands = self.operands((left, right))
+                if comparator not in ("=", "<>"):
+                    _check_types(comparator, operands, ORDERED_TYPES)
+                _check_distinct(comparator, operands)
                 if comparator == "=":
                     return Equal(*operands)
                 if comparator == "<>":
                     return NotEqual(*operands)
-                _check_types(comparator, operands, ORDERED_TYPES)
                 return Ordered(operands[0], operands[1], SIGNS[comparator])
             case syntax.Between(operand, lower, upper):
-                operands = self.operands("BETWEEN", (operand, lower, upper))
+                operands = self.operands((operand, lower, upper))
                 _check_types("BETWEEN", operands, ORDERED_TYPES)
+                _check_distinct("BETWEEN", operands)
                 _check_bounds(operands[1], operands[2])
                 return Between(*operands)
             case syntax.In(operand, choices):
@@ -410,10 +413,25 @@ class _Binder:
                         "The IN operator is provided with too many operands; "
                         f"number of operands: {len(choices)}"
                     )
-                operands = self.operands("IN", (operand, *choices))
+                operands = self.operands((operand, *choices))
+                _check_distinct("IN", operands)
                 return In(operands[0], operands[1:])
             case syntax.Function(name, arguments):
                 return self.function(name, arguments)
+
+    def conditions(self, operator: str, trees: tuple[syntax.Condition, ...]) -> tuple[Node, ...]:
+        """What an operator joins; PartiQL's grammar lets a size stand there, too."""
+        bound = []
+        sizes = 0
+        for tree in trees:
+            if isinstance(tree, syntax.Function) and tree.name == "size":
+                self.operand(tree)
+                sizes += 1
+            else:
+                bound.append(self.condition(tree))
+        if sizes:
+            raise _wrong_type(operator, "N")
+        return tuple(bound)
 
     def function(self, name: str, arguments: tuple[syntax.Operand, ...]) -> Node:
         operands = self.arguments(name, arguments)
@@ -441,10 +459,8 @@ class _Binder:
         _check_distinct(name, operands)
         return operands
 
-    def operands(self, operator: str, trees: tuple[syntax.Operand, ...]) -> tuple[Operand, ...]:
-        operands = tuple(map(self.operand, trees))
-        _check_distinct(operator, operands)
-        return operands
+    def operands(self, trees: tuple[syntax.Operand, ...]) -> tuple[Operand, ...]:
+        return tuple(map(self.operand, trees))
 
     def operand(self, tree: syntax.Operand) -> Operand:
         match tree:

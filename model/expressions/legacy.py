@@ -104,7 +104,7 @@ def _joined(nodes: dict[str, Node], conditional_operator: str | None) -> Conditi
 
 
 def _expected(name: str, members: Members) -> Node:
-    _check_name(name)
+    attribute_value.check_names((name,))
     operator = members.get("ComparisonOperator")
     value = members.get("Value")
     values = members.get("AttributeValueList")
@@ -146,13 +146,8 @@ def _expected(name: str, members: Members) -> Node:
 
 
 def _filter(name: str, members: Members) -> Node:
-    _check_name(name)
+    attribute_value.check_names((name,))
     return _comparison(name, members["ComparisonOperator"], members.get("AttributeValueList") or [])
-
-
-def _check_name(name: str) -> None:
-    if name == "":
-        raise ValidationException("Empty attribute name")
 
 
 def _comparison(name: str, operator: str, values: list[AttributeValue]) -> Node:
@@ -288,7 +283,7 @@ def attribute_updates(updates: Mapping[str, Members]) -> Update:
 
 
 def _action(name: str, members: Members) -> update.Action:
-    _check_name(name)
+    attribute_value.check_names((name,))
     action = members.get("Action") or "PUT"
     value = members.get("Value")
     if value is None:

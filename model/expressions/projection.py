@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from model import document_path
+from model import attribute_value, document_path
 from model.document_path import Branch
 from model.errors import ValidationException
 from model.expressions.parser import invalid, projection_tree
@@ -47,8 +47,9 @@ def projector_of_names(names: Sequence[str]) -> Projector:
     """AttributesToGet: whole attributes, by their names.
 
     Raises:
-        ValidationException: a name is given twice.
+        ValidationException: a name is empty, or given twice.
     """
+    attribute_value.check_names(names)
     for at, name in enumerate(names):
         if name in names[:at]:
             raise ValidationException(

@@ -56,9 +56,10 @@ class IfNotExists(Struct, frozen=True, tag=True):
     otherwise: Operand
 
     def compute(self, item: Item) -> AttributeValue:
-        """The value for this old item."""
+        """The value for this old item; what is missing in ``otherwise`` is told in any case."""
+        otherwise = self.otherwise.compute(item)
         value = document_path.get(item, self.path)
-        return self.otherwise.compute(item) if value is None else value
+        return otherwise if value is None else value
 
 
 class ListAppend(Struct, frozen=True, tag=True):
@@ -282,13 +283,17 @@ def parse_update(text: str, placeholders: Placeholders) -> Update:
     """
     tree = update_tree(text)
     try:
-        return bind_update(tree, placeholders)
+        return bind_update(tree, placeholders, last_first=True)
     except ValidationException as error:
         raise invalid("UpdateExpression", error.message) from None
 
 
-def bind_update(tree: tuple[syntax.Clause, ...], placeholders: Placeholders) -> Update:
+def bind_update(
+    tree: tuple[syntax.Clause, ...], placeholders: Placeholders, *, last_first: bool = False
+) -> Update:
     """An update, from whatever language its tree was made.
+
+    ``last_first``: of two operands at fault the last one is told, as in expressions.
 
     Raises:
         ValidationException: the update is at fault.
@@ -296,11 +301,12 @@ def bind_update(tree: tuple[syntax.Clause, ...], placeholders: Placeholders) -> 
     # DynamoDB looks at all paths before it looks at any operand.
     written = [action for clause in tree for action in clause.actions]
     paths = placeholders.distinct_paths([action.path for action in written])
-    actions = [
-        _bind_action(action, path, placeholders)
-        for action, path in zip(reversed(written), reversed(paths), strict=True)
-    ]
-    actions.reverse()
+    pairs = list(zip(written, paths, strict=True))
+    if last_first:
+        pairs.reverse()
+    actions = [_bind_action(action, path, placeholders) for action, path in pairs]
+    if last_first:
+        actions.reverse()
     return Update(tuple(actions), document_path.kept_branches(tuple(paths)))
 
 

@@ -154,8 +154,8 @@ class _UpdateTrees(Struct, frozen=True):
 
     def bound(self, values: _Values) -> Update:
         """The statement with its values."""
-        update = bind_update(self.clauses, values)
         where = values.where(self.where)
+        update = bind_update(self.clauses, values)
         _check_no_index(names_index=self.names_index)
         if where is None:
             raise ValidationException(NO_KEY)

@@ -46,11 +46,12 @@ def read_plan(select: Select, schema: KeySchema) -> ReadPlan:
     nodes = [] if select.where is None else conjuncts(select.where.root)
     _check_filter_types([node for node in nodes if isinstance(node, condition.Or)], schema)
     partitions = _partitions(nodes, schema)
-    _check_order(select, schema, is_scan=partitions is None)
+    _check_may_be_ordered(select, is_scan=partitions is None)
     if partitions is None:
         _check_filter_types(nodes, schema)
         return ReadPlan((key_range.WHOLE,), select.where, is_scan=True)
     terms = _sort_terms(nodes, schema)
+    _check_order(select, schema)
     descending = {order.name: order.is_descending for order in select.order}
     partitions.sort(
         key=lambda values: [attribute_value.order_key(value) for value in values],
@@ -242,13 +243,21 @@ def _joined(nodes: list[Node], where: Condition | None) -> Condition | None:
     return Condition(root, where.attributes)
 
 
-def _check_order(select: Select, schema: KeySchema, *, is_scan: bool) -> None:
+def _check_may_be_ordered(select: Select, *, is_scan: bool) -> None:
     if not select.order:
         return
     if select.where is None:
         raise ValidationException(
             "Must have WHERE clause in the statement when using ORDER BY clause."
         )
+    if is_scan:
+        raise ValidationException(
+            "Must have at least one non-optional hash key condition in WHERE clause when using "
+            "ORDER BY clause."
+        )
+
+
+def _check_order(select: Select, schema: KeySchema) -> None:
     names = [attribute.name for attribute in schema.attributes]
     for order in select.order:
         if order.fault is not None:
@@ -258,11 +267,6 @@ def _check_order(select: Select, schema: KeySchema, *, is_scan: bool) -> None:
                 f"Variable reference {order.name} in ORDER BY clause must be part of the "
                 "primary key"
             )
-    if is_scan:
-        raise ValidationException(
-            "Must have at least one non-optional hash key condition in WHERE clause when using "
-            "ORDER BY clause."
-        )
 
 
 def _is_descending(attributes: Sequence[KeyAttribute], descending: dict[str, bool]) -> bool:

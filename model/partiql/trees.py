@@ -40,6 +40,7 @@ _TYPES: Final = {
 }
 _NO_BOOLEAN: Final = "WHERE clause must contain an expression that resolves to a boolean"
 _NO_CONDITION: Final = "The arguments to AND/OR must be Expressions"
+_NOTHING_TO_NEGATE: Final = "The argument to NOT must be a Type or Expression"
 _NO_SEQUENCE: Final = (
     "IN operator must have a left hand argument of type Variable Reference and right hand "
     "argument of type Seq with at least one member"
@@ -71,21 +72,19 @@ class TreeBuilder:
 
     # Conditions.
 
-    def condition(
-        self, expression: Expression, otherwise: str = _NO_BOOLEAN
-    ) -> expressions.Condition:
-        """A condition; ``otherwise`` is the message where the expression is none.
+    def condition(self, expression: Expression) -> expressions.Condition:
+        """A condition.
 
         Raises:
             ValidationException: it is none, or one that DynamoDB does not support.
         """
         match expression:
             case syntax.Operation("and", operands):
-                return expressions.And(self._conditions(operands))
+                return expressions.And(self._conditions(operands, _NO_CONDITION))
             case syntax.Operation("or", operands):
-                return expressions.Or(self._conditions(operands))
-            case syntax.Operation("not", (operand,)):
-                return expressions.Not(self.condition(operand))
+                return expressions.Or(self._conditions(operands, _NO_CONDITION))
+            case syntax.Operation("not", operands):
+                return expressions.Not(*self._conditions(operands, _NOTHING_TO_NEGATE))
             case syntax.Operation("between", (operand, lower, upper)):
                 return expressions.Between(
                     self.operand(operand), self.operand(lower), self.operand(upper)
@@ -105,7 +104,7 @@ class TreeBuilder:
                 return expressions.Function(_function(name), tuple(map(self.operand, arguments)))
             case syntax.Call(name) if _function(name) != "size":
                 raise self._no_condition_function(expression)
-        raise ValidationException(otherwise)
+        raise ValidationException(_NO_BOOLEAN)
 
     def _tested(self, test: syntax.Operation) -> expressions.Condition:
         """A condition that is compared with TRUE or FALSE."""
@@ -117,8 +116,28 @@ class TreeBuilder:
         wanted = right.value["BOOL"] is (test.operator == "=")
         return condition if wanted else expressions.Not(condition)
 
-    def _conditions(self, operands: tuple[Expression, ...]) -> tuple[expressions.Condition, ...]:
-        return tuple(self.condition(operand, _NO_CONDITION) for operand in operands)
+    def _conditions(
+        self, operands: tuple[Expression, ...], otherwise: str
+    ) -> tuple[expressions.Condition, ...]:
+        """What AND, OR or NOT joins; ``otherwise`` is the message where an operand is a value."""
+        joined = tuple(map(self._joined, operands))
+        conditions = tuple(
+            tree for tree in joined if not isinstance(tree, expressions.Path | expressions.Value)
+        )
+        if len(conditions) < len(joined):
+            raise ValidationException(otherwise)
+        return conditions
+
+    def _joined(
+        self, expression: Expression
+    ) -> expressions.Condition | expressions.Path | expressions.Value:
+        """A condition or a value; a size is found to be none when its type is looked at."""
+        match expression:
+            case syntax.Call(name, arguments) if _function(name) == "size":
+                return expressions.Function("size", tuple(map(self.operand, arguments)))
+            case syntax.Operation() | syntax.Call():
+                return self.condition(expression)
+        return self.plain_operand(expression)
 
     def _choice(self, operand: Expression, choices: Expression) -> expressions.Condition:
         if not (isinstance(choices, syntax.Sequence) and choices.elements):
@@ -162,7 +181,7 @@ class TreeBuilder:
                 raise _unsupported_operator("Condition", operator)
         return self.plain_operand(expression)
 
-    def plain_operand(self, expression: Expression) -> expressions.Operand:
+    def plain_operand(self, expression: Expression) -> expressions.Path | expressions.Value:
         """An operand of conditions and updates alike: a path or a value."""
         match expression:
             case syntax.Variable() | syntax.Path():

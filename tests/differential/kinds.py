@@ -557,11 +557,6 @@ KINDS: tuple[Kind, ...] = (
         ),
     ),
     Kind(
-        "an empty name in AttributesToGet",
-        "No attribute has it; nothing in the API's model forbids to ask.",
-        lambda difference: difference.local_message == "Empty attribute name",
-    ),
-    Kind(
         "a key that is none and another that stands twice, in one batch of writes",
         "What is no key can't be compared with others.",
         _told(

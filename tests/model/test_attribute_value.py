@@ -52,7 +52,7 @@ values = st.recursive(
     scalars,
     lambda members: (
         st.lists(members).map(lambda content: {"L": content})
-        | st.dictionaries(st.text(), members).map(lambda content: {"M": content})
+        | st.dictionaries(st.text(min_size=1), members).map(lambda content: {"M": content})
     ),
     max_leaves=10,
 )

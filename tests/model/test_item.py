@@ -70,6 +70,19 @@ def test_a_name_may_take_65535_bytes_and_no_more(letter):
         items.check({longest + "a": {"S": ""}})
 
 
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"": {"S": "a"}},
+        {"a": {"M": {"": {"S": "a"}}}},
+        {"a": {"L": [{"M": {"b": {"M": {"": {"S": "a"}}}}}]}},
+    ],
+)
+def test_a_name_has_a_character_at_least(item):
+    with pytest.raises(ValidationException, match=r"^Empty attribute name$"):
+        items.check(item)
+
+
 @given(whole_items, st.lists(st.text(min_size=1), max_size=3, unique=True), st.data())
 def test_some_attributes_are_decoded_as_all_are(item, others, data):
     items.check(item)

@@ -322,3 +322,37 @@ def test_unknown_types_beside_a_known_one_are_passed_over(wire: WireClient, simp
 
 def test_a_type_given_as_null_is_a_type_left_out(wire: WireClient, simple: str):
     assert kept(wire, simple, {"S": "a", "N": None}) == {"S": "a"}
+
+
+NAMELESS = ("ValidationException", "Empty attribute name")
+
+
+def test_an_attribute_without_a_name_is_refused(wire: WireClient, simple: str):
+    item = {"pk": {"S": "a"}, "": {"S": "a"}}
+    assert wire.refused("PutItem", {"TableName": simple, "Item": item}) == NAMELESS
+    batch = {"RequestItems": {simple: [{"PutRequest": {"Item": item}}]}}
+    assert wire.refused("BatchWriteItem", batch) == NAMELESS
+    actions = {"TransactItems": [{"Put": {"TableName": simple, "Item": item}}]}
+    assert wire.refused("TransactWriteItems", actions) == NAMELESS
+    assert wire.refused("GetItem", {"TableName": simple, "Key": item}) == NAMELESS
+
+
+def test_a_member_of_a_map_without_a_name_is_refused(wire: WireClient, simple: str):
+    nameless = {"L": [{"M": {"": {"S": "a"}}}]}
+    assert refused(wire, simple, nameless) == NAMELESS
+    request = {
+        "TableName": simple,
+        "Key": {"pk": {"S": "a"}},
+        "UpdateExpression": "SET v = :v",
+        "ExpressionAttributeValues": {":v": nameless},
+    }
+    assert wire.refused("UpdateItem", request) == (
+        "ValidationException",
+        "ExpressionAttributeValues contains invalid value: Empty attribute name for key :v",
+    )
+
+
+def test_an_empty_name_is_not_asked_for(wire: WireClient, simple: str):
+    key = {"pk": {"S": "a"}}
+    request = {"TableName": simple, "Key": key, "AttributesToGet": ["v", ""]}
+    assert wire.refused("GetItem", request) == NAMELESS

@@ -464,6 +464,16 @@ REFUSED: list[Any] = [
             "operand type: SS"
         ),
     ),
+    *[
+        (
+            condition,
+            (
+                "Incorrect operand type for operator or function; operator or function: BETWEEN, "
+                "operand type: L"
+            ),
+        )
+        for condition in ("s BETWEEN :list AND s", "s BETWEEN s AND :list")
+    ],
     (
         "s BETWEEN :list AND :innerlist",
         (

@@ -398,6 +398,10 @@ KEY_PART = (
     ("expression", "message"),
     [
         ("SET w = nothing", MISSING),
+        # The second operand must be there even where the first is.
+        ("SET w = if_not_exists(s, nothing)", MISSING),
+        ("SET w = if_not_exists(s, m.nothing)", MISSING),
+        ("SET w = if_not_exists(s, if_not_exists(nothing, nothing2))", MISSING),
         ("SET w = m.nothing", MISSING),
         ("SET w = l[9]", MISSING),
         ("SET w = nothing + :one", MISSING),
