@@ -18,6 +18,7 @@ from collections.abc import Awaitable
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Final, Self, cast
+from weakref import WeakKeyDictionary
 
 import anyio
 import structlog
@@ -48,11 +49,13 @@ class FastLanes(AbstractAsyncContextManager["FastLanes"]):
     ) -> None:
         self.protocol = protocol
         self.settings = settings
-        self.plain = plain
+        self._plain = plain
         self.room = room
         self._connections: set[FastLane] = set()
         self._all_closed = asyncio.Event()
         self._ending = False
+        # Those of the plain lane until they are closed; and since when a sweep saw them closing.
+        self._handed_over: WeakKeyDictionary[asyncio.Transport, float | None] = WeakKeyDictionary()
         # Those with answers that go out at the end of this turn of the event loop.
         self._unsent: list[FastLane] = []
         self._tasks = anyio.create_task_group()
@@ -73,6 +76,12 @@ class FastLanes(AbstractAsyncContextManager["FastLanes"]):
         self._connections.discard(connection)
         if self._ending and not self._connections:
             self._all_closed.set()
+
+    def hand_over(self, connection: FastLane, transport: asyncio.Transport) -> web.RequestHandler:
+        """The protocol of the plain lane, to which a connection belongs from now on."""
+        self.closed(connection)
+        self._handed_over[transport] = None
+        return self._plain()
 
     def send_soon(self, connection: FastLane) -> None:
         """Have a connection send its answers together with the others of this turn."""
@@ -133,6 +142,20 @@ class FastLanes(AbstractAsyncContextManager["FastLanes"]):
             now = anyio.current_time()
             for connection in list(self._connections):
                 connection.sweep(now)
+            for transport, closing_since in list(self._handed_over.items()):
+                self._sweep_plain(transport, closing_since, now)
+
+    def _sweep_plain(
+        self, transport: asyncio.Transport, closing_since: float | None, now: float
+    ) -> None:
+        """What aiohttp closes stays for as long as the client does not take its last answers."""
+        if not transport.is_closing():
+            return
+        if closing_since is None:
+            self._handed_over[transport] = now
+        elif now - closing_since >= self.settings.transfer_seconds:
+            transport.abort()
+            del self._handed_over[transport]
 
 
 class FastLane(asyncio.Protocol):
@@ -196,6 +219,8 @@ class FastLane(asyncio.Protocol):
                 self._pause_reading()
         elif len(self._held) >= self._needed_bytes:
             self._begin_next()
+        elif self._place is not None:
+            self._place.arrived_bytes = len(self._held)
 
     def eof_received(self) -> bool:
         """The client sends no more; it may still wait for answers, so the connection stays."""
@@ -323,7 +348,8 @@ class FastLane(asyncio.Protocol):
 
     def _take_place(self) -> None:
         """Have a place for the request that is awaited; read no more of it before that."""
-        self._place = self._lanes.room.enter(self._needed_bytes)
+        self._place = self._lanes.room.enter(self._needed_bytes, self.abort)
+        self._place.arrived_bytes = len(self._held)
         if self._waits_for_room():
             self._pause_reading()
             self._place.let_in.add_done_callback(self._let_in)
@@ -350,6 +376,8 @@ class FastLane(asyncio.Protocol):
         head = self._head or self._next_head()
         if head is None or len(held) < self._needed_bytes:
             return None
+        if self._place is not None:
+            self._place.is_whole = True
         body = bytes(held[self._body_start : self._needed_bytes])
         del held[: self._needed_bytes]
         self._head = None
@@ -379,10 +407,13 @@ class FastLane(asyncio.Protocol):
 
     def _leave(self) -> None:
         """Hand the connection over to the plain lane, with all that is not answered."""
+        if self._transport.is_closing():
+            # The plain lane would never be told that the client is gone, and would keep it.
+            self._held.clear()
+            return
         self._left = True
         self._resume_reading()
-        self._lanes.closed(self)
-        plain = self._lanes.plain()
+        plain = self._lanes.hand_over(self, self._transport)
         self._transport.set_protocol(plain)
         plain.connection_made(self._transport)
         held, self._held = bytes(self._held), bytearray()

@@ -20,7 +20,7 @@ from aiohttp.web_protocol import RequestPayloadError
 from api.explain import REQUEST_HEADER, RESPONSE_HEADER
 from api.http_settings import HEADER_BYTES, SERVER_NAME, HttpSettings
 from api.protocol import Answer, Protocol, Request
-from api.request_room import SMALL_REQUEST_BYTES, RequestRoom
+from api.request_room import SMALL_REQUEST_BYTES, Place, RequestRoom
 from model.errors import (
     AccessDeniedException,
     DynamoDBError,
@@ -145,31 +145,41 @@ class PlainLane:
             request.transport.write(_CONTINUE)
         pieces = []
         size_bytes = 0
-        has_place = False
+        place = None
         try:
             while piece := await request.content.readany():
                 pieces.append(piece)
                 size_bytes += len(piece)
                 if size_bytes > REQUEST_BYTES:
                     raise too_large
-                if size_bytes > SMALL_REQUEST_BYTES and not has_place:
-                    has_place = True
-                    await self._take_place(request, patience, leaving)
+                if size_bytes > SMALL_REQUEST_BYTES and place is None:
+                    place = await self._take_place(request, patience, leaving)
+                if place is not None:
+                    place.arrived_bytes = size_bytes
         except (RequestPayloadError, ConnectionError):
             raise SerializationException("The body broke off") from None
+        if place is not None:
+            place.is_whole = True
         return b"".join(pieces)
 
     async def _take_place(
         self, request: web.BaseRequest, patience: asyncio.Timeout, leaving: ExitStack
-    ) -> None:
+    ) -> Place:
         """Wait for room; the client is given its time from then on."""
+        now = asyncio.get_running_loop().time
+
+        def put_out() -> None:
+            if not patience.expired():
+                patience.reschedule(now())
+
         # How long a body in chunks will be nobody knows.
         size_bytes = request.content_length or REQUEST_BYTES
-        place = self._room.enter(size_bytes)
+        place = self._room.enter(size_bytes, put_out)
         leaving.callback(self._room.leave, place)
         patience.reschedule(None)
         await place.let_in
-        patience.reschedule(asyncio.get_running_loop().time() + self._settings.transfer_seconds)
+        patience.reschedule(now() + self._settings.transfer_seconds)
+        return place
 
     def _refuse(self, error: DynamoDBError) -> web.Response:
         return _response_of(self._protocol.refuse(error))

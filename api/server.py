@@ -65,7 +65,11 @@ async def serving(
 
     On leaving, no more connections and requests are taken, and those under way are answered.
     """
-    room = RequestRoom(settings.large_requests_bytes)
+    room = RequestRoom(
+        settings.large_requests_bytes,
+        grace_seconds=settings.grace_seconds,
+        least_bytes_per_second=settings.least_bytes_per_second,
+    )
     plain = plain_server(protocol, settings, room)
     async with FastLanes(protocol, settings, plain, room) as fast:
         server = await asyncio.get_running_loop().create_server(

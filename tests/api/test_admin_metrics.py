@@ -217,7 +217,7 @@ async def test_a_backfill_that_must_wait_for_room_is_throttled_once_for_each_pie
             await asyncio.sleep(0)
         # It asks again and again; that is still one event.
         await asyncio.sleep(0.01)
-        (partition,) = actors._partitions.values()
+        (partition,) = actors.partitions.values()
         partition.mailbox._capacity = 10
         await until_active(table)
         found = await scrape(database)
@@ -235,7 +235,7 @@ async def test_writes_that_meet_a_full_mailbox_are_counted():
         await database.create_table(table_definition())
         table = database.table("Thread")
         await table.write(put(thread("EC2", "a")))
-        (partition,) = table._partitions.values()
+        (partition,) = table.partitions.values()
         assert partition is not None
         partition.mailbox._capacity = 0
         with pytest.raises(MailboxFull):

@@ -8,7 +8,9 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
+import struct
 from contextlib import AsyncExitStack
+from typing import cast
 from urllib.parse import urlsplit
 from zlib import crc32
 
@@ -16,9 +18,15 @@ import pytest
 import structlog
 
 from api.access import Access
+from api.fast_lane import FastLanes
+from api.http_settings import HttpSettings
 from api.operation import Call, Operation
-from tests.support.fake_operations import EchoInput, Gate, echo_server
+from api.plain_lane import plain_server
+from api.protocol import Protocol
+from api.request_room import RequestRoom
+from tests.support.fake_operations import ECHO, NO_DATABASE, EchoInput, Gate, echo_server
 from tests.support.raw_http import TO_PLAIN_LANE, RawConnection, head, raw_connection, request
+from tests.support.stepped_time import on_stepped_time, pass_seconds
 
 MIB = 1024 * 1024
 
@@ -210,6 +218,56 @@ async def _send_until_refused(connection: RawConnection) -> None:
         await asyncio.sleep(0)
 
 
+class FullTransport(asyncio.Transport):
+    """A connection whose client takes nothing: what is to be closed waits for it for ever."""
+
+    def __init__(self, lanes: FastLanes) -> None:
+        super().__init__()
+        self._protocol: asyncio.BaseProtocol = lanes.connection()
+        self._is_closing = False
+        self.is_aborted = False
+        self._protocol.connection_made(self)
+
+    def receive(self, data: bytes) -> None:
+        cast("asyncio.Protocol", self._protocol).data_received(data)
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        self._protocol = protocol
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        pass
+
+    def is_closing(self) -> bool:
+        return self._is_closing
+
+    def close(self) -> None:
+        self._is_closing = True
+
+    def abort(self) -> None:
+        self._is_closing = self.is_aborted = True
+        self._protocol.connection_lost(None)
+
+
+@both_lanes
+@on_stepped_time
+async def test_a_client_that_does_not_take_the_rest_of_its_last_answer_is_let_go(more: More):
+    settings = HttpSettings("local")
+    protocol = Protocol(NO_DATABASE, (ECHO,))
+    room = RequestRoom(
+        settings.large_requests_bytes,
+        grace_seconds=settings.grace_seconds,
+        least_bytes_per_second=settings.least_bytes_per_second,
+    )
+    plain = plain_server(protocol, settings, room)
+    async with FastLanes(protocol, settings, plain, room) as lanes:
+        transport = FullTransport(lanes)
+        transport.receive(request("Echo", b"{}", *more))
+        await pass_seconds(settings.idle_seconds, step_seconds=5)
+        assert not transport.is_aborted
+        await pass_seconds(2 * settings.transfer_seconds, step_seconds=5)
+        assert transport.is_aborted
+
+
 @both_lanes
 async def test_a_client_that_leaves_while_it_is_answered_harms_nobody(more: More):
     gate = Gate()
@@ -220,6 +278,25 @@ async def test_a_client_that_leaves_while_it_is_answered_harms_nobody(more: More
                 assert (await other.ask("Echo")).status == 200
         gate.opened.set()
         assert (await other.ask("Echo")).status == 200
+
+
+async def test_a_client_that_is_gone_is_not_handed_to_the_plain_lane():
+    gate = Gate()
+    async with echo_server(gate.operation) as endpoint, raw_connection(endpoint) as other:
+        with structlog.testing.capture_logs() as logs:
+            async with raw_connection(endpoint) as leaving:
+                leaving.send(request("Wait") + request("Echo", b"{}", TO_PLAIN_LANE))
+                while not gate.waiting:
+                    assert (await other.ask("Echo")).status == 200
+                # It is closed by a reset, which a server learns of while it answers.
+                bare: socket.socket = leaving.writer.get_extra_info("socket")
+                bare.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            for _ in range(3):
+                assert (await other.ask("Echo")).status == 200
+            gate.opened.set()
+            for _ in range(3):
+                assert (await other.ask("Echo")).status == 200
+        assert not logs
 
 
 @both_lanes
