@@ -20,6 +20,7 @@ _LISTENING = re.compile(r"Listening on (http://\S+)")
 # Of a machine that is busy with everything else; who ends without a word is noticed at once.
 _START_DEADLINE_SECONDS = 120
 _STOP_DEADLINE_SECONDS = 30
+_TOLD_LOG_CHARACTERS = 4000
 
 
 class ServerDidNotStart(AssertionError):
@@ -41,6 +42,13 @@ class Server:
         """All that the process has written to its standard error."""
         self._log.seek(0)
         return self._log.read().decode(errors="replace")
+
+    @property
+    def fate(self) -> str:
+        """Whether it still runs, and the last that it wrote: for whoever reads of a failed test."""
+        code = self.process.poll()
+        state = "still runs" if code is None else f"ended with {code}"
+        return f"the server {state}; its log ends with\n{self.log[-_TOLD_LOG_CHARACTERS:]}"
 
     def stop(self) -> int:
         """Ask the process to end as an operator does, and return its exit code."""
@@ -118,8 +126,14 @@ def running_server(
             text=True,
         ) as process,
     ):
+        server = None
         try:
-            yield Server(process, log)
+            server = Server(process, log)
+            yield server
+        except BaseException as error:
+            if server is not None:
+                error.add_note(server.fate)
+            raise
         finally:
             if process.poll() is None:
                 process.kill()
