@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
-import anyio
-
+from actors.patience import commit_past_stalls
 from storage import catalog, keys_layout
 from storage.catalog import Catalog, CatalogHead, TableRecord
-from storage.store import Group, Retry, Store
-
-_STALL_SECONDS: Final = 0.002
+from storage.store import Group, Store
 
 
 class CatalogOwner:
@@ -88,13 +84,7 @@ class CatalogOwner:
         group = Group(
             keys_layout.CATALOG_HEAD, self._head_bytes, head_bytes, puts, deletes, range_deletes
         )
-        while True:
-            try:
-                durable = await self._store.commit([group])
-            except Retry:
-                await anyio.sleep(_STALL_SECONDS)
-            else:
-                break
+        durable = await commit_past_stalls(self._store, [group])
         await durable
         # Not before: a store that opens again after a full disk has no commit that failed.
         self.head, self._head_bytes = head, head_bytes

@@ -13,7 +13,7 @@ from typing import Final
 
 from actors.tick import Tick
 from storage.store import Store
-from streams import change_log, change_record
+from streams import change_log
 from streams.change_record import ChangeRecord
 
 # Of all feeds together.
@@ -78,27 +78,41 @@ class ChangeFeed:
         self._waiting: list[asyncio.Future[None]] = []
 
     def begin(self, tail: int, logged_bytes: int = 0) -> None:
+        """Start with what is durable, or catch up with what is and nobody has told of.
+
+        A partition that could not ask when its last changes are durable tells of them with the
+        next ones, and there may be none.
+        """
+        self.begin_once(tail, logged_bytes)
+        if tail > self.tail:
+            self.advance(tail, [], logged_bytes)
+
+    def begin_once(self, tail: int, logged_bytes: int) -> None:
         """Start with what was durable when the store was opened; later calls change nothing."""
         if not self._has_begun:
             self._has_begun = True
             self.tail = self._recent_after = tail
             self.logged_bytes = logged_bytes
 
-    def advance(self, tail: int, records: list[ChangeRecord]) -> None:
-        """The partition's counter is durable up to ``tail``, with these records among it."""
-        assert tail >= self.tail, "a log's tail never goes back"
+    def advance(self, tail: int, records: list[ChangeRecord], logged_bytes: int) -> None:
+        """The partition's counter is durable up to ``tail``, with these records among it.
+
+        ``logged_bytes`` is what the log was ever given by then. It may have been heard already.
+        """
+        # Whatever was not told of in between is on the disk.
+        before = records[0].sequence_number.counter - 1 if records else tail
+        was_told_of_all = before <= self.tail
+        if not was_told_of_all:
+            self._recent_after = before
+        # A log's tail never goes back.
+        self.tail = max(self.tail, tail)
+        self.logged_bytes = max(self.logged_bytes, logged_bytes)
         if records:
-            # Whatever was not told of in between is on the disk.
-            before = records[0].sequence_number.counter - 1
-            if before > self.tail:
-                self._recent_after = before
-        self.tail = tail
-        if records:
-            self.logged_bytes += sum(map(change_record.stored_bytes, records))
             sizes_bytes = list(map(_size_bytes, records))
             self._recent += records
             self._sizes_bytes += sizes_bytes
             self._memory.added(self, len(records), sum(sizes_bytes))
+        if records or not was_told_of_all:
             self._wake()
 
     def end(self) -> None:

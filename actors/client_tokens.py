@@ -10,10 +10,10 @@ from __future__ import annotations
 from asyncio import Future
 from typing import Any, Final
 
-import anyio
 import structlog
 from msgspec import Struct, msgpack
 
+from actors.patience import commit_past_stalls
 from actors.runtime.clock import Clock
 from model.errors import (
     IdempotentParameterMismatchException,
@@ -22,9 +22,8 @@ from model.errors import (
 )
 from model.limits import CLIENT_TOKEN_SECONDS
 from storage import keys_layout
-from storage.store import Group, Retry, Store, StoreError
+from storage.store import Group, Store, StoreError
 
-_STALL_SECONDS: Final = 0.002
 _IN_PROGRESS: Final = "The transaction with the given request token is already in progress."
 _MISMATCH: Final = (
     "Specified idempotent token was used with different request parameters within the "
@@ -50,8 +49,8 @@ _decode = msgpack.Decoder(StoredToken).decode
 class Claim:
     """A token that one request has for itself.
 
-    ``is_repeated``: its transaction was done before. ``pending`` is what tells what becomes of
-    it, once that is on its way.
+    ``is_repeated``: its transaction was done before. ``pending`` completes when it is known what
+    became of it; None while nothing of it is on its way.
     """
 
     def __init__(self, token: str, row: tuple[bytes, bytes], *, is_repeated: bool) -> None:
@@ -139,14 +138,8 @@ class ClientTokens:
 
     async def _delete(self, trimmed: bytes | None, start: bytes, end: bytes) -> None:
         group = Group(keys_layout.CLIENT_TOKENS_TRIMMED, trimmed, end, range_deletes=[(start, end)])
-        while True:
-            try:
-                durable = await self._store.commit([group])
-            except Retry:
-                await anyio.sleep(_STALL_SECONDS)
-            else:
-                await durable
-                return
+        durable = await commit_past_stalls(self._store, [group])
+        await durable
 
 
 def _period(epoch_seconds: float) -> int:

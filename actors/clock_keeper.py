@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-import anyio
 import structlog
 from msgspec import Struct, msgpack
 
+from actors.patience import commit_past_stalls
 from actors.runtime.clock import (
     LATEST_EPOCH_SECONDS,
     Clock,
@@ -22,10 +22,9 @@ from actors.runtime.clock import (
 from actors.runtime.mailbox import Envelope, Mailbox, Message
 from model.errors import InternalServerError
 from storage import keys_layout
-from storage.store import Group, Retry, Store, StoreError, View
+from storage.store import Group, Store, StoreError, View
 
 _MAILBOX_MESSAGES: Final = 100
-_STALL_SECONDS: Final = 0.002
 # A clock that runs is stored so often, each time as far ahead as it can get meanwhile.
 _KEEP_SECONDS: Final = 1.0
 _AHEAD_SECONDS: Final = 3.0
@@ -258,12 +257,7 @@ async def _put(store: Store, expected: bytes | None, stored: StoredClock) -> byt
     row = _encode(stored)
     if row == expected:
         return row
-    while True:
-        try:
-            durable = await store.commit([Group(keys_layout.VIRTUAL_CLOCK, expected, row)])
-        except Retry:
-            await anyio.sleep(_STALL_SECONDS)
-        else:
-            break
+    group = Group(keys_layout.VIRTUAL_CLOCK, expected, row)
+    durable = await commit_past_stalls(store, [group])
     await durable
     return row

@@ -1,8 +1,8 @@
 """The database's actor: carries out changes of tables, one message after the other.
 
 What each of them does is the affair of keepers, which only this actor calls: of tables, logs,
-streams, splits, indexes, time to live, destinations, replays and insights. It tells itself when
-the next phase of one of these is due.
+streams, splits, indexes, time to live, destinations, replays, insights and disk space. It tells
+itself when the next phase of one of these is due.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, Final
 import structlog
 from msgspec import structs
 
+from actors import recording
 from actors.catalog_owner import CatalogOwner
 from actors.database_settings import DatabaseSettings
 from actors.destination_keeper import (
@@ -29,6 +30,8 @@ from actors.log_keeper import LogKeeper
 from actors.publishing import Origins, Publishing
 from actors.replay_keeper import CancelReplay, EndReplay, ReplayKeeper, StartReplay
 from actors.runtime.mailbox import Envelope, Mailbox, MailboxClosed, Message
+from actors.runtime.replies import for_nobody
+from actors.space_keeper import EndReclaim, SpaceKeeper
 from actors.split_keeper import GrowTable, SplitKeeper, SplitPartition
 from actors.stream_keeper import StreamKeeper
 from actors.subscribers.replay_progress import ReplayProgress
@@ -75,6 +78,7 @@ _OWN_MESSAGES: Final = (
     AdvanceDestination,
     AdvanceTimeToLive,
     EndReplay,
+    EndReclaim,
     CheckDestinations,
 )
 
@@ -111,7 +115,8 @@ class DatabaseActor:
         # Where a number of partitions is set, none are made for throughput.
         grows = settings.partitions_per_table is None
         self.splits = SplitKeeper(self._owner, store, self.streams, clock, grows=grows)
-        self._log_keeper = LogKeeper(surroundings, tables, self.streams, self.splits)
+        self._space = SpaceKeeper(self._owner, surroundings, self.tell)
+        self._log_keeper = LogKeeper(tables, self.streams, self.splits, self._space)
         publishing = Publishing(
             self._owner,
             surroundings,
@@ -129,6 +134,7 @@ class DatabaseActor:
             tables,
             streams=self.streams,
             destinations=self.destinations,
+            space=self._space,
         )
         # Whether the actor ran before and did not end: what it holds may be half changed.
         self._crashed = False
@@ -143,13 +149,15 @@ class DatabaseActor:
             for envelope in batch:
                 try:
                     envelope.answer(await self._handle(envelope.message))
+                except InternalServerError as error:
+                    # Of a table's partition, to which the store said so.
+                    envelope.refuse(error)
+                    self._try_again(envelope, error)
                 except DynamoDBError as error:
                     envelope.refuse(error)
                 except StoreError as error:
                     envelope.refuse(InternalServerError(f"Nothing was changed: {error}"))
-                    if isinstance(envelope.message, _OWN_MESSAGES):
-                        _log.warning("tried_again_later", error=str(error))
-                        self._tell_later(_AGAIN_SECONDS, envelope.message)
+                    self._try_again(envelope, error)
             self.in_hand = []
         self._crashed = False
 
@@ -174,6 +182,7 @@ class DatabaseActor:
             if topic is not None:
                 self.tell(EnableDestination(record.definition.name, topic))
         self._tell_later(self._settings.relays.check_seconds, CheckDestinations())
+        await self._space.resume()
 
     async def keep_streams(self) -> float:
         """Have shards rolled and logs trimmed; returns after how many seconds to do it again."""
@@ -249,6 +258,9 @@ class DatabaseActor:
                 if table is not None:
                     await self.replays.end(table, message)
                 return None
+            case EndReclaim():
+                await self._space.end(message)
+                return None
             case EnableDestination():
                 return await self._enable_destination(message)
             case DisableDestination():
@@ -306,7 +318,7 @@ class DatabaseActor:
         state = await state_of(table)
         deleting = structs.replace(definition, status="DELETING")
         if self._settings.table_transition_seconds:
-            await self._table_keeper.put(table, deleting)
+            await recording.store(self._owner, table, deleting)
             self._transition(deleting)
         else:
             await self._drop(table, state.size_bytes)
@@ -319,7 +331,8 @@ class DatabaseActor:
         if table.definition.status == "DELETING":
             await self._drop(table, (await state_of(table)).size_bytes)
         elif table.definition.status != "ACTIVE":
-            await self._table_keeper.put(table, structs.replace(table.definition, status="ACTIVE"))
+            active = structs.replace(table.definition, status="ACTIVE")
+            await recording.store(self._owner, table, active)
 
     async def _drop(self, table: Table, size_bytes: int) -> None:
         """Take a table away; who follows it goes on if the store refuses."""
@@ -372,6 +385,12 @@ class DatabaseActor:
     def _tell_time_to_live(self, table: Table) -> None:
         self.tell(AdvanceTimeToLive(table.definition.table_id, table.definition.name))
 
+    def _try_again(self, envelope: Envelope, error: Exception) -> None:
+        """Have what the actor tells itself come once more."""
+        if isinstance(envelope.message, _OWN_MESSAGES):
+            _log.warning("tried_again_later", error=str(error))
+            self._tell_later(_AGAIN_SECONDS, envelope.message)
+
     def _tell_later(self, seconds: float, message: Message[None]) -> None:
         asyncio.get_running_loop().call_later(seconds, self.tell, message)
 
@@ -379,14 +398,9 @@ class DatabaseActor:
         """Put a message into the mailbox, however full it is; its reply is for nobody."""
         if not self.mailbox.closed:
             # An error in its reply is dealt with where it happens.
-            self.mailbox.put_nowait(message, always=True).add_done_callback(_retrieve)
+            self.mailbox.put_nowait(message, always=True).add_done_callback(for_nobody)
 
     async def close(self) -> None:
         """Stop all partitions; every write taken is answered first."""
         await asyncio.gather(*(table.close() for table in self._tables.values()))
         await self.destinations.close()
-
-
-def _retrieve(reply: asyncio.Future[Any]) -> None:
-    if not reply.cancelled():
-        reply.exception()

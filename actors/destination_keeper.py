@@ -14,7 +14,7 @@ It belongs to the database's actor, which alone calls what changes something.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
@@ -23,11 +23,10 @@ import structlog
 from msgspec import structs
 
 from actors import recording
-from actors.change_feed import ChangeFeed
+from actors.followers import ActorFollowing
 from actors.publishing import Publishing
 from actors.recording import Stored
 from actors.runtime.mailbox import Message
-from actors.runtime.supervisor import Supervisor
 from actors.subscribers.broken_destination import BrokenDestination
 from actors.subscribers.checkpoint import Checkpoint
 from actors.subscribers.kafka_relay import KafkaRelay
@@ -85,27 +84,6 @@ class CheckDestinations(Message[None], frozen=True):
     """It is time to see whether a destination is to be cut off."""
 
 
-class Relaying:
-    """What follows a table for a destination: its relay, or who waits for its broker."""
-
-    def __init__(self, actor: KafkaRelay | BrokenDestination, supervisor: Supervisor) -> None:
-        self.actor = actor
-        self._supervisor = supervisor
-
-    def floor(self, partition_number: int) -> int:
-        """The counter up to which it needs no records of a log any more."""
-        return self.actor.floor(partition_number)
-
-    def split(self, parent: int, children: Sequence[ChangeFeed]) -> None:
-        """A partition was split."""
-        del parent
-        self.actor.split(children)
-
-    async def close(self) -> None:
-        """Stop the actor; a relay after its present round, or within its deadline."""
-        await self._supervisor.stop(self.actor)
-
-
 class DestinationKeeper:
     """Moves a destination to its next phase whenever the present one is over.
 
@@ -128,7 +106,7 @@ class DestinationKeeper:
     def relay(self, table: Table, destination: StreamingDestination) -> KafkaRelay | None:
         """The relay at work for a destination."""
         following = table.followers.following(_subscriber(table.definition, destination))
-        if isinstance(following, Relaying) and isinstance(following.actor, KafkaRelay):
+        if isinstance(following, ActorFollowing) and isinstance(following.actor, KafkaRelay):
             return following.actor
         return None
 
@@ -279,7 +257,7 @@ class DestinationKeeper:
             lambda count: self._tell(_advance(table.definition, destination, count)),
         )
         subscriber = _subscriber(table.definition, destination)
-        table.followers.attach(subscriber, Relaying(waiting, self._supervisor))
+        table.followers.attach(subscriber, ActorFollowing(waiting, self._supervisor))
         self._supervisor.start(waiting)
 
     async def _mend(self, table: Table, destination: StreamingDestination) -> None:
@@ -362,7 +340,7 @@ class DestinationKeeper:
             settled=partial(self._tell_settled, definition, destination),
         )
         await relay.load()
-        table.followers.attach(place.subscriber, Relaying(relay, self._supervisor))
+        table.followers.attach(place.subscriber, ActorFollowing(relay, self._supervisor))
         self._supervisor.start(relay)
 
     def _tell_settled(

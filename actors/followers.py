@@ -7,10 +7,12 @@ are windows over the logs (``StreamKeeper``).
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from actors.change_feed import ChangeFeed
 from actors.global_index import GlobalIndexActors, IndexPlace
+from actors.runtime.supervisor import Actor, Supervisor
 from actors.surroundings import Surroundings
 from actors.throttle import BackfillUnits, TableThrottle
 from model.index import IndexDefinition
@@ -38,6 +40,39 @@ class Following(Protocol):
         ...
 
 
+class FollowingActor(Actor, Protocol):
+    """An actor that reads all logs of a table by itself."""
+
+    def floor(self, partition_number: int) -> int:
+        """The counter up to which it needs no records of a log any more."""
+        ...
+
+    def split(self, children: Sequence[ChangeFeed]) -> None:
+        """A partition was split: its children's logs come behind its own."""
+        ...
+
+
+class ActorFollowing:
+    """One actor that follows a table: a relay, who waits for its broker, or a replay."""
+
+    def __init__(self, actor: FollowingActor, supervisor: Supervisor) -> None:
+        self.actor = actor
+        self._supervisor = supervisor
+
+    def floor(self, partition_number: int) -> int:
+        """As the actor."""
+        return self.actor.floor(partition_number)
+
+    def split(self, parent: int, children: list[ChangeFeed]) -> None:
+        """As the actor."""
+        del parent
+        self.actor.split(children)
+
+    async def close(self) -> None:
+        """Stop the actor: a relay after its present round, or within its deadline."""
+        await self._supervisor.stop(self.actor)
+
+
 class Followers:
     """The followers of one table. ``indexes`` are those global indexes that are at work, by id.
 
@@ -45,20 +80,24 @@ class Followers:
     """
 
     def __init__(
-        self, record: TableRecord, surroundings: Surroundings, throttle: TableThrottle
+        self,
+        record: Callable[[], TableRecord],
+        surroundings: Surroundings,
+        throttle: TableThrottle,
     ) -> None:
-        # Of the table, which sets it.
-        self.record = record
+        """``record`` gives the table's, as it is now."""
+        self._record = record
         self._surroundings = surroundings
         self._store = surroundings.store
         self._throttle = throttle
-        parents = {child: ended.number for ended in record.ended_logs for child in ended.children}
+        first = record()
+        parents = {child: ended.number for ended in first.ended_logs for child in ended.children}
         # Parents before their children.
         self._feeds = {
             number: ChangeFeed(number, surroundings.store, surroundings.recent, parents.get(number))
-            for number in record.log_numbers
+            for number in first.log_numbers
         }
-        for ended in record.ended_logs:
+        for ended in first.ended_logs:
             self._feeds[ended.number].begin(ended.last, ended.logged_bytes)
             self._feeds[ended.number].end()
         self.indexes: dict[int, GlobalIndexActors] = {}
@@ -98,7 +137,7 @@ class Followers:
         ]
 
     def _subscribers(self, partition_number: int) -> tuple[bytes, ...]:
-        ended = self.record.ended_log(partition_number)
+        ended = self._record().ended_log(partition_number)
         return ended.subscribers if ended else ()
 
     def split(self, parent: int, children: tuple[int, int]) -> list[ChangeFeed]:
@@ -107,7 +146,7 @@ class Followers:
         Returns:
             The feeds of the children.
         """
-        ended = self.record.ended_log(parent)
+        ended = self._record().ended_log(parent)
         feeds = [
             ChangeFeed(
                 number,
@@ -143,11 +182,12 @@ class Followers:
     def start_index(self, index: GlobalIndex) -> GlobalIndexActors:
         """Put a global index to work; it has no followers yet."""
         index_id = index.definition.index_id
+        record = self._record()
         place = IndexPlace(
-            self.record.definition.table_id,
-            self.record.definition.key_schema,
+            record.definition.table_id,
+            record.definition.key_schema,
             index.definition,
-            self.record.ranges(index_id),
+            record.ranges(index_id),
         )
         actors = GlobalIndexActors(
             place,
@@ -186,15 +226,16 @@ class Followers:
 
     def floor(self, partition_number: int, tail: int) -> int:
         """The counter up to which no follower needs a log's records any more."""
-        ended = self.record.ended_log(partition_number)
+        record = self._record()
+        ended = record.ended_log(partition_number)
         floors = [tail]
         for subscriber_id, following in self._followings.items():
             if ended is None or subscriber_id in ended.subscribers:
                 floors.append(following.floor(partition_number))
-        for index in self.record.definition.global_indexes:
+        for index in record.definition.global_indexes:
             index_id = index.definition.index_id
             if ended is not None:
-                subscriber = keys_layout.index_subscriber(self.record.definition.table_id, index_id)
+                subscriber = keys_layout.index_subscriber(record.definition.table_id, index_id)
                 if subscriber not in ended.subscribers:
                     continue
             actors = self.indexes.get(index_id)

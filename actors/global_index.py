@@ -13,11 +13,10 @@ from msgspec import Struct
 
 from actors.change_feed import ChangeFeed
 from actors.index_partition import ApplyChanges, Backfill, IndexPartition
-from actors.partition_map import PartitionMap, PartitionMoved
-from actors.row_owner import MAILBOX_MESSAGES
-from actors.runtime.mailbox import Mailbox, MailboxFull
+from actors.partition_actors import PartitionActors
+from actors.partition_map import PartitionMoved
+from actors.runtime.mailbox import MailboxFull
 from actors.runtime.supervisor import Supervisor
-from actors.sealed import Sealed
 from actors.subscribers.backfill import IndexBackfill
 from actors.subscribers.index_maintainer import IndexMaintainer
 from actors.subscribers.lag import IndexLag
@@ -26,7 +25,7 @@ from model.errors import InternalServerError
 from model.index import IndexDefinition
 from model.key import KeySchema
 from storage import keys_layout
-from storage.catalog import PartitionHead, PartitionRange
+from storage.catalog import PartitionRange
 from storage.store import Store
 from streams.entry_change import EntryChange
 
@@ -80,14 +79,15 @@ class GlobalIndexActors:
         units: BackfillUnits,
     ) -> None:
         self.place = place
-        self.map = PartitionMap(place.ranges)
+        self.partitions = PartitionActors(
+            place.ranges, self._make_partition, supervisor, copy_messages=copy_messages
+        )
         self._store = store
         self._supervisor = supervisor
         self._copy_messages = copy_messages
         self._lag = lag
         self._units = units
         self._is_closing = False
-        self._partitions: dict[int, IndexPartition | Sealed] = {}
         # By the numbers of the logs that they follow.
         self._maintainers: dict[int, IndexMaintainer] = {}
         self._backfill: IndexBackfill | None = None
@@ -157,9 +157,7 @@ class GlobalIndexActors:
         """Wait until every change that is durable now is in the index."""
         tails = {maintainer: maintainer.feed.tail for maintainer in self._maintainers.values()}
         for maintainer, tail in tails.items():
-            # A follower tells nobody where it is; milliseconds don't matter here.
-            while maintainer.position < tail and not maintainer.mailbox.closed:  # noqa: ASYNC110
-                await anyio.sleep(_ROOM_SECONDS)
+            await maintainer.wait_passed(tail)
         self.follows_all = not self._is_closing
 
     def floor(self, partition_number: int) -> int:
@@ -186,9 +184,9 @@ class GlobalIndexActors:
         ]
         return min(oldest, default=None)
 
-    def owner_of(self, position: bytes) -> int:
+    def number_of(self, position: bytes) -> int:
         """The number of the partition that owns a position."""
-        return self.map.number_of(position)
+        return self.partitions.map.number_of(position)
 
     def ask(self, number: int, message: ApplyChanges | Backfill) -> Awaitable[None]:
         """Have a message carried out, durably, however long the store takes no writes.
@@ -197,7 +195,7 @@ class GlobalIndexActors:
         InternalServerError if the store takes no writes and the index is being closed.
         """
         try:
-            reply = self._partition(number).mailbox.put_nowait(message)
+            reply = self.partitions[number].mailbox.put_nowait(message)
         except MailboxFull:
             if isinstance(message, Backfill):
                 self.backfill_throttle_events += 1
@@ -212,7 +210,7 @@ class GlobalIndexActors:
         """Wait for the reply to a message; send it, again, where there is none or a refusal."""
         while True:
             try:
-                await (reply or self._partition(number).mailbox.put_nowait(message))
+                await (reply or self.partitions[number].mailbox.put_nowait(message))
             except MailboxFull:
                 await anyio.sleep(_ROOM_SECONDS)
             except PartitionMoved:
@@ -237,49 +235,17 @@ class GlobalIndexActors:
             self._backfill = None
         await asyncio.gather(*map(self._supervisor.stop, self._maintainers.values()))
         self._maintainers.clear()
-        await asyncio.gather(*map(self._supervisor.stop, self._actors()))
-        self._partitions.clear()
+        await self.partitions.stop()
+        self.partitions.clear()
 
     # -- splitting --------------------------------------------------------------------------
-
-    async def seal(self, number: int) -> None:
-        """Have a partition end behind what it has taken; what comes from now on waits."""
-        partition = self._partitions.get(number)
-        assert not isinstance(partition, Sealed)
-        self._partitions[number] = Sealed(
-            Mailbox(MAILBOX_MESSAGES, copy_messages=self._copy_messages)
-        )
-        if partition is not None:
-            await self._supervisor.stop(partition)
-
-    def unseal(self, number: int) -> None:
-        """The partition was not split after all: it goes on with what waits."""
-        waiting = self._partitions.pop(number).mailbox.drain()
-        for envelope in waiting:
-            self._partition(number).mailbox.give(envelope)
 
     def divide(
         self, ranges: tuple[PartitionRange, ...], parent: int, children: tuple[int, int]
     ) -> None:
-        """A partition was split: these are the ranges now."""
-        self.map = PartitionMap(ranges)
-        for envelope in self._partitions.pop(parent).mailbox.drain():
+        """A partition of the index was split, durably; who has asked it divides the message."""
+        for envelope in self.partitions.divide(ranges, parent, children):
             envelope.refuse(PartitionMoved())
-        # At work at once: who looks for large partitions finds them.
-        for number in children:
-            self._partition(number)
-
-    def is_sealed(self, number: int) -> bool:
-        """Whether a partition is being split."""
-        return isinstance(self._partitions.get(number), Sealed)
-
-    def head(self, number: int) -> PartitionHead | None:
-        """What a partition knows of itself, if it is at work."""
-        partition = self._partitions.get(number)
-        return partition.head if isinstance(partition, IndexPartition) else None
-
-    def _actors(self) -> list[IndexPartition]:
-        return [each for each in self._partitions.values() if isinstance(each, IndexPartition)]
 
     def _parts(self, message: ApplyChanges | Backfill) -> list[tuple[int, ApplyChanges | Backfill]]:
         """A message for a partition that was split, as its parts for those that own them now."""
@@ -287,34 +253,22 @@ class GlobalIndexActors:
             case ApplyChanges(source=source, changes=changes):
                 moved: defaultdict[int, list[EntryChange]] = defaultdict(list)
                 for change in changes:
-                    moved[self.owner_of(change.position)].append(change)
+                    moved[self.number_of(change.position)].append(change)
                 return [
                     (number, ApplyChanges(source, tuple(part))) for number, part in moved.items()
                 ]
             case Backfill(entries=entries):
                 put: defaultdict[int, list[tuple[bytes, bytes]]] = defaultdict(list)
                 for entry in entries:
-                    put[self.owner_of(entry[0])].append(entry)
+                    put[self.number_of(entry[0])].append(entry)
                 return [(number, Backfill(tuple(part))) for number, part in put.items()]
 
-    def _partition(self, number: int) -> IndexPartition | Sealed:
-        """The partition of that number, or what waits for it while it is split.
-
-        Raises:
-            PartitionMoved: it was split.
-        """
-        partition = self._partitions.get(number)
-        if partition is None:
-            if number not in self.map:
-                raise PartitionMoved
-            definition = self.place.definition
-            partition = IndexPartition(
-                number,
-                definition,
-                keys_layout.row_prefix(self.place.table_id, definition.index_id),
-                self._store,
-                copy_messages=self._copy_messages,
-            )
-            self._partitions[number] = partition
-            self._supervisor.start(partition)
-        return partition
+    def _make_partition(self, number: int) -> IndexPartition:
+        definition = self.place.definition
+        return IndexPartition(
+            number,
+            definition,
+            keys_layout.row_prefix(self.place.table_id, definition.index_id),
+            self._store,
+            copy_messages=self._copy_messages,
+        )

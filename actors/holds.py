@@ -5,7 +5,8 @@ that is there; if all may be done their keys are held: nobody else writes these 
 makes the rows of all the transactions of a round (``actors.transaction_rounds``), numbers and
 records among them; from then on the partition does nothing else until *Resolve* tells it whether
 they were committed, and lets their keys go if so. *Release* lets the keys of a transaction go
-that is not to be. Holds are in memory alone: a partition that had to begin anew knows of none.
+that is not to be, and gives back its units where it is the server that could not do it. Holds are
+in memory alone: a partition that had to begin anew knows of none.
 
 A transaction on one partition is one message, *Transact*, and part of its batch.
 
@@ -86,9 +87,10 @@ class Join(Message[Joined | None], frozen=True):
 
 
 class Release(Message[None], frozen=True):
-    """Let the keys of a transaction go."""
+    """Let the keys of a transaction go, and perhaps give back what it has paid."""
 
     transaction_id: bytes
+    gives_back: bool = False
 
 
 class Resolve(Message[None], frozen=True):

@@ -10,18 +10,19 @@ It belongs to the database's actor, which alone calls it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from msgspec import structs
 
+from actors import recording
 from actors.catalog_owner import CatalogOwner
+from actors.recording import Stored
 from actors.runtime.supervisor import Supervisor
+from actors.subscribers.subscriber import first_checkpoints
 from actors.table import Table
 from model.table import GlobalIndex, TableDefinition
 from storage import keys_layout
 from storage.catalog import TableRecord
-
-_COUNTER_BYTES = 8
 
 
 class IndexKeeper:
@@ -67,26 +68,14 @@ class IndexKeeper:
 
     async def _begin_backfill(self, table: Table, index: GlobalIndex) -> None:
         filling = structs.replace(index, backfilling=True)
-        record = _with_index(table.record, filling)
         # While its resources were allocated the table itself was UPDATING.
-        record = structs.replace(
-            record, definition=structs.replace(record.definition, status="ACTIVE")
-        )
-        positions = await table.redefine(record.definition)
-        subscriber = keys_layout.index_subscriber(
-            record.definition.table_id, index.definition.index_id
-        )
-        await self._owner.put(
-            record,
-            puts=[
-                (
-                    keys_layout.checkpoint(subscriber, partition_number),
-                    counter.to_bytes(_COUNTER_BYTES, "big"),
-                )
-                for partition_number, counter in positions.items()
-            ],
-        )
-        table.record = record
+        definition = structs.replace(_with_index(table.definition, filling), status="ACTIVE")
+        subscriber = keys_layout.index_subscriber(definition.table_id, index.definition.index_id)
+
+        def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
+            return Stored(record, puts=first_checkpoints(subscriber, counters))
+
+        await recording.redefine(self._owner, table, definition, storing)
         self._backfill(table, filling)
 
     def _backfill(self, table: Table, index: GlobalIndex) -> None:
@@ -151,10 +140,7 @@ class IndexKeeper:
         table.record = record
 
     async def _put(self, table: Table, index: GlobalIndex) -> None:
-        record = _with_index(table.record, index)
-        await table.redefine(record.definition)
-        await self._owner.put(record)
-        table.record = record
+        await recording.redefine(self._owner, table, _with_index(table.definition, index))
 
 
 def _index(definition: TableDefinition, index_id: int) -> GlobalIndex | None:
@@ -164,13 +150,12 @@ def _index(definition: TableDefinition, index_id: int) -> GlobalIndex | None:
     return None
 
 
-def _with_index(record: TableRecord, index: GlobalIndex) -> TableRecord:
-    """A record in which the index is in this state."""
-    definition = structs.replace(
-        record.definition,
+def _with_index(definition: TableDefinition, index: GlobalIndex) -> TableDefinition:
+    """A definition in which the index is in this state."""
+    return structs.replace(
+        definition,
         global_indexes=tuple(
             index if other.definition.index_id == index.definition.index_id else other
-            for other in record.definition.global_indexes
+            for other in definition.global_indexes
         ),
     )
-    return structs.replace(record, definition=definition)

@@ -67,11 +67,10 @@ class Window(Struct, frozen=True):
 
 
 class Growth(Struct):
-    """The size of an item collection when it was first and last written, with its times."""
+    """The size of an item collection when it was first written, with the time, and last."""
 
     first_epoch_seconds: float
     first_bytes: int
-    last_epoch_seconds: float
     last_bytes: int
 
 
@@ -468,7 +467,6 @@ class TableTraffic:
             return
         known = self._collections.get(partition_key)
         if known is not None:
-            known.last_epoch_seconds = self._clock.now_epoch_seconds()
             known.last_bytes = size_bytes
             return
         if len(self._collections) >= _COLLECTIONS:
@@ -476,7 +474,7 @@ class TableTraffic:
                 return
             del self._collections[min(self._collections, key=self._last_bytes)]
         now = self._clock.now_epoch_seconds()
-        self._collections[partition_key] = Growth(now, size_bytes, now, size_bytes)
+        self._collections[partition_key] = Growth(now, size_bytes, size_bytes)
         if len(self._collections) == _COLLECTIONS:
             self._smallest_bytes = min(map(self._last_bytes, self._collections))
 

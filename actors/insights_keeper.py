@@ -6,8 +6,9 @@ stands in the table's record. It belongs to the database's actor, which alone ca
 
 from __future__ import annotations
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
+from actors import recording
 from actors.catalog_owner import CatalogOwner
 from actors.runtime.clock import Clock
 from actors.runtime.mailbox import Message
@@ -69,7 +70,5 @@ class InsightsKeeper:
         if new is old:
             status: ContributorInsightsStatus = "ENABLED" if insights.enabled else "DISABLED"
             return SwitchedInsights(status, insights.mode)
-        record = structs.replace(table.record, definition=new)
-        await self._owner.put(record)
-        table.record = record
+        await recording.store(self._owner, table, new)
         return SwitchedInsights("ENABLING" if insights.enabled else "DISABLING", insights.mode)

@@ -5,9 +5,9 @@ It belongs to the database's actor, which alone calls it.
 
 from __future__ import annotations
 
+from actors.space_keeper import SpaceKeeper, reclaim_row
 from actors.split_keeper import SplitKeeper
 from actors.stream_keeper import StreamKeeper
-from actors.surroundings import Surroundings
 from actors.table import Table
 from actors.tables import Tables
 from storage import keys_layout
@@ -18,19 +18,22 @@ class LogKeeper:
 
     def __init__(
         self,
-        surroundings: Surroundings,
         tables: Tables,
         streams: StreamKeeper,
         splits: SplitKeeper,
+        space: SpaceKeeper,
     ) -> None:
-        self._store = surroundings.store
-        self._supervisor = surroundings.supervisor
         self._tables = tables
         self._streams = streams
         self._splits = splits
+        self._space = space
 
     async def keep(self, now_epoch_seconds: float) -> None:
-        """Roll shards that are old, forget what ended long ago, trim what nobody needs."""
+        """Roll shards that are old, forget what ended long ago, trim what nobody needs.
+
+        Space that a full disk did not give back is tried for again.
+        """
+        self._space.begin_again()
         await self._streams.roll(now_epoch_seconds)
         await self._streams.expire(now_epoch_seconds)
         for table in list(self._tables.values()):
@@ -44,15 +47,23 @@ class LogKeeper:
 
     async def give_back(self, table: Table, now_epoch_seconds: float) -> None:
         """Trim the logs of a table, and have the room that they took on the disk given back."""
-        await self._trim(table, now_epoch_seconds)
-        for number in table.record.log_numbers:
-            start, end = keys_layout.change_range(number)
-            self._supervisor.run_aside(self._store.reclaim, start, end)
+        await self._trim(table, now_epoch_seconds, gives_back=True)
 
-    async def _trim(self, table: Table, now_epoch_seconds: float) -> None:
+    async def _trim(
+        self, table: Table, now_epoch_seconds: float, *, gives_back: bool = False
+    ) -> None:
         for feed in await table.followers.feeds():
             floor = table.followers.floor(feed.partition_number, feed.tail)
-            await self._streams.trim(feed, table.definition.table_id, floor, now_epoch_seconds)
+            log = keys_layout.change_range(feed.partition_number)
+            await self._streams.trim(
+                feed,
+                table.definition.table_id,
+                floor,
+                now_epoch_seconds,
+                puts=[reclaim_row(log)] if gives_back else (),
+            )
+            if gives_back:
+                self._space.begin(log)
             ended = table.record.ended_log(feed.partition_number)
             # Not before its parent's: an empty log between two others keeps their order.
             is_first = feed.parent is None

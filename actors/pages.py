@@ -64,7 +64,7 @@ async def read_page(table: Table, request: ReadRange) -> Page:
     builder = PageBuilder(request.rules)
     index = request.index
     of_index = table.followers.indexes.get(index.index_id) if index else None
-    partition_map = of_index.map if of_index else table.map
+    partition_map = (of_index or table).partitions.map
     index_id = index.index_id if index and of_index else TABLE_INDEX_ID
     # Where a Query begins, which names a partition key.
     start = b"" if request.by_partition else request.key_range.start
@@ -94,8 +94,7 @@ async def read_page(table: Table, request: ReadRange) -> Page:
     heat = throttle.read_heat
     page_units = capacity.read_units(builder.blocks, consistent=request.consistent)
     if not request.by_partition and heat.is_due(page_units):
-        # In reverse it began elsewhere.
-        start = request.key_range.start
+        # Of the range, though in reverse the reading began elsewhere.
         heat.note(partition_map.number_of(start), start)
     builder.finish_partition()
     kind: IndexKind = "GlobalSecondaryIndexes" if of_index else "LocalSecondaryIndexes"

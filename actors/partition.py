@@ -176,7 +176,7 @@ class Partition(RowOwner[WriteBatch]):
 
     def became_durable(self, batch: WriteBatch) -> None:
         """Move the tail of the log."""
-        self._feed.advance(batch.counter, batch.records)
+        self._feed.advance(batch.counter, batch.records, batch.logged_bytes)
 
     def started(self) -> None:
         """The log begins where the stored counter stands.
@@ -184,7 +184,7 @@ class Partition(RowOwner[WriteBatch]):
         What became of writes in hand when the actor crashed is unknown: they have paid.
         """
         self._paid.clear()
-        self._feed.begin(self.head.counter, self.head.logged_bytes)
+        self._feed.begin_once(self.head.counter, self.head.logged_bytes)
 
     async def load(self, envelopes: list[Envelope]) -> WriteBatch:
         """Load the items and collection sizes that the messages will change."""

@@ -69,7 +69,7 @@ class PartitionMap:
         end = self._starts[place + 1] if place + 1 < len(self._starts) else None
         return KeyRange(self._starts[place], end)
 
-    def owner_of(self, position: bytes) -> int:
+    def place_of(self, position: bytes) -> int:
         """The place in the map of the partition that owns a position."""
         return bisect_right(self._starts, position) - 1
 
@@ -79,10 +79,10 @@ class PartitionMap:
 
     def pieces(self, key_range: KeyRange, *, reverse: bool = False) -> Sequence[KeyRange]:
         """A range cut at the partitions' boundaries, in reading order."""
-        first = self.owner_of(key_range.start)
+        first = self.place_of(key_range.start)
         last = len(self.ranges) - 1
         if key_range.end is not None:
-            last = self.owner_of(key_range.end)
+            last = self.place_of(key_range.end)
             if self._starts[last] == key_range.end and last > first:
                 last -= 1
         if first == last:

@@ -1,10 +1,12 @@
-"""Commits of those who can wait: they are tried again until the store takes them."""
+"""Commits that are tried again: past a stall, or until the store takes writes at all."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Final
 
+import anyio
 import structlog
 
 from storage.store import Closed, Full, Group, Retry, Store, Unknown
@@ -13,6 +15,19 @@ _AGAIN_SECONDS: Final = 0.1
 _STALL_SECONDS: Final = 0.002
 
 _log = structlog.get_logger("actors")
+
+
+async def commit_past_stalls(store: Store, groups: Sequence[Group]) -> asyncio.Future[None]:
+    """Commit groups as soon as the store is not behind with its work; else as its ``commit``.
+
+    Raises:
+        StoreError: as the store's ``commit``, but no ``Retry``.
+    """
+    while True:
+        try:
+            return await store.commit(groups)
+        except Retry:
+            await anyio.sleep(_STALL_SECONDS)
 
 
 async def commit_patiently(

@@ -1,4 +1,7 @@
-"""How a table comes to keep to a new definition: its partitions are told, then it is stored."""
+"""How a table comes to keep to a new definition.
+
+Its partitions are told, where it concerns them, then it is stored.
+"""
 
 from __future__ import annotations
 
@@ -61,6 +64,23 @@ async def redefine(
         raise
     table.record = stored.record
     return counters
+
+
+async def store(
+    owner: CatalogOwner,
+    table: Table,
+    definition: TableDefinition,
+    *,
+    range_deletes: Sequence[tuple[bytes, bytes]] = (),
+) -> None:
+    """Store a definition that the table's partitions need not know before.
+
+    Raises:
+        StoreError: nothing was changed.
+    """
+    record = structs.replace(table.record, definition=definition)
+    await owner.put(record, range_deletes=range_deletes)
+    table.record = record
 
 
 def without_followers(record: TableRecord, gone: Collection[bytes]) -> TableRecord:

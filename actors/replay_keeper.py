@@ -17,11 +17,10 @@ import structlog
 from msgspec import structs
 
 from actors import recording
-from actors.change_feed import ChangeFeed
+from actors.followers import ActorFollowing
 from actors.publishing import Publishing
 from actors.recording import Stored
 from actors.runtime.mailbox import Message
-from actors.runtime.supervisor import Supervisor
 from actors.subscribers.replay import Replay, ReplayPlace
 from actors.subscribers.replay_progress import ReplayProgress, ReplayStart
 from actors.table import Table
@@ -61,27 +60,6 @@ class EndReplay(Message[None], frozen=True):
     table_id: int
     name: str
     replay_id: str
-
-
-class Replaying:
-    """A replay at work for its table."""
-
-    def __init__(self, replay: Replay, supervisor: Supervisor) -> None:
-        self.replay = replay
-        self._supervisor = supervisor
-
-    def floor(self, partition_number: int) -> int:
-        """The counter up to which it needs no records of a log any more."""
-        return self.replay.floor(partition_number)
-
-    def split(self, parent: int, children: Sequence[ChangeFeed]) -> None:
-        """A partition was split."""
-        del parent
-        self.replay.split(children)
-
-    async def close(self) -> None:
-        """Stop the job: it is cancelled."""
-        await self._supervisor.stop(self.replay)
 
 
 class ReplayKeeper:
@@ -153,7 +131,7 @@ class ReplayKeeper:
         )
         self._forget_oldest()
         self._replays[replay_id] = replay
-        table.followers.attach(subscriber, Replaying(replay, self._surroundings.supervisor))
+        table.followers.attach(subscriber, ActorFollowing(replay, self._surroundings.supervisor))
         self._surroundings.supervisor.start(replay)
         return replay.progress
 
@@ -197,9 +175,7 @@ class ReplayKeeper:
         if not table.definition.is_replayed:
             return
         definition = structs.replace(table.definition, is_replayed=False)
-        record = structs.replace(table.record, definition=definition)
-        await self._owner.put(record)
-        table.record = record
+        await recording.store(self._owner, table, definition)
 
     def _named(self, replay_id: str) -> Replay:
         replay = self._replays.get(replay_id)

@@ -12,14 +12,13 @@ from abc import ABC, abstractmethod
 from functools import partial
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
-import anyio
-
+from actors.patience import commit_past_stalls
 from actors.runtime.mailbox import Envelope, Mailbox
 from model.errors import DynamoDBError, InternalServerError
 from model.stored_item import StoredItem
 from storage import catalog, keys_layout
 from storage.catalog import PartitionHead
-from storage.store import Conflict, Damaged, Full, Group, Retry, Store, StoreError
+from storage.store import Conflict, Damaged, Full, Group, Store, StoreError
 
 MAILBOX_MESSAGES: Final = 10_000
 BATCH_MESSAGES: Final = 256
@@ -29,8 +28,6 @@ BATCH_BYTES: Final = 1024 * 1024
 BATCH_SECONDS: Final = 0.005
 
 UNKNOWN: Final = "Whether this was written is unknown"
-
-_STALL_SECONDS: Final = 0.002
 
 
 class Batch:
@@ -214,21 +211,16 @@ class RowOwner(ABC, Generic[BatchT]):
             Conflict: the head is not the stored one; nothing was written.
         """
         group = self._group(batch)
-        while True:
-            try:
-                self._last_commit = await self._store.commit([group])
-            except Retry:
-                await anyio.sleep(_STALL_SECONDS)
-            except Conflict:
-                raise
-            except Full as error:
-                raise _Refused(f"Nothing was written, the disk is full: {error}") from error
-            except StoreError as error:
-                raise _Refused(f"Nothing was written: {error}") from error
-            else:
-                self.head, self._head_bytes = batch.head(), group.head
-                self.was_accepted(batch)
-                return
+        try:
+            self._last_commit = await commit_past_stalls(self._store, [group])
+        except Conflict:
+            raise
+        except Full as error:
+            raise _Refused(f"Nothing was written, the disk is full: {error}") from error
+        except StoreError as error:
+            raise _Refused(f"Nothing was written: {error}") from error
+        self.head, self._head_bytes = batch.head(), group.head
+        self.was_accepted(batch)
 
     def _group(self, batch: BatchT) -> Group:
         """A batch as the store takes it."""

@@ -21,15 +21,8 @@ class SplitGate:
         self._opened: asyncio.Event | None = None
         self._emptied: asyncio.Event | None = None
 
-    def enter_nowait(self) -> bool:
-        """Begin a transaction, if the gate is open; whoever has entered leaves."""
-        if self._opened is not None:
-            return False
-        self._inside += 1
-        return True
-
     async def enter(self) -> None:
-        """As ``enter_nowait``, as soon as the gate is open."""
+        """Begin a transaction, as soon as the gate is open; whoever has entered leaves."""
         while self._opened is not None:
             await self._opened.wait()
         self._inside += 1

@@ -182,9 +182,7 @@ class SplitKeeper:
 
     async def _split_table(self, table: Table, message: SplitPartition) -> tuple[int, int]:
         parent, record = message.number, table.record
-        is_split = False
-        await table.seal(parent)
-        try:
+        async with table.partitions.sealed(parent):
             head = await self._head(parent)
             children, catalog_head = self._children()
             kept = self._is_kept(table, parent)
@@ -205,10 +203,6 @@ class SplitKeeper:
             )
             split = _Split(parent, children, head, message.share)
             await self._commit(new, catalog_head, split, streams, has_log=kept)
-            is_split = True
-        finally:
-            if not is_split:
-                table.unseal(parent)
         for stream in streams:
             self._streams.remember(stream)
         feeds = table.divide(new, parent, children)
@@ -220,9 +214,7 @@ class SplitKeeper:
         parent, record, index_id = message.number, table.record, message.index_id
         actors = table.followers.indexes.get(index_id)
         assert isinstance(actors, GlobalIndexActors), "an index of a settled table is at work"
-        is_split = False
-        await actors.seal(parent)
-        try:
+        async with actors.partitions.sealed(parent):
             head = await self._head(parent)
             children, catalog_head = self._children()
             ranges = partition_map.divide(record.ranges(index_id), parent, message.at, children)
@@ -231,10 +223,6 @@ class SplitKeeper:
             )
             split = _Split(parent, children, head, message.share)
             await self._commit(new, catalog_head, split, (), has_log=True)
-            is_split = True
-        finally:
-            if not is_split:
-                actors.unseal(parent)
         table.divide_index(new, index_id, parent, children)
         return children
 

@@ -211,11 +211,19 @@ class StreamKeeper:
                 range_deletes=[keys_layout.change_range(number) for number in orphaned],
             )
 
-    async def trim(self, feed: ChangeFeed, table_id: int, floor: int, now: float) -> None:
+    async def trim(
+        self,
+        feed: ChangeFeed,
+        table_id: int,
+        floor: int,
+        now: float,
+        *,
+        puts: Sequence[tuple[bytes, bytes]] = (),
+    ) -> None:
         """Delete the records of a log that nobody needs any more.
 
         ``floor`` is the counter that every follower has passed; where a stream shows the log,
-        records are kept for a day besides.
+        records are kept for a day besides. ``puts`` go with what is deleted, if anything is.
         """
         key = keys_layout.trim(table_id, feed.partition_number)
         (stored,) = await self._store.latest.load([key])
@@ -238,7 +246,7 @@ class StreamKeeper:
                 # At once: no reader may pass over what goes without being told.
                 self.remember(kept)
         await self._owner.change(
-            puts=[(key, value), *map(stream_row, changed)],
+            puts=[(key, value), *map(stream_row, changed), *puts],
             range_deletes=[change_log.trimmed_range(feed.partition_number, floor)],
         )
 

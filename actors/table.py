@@ -1,8 +1,7 @@
 """A table: finds the partition for each write, and reads durable items.
 
 Reads do not queue behind writes: each takes one durable view and never waits for a sync. The
-partitions alone write. A partition's actor is made when it gets its first message, so that an
-idle table costs next to nothing.
+partitions alone write.
 """
 
 from __future__ import annotations
@@ -24,10 +23,9 @@ from actors.partition import (
     WriteItem,
     Written,
 )
-from actors.partition_map import PartitionMap, PartitionMoved
-from actors.row_owner import MAILBOX_MESSAGES
-from actors.runtime.mailbox import Mailbox, MailboxClosed, MailboxFull, Message, ReplyT
-from actors.sealed import Sealed
+from actors.partition_actors import PartitionActors
+from actors.partition_map import PartitionMoved
+from actors.runtime.mailbox import MailboxClosed, MailboxFull, Message, ReplyT
 from actors.split_gate import SplitGate
 from actors.surroundings import Surroundings
 from actors.throttle import TableThrottle
@@ -81,14 +79,15 @@ class Table:
         self.throttle = TableThrottle(
             record, surroundings.clock, surroundings.throttling, is_stored=is_stored
         )
-        self.followers = Followers(record, surroundings, self.throttle)
+        self.followers = Followers(lambda: self._record, surroundings, self.throttle)
         self._surroundings = surroundings
         self._store = surroundings.store
-        self._supervisor = surroundings.supervisor
-        self._settings = surroundings.settings
-        # Which partition owns what; a split puts another in its place.
-        self.map = PartitionMap(record.partitions)
-        self._partitions: dict[int, TransactingPartition | Sealed] = {}
+        self.partitions = PartitionActors(
+            record.partitions,
+            self._make_partition,
+            surroundings.supervisor,
+            copy_messages=surroundings.settings.copy_messages,
+        )
         self.split_gate = SplitGate()
         # What the keys of all items' rows begin with.
         self.row_prefix = keys_layout.row_prefix(record.definition.table_id)
@@ -104,14 +103,13 @@ class Table:
 
     @property
     def record(self) -> TableRecord:
-        """The table as the catalog keeps it; its limits and followers go by it at once."""
+        """The table as the catalog keeps it; its limits go by it at once."""
         return self._record
 
     @record.setter
     def record(self, record: TableRecord) -> None:
         self._record = record
         self.throttle.follow(record)
-        self.followers.record = record
 
     @property
     def definition(self) -> TableDefinition:
@@ -141,14 +139,14 @@ class Table:
             parts = keys.encoded_parts(self.definition.key_schema, write.identity)
         partition_key, sort_key = parts
         position = partition_key + sort_key
-        number = self.map.number_of(position)
+        number = self.partitions.map.number_of(position)
         self.throttle.check_write(number, position)
         message = WriteItem(partition_key, sort_key, position, write)
         return self._put(number, message, size_bytes)
 
     def number_of(self, position: bytes) -> int:
         """The number of the partition that owns a position."""
-        return self.map.number_of(position)
+        return self.partitions.map.number_of(position)
 
     def send(
         self,
@@ -164,7 +162,7 @@ class Table:
             Throttled, InternalServerError: as ``submit``; ``always``, not as its mailbox is full.
             ResourceNotFoundException: the table is being deleted.
         """
-        return self._put(self.map.number_of(position), message, size_bytes, always=always)
+        return self._put(self.number_of(position), message, size_bytes, always=always)
 
     def join(self, number: int, message: Join) -> asyncio.Future[Joined | None]:
         """Have a partition hand over what it commits of a round of transactions.
@@ -178,8 +176,8 @@ class Table:
 
     def resolve(self, number: int, message: Resolve) -> None:
         """Tell a partition what became of the round that it joined."""
-        partition = self._partitions[number]
-        assert isinstance(partition, TransactingPartition), "no split comes between"
+        partition = self.partitions.at_work(number)
+        assert partition is not None, "no split comes between"
         partition.decisions.put_nowait(message, always=True)
 
     def _put(
@@ -191,9 +189,9 @@ class Table:
         always: bool = False,
         first: bool = False,
     ) -> asyncio.Future[ReplyT]:
-        partition = self._partitions.get(number) or self._partition(number)
+        mailbox = self.partitions[number].mailbox
         try:
-            return partition.mailbox.put_nowait(message, size_bytes, always=always, first=first)
+            return mailbox.put_nowait(message, size_bytes, always=always, first=first)
         except MailboxFull:
             self.write_throttle_events += 1
             raise ThrottlingException(
@@ -214,12 +212,10 @@ class Table:
             InternalServerError: the store takes no writes, or the partition was given up.
             ResourceNotFoundException: the table is being deleted.
         """
-        partition = self._partition(number)
+        mailbox = self.partitions[number].mailbox
         try:
             # Even if it is full: at most one such message waits in a mailbox.
-            reply = partition.mailbox.put_nowait(
-                ExpireItems(attribute_name, positions), always=True
-            )
+            reply = mailbox.put_nowait(ExpireItems(attribute_name, positions), always=True)
         except MailboxClosed:
             raise InternalServerError("A partition of this table has failed") from None
         expired = await reply
@@ -233,7 +229,7 @@ class Table:
             Throttled: nothing is left of its partition's read units.
             InternalServerError: what is stored can't be read.
         """
-        number = self.map.number_of(position)
+        number = self.partitions.map.number_of(position)
         # Never an error in a variable: it would keep this frame, and the frame it.
         refusal = self.throttle.refused_read(number, position)
         if refusal is not None:
@@ -281,7 +277,7 @@ class Table:
         The list ends before the item with which all together would be larger than the room.
         """
         throttle = self.throttle
-        numbers = list(map(self.map.number_of, positions))
+        numbers = list(map(self.partitions.map.number_of, positions))
         refused = list(map(throttle.refused_read, numbers, positions))
         prefix = self.row_prefix
         admitted = [
@@ -330,8 +326,8 @@ class Table:
         return self._store.durable()
 
     def _is_sealed(self, number: int) -> bool:
-        return isinstance(self._partitions.get(number), Sealed) or any(
-            actors.is_sealed(number) for actors in self.followers.indexes.values()
+        return self.partitions.is_sealed(number) or any(
+            actors.partitions.is_sealed(number) for actors in self.followers.indexes.values()
         )
 
     async def redefine(self, definition: TableDefinition) -> dict[int, int]:
@@ -340,9 +336,9 @@ class Table:
         Returns:
             The counter of the last change under the old one, by partition number.
         """
-        numbers = self.map.numbers
+        numbers = self.partitions.map.numbers
         replies = [
-            self._partition(number).mailbox.put_nowait(Redefine(definition), always=True)
+            self.partitions[number].mailbox.put_nowait(Redefine(definition), always=True)
             for number in numbers
         ]
         counters = await asyncio.gather(*replies)
@@ -352,36 +348,15 @@ class Table:
         """Take no more writes, and wait until those taken are answered."""
         self._closed = True
         await self.followers.close()
-        partitions = [
-            each for each in self._partitions.values() if isinstance(each, TransactingPartition)
-        ]
-        await asyncio.gather(*map(self._supervisor.stop, partitions))
+        await self.partitions.stop()
 
     def reopen(self, record: TableRecord) -> None:
         """Take writes again: the deletion for which the table was closed was refused."""
         self.record = record
-        self._partitions.clear()
+        self.partitions.clear()
         self._closed = False
 
     # -- splitting --------------------------------------------------------------------------
-
-    async def seal(self, number: int) -> None:
-        """Have a partition end behind what it has taken; what comes from now on waits.
-
-        When this returns all that it took is durable and answered.
-        """
-        partition = self._partitions.get(number)
-        assert not isinstance(partition, Sealed)
-        self._partitions[number] = Sealed(
-            Mailbox(MAILBOX_MESSAGES, copy_messages=self._settings.copy_messages)
-        )
-        if partition is not None:
-            await self._supervisor.stop(partition)
-
-    def unseal(self, number: int) -> None:
-        """The partition was not split after all: it goes on with what waits."""
-        for envelope in self._partitions.pop(number).mailbox.drain():
-            self._partition(number).mailbox.give(envelope)
 
     def divide(
         self, record: TableRecord, parent: int, children: tuple[int, int]
@@ -393,18 +368,13 @@ class Table:
         """
         self.record = record
         self.throttle.split(parent, children)
-        self.map = PartitionMap(record.partitions)
         feeds = self.followers.split(parent, children)
-        for envelope in self._partitions.pop(parent).mailbox.drain():
+        for envelope in self.partitions.divide(record.partitions, parent, children):
             message = envelope.message
             if isinstance(message, WriteItem):
-                number = self.map.number_of(message.position)
-                self._partition(number).mailbox.give(envelope)
+                self.partitions[self.number_of(message.position)].mailbox.give(envelope)
             else:
                 envelope.refuse(PartitionMoved())
-        # At work, whether or not anything waits: who looks for large partitions finds them.
-        for number in children:
-            self._partition(number)
         return feeds
 
     def divide_index(
@@ -417,35 +387,22 @@ class Table:
 
     def head(self, number: int, index_id: int = TABLE_INDEX_ID) -> PartitionHead | None:
         """What a partition of the table or of a global index knows of itself, if it is at work."""
-        if index_id:
-            actors = self.followers.indexes.get(index_id)
-            return actors.head(number) if actors else None
-        partition = self._partitions.get(number)
-        return partition.head if isinstance(partition, TransactingPartition) else None
+        if index_id == TABLE_INDEX_ID:
+            return self.partitions.head(number)
+        actors = self.followers.indexes.get(index_id)
+        return actors.partitions.head(number) if actors else None
 
-    def _partition(self, number: int) -> TransactingPartition | Sealed:
-        """The partition of that number, or what waits for it while it is split.
-
-        Raises:
-            PartitionMoved: it was split.
-        """
-        partition = self._partitions.get(number)
-        if partition is None:
-            if self._closed:
-                raise _not_found()
-            if number not in self.map:
-                raise PartitionMoved
-            partition = TransactingPartition(
-                self.followers.feed(number),
-                self.definition,
-                self._store,
-                self._surroundings.clock,
-                self._settings,
-                throttle=self.throttle,
-            )
-            self._partitions[number] = partition
-            self._supervisor.start(partition)
-        return partition
+    def _make_partition(self, number: int) -> TransactingPartition:
+        if self._closed:
+            raise _not_found()
+        return TransactingPartition(
+            self.followers.feed(number),
+            self.definition,
+            self._store,
+            self._surroundings.clock,
+            self._surroundings.settings,
+            throttle=self.throttle,
+        )
 
 
 def _not_found() -> ResourceNotFoundException:

@@ -16,6 +16,7 @@ from actors import partition_map
 from actors.catalog_owner import CatalogOwner
 from actors.database_settings import DatabaseSettings
 from actors.destination_keeper import DestinationKeeper
+from actors.space_keeper import SpaceKeeper, reclaim_row
 from actors.stream_keeper import StreamKeeper, stream_row
 from actors.surroundings import Surroundings
 from actors.table import Table
@@ -49,16 +50,16 @@ class TableKeeper:
         *,
         streams: StreamKeeper,
         destinations: DestinationKeeper,
+        space: SpaceKeeper,
     ) -> None:
         self._owner = owner
         self._surroundings = surroundings
-        self._store = surroundings.store
-        self._supervisor = surroundings.supervisor
         self._clock = surroundings.clock
         self._settings = settings
         self._tables = tables
         self._streams = streams
         self._destinations = destinations
+        self._space = space
 
     async def create(self, wanted: TableDefinition) -> TableState:
         """Make a table; its ids, times and status are filled in.
@@ -142,16 +143,6 @@ class TableKeeper:
                 await table.followers.stop_index(index.definition.index_id)
         return structs.replace(answered, definition=new)
 
-    async def put(self, table: Table, definition: TableDefinition) -> None:
-        """Store a definition that changes nothing for the table's partitions.
-
-        Raises:
-            StoreError: nothing was changed.
-        """
-        record = structs.replace(table.record, definition=definition)
-        await self._owner.put(record)
-        table.record = record
-
     async def drop(self, table: Table, size_bytes: int) -> None:
         """Take a table away with everything in it, once its last write is answered.
 
@@ -169,10 +160,15 @@ class TableKeeper:
         feeds = await table.followers.feeds()
         tails = {feed.partition_number: feed.tail for feed in feeds}
         stream = self._streams.disabled(record.definition, tails, self._clock.now_epoch_seconds())
+        puts = [stream_row(stream)] if stream else []
+        rows = keys_layout.table_range(record.definition.table_id)
+        is_large = size_bytes >= _RECLAIM_BYTES
+        if is_large:
+            puts.append(reclaim_row(rows))
         try:
             await self._owner.delete(
                 table.record,
-                puts=[stream_row(stream)] if stream else (),
+                puts=puts,
                 logs=[number for number in tails if not self._streams.shows([number])],
             )
         except StoreError:
@@ -182,9 +178,8 @@ class TableKeeper:
             self._streams.remember(stream)
         self._streams.detach(tails)
         del self._tables[table.definition.name]
-        if size_bytes >= _RECLAIM_BYTES:
-            start, end = keys_layout.table_range(table.definition.table_id)
-            self._supervisor.run_aside(self._store.reclaim, start, end)
+        if is_large:
+            self._space.begin(rows)
 
     def _is_settled_at_once(self, definition: TableDefinition) -> bool:
         """Whether UPDATING is over with the answer: not while an index gets its resources."""

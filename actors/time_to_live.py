@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final
 
-import anyio
 from msgspec import Struct
 
 from actors.change_feed import ChangeFeed
@@ -20,8 +18,6 @@ from actors.sweeper import Sweeper, SweepMeans, SweptRange
 from actors.table import Table
 from model.limits import TIME_TO_LIVE_CHANGE_SECONDS
 from storage import keys_layout
-
-_STEP_SECONDS: Final = 0.001
 
 
 class TimeToLiveSettings(Struct, frozen=True):
@@ -140,9 +136,7 @@ class TimeToLiveActors:
         """Wait until every change that is durable now is listed; False if closed before."""
         tails = {expirer: expirer.feed.tail for expirer in self._expirers.values()}
         for expirer, tail in tails.items():
-            # A follower tells nobody where it is; milliseconds don't matter here.
-            while expirer.position < tail and not self._is_closing:  # noqa: ASYNC110
-                await anyio.sleep(_STEP_SECONDS)
+            await expirer.wait_passed(tail)
         return not self._is_closing
 
     def floor(self, partition_number: int) -> int:

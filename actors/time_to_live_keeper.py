@@ -11,9 +11,8 @@ what is stored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Final
 
 import anyio
 from msgspec import structs
@@ -21,6 +20,7 @@ from msgspec import structs
 from actors import recording
 from actors.catalog_owner import CatalogOwner
 from actors.recording import Stored
+from actors.subscribers.subscriber import first_checkpoints
 from actors.surroundings import Surroundings
 from actors.sweep_rate import SweepRate
 from actors.table import Table
@@ -30,8 +30,6 @@ from model.table import TimeToLive
 from model.time_to_live import TimeToLiveChange, changed
 from storage import keys_layout
 from storage.catalog import TableRecord
-
-_COUNTER_BYTES: Final = 8
 
 
 class TimeToLiveKeeper:
@@ -121,18 +119,11 @@ class TimeToLiveKeeper:
         subscriber = subscriber_id(table)
 
         def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
-            checkpoints = [
-                (
-                    keys_layout.checkpoint(subscriber, partition_number),
-                    counter.to_bytes(_COUNTER_BYTES, "big"),
-                )
-                for partition_number, counter in counters.items()
-            ]
             ends = [(key, b"") for key in keys_layout.expiry_ends(record.definition.table_id)]
             return Stored(
                 # It may have been on before, and logs have ended that it followed then.
                 recording.without_followers(record, [subscriber]),
-                puts=[*checkpoints, *ends],
+                puts=[*first_checkpoints(subscriber, counters), *ends],
             )
 
         definition = structs.replace(table.definition, time_to_live=settings)
@@ -154,12 +145,10 @@ class TimeToLiveKeeper:
         self,
         table: Table,
         settings: TimeToLive,
-        range_deletes: list[tuple[bytes, bytes]] | None = None,
+        range_deletes: Sequence[tuple[bytes, bytes]] = (),
     ) -> None:
         definition = structs.replace(table.definition, time_to_live=settings)
-        record = structs.replace(table.record, definition=definition)
-        await self._owner.put(record, range_deletes=range_deletes or ())
-        table.record = record
+        await recording.store(self._owner, table, definition, range_deletes=range_deletes)
 
     async def _tell_when_caught_up(self, table: Table, actors: TimeToLiveActors) -> None:
         if await actors.wait_caught_up():

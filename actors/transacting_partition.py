@@ -25,7 +25,7 @@ from actors.holds import (
 from actors.partition import Partition, PartitionSettings, WriteBatch
 from actors.runtime.clock import Clock
 from actors.runtime.mailbox import Envelope, Mailbox, Message
-from actors.throttle import TableThrottle
+from actors.throttle import Paid, TableThrottle
 from model.change import Change, give_version
 from model.errors import (
     CancellationReason,
@@ -80,6 +80,8 @@ class TransactingPartition(Partition):
         self.decisions = Mailbox(_DECISIONS, copy_messages=settings.copy_messages)
         # What holds keys since the batch in hand, and is told so once the batch is accepted.
         self._preparing: list[tuple[Envelope, Accepted]] = []
+        # What each of those has paid whose coordinators know, until it is known what becomes of it.
+        self._held_paid: dict[bytes, list[Paid]] = {}
         self._joining: _Joining | None = None
 
     async def run(self) -> None:
@@ -107,14 +109,16 @@ class TransactingPartition(Partition):
                 return self._prepare(batch, envelope, part)
             case Transact(part=part, rows=rows):
                 return self._transact(batch, envelope, part, rows)
-            case Release(transaction_id=transaction_id):
-                self._holds.drop(transaction_id)
+            case Release(transaction_id=transaction_id, gives_back=gives_back):
+                self._let_go(transaction_id, gives_back=gives_back)
                 return None
         return super().decide_other(batch, envelope)
 
     async def _load_head(self) -> None:
-        # What was decided for those who hold keys saw rows that may be gone.
+        # What was decided for those who hold keys saw rows that may be gone: nothing comes of it.
         self._holds.clear()
+        for transaction_id in list(self._held_paid):
+            self._let_go(transaction_id, gives_back=True)
         await super()._load_head()
 
     async def _work(self, envelopes: list[Envelope]) -> None:
@@ -133,10 +137,12 @@ class TransactingPartition(Partition):
             # need not wait for it. Whoever was refused with the batch, or is gone, holds nothing.
             self._preparing, preparing = [], self._preparing
             for envelope, accepted in preparing:
+                assert isinstance(envelope.message, Prepare)
+                part = envelope.message.part
                 if envelope.reply.done():
-                    assert isinstance(envelope.message, Prepare)
-                    self._holds.drop(envelope.message.part.transaction_id)
+                    self._holds.drop(part.transaction_id)
                 else:
+                    self._keep_paid(envelope, part)
                     envelope.answer(accepted)
 
     def _forget_preparing(self) -> None:
@@ -145,6 +151,20 @@ class TransactingPartition(Partition):
             assert isinstance(envelope.message, Prepare)
             self._holds.drop(envelope.message.part.transaction_id)
         self._preparing.clear()
+
+    def _keep_paid(self, envelope: Envelope, part: TransactionPart) -> None:
+        """What a transaction has paid outlives its batch."""
+        paid = (self._paid.pop((envelope.reply, action.ordinal), None) for action in part.actions)
+        self._held_paid[part.transaction_id] = [one for one in paid if isinstance(one, Paid)]
+
+    def _let_go(self, transaction_id: bytes, *, gives_back: bool) -> None:
+        """Hold nothing for a transaction any more: what it has paid is spent, or given back."""
+        self._holds.drop(transaction_id)
+        for paid in self._held_paid.pop(transaction_id, ()):
+            if gives_back:
+                self._throttle.give_back(self.partition_number, paid)
+            else:
+                self._throttle.count_write(paid)
 
     def _prepare(
         self, batch: WriteBatch, envelope: Envelope, part: TransactionPart
@@ -205,6 +225,8 @@ class TransactingPartition(Partition):
         grown_bytes: dict[bytes, int],
     ) -> Change:
         """What an action comes to; it pays here, and gets nothing back if others cancel it.
+
+        It does if the store refuses the transaction (``Release``).
 
         A false condition costs as it does in a single write (Developer Guide, "Working with items
         and attributes", conditional writes). Of a transaction each item is written twice, to
@@ -304,5 +326,5 @@ class TransactingPartition(Partition):
             else:
                 self._last_commit.add_done_callback(partial(self._settle, joining.batch, []))
             for transaction_id in joining.transaction_ids:
-                self._holds.drop(transaction_id)
+                self._let_go(transaction_id, gives_back=False)
         self._joining = None

@@ -13,10 +13,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import suppress
 from itertools import count
 from secrets import token_bytes
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 import anyio
 
@@ -31,9 +30,10 @@ from actors.holds import (
     TransactionPart,
 )
 from actors.runtime.clock import Clock
+from actors.runtime.replies import for_nobody, results, wait_done
 from actors.subscribers.lag import NO_LAG, IndexLag
 from actors.table import ItemRead, Table
-from actors.transaction_rounds import Candidate, Rounds
+from actors.transaction_rounds import Candidate, Ending, Rounds
 from model import key as keys
 from model.errors import (
     CancellationReason,
@@ -56,8 +56,6 @@ from model.transaction import (
 from model.write import Put
 from storage import codec, keys_layout
 from storage.store import Store, StoreError
-
-ResultT = TypeVar("ResultT")
 
 # Of each half of a transaction's id: random for the process, then a count.
 _ID_BYTES: Final = 8
@@ -124,16 +122,17 @@ class _Participant:
                 self.decided.set_exception(error)
         return self.decided
 
-    def let_go(self, transaction_id: bytes) -> None:
+    def let_go(self, transaction_id: bytes, *, gives_back: bool) -> None:
         """Tell the partition that nothing comes of the transaction, if it may hold its keys."""
         decided = self.decided
         if decided is not None and (_is_open(decided) or _has_given(decided, Accepted)):
             try:
-                released = self.table.send(self.position, Release(transaction_id), always=True)
+                message = Release(transaction_id, gives_back)
+                released = self.table.send(self.position, message, always=True)
             except DynamoDBError:
                 # The partition has ended, and holds nothing any more.
                 return
-            released.add_done_callback(_retrieve)
+            released.add_done_callback(for_nobody)
 
 
 def _is_open(reply: asyncio.Future[Any]) -> bool:
@@ -179,10 +178,10 @@ class Transactions:
         """
         tables: list[Table] = []
         candidate = None
+        ending: Ending = "cancelled"
         try:
             for table in {table for table, _ in actions}:
-                if not table.split_gate.enter_nowait():
-                    await table.split_gate.enter()
+                await table.split_gate.enter()
                 tables.append(table)
             participants = _participants(actions)
             if len(participants) == 1:
@@ -191,11 +190,14 @@ class Transactions:
                 items = self._claim(participants)
                 candidate = Candidate(self._next_id(), participants, claim, items, tables)
                 accepted = await self._write_in_several(candidate, participants, len(actions))
+        except InternalServerError:
+            ending = "refused"
+            raise
         finally:
             if candidate is None:
                 _leave(tables)
             elif not candidate.is_taken:
-                self._over(candidate, committed=False)
+                self._over(candidate, ending)
         outcomes: dict[int, Done] = {}
         for participant, of_part in zip(participants, accepted, strict=True):
             for action, outcome in zip(participant.actions, of_part.outcomes, strict=True):
@@ -226,7 +228,7 @@ class Transactions:
         ]
         self._rounds.preparing += 1
         try:
-            await _until_done(replies)
+            await wait_done(replies)
         finally:
             self._rounds.preparing -= 1
         accepted = _accepted(participants, replies)
@@ -235,13 +237,13 @@ class Transactions:
         await self._rounds.decide(candidate)
         return accepted
 
-    def _over(self, candidate: Candidate, *, committed: bool) -> None:
+    def _over(self, candidate: Candidate, ending: Ending) -> None:
         """Nothing is to be done for a transaction any more: let go of what it has."""
         self._writing -= candidate.items
         self._claimed -= candidate.items
-        if not committed:
+        if ending != "committed":
             for each in candidate.prepared:
-                each.let_go(candidate.transaction_id)
+                each.let_go(candidate.transaction_id, gives_back=ending == "refused")
         _leave(candidate.tables)
 
     def _claim(self, participants: list[_Participant]) -> set[tuple[int, bytes]]:
@@ -362,7 +364,7 @@ def _accepted(
     participants: Sequence[_Participant], replies: Sequence[asyncio.Future[Accepted | Refused]]
 ) -> list[Accepted]:
     """What the participants accepted, if all did; raises what is no reason for cancelling."""
-    answers = _results(replies)
+    answers = results(replies)
     accepted = [answer for answer in answers if isinstance(answer, Accepted)]
     if len(accepted) == len(answers):
         return accepted
@@ -384,24 +386,3 @@ async def _until_settled(pending: asyncio.Future[Any]) -> None:
 
     pending.add_done_callback(settle)
     await settled
-
-
-async def _until_done(replies: Sequence[asyncio.Future[Any]]) -> None:
-    """Wait for all of them, whatever they give."""
-    for reply in replies:
-        if not reply.done():
-            with suppress(DynamoDBError):
-                await reply
-
-
-def _results(replies: Sequence[asyncio.Future[ResultT]]) -> list[ResultT]:
-    """What they have given, or the first error; no other is left unlooked at."""
-    failures = [failure for reply in replies if (failure := reply.exception()) is not None]
-    if failures:
-        raise failures[0]
-    return [reply.result() for reply in replies]
-
-
-def _retrieve(reply: asyncio.Future[None]) -> None:
-    if not reply.cancelled():
-        reply.exception()

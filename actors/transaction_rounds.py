@@ -15,24 +15,26 @@ from __future__ import annotations
 import asyncio
 from asyncio import Future
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from functools import partial
-from typing import Any, Final, Protocol
-
-import anyio
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from actors.client_tokens import Claim
 from actors.holds import Join, Joined, Resolve
+from actors.patience import commit_past_stalls
 from actors.row_owner import BATCH_BYTES, BATCH_MESSAGES, UNKNOWN
+from actors.runtime.replies import results, wait_done
 from actors.table import Table
 from model.errors import DynamoDBError, InternalServerError
 from model.transaction import Action
-from storage.store import Conflict, Group, Retry, Store, StoreError
+from storage.store import Conflict, Group, Store, StoreError
 
-_STALL_SECONDS: Final = 0.002
 # For so many turns of the event loop a round waits for others who are preparing.
 _MOST_TURNS: Final = 16
 _BEGAN_ANEW: Final = "Nothing was written: a partition began anew meanwhile, try again"
+
+
+# How a transaction ends: one that the server could not do gets its units back.
+Ending: TypeAlias = Literal["committed", "refused", "cancelled"]
 
 
 class Prepared(Protocol):
@@ -43,8 +45,8 @@ class Prepared(Protocol):
     actions: list[Action]
     size_bytes: int
 
-    def let_go(self, transaction_id: bytes) -> None:
-        """Tell the partition that nothing comes of the transaction."""
+    def let_go(self, transaction_id: bytes, *, gives_back: bool) -> None:
+        """Tell the partition that nothing comes of the transaction, and what of its units."""
         ...
 
 
@@ -84,28 +86,44 @@ class Candidate:
         # Completes when it is durable, or where it is to lead a round.
         self.told: Future[None] = asyncio.get_running_loop().create_future()
 
-    def commit(self, durable: Future[None]) -> None:
-        """It is committed, and durable as soon as this is."""
-        self.is_decided = True
+    def take(self) -> None:
+        """A round has it: its token is in use from now on, even if its task goes."""
+        self.is_taken = True
         if self.claim is not None:
-            self.claim.pending = durable
+            self.claim.pending = asyncio.get_running_loop().create_future()
+
+    def put_back(self) -> None:
+        """The round ended without it."""
+        self.is_taken = False
+        self._free_token()
 
     def refuse(self, error: DynamoDBError) -> None:
-        """It can't be committed."""
+        """It can't be committed, or nobody knows whether it is."""
         self.is_decided = True
+        self._free_token()
         if not self.told.done():
             self.told.set_exception(error)
+
+    def settle(self) -> None:
+        """It is durable."""
+        self._free_token()
+        self.tell()
 
     def tell(self) -> None:
         """Wake its task."""
         if not self.told.done():
             self.told.set_result(None)
 
+    def _free_token(self) -> None:
+        pending = None if self.claim is None else self.claim.pending
+        if pending is not None:
+            pending.set_result(None)
+
 
 class Over(Protocol):
     """What is called with each transaction that a round is done with."""
 
-    def __call__(self, candidate: Candidate, *, committed: bool) -> None: ...  # noqa: D102 - see above
+    def __call__(self, candidate: Candidate, ending: Ending) -> None: ...  # noqa: D102 - see above
 
 
 class _Joining:
@@ -223,7 +241,7 @@ class Rounds:
                 break
             taken.append(candidate)
         for candidate in taken:
-            candidate.is_taken = True
+            candidate.take()
             del self._ready[candidate.transaction_id]
         return taken
 
@@ -232,9 +250,9 @@ class Rounds:
         if not left:
             return
         for candidate in left:
-            candidate.is_taken = False
+            candidate.put_back()
             if candidate.told.cancelled():
-                self._over(candidate, committed=False)
+                self._over(candidate, "cancelled")
         still = (each for each in left if not each.told.cancelled())
         self._ready = {each.transaction_id: each for each in still} | self._ready
 
@@ -244,7 +262,7 @@ class Rounds:
         except DynamoDBError as error:
             if len(candidates) == 1:
                 candidates[0].refuse(error)
-                self._over(candidates[0], committed=False)
+                self._over(candidates[0], "refused")
             else:
                 for candidate in candidates:
                     await self._decide([candidate])
@@ -259,7 +277,7 @@ class Rounds:
             durable = await self._commit(groups)
             committed = True
             for candidate in candidates:
-                candidate.commit(durable)
+                candidate.is_decided = True
             durable.add_done_callback(partial(_settle, candidates))
             await self._wait()
         finally:
@@ -267,19 +285,16 @@ class Rounds:
                 each.resolve(round_id, committed=committed)
             if committed:
                 for candidate in candidates:
-                    self._over(candidate, committed=True)
+                    self._over(candidate, "committed")
 
     async def _commit(self, groups: list[Group]) -> Future[None]:
         """Commit the groups together: the decision."""
-        while True:
-            try:
-                return await self._store.commit(groups)
-            except Retry:
-                await anyio.sleep(_STALL_SECONDS)
-            except Conflict as error:
-                raise InternalServerError(_BEGAN_ANEW) from error
-            except StoreError as error:
-                raise InternalServerError(f"Nothing was written: {error}") from error
+        try:
+            return await commit_past_stalls(self._store, groups)
+        except Conflict as error:
+            raise InternalServerError(_BEGAN_ANEW) from error
+        except StoreError as error:
+            raise InternalServerError(f"Nothing was written: {error}") from error
 
 
 def _partitions(candidates: Sequence[Candidate]) -> list[_Joining]:
@@ -300,14 +315,8 @@ def _partitions(candidates: Sequence[Candidate]) -> list[_Joining]:
 
 async def _joined(replies: Sequence[Future[Joined | None]]) -> list[Group]:
     """What the partitions have handed over."""
-    for reply in replies:
-        if not reply.done():
-            with suppress(DynamoDBError):
-                await reply
-    failures = [failure for reply in replies if (failure := reply.exception()) is not None]
-    if failures:
-        raise failures[0]
-    groups = [joined.group for reply in replies if (joined := reply.result()) is not None]
+    await wait_done(replies)
+    groups = [joined.group for joined in results(replies) if joined is not None]
     if len(groups) < len(replies):
         raise InternalServerError(_BEGAN_ANEW)
     return groups
@@ -318,8 +327,8 @@ def _settle(candidates: Sequence[Candidate], durable: Future[Any]) -> None:
     failure = durable.exception()
     for candidate in candidates:
         if failure is None:
-            candidate.tell()
-        elif not candidate.told.done():
+            candidate.settle()
+        else:
             error = InternalServerError(f"{UNKNOWN}: {failure}")
             error.__cause__ = failure
-            candidate.told.set_exception(error)
+            candidate.refuse(error)

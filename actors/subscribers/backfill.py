@@ -182,7 +182,7 @@ class IndexBackfill:
         if not self._holds_whole_items:
             stored = StoredItem.of(entry, stored.version)
             value = codec.encode(stored)
-        number = self._writer.owner_of(position)
+        number = self._writer.number_of(position)
         put = _Entry(position, value, write_units(stored.size_bytes), item)
         page.entries.setdefault(number, []).append(put)
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from actors.change_feed import ChangeFeed
 from actors.patience import commit_patiently
-from actors.subscribers.subscriber import Subscriber
+from actors.subscribers.subscriber import Subscriber, encode_position
 from model import key as keys
 from model.item import Item
 from model.key import KeySchema
@@ -23,8 +23,6 @@ from model.time_to_live import ExpiryReader, expires_at_us
 from storage import keys_layout
 from storage.store import Conflict, Group
 from streams.change_record import ChangeRecord
-
-_COUNTER_BYTES: Final = 8
 
 
 class ExpiryRows:
@@ -107,7 +105,7 @@ class Expirer(Subscriber):
     async def _commit(
         self, position: int, puts: list[tuple[bytes, bytes]], deletes: list[bytes]
     ) -> None:
-        stored = position.to_bytes(_COUNTER_BYTES, "big")
+        stored = encode_position(position)
         while True:
             group = Group(self._key, self._stored, stored, puts, deletes)
             try:

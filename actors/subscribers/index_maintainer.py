@@ -31,7 +31,7 @@ class IndexWriter(Protocol):
         """Whether the index holds what all changes so far made of it: see ``ApplyChanges``."""
         ...
 
-    def owner_of(self, position: bytes) -> int:
+    def number_of(self, position: bytes) -> int:
         """The number of the partition that owns a position."""
         ...
 
@@ -84,7 +84,7 @@ class IndexMaintainer(Subscriber):
         changes: defaultdict[int, list[EntryChange]] = defaultdict(list)
         for record in records:
             for change in changes_of(record, self._index, self._table_key):
-                changes[self._writer.owner_of(change.position)].append(change)
+                changes[self._writer.number_of(change.position)].append(change)
         source, follows_all = self.feed.partition_number, self._writer.follows_all
         asked = [
             self._writer.ask(number, ApplyChanges(source, tuple(of_partition), follows_all))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Final
 
 import structlog
@@ -32,6 +33,7 @@ _TICK_RECORDS: Final = 64
 _TICK_SECONDS: Final = 0.008
 _COUNTER_BYTES: Final = 8
 _REFUSED_SECONDS: Final = 0.1
+_STEP_SECONDS: Final = 0.001
 
 _log = structlog.get_logger("actors")
 
@@ -81,6 +83,12 @@ class Subscriber(ABC):
     def lag_records(self) -> int:
         """How many changes it is behind, at most."""
         return max(0, self.feed.tail - self.position)
+
+    async def wait_passed(self, counter: int) -> None:
+        """Wait until it has carried out the changes up to a counter, or is to stop."""
+        # A follower tells nobody where it is; milliseconds don't matter here.
+        while self.position < counter and not self.mailbox.closed:  # noqa: ASYNC110
+            await asyncio.sleep(_STEP_SECONDS)
 
     async def run(self) -> None:
         """Follow the log until it ends or the mailbox is closed; then store the checkpoint."""
@@ -134,7 +142,7 @@ class Subscriber(ABC):
         """Store how far it got; refused by the store, the next checkpoint does."""
         if not self._unstored_records:
             return
-        stored = self.position.to_bytes(_COUNTER_BYTES, "big")
+        stored = encode_position(self.position)
         try:
             await self._store.commit([Group(self._key, self._stored, stored)])
         except Conflict:
@@ -146,6 +154,21 @@ class Subscriber(ABC):
             return
         self._stored = stored
         self._unstored_records = 0
+
+
+def encode_position(counter: int) -> bytes:
+    """The value of a checkpoint's row."""
+    return counter.to_bytes(_COUNTER_BYTES, "big")
+
+
+def first_checkpoints(
+    subscriber_id: bytes, counters: Mapping[int, int]
+) -> list[tuple[bytes, bytes]]:
+    """The rows of a subscriber that begins behind these counters, by partition number."""
+    return [
+        (keys_layout.checkpoint(subscriber_id, number), encode_position(counter))
+        for number, counter in counters.items()
+    ]
 
 
 async def wait_tick() -> None:

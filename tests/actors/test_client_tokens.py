@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,7 +29,7 @@ from tests.support.databases import (
 )
 from tests.support.store import memory_store
 from tests.support.stored_items import read_item
-from tests.support.transacting import actions, until
+from tests.support.transacting import actions, stepped, until
 
 TEN_MINUTES = 10 * 60
 CONTENT = b"what is asked for"
@@ -48,6 +50,13 @@ async def add(
     table = database.table("Thread")
     found = actions(*((table, write) for write in adding(*forums)))
     await carry_out(database, CheckedActions(found, [], None), token, content)
+
+
+async def outcome(adding: Coroutine[Any, Any, None]) -> BaseException | None:
+    """What came of it, within some turns of the event loop."""
+    async with asyncio.timeout(10):
+        (error,) = await asyncio.gather(adding, return_exceptions=True)
+    return error
 
 
 async def posts(table: Table, *forums: str) -> list[str]:
@@ -129,6 +138,43 @@ async def test_a_token_is_in_progress_until_its_transaction_is_durable(*, in_one
             await until(lambda: not database.transactions.tokens._running)
             await add(database, *forums)
             assert await posts(table, *forums) == ["2"] * len(forums)
+
+
+async def test_a_token_is_in_progress_while_a_round_has_its_transaction_whoever_is_gone() -> None:
+    async with memory_store() as real:
+        store = HeldStore(real)
+        async with running_database(store) as database:
+            await database.create_table(table_definition())
+            table = database.table("Thread")
+            forums = forums_of_two_partitions(table)
+            leads = [f"{forum} too" for forum in forums_of_two_partitions(table)]
+            joined, go_on = asyncio.Event(), asyncio.Event()
+
+            async def pause(step: int) -> None:
+                # Behind those of the two that were prepared.
+                if step == 2:
+                    joined.set()
+                    await go_on.wait()
+
+            stepped(database, pause)
+            running = [
+                asyncio.create_task(add(database, *leads, token="another")),
+                asyncio.create_task(add(database, *forums)),
+            ]
+            await joined.wait()
+            running[1].cancel()
+            await asyncio.wait(running[1:])
+            again = [await outcome(add(database, *forums))]
+            store.hold()
+            go_on.set()
+            await until(lambda: store.held > 0)
+            again.append(await outcome(add(database, *forums)))
+            assert [type(each) for each in again] == [TransactionInProgressException] * 2
+            await store.release()
+            await running[0]
+            await add(database, *forums)
+            assert await posts(table, *forums) == ["1", "1"]
+            assert not database.transactions.tokens._running
 
 
 async def test_tokens_that_count_no_more_are_deleted() -> None:

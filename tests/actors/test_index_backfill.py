@@ -126,7 +126,7 @@ class _Writer:
         self.asked: list[int] = []
         self._turns = turns
 
-    def owner_of(self, position: bytes) -> int:  # noqa: ARG002 - all are in one partition
+    def number_of(self, position: bytes) -> int:  # noqa: ARG002 - all are in one partition
         return 1
 
     def ask(self, number: int, message: ApplyChanges | Backfill) -> asyncio.Future[None]:  # noqa: ARG002

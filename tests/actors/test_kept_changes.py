@@ -5,6 +5,7 @@ import random
 
 from msgspec import structs
 
+from actors.change_feed import ChangeFeed, RecentChanges
 from actors.subscribers.index_maintainer import changes_of
 from actors.table import Table
 from model.index import IndexDefinition, Projection
@@ -15,6 +16,7 @@ from model.write import Delete
 from streams import change_record
 from streams.change_record import ChangeRecord
 from tests.support.databases import put, running_database, table_definition, thread
+from tests.support.store import memory_store
 
 POSTS, LIKES = KeyAttribute("posts", "N"), KeyAttribute("likes", "N")
 INDEXES = (
@@ -82,3 +84,15 @@ async def test_the_garbage_collector_has_nothing_to_look_at_in_kept_changes():
             held += [image._item for image in held if isinstance(image, StoredItem)]
             held += record.entry_changes.values()
             assert not any(id(one) in seen for one in held if one is not None)
+
+
+async def test_a_log_that_was_heard_of_before_its_partition_tells_of_it_stays_where_it_is() -> None:
+    async with memory_store() as store:
+        feed = ChangeFeed(1, store, RecentChanges())
+        feed.begin(0)
+        # Two batches became durable at once, and somebody has looked before either was told.
+        feed.begin(2, 20)
+        feed.advance(1, [], 10)
+        assert (feed.tail, feed.logged_bytes) == (2, 20)
+        feed.advance(2, [], 20)
+        assert (feed.tail, feed.logged_bytes) == (2, 20)

@@ -33,7 +33,7 @@ def test_the_pieces_of_a_range_cover_it_once_and_in_order(partition_map, start, 
 
 @given(maps(), positions)
 def test_a_position_lies_in_its_owners_range(partition_map, position):
-    place = partition_map.owner_of(position)
+    place = partition_map.place_of(position)
     pieces = list(partition_map.pieces(WHOLE))
     assert within(pieces[place], position)
 

@@ -13,13 +13,15 @@ from actors.subscribers.relay_settings import RelaySettings
 from actors.table import Table
 from model.table import StreamSettings
 from storage import keys_layout
-from storage.store import Group, Store
+from storage.store import Full, Group, Store
 from streams.kafka_message import KafkaMessage
-from tests.support.databases import running_database, table_definition
+from tests.support.databases import put, running_database, table_definition
 from tests.support.fake_broker import FakeBroker
+from tests.support.faulty_store import FaultyStore
 from tests.support.published import (
     TOPIC,
     in_order,
+    item_of,
     numbers_by_item,
     published_table,
     relay_of,
@@ -30,6 +32,7 @@ from tests.support.published import (
 from tests.support.replays import Told, items_of
 from tests.support.splitting import halve, splitting
 from tests.support.store import memory_store
+from tests.support.transacting import stepped, transact
 
 EXACTLY_ONCE = relay_settings(delivery="exactly-once")
 ITEMS = 60
@@ -93,6 +96,31 @@ async def test_changes_of_an_item_arrive_in_order_over_splits_and_outages(relays
         await write_threads(table, range(1_800, 1_900), of_items=ITEMS)
         await all_published(database, table)
         assert_in_order(without_duplicates(broker.messages(TOPIC)), 1_900)
+
+
+async def test_a_split_behind_a_decision_that_a_full_disk_followed_leaves_the_order(relays):
+    broker = FakeBroker()
+    async with memory_store() as real:
+        store = FaultyStore(real)
+        async with running_database(store, broker=broker, relays=relays) as database:
+            table = await active_table(database)
+            await write_threads(table, range(ITEMS), of_items=ITEMS)
+            await all_published(database, table)
+
+            async def fill(step: int) -> None:
+                if step == 2:
+                    store.refuse_commits(Full("the disk is full"))
+
+            stepped(database, fill)
+            numbers = range(ITEMS, 2 * ITEMS)
+            with broker.away():
+                await transact(database, *((table, put(item_of(each, ITEMS))) for each in numbers))
+                store.allow_commits()
+                # The partitions could not ask when it is durable, and are not written to again.
+                await halve_all(database, table)
+                await write_threads(table, range(2 * ITEMS, 3 * ITEMS), of_items=ITEMS)
+            await all_published(database, table)
+            assert_in_order(without_duplicates(broker.messages(TOPIC)), 3 * ITEMS)
 
 
 async def test_a_child_is_not_published_before_its_parent_over_a_restart_too(relays):

@@ -13,6 +13,7 @@ from msgspec import structs
 from actors.database import Database
 from actors.pages import ReadRange, read_page
 from actors.partition import Partition
+from actors.runtime.mailbox import Message
 from actors.table import Table
 from model import key as keys
 from model import key_range
@@ -37,8 +38,13 @@ from tests.support.databases import (
 )
 from tests.support.store import memory_store
 from tests.support.stored_items import read_item
+from tests.support.transacting import stepped, transact
 
 BY_POSTS = "by_posts"
+
+
+class Poison(Message[None], frozen=True):
+    """What no partition understands."""
 
 
 class RacedStore(HeldStore):
@@ -108,7 +114,7 @@ async def test_a_write_that_is_refused_stays_refused_when_its_batch_is_decided_a
             assert [isinstance(each, Exception) for each in results] == [False, True, True, True]
             assert table.throttle.throttle_events.total() == 3
             # It is remembered for that batch alone.
-            (partition,) = table._partitions.values()
+            (partition,) = table.partitions.values()
             assert isinstance(partition, Partition)
             assert not partition._paid
             clock.step(1)
@@ -122,7 +128,7 @@ async def test_a_write_to_a_partition_that_has_nothing_left_does_not_reach_it():
         await table.write(put(thread("EC2", "a")))
         with pytest.raises(ProvisionedThroughputExceededException):
             table.submit(put(thread("EC2", "b")))
-        assert not any(partition.mailbox for partition in table._partitions.values())
+        assert not any(partition.mailbox for partition in table.partitions.values())
         assert table.throttle.throttle_events.total() == 1
 
 
@@ -285,6 +291,80 @@ async def test_a_write_that_lost_races_and_is_refused_then_gets_its_units_back_o
             assert write_balances(table) == [4]
 
 
+class LoneStore(HeldStore):
+    """A store that refuses commits of several partitions together."""
+
+    async def commit(self, groups: Sequence[Group]) -> asyncio.Future[None]:
+        if len(groups) > 1:
+            raise Full("no space")
+        return await super().commit(groups)
+
+
+async def two_tables(database: Database) -> list[Table]:
+    """Of each a partition that has written before, so that it tries no commit of its own."""
+    for name in ("Thread", "Reply"):
+        await database.create_table(structs.replace(provisioned(9, index_units=9), name=name))
+    tables = [database.table(name) for name in ("Thread", "Reply")]
+    await asyncio.gather(*(each.write(put(thread("EC2", "a"))) for each in tables))
+    return tables
+
+
+def spent(tables: Sequence[Table]) -> list[tuple[list[float], float]]:
+    """What is left of each table's write units, and what was counted as served."""
+    return [(write_balances(each), each.throttle.consumed.write_units) for each in tables]
+
+
+async def test_a_transaction_that_the_store_refuses_gets_its_units_back():
+    async with memory_store() as inner:
+        store = LoneStore(inner)
+        async with running_database(store, SetClock(), throttling="auto") as database:
+            tables = await two_tables(database)
+            with pytest.raises(InternalServerError, match="no space"):
+                await transact(
+                    database, *((each, put(thread("EC2", "b", posts=1))) for each in tables)
+                )
+            await asyncio.gather(*(each.write(put(thread("EC2", "c"))) for each in tables))
+            assert spent(tables) == [([7, 9], 2)] * 2
+
+
+async def test_a_transaction_of_which_a_partition_began_anew_gets_its_units_back():
+    async with running_database(clock=SetClock(), throttling="auto") as database:
+        tables = await two_tables(database)
+
+        async def die(step: int) -> None:
+            if step == 0:
+                with pytest.raises(InternalServerError):
+                    await tables[1].send(b"", Poison())
+
+        stepped(database, die)
+        with pytest.raises(InternalServerError, match="began anew"):
+            await transact(database, *((each, put(thread("EC2", "b"))) for each in tables))
+        await asyncio.gather(*(each.write(put(thread("EC2", "c"))) for each in tables))
+        assert spent(tables) == [([7, 9], 2)] * 2
+
+
+async def test_a_transaction_that_is_committed_or_given_up_has_spent_its_units():
+    async with running_database(clock=SetClock(), throttling="auto") as database:
+        tables = await two_tables(database)
+        reached = asyncio.Event()
+
+        async def stay(step: int) -> None:
+            if step == 3:
+                reached.set()
+                await asyncio.Event().wait()
+
+        stepped(database, stay)
+        await transact(database, *((each, put(thread("EC2", "b"))) for each in tables))
+        given_up = asyncio.create_task(
+            transact(database, *((each, put(thread("EC2", "b"))) for each in tables))
+        )
+        await reached.wait()
+        given_up.cancel()
+        await asyncio.wait([given_up])
+        await asyncio.gather(*(each.write(put(thread("EC2", "b"))) for each in tables))
+        assert spent(tables) == [([3, 9], 6)] * 2
+
+
 async def test_a_partition_that_crashed_forgets_what_its_writes_have_paid():
     async with memory_store() as inner:
         store = HeldStore(inner)
@@ -296,7 +376,7 @@ async def test_a_partition_that_crashed_forgets_what_its_writes_have_paid():
                 await table.write(put(thread("EC2", "a")))
             store.refusal = None
             await table.write(put(thread("EC2", "b")))
-            (partition,) = table._partitions.values()
+            (partition,) = table.partitions.values()
             assert isinstance(partition, Partition)
             assert not partition._paid
             # Whether it was written was not known to the partition: it has paid.

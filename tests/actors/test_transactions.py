@@ -17,6 +17,7 @@ from actors.holds import Join, Prepare, Release, Transact, TransactionPart
 from actors.runtime.mailbox import Message
 from actors.table import Table
 from model.errors import (
+    ConditionalCheckFailedException,
     InternalServerError,
     ResourceNotFoundException,
     TransactionCanceledException,
@@ -30,7 +31,7 @@ from model.transaction import Action
 from model.write import Delete, Put, Update
 from storage.rocks import open_rocks
 from storage.store import Full, Group
-from streams.change_record import Origin
+from streams.change_record import Origin, stored_bytes
 from tests.support.databases import HeldStore, put, running_database, table_definition, thread
 from tests.support.faulty_store import FaultyStore
 from tests.support.store import memory_store
@@ -39,6 +40,7 @@ from tests.support.transacting import actions, check, condition, read, stepped, 
 
 TTL = TimeToLive("ends", "ENABLED", 0.0)
 STREAM = StreamSettings("2026", "NEW_AND_OLD_IMAGES")
+NOT_THERE = "attribute_not_exists(forum)"
 
 
 async def two_tables(database: Database, **members: Any) -> tuple[Table, Table]:
@@ -237,7 +239,7 @@ async def test_a_refusal_waits_for_what_it_saw() -> None:
             refused = asyncio.create_task(
                 transact(
                     database,
-                    (table, check(key, "attribute_not_exists(forum)")),
+                    (table, check(key, NOT_THERE)),
                     (other, put(thread("EC2", "b"))),
                 )
             )
@@ -472,7 +474,35 @@ async def test_writes_and_transactions_of_one_batch_see_each_other() -> None:
         assert [type(result).__name__ for result in results] == ["Written", "Accepted", "Written"]
 
 
-async def test_a_follower_misses_nothing_where_a_full_disk_came_behind_the_decision() -> None:
+async def test_whoever_looks_after_the_logs_hears_of_a_decision_that_a_full_disk_followed() -> None:
+    async with memory_store() as real:
+        store = FaultyStore(real)
+        async with running_database(store) as database:
+            tables = await two_tables(database)
+            for each in tables:
+                await each.redefine(structs.replace(each.definition, stream=STREAM))
+            key = thread("EC2", "a")
+            await asyncio.gather(*(each.write(put(key)) for each in tables))
+
+            async def fill(step: int) -> None:
+                if step == 2:
+                    store.refuse_commits(Full("the disk is full"))
+
+            stepped(database, fill)
+            await transact(database, *((each, put(thread("EC2", "a", posts=1))) for each in tables))
+            store.allow_commits()
+            feeds = await tables[0].followers.feeds()
+            (feed,) = [feed for feed in feeds if feed.tail]
+            assert feed.tail == 2
+            records = await feed.read(0, max_records=9, max_bytes=1 << 20)
+            assert [record.sequence_number.counter for record in records] == [1, 2]
+            assert feed.logged_bytes == sum(map(stored_bytes, records))
+
+
+@pytest.mark.parametrize("writes_nothing_first", [False, True])
+async def test_a_follower_misses_nothing_where_a_full_disk_came_behind_the_decision(
+    *, writes_nothing_first: bool
+) -> None:
     async with memory_store() as real:
         store = FaultyStore(real)
         async with running_database(store) as database:
@@ -481,6 +511,8 @@ async def test_a_follower_misses_nothing_where_a_full_disk_came_behind_the_decis
                 await each.redefine(structs.replace(each.definition, stream=STREAM))
             key = thread("EC2", "a")
             await asyncio.gather(table.write(put(key)), other.write(put(key)))
+            feeds = await table.followers.feeds()
+            (feed,) = [feed for feed in feeds if feed.tail]
 
             async def fill(step: int) -> None:
                 if step == 2:
@@ -493,9 +525,14 @@ async def test_a_follower_misses_nothing_where_a_full_disk_came_behind_the_decis
             with pytest.raises(InternalServerError, match="the disk is full"):
                 await table.write(put(last))
             store.allow_commits()
+            if writes_nothing_first:
+                # This one tells that the log has come further, and has no record to tell of.
+                failing = structs.replace(put(last), condition=condition(NOT_THERE))
+                heard = feed.wait_addition()
+                with pytest.raises(ConditionalCheckFailedException):
+                    await table.write(failing)
+                assert heard.done()
             await table.write(put(last))
-            feeds = await table.followers.feeds()
-            (feed,) = [feed for feed in feeds if feed.tail]
             for after in range(3):
                 records = await feed.read(after, max_records=9, max_bytes=1 << 20)
                 numbers = [record.sequence_number.counter for record in records]

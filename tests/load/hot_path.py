@@ -175,7 +175,11 @@ async def _constant(_call: Call[GetItemInput]) -> bytes:
 async def _lanes(database: Any, operations: Sequence[Operation]) -> AsyncIterator[FastLanes]:
     settings = HttpSettings(region="us-east-1", access=Access(host_names=frozenset()))
     protocol = Protocol(database, operations)
-    room = RequestRoom(settings.large_requests_bytes)
+    room = RequestRoom(
+        settings.large_requests_bytes,
+        grace_seconds=settings.grace_seconds,
+        least_bytes_per_second=settings.least_bytes_per_second,
+    )
     plain = plain_server(protocol, settings, room)
     async with FastLanes(protocol, settings, plain, room) as lanes:
         yield lanes

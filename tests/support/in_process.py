@@ -93,7 +93,7 @@ class Trouble:
         if self._draw.random() < 0.02 and self._may_crash(actors, source):
             self.crashes += 1
             with suppress(PartitionMoved):
-                actors._partition(place).mailbox.put_nowait(message)
+                actors.partitions[place].mailbox.put_nowait(message)
             raise Crash
         asked = [message]
         if self._draw.random() < 0.3:
