@@ -28,6 +28,10 @@ Ts = TypeVarTuple("Ts")
 _log = structlog.get_logger("actors")
 
 
+class _Strayed(Exception):
+    """Work ended as if it were cancelled or done, and is neither."""
+
+
 class Actor(Protocol):
     """What a supervisor runs."""
 
@@ -76,7 +80,7 @@ class Supervisor:
     async def _aside(self, scope: anyio.CancelScope, work: Callable[[], Awaitable[None]]) -> None:
         try:
             with scope:
-                await work()
+                await _contained(work)
         except Exception:  # noqa: BLE001 - nobody waits for this, so it ends in the log
             _log.exception("work_aside_failed")
         finally:
@@ -88,7 +92,7 @@ class Supervisor:
         try:
             while True:
                 try:
-                    await actor.run()
+                    await _run(actor)
                 except Exception:  # noqa: BLE001 - a crash of one actor stays with that one
                     _log.exception("actor_crashed", actor=actor.name)
                     _refuse(actor.in_hand)
@@ -102,6 +106,28 @@ class Supervisor:
                 crashes.append(loop.time())
         finally:
             self._running.pop(actor).set_result(None)
+
+
+async def _run(actor: Actor) -> None:
+    await _contained(actor.run)
+    # A task group within it may have taken a cancellation that strayed in for its own.
+    if not actor.mailbox.closed:
+        raise _Strayed("it ended, and nobody has closed its mailbox")
+
+
+async def _contained(work: Callable[[], Awaitable[None]]) -> None:
+    """Keep a cancellation in that strays out of the work.
+
+    Whoever awaits a future that somebody else cancels is told so as if it were cancelled itself,
+    and a child of a task group that ends so silently cancels the group: all actors, the server.
+    """
+    try:
+        await work()
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise _Strayed("somebody cancelled what it waited for") from error
 
 
 def _refuse(envelopes: list[Envelope]) -> None:

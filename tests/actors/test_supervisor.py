@@ -1,3 +1,6 @@
+import asyncio
+from collections.abc import Awaitable, Callable
+
 import anyio
 import pytest
 
@@ -8,6 +11,28 @@ from model.errors import InternalServerError
 
 class Order(Message[str], frozen=True):
     what: str
+
+
+async def cancelled_by_another() -> None:
+    future = asyncio.get_running_loop().create_future()
+    future.cancel()
+    await future
+
+
+async def beside_a_child() -> None:
+    async with anyio.create_task_group() as task_group:
+        task_group.start_soon(anyio.sleep_forever)
+        await anyio.lowlevel.checkpoint()
+        await cancelled_by_another()
+
+
+async def in_a_child() -> None:
+    async with anyio.create_task_group() as task_group:
+        task_group.start_soon(cancelled_by_another)
+        await anyio.sleep_forever()
+
+
+STRAYS = [cancelled_by_another, beside_a_child, in_a_child]
 
 
 class Waiter:
@@ -56,6 +81,56 @@ async def test_a_crash_leaves_the_siblings_alone():
         assert two.starts == 1
         await supervisor.stop(one)
         await supervisor.stop(two)
+
+
+@pytest.mark.parametrize("stray", STRAYS)
+async def test_a_cancellation_of_what_an_actor_waits_for_is_a_crash(
+    stray: Callable[[], Awaitable[None]],
+):
+    class Confused(Waiter):
+        async def run(self) -> None:
+            if self.starts == 0:
+                self.starts = 1
+                self.in_hand = await self.mailbox.take(1, 1)
+                await stray()
+            else:
+                await super().run()
+
+    async with anyio.create_task_group() as task_group:
+        supervisor = Supervisor(task_group)
+        confused, sibling = Confused("one"), Waiter("two")
+        supervisor.start(confused)
+        supervisor.start(sibling)
+        with pytest.raises(InternalServerError):
+            await confused.mailbox.put_nowait(Order("soup"))
+        assert await confused.mailbox.put_nowait(Order("soup")) == "soup"
+        assert await sibling.mailbox.put_nowait(Order("soup")) == "soup"
+        await supervisor.stop(confused)
+        await supervisor.stop(sibling)
+
+
+@pytest.mark.parametrize("stray", STRAYS)
+async def test_a_cancellation_of_what_work_aside_waits_for_ends_that_work_alone(
+    stray: Callable[[], Awaitable[None]],
+):
+    async with anyio.create_task_group() as task_group:
+        supervisor = Supervisor(task_group)
+        waiter = Waiter("one")
+        supervisor.start(waiter)
+        supervisor.run_aside(stray)
+        await anyio.wait_all_tasks_blocked()
+        assert await waiter.mailbox.put_nowait(Order("soup")) == "soup"
+        await supervisor.stop(waiter)
+
+
+async def test_actors_are_cancelled_with_their_group():
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as task_group:
+            waiter = Waiter("one")
+            Supervisor(task_group).start(waiter)
+            await anyio.wait_all_tasks_blocked()
+            task_group.cancel_scope.cancel()
+    assert waiter.starts == 1
 
 
 async def test_an_actor_that_keeps_crashing_is_given_up_and_refuses():
