@@ -286,9 +286,9 @@ async def open_database(
             supervisor.start(clock_keeper)
         await database.actor.adopt(loaded)
         supervisor.start(database.actor)
-        supervisor.run_aside(remind, clock, database.actor.keep_streams)
-        supervisor.run_aside(remind, clock, database.split_watch.check)
-        supervisor.run_aside(remind, clock, database.transactions.tokens.trim)
+        supervisor.keep_aside(remind, clock, database.actor.keep_streams)
+        supervisor.keep_aside(remind, clock, database.split_watch.check)
+        supervisor.keep_aside(remind, clock, database.transactions.tokens.trim)
         try:
             yield database
         finally:

@@ -22,6 +22,7 @@ from model.errors import InternalServerError
 
 RESTARTS: Final = 5
 RESTART_WINDOW_SECONDS: Final = 10.0
+_ASIDE_PAUSE_SECONDS: Final = 5.0
 
 Ts = TypeVarTuple("Ts")
 
@@ -72,6 +73,10 @@ class Supervisor:
         self._asides.add(scope)
         self._task_group.start_soon(self._aside, scope, partial(work, *arguments))
 
+    def keep_aside(self, work: Callable[[*Ts], Awaitable[None]], *arguments: *Ts) -> None:
+        """Do something that is never done; where it fails, log that and begin again."""
+        self.run_aside(self._again_and_again, partial(work, *arguments))
+
     def cancel_asides(self) -> None:
         """Give up what nobody waits for: it may take minutes, and the server is to stop now."""
         for scope in self._asides:
@@ -85,6 +90,14 @@ class Supervisor:
             _log.exception("work_aside_failed")
         finally:
             self._asides.remove(scope)
+
+    async def _again_and_again(self, work: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                await _contained(work)
+            except Exception:  # noqa: BLE001 - it goes on, as an actor does that crashes
+                _log.exception("work_aside_failed")
+            await anyio.sleep(_ASIDE_PAUSE_SECONDS)
 
     async def _watch(self, actor: Actor) -> None:
         crashes: deque[float] = deque(maxlen=RESTARTS)

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 import anyio
 import pytest
 
+from actors.runtime import supervisor as supervisor_module
 from actors.runtime.mailbox import Envelope, Mailbox, MailboxClosed, Message
 from actors.runtime.supervisor import RESTARTS, Supervisor
 from model.errors import InternalServerError
@@ -176,3 +177,27 @@ async def test_what_nobody_waits_for_does_not_hold_up_the_end():
             supervisor.run_aside(work, ended)
             supervisor.cancel_asides()
     assert ended == [True, True]
+
+
+async def test_what_is_never_done_begins_again_when_it_fails(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(supervisor_module, "_ASIDE_PAUSE_SECONDS", 0.001)
+    begun = 0
+    begun_again = anyio.Event()
+
+    async def work(strayed: Callable[[], Awaitable[None]]) -> None:
+        nonlocal begun
+        begun += 1
+        if begun == 1:
+            raise RuntimeError("a bug")
+        if begun == 2:
+            await strayed()
+        begun_again.set()
+        await anyio.sleep_forever()
+
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as task_group:
+            supervisor = Supervisor(task_group)
+            supervisor.keep_aside(work, cancelled_by_another)
+            await begun_again.wait()
+            supervisor.cancel_asides()
+    assert begun == 3
