@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import signal
 import socket
 import sys
@@ -72,6 +73,8 @@ app = App(
 def serve(options: ServeOptions | None = None) -> None:
     """Serve DynamoDB's API until SIGTERM or SIGINT."""
     options = options or ServeOptions()
+    # The engine is native code: where that is at fault, the stacks of all threads are written.
+    faulthandler.enable()
     configure_logs(options.log_level)
     raise_open_files_limit()
     backend_options = {"use_uvloop": find_spec("uvloop") is not None}

@@ -60,6 +60,14 @@ def test_a_signal_ends_it_cleanly(signal_number: signal.Signals):
         assert "Traceback" not in server.log
 
 
+def test_a_fault_of_native_code_leaves_the_stacks_of_all_threads():
+    with running_server() as server:
+        server.process.send_signal(signal.SIGSEGV)
+        assert server.process.wait(10) == -signal.SIGSEGV
+        assert "Segmentation fault" in server.log
+        assert "in serve" in server.log
+
+
 def test_it_says_where_it_is_where_data_is_and_a_line_to_paste(tmp_path: Path):
     data = tmp_path / "data"
     command = [sys.executable, "-m", "api", "serve", "--port", "0", "--data-dir", str(data)]
