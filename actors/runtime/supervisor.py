@@ -30,7 +30,7 @@ _log = structlog.get_logger("actors")
 
 
 class _Strayed(Exception):
-    """Work ended as if it were cancelled or done, and is neither."""
+    """Work ended as if it were cancelled, and nobody has cancelled it."""
 
 
 class Actor(Protocol):
@@ -105,7 +105,7 @@ class Supervisor:
         try:
             while True:
                 try:
-                    await _run(actor)
+                    await _contained(actor.run)
                 except Exception:  # noqa: BLE001 - a crash of one actor stays with that one
                     _log.exception("actor_crashed", actor=actor.name)
                     _refuse(actor.in_hand)
@@ -119,13 +119,6 @@ class Supervisor:
                 crashes.append(loop.time())
         finally:
             self._running.pop(actor).set_result(None)
-
-
-async def _run(actor: Actor) -> None:
-    await _contained(actor.run)
-    # A task group within it may have taken a cancellation that strayed in for its own.
-    if not actor.mailbox.closed:
-        raise _Strayed("it ended, and nobody has closed its mailbox")
 
 
 async def _contained(work: Callable[[], Awaitable[None]]) -> None:

@@ -27,13 +27,7 @@ async def beside_a_child() -> None:
         await cancelled_by_another()
 
 
-async def in_a_child() -> None:
-    async with anyio.create_task_group() as task_group:
-        task_group.start_soon(cancelled_by_another)
-        await anyio.sleep_forever()
-
-
-STRAYS = [cancelled_by_another, beside_a_child, in_a_child]
+STRAYS = [cancelled_by_another, beside_a_child]
 
 
 class Waiter:
