@@ -20,7 +20,12 @@ EMPTY: Final = b"{}"
 
 def joined(members: list[bytes]) -> bytes:
     """A JSON object of members that are JSON texts ``"Name":value``."""
-    return b"{" + b",".join(members) + b"}"
+    return b"{%b}" % b",".join(members)
+
+
+def array_member(name: bytes, texts: list[bytes]) -> bytes:
+    """A member that is an array of these JSON texts."""
+    return b'"%b":[%b]' % (name, b",".join(texts))
 
 
 def projected(stored: StoredItem, projector: Projector | None) -> bytes:

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from msgspec import json
 
-from api.item_answers import capacity_member, joined
+from api.item_answers import array_member, capacity_member, joined
 from model import attribute_value
 from model import index as indexes
 from model import key as keys
@@ -218,7 +218,7 @@ def page_answer(request: PageRequest, table_name: str, page: Page) -> bytes:
     """The JSON answer of a Query or Scan."""
     members = []
     if request.Select != "COUNT":
-        members.append(b'"Items":[' + b",".join(page.items) + b"]")
+        members.append(array_member(b"Items", page.items))
     members.append(b'"Count":%d' % page.count)
     members.append(b'"ScannedCount":%d' % page.scanned_count)
     if page.last is not None:

@@ -85,7 +85,7 @@ async def handle(call: Call[BatchGetItemInput]) -> bytes:
     if not any(outcome.is_read for outcome in outcomes):
         raise next(outcome.refusal for outcome in outcomes if outcome.refusal)
     responses = [
-        json.encode(of_table.given_name) + b":[" + b",".join(outcome.found) + b"]"
+        b"%b:[%b]" % (json.encode(of_table.given_name), b",".join(outcome.found))
         for of_table, outcome in zip(gets, outcomes, strict=True)
     ]
     unprocessed = {
@@ -94,7 +94,7 @@ async def handle(call: Call[BatchGetItemInput]) -> bytes:
         if outcome.keys_left
     }
     members = [
-        b'"Responses":' + joined(responses),
+        b'"Responses":%b' % joined(responses),
         b'"UnprocessedKeys":' + json.encode(unprocessed),
     ]
     consumed = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import json
 
 from api import shapes, structures
-from api.item_answers import capacity_member, joined
+from api.item_answers import array_member, capacity_member, joined
 from api.operation import Call, Operation
 from api.statements import Reading, task_of
 from model.attribute_value import AttributeValue
@@ -42,7 +42,7 @@ async def handle(call: Call[ExecuteStatementInput]) -> bytes:
         return_item_on_failure=request.ReturnValuesOnConditionCheckFailure == "ALL_OLD",
     )
     outcome = await call.noting(task.table, task.run())
-    members = [b'"Items":[' + b",".join(outcome.items) + b"]"]
+    members = [array_member(b"Items", outcome.items)]
     if outcome.position is not None:
         token = next_token(outcome.position, request.Statement, parameters)
         members.append(b'"NextToken":' + json.encode(token))

@@ -10,7 +10,7 @@ from actors.database import Database
 from actors.transaction import TableKey
 from api import shapes, structures
 from api.arn import table_name
-from api.item_answers import EMPTY, joined, projected
+from api.item_answers import EMPTY, array_member, joined, projected
 from api.operation import Call, Operation
 from api.transaction_requests import (
     Cancelling,
@@ -91,7 +91,7 @@ async def _read(call: Call[ExecuteTransactionInput], selects: Sequence[Select]) 
         else joined([b'"Item":' + projected(read.stored, select.projector)])
         for select, read in zip(selects, reads, strict=True)
     ]
-    members = [b'"Responses":[' + b",".join(responses) + b"]"]
+    members = [array_member(b"Responses", responses)]
     members += capacity_members(
         [select.table for select in selects],
         [Receipt(read_units=read.units) for read in reads],

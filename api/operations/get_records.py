@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import json, structs
 
 from api import shapes, structures
-from api.item_answers import joined
+from api.item_answers import array_member, joined
 from api.operation import DYNAMODB_STREAMS, Call, Operation
 from api.stream_arn import find_shard, find_stream
 from model.errors import (
@@ -53,7 +53,7 @@ async def handle(call: Call[GetRecordsInput]) -> bytes:
     )
     records = _page(changes, stream.view_type, database.settings.region)
     after = changes[len(records) - 1].sequence_number.counter if records else place.after
-    members = [b'"Records":[' + b",".join(records) + b"]"]
+    members = [array_member(b"Records", records)]
     ended = shard.last is not None and (after >= shard.last or not records)
     if not ended:
         following = structs.replace(place, after=after, issued_epoch_ms=now_epoch_ms)

@@ -10,7 +10,7 @@ from actors.table import Table
 from actors.transaction import TableKey, table_key
 from api import shapes, structures
 from api.arn import table_name
-from api.item_answers import EMPTY, joined, projected
+from api.item_answers import EMPTY, array_member, joined, projected
 from api.item_requests import check_together, placeholders_of
 from api.operation import Call, Operation
 from api.transaction_requests import Cancelling, capacity_members, check_distinct
@@ -53,7 +53,7 @@ async def handle(call: Call[TransactGetItemsInput]) -> bytes:
         request.ReturnConsumedCapacity,
         "ReadCapacityUnits",
     )
-    members.append(b'"Responses":[' + b",".join(responses) + b"]")
+    members.append(array_member(b"Responses", responses))
     return joined(members)
 
 
