@@ -40,8 +40,9 @@ class Server:
     @property
     def log(self) -> str:
         """All that the process has written to its standard error."""
-        self._log.seek(0)
-        return self._log.read().decode(errors="replace")
+        log = self._log.fileno()
+        # The process writes at the position of the same open file: it must not be moved.
+        return os.pread(log, os.fstat(log).st_size, 0).decode(errors="replace")
 
     @property
     def fate(self) -> str:
