@@ -38,6 +38,7 @@ from api.protocol import Protocol
 from api.registry import NOT_IMPLEMENTED, OPERATIONS
 from api.replay import ReplayOptions, carry_out
 from api.server import CannotListen, listen, serving
+from api.signature import Signatures
 from api.times import iso_time, pace
 from api.violations import ViolationsOptions, find_violations
 from storage.backups import Backups
@@ -209,7 +210,13 @@ async def _running(options: ServeOptions) -> AsyncIterator[_Running]:
             database = await enter(
                 open_database(store, database_settings, options.new_clock(), broker)
             )
-            protocol = Protocol(database, OPERATIONS.values(), NOT_IMPLEMENTED)
+            keys = options.access_keys
+            protocol = Protocol(
+                database,
+                OPERATIONS.values(),
+                NOT_IMPLEMENTED,
+                None if keys is None else Signatures(keys),
+            )
             admin_endpoint = None
             if admin is not None:
                 admin_endpoint = await enter(
@@ -268,14 +275,16 @@ def _announce(running: _Running, options: ServeOptions) -> None:
     endpoint = running.endpoint
     place = options.data_directory or "memory, gone when the server stops"
     admin = running.admin_endpoint
+    keys = options.credentials_file
+    any_key = ', aws_access_key_id="any", aws_secret_access_key="any"'
     sys.stdout.write(
         f"Listening on {endpoint}\n"
         + (f"Metrics on {admin}{METRICS_PATH}\n" if admin else "")
         + (_of_clock(running.clock) if running.clock else "")
         + f"Data in {place}\n"
-        "Try it from Python:\n"
-        f'  import boto3; dynamodb = boto3.resource("dynamodb", endpoint_url="{endpoint}", '
-        f'region_name="{options.region}", aws_access_key_id="any", aws_secret_access_key="any")\n'
+        + (f"Try it from Python, with a key of {keys}:\n" if keys else "Try it from Python:\n")
+        + f'  import boto3; dynamodb = boto3.resource("dynamodb", endpoint_url="{endpoint}", '
+        f'region_name="{options.region}"{"" if keys else any_key})\n'
     )
     sys.stdout.flush()
 

@@ -1,14 +1,17 @@
 """A client of DynamoDB's API, for the commands of dynactor that work on a running server.
 
-It is for dynactor alone: it shows a signature, as every request must, and makes none. A server
-that looks into signatures, such as AWS, refuses it.
+It signs with the key that is in the environment, where AWS's own tools look first. Without one it
+shows a signature, as every request must, and makes none: of a server that takes any that is enough.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+import os
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from datetime import UTC, datetime
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import anyio
 import msgspec
@@ -16,17 +19,19 @@ from aiohttp import (
     ClientConnectorError,
     ClientError,
     ClientSession,
-    InvalidURL,
     NonHttpUrlClientError,
 )
 
+from api.access_keys import own_access_key
 from api.operation import DYNAMODB
 from api.protocol import JSON_1_0
+from api.signature import authorization
 
-_UNSIGNED: Final = (
-    "AWS4-HMAC-SHA256 Credential=dynactor/20260101/us-east-1/dynamodb/aws4_request, "
-    "SignedHeaders=host, Signature=none"
-)
+_UNSIGNED: Final = {
+    "authorization": "AWS4-HMAC-SHA256 Credential=dynactor/20260101/us-east-1/dynamodb/"
+    "aws4_request, SignedHeaders=host, Signature=none"
+}
+_DEFAULT_REGION: Final = "us-east-1"
 _TRANSIENT: Final = frozenset(
     {
         "InternalServerError",
@@ -34,6 +39,14 @@ _TRANSIENT: Final = frozenset(
         "RequestLimitExceeded",
         "ServiceUnavailable",
         "ThrottlingException",
+    }
+)
+_ASKS_TO_SIGN: Final = frozenset(
+    {
+        "IncompleteSignatureException",
+        "InvalidSignatureException",
+        "MissingAuthenticationTokenException",
+        "UnrecognizedClientException",
     }
 )
 _ATTEMPTS: Final = 8
@@ -59,9 +72,14 @@ class Refused(Exception):
 class Client:
     """Calls operations at one endpoint."""
 
-    def __init__(self, endpoint: str, session: ClientSession) -> None:
+    def __init__(
+        self, endpoint: str, session: ClientSession, environment: Mapping[str, str] = os.environ
+    ) -> None:
         self._endpoint = endpoint
         self._session = session
+        self._access_key = own_access_key(environment)
+        self._session_token = environment.get("AWS_SESSION_TOKEN")
+        self._region = environment.get("AWS_REGION") or _DEFAULT_REGION
 
     async def call(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
         """The answer to a request, sent again while the server has no room for it.
@@ -82,14 +100,13 @@ class Client:
         return await self._call_once(operation, request)
 
     async def _call_once(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
-        headers = {
-            "Content-Type": JSON_1_0,
-            "X-Amz-Target": f"{DYNAMODB}.{operation}",
-            "Authorization": _UNSIGNED,
-        }
+        body = _encode(request)
         with reaching(self._endpoint):
             async with self._session.post(
-                self._endpoint, data=_encode(request), headers=headers, allow_redirects=False
+                self._endpoint,
+                data=body,
+                headers=self._headers(operation, body),
+                allow_redirects=False,
             ) as response:
                 status, body = response.status, await response.read()
         try:
@@ -100,8 +117,23 @@ class Client:
             ) from None
         if status != 200:  # noqa: PLR2004 - HTTP's
             error_type = str(answer.get("__type", status)).rpartition("#")[2]
+            if self._access_key is None and error_type in _ASKS_TO_SIGN:
+                raise CannotCall(
+                    f"{self._endpoint} wants requests to be signed: set AWS_ACCESS_KEY_ID and "
+                    "AWS_SECRET_ACCESS_KEY"
+                )
             raise Refused(error_type, answer.get("message", answer.get("Message", "")))
         return answer
+
+    def _headers(self, operation: str, body: bytes) -> dict[str, str]:
+        headers = {"content-type": JSON_1_0, "x-amz-target": f"{DYNAMODB}.{operation}"}
+        if self._access_key is None:
+            return headers | _UNSIGNED
+        headers["host"] = urlsplit(self._endpoint).netloc
+        if self._session_token:
+            headers["x-amz-security-token"] = self._session_token
+        now = datetime.now(UTC)
+        return headers | authorization(self._access_key, self._region, headers, body, now)
 
 
 @contextmanager
@@ -113,7 +145,7 @@ def reaching(endpoint: str) -> Iterator[None]:
     """
     try:
         yield
-    except (InvalidURL, NonHttpUrlClientError):
+    except (ValueError, NonHttpUrlClientError):
         raise CannotCall(f"{endpoint} is not an address: give http://HOST:PORT") from None
     except ClientConnectorError as error:
         raise CannotCall(

@@ -18,8 +18,10 @@ from actors.runtime.clock import Clock, SystemClock, VirtualClock
 from actors.subscribers.lag import NO_LAG, IndexLag
 from actors.throttle import ThrottlingSetting
 from api.access import Access
+from api.access_keys import BadCredentialsFile, read_access_keys
 from api.kafka_options import KafkaOptions
 from api.logs import LogLevel
+from api.signature import AccessKey
 from api.times import parse_time
 from model.limits import (
     ITEM_COLLECTION_BYTES,
@@ -90,6 +92,10 @@ class ServeOptions:
 
     log_level: LogLevel = "info"
     """The least severe messages to log."""
+
+    credentials_file: Path | None = None
+    """The keys that clients must sign with, in the form of ~/.aws/credentials. Without it every
+    signature is taken."""
 
     allow_open: Annotated[bool, Parameter(negative=())] = False
     """Listen on an address other than loopback although anybody who reaches it is let in."""
@@ -174,12 +180,8 @@ class ServeOptions:
     def __post_init__(self) -> None:
         if self.in_memory and self.data_dir is not None:
             raise ConfigurationError("--in-memory keeps nothing in --data-dir: give one of them")
-        for host in (self.host, self.admin_host):
-            if not self.allow_open and not _is_loopback(host):
-                raise ConfigurationError(
-                    f"Anybody who can reach {host} is let in: there are no credentials yet. "
-                    "Add --allow-open if that is meant"
-                )
+        self._check_hosts()
+        self.access_keys  # noqa: B018 - to learn at once that there are none
         # It becomes a part of ARNs, which with a colon in it nobody could take apart.
         if _REGION.match(self.region) is None:
             raise ConfigurationError(
@@ -201,6 +203,21 @@ class ServeOptions:
                     "--virtual-clock needs --admin-port: nobody could move the clock without it"
                 )
             self.new_clock()
+
+    def _check_hosts(self) -> None:
+        """Nobody lets everybody in by accident."""
+        if self.allow_open:
+            return
+        if self.credentials_file is None and not _is_loopback(self.host):
+            raise ConfigurationError(
+                f"Anybody who can reach {self.host} is let in: give --credentials-file with the "
+                "keys that clients must sign with, or add --allow-open if that is meant"
+            )
+        if not _is_loopback(self.admin_host):
+            raise ConfigurationError(
+                f"Anybody who can reach {self.admin_host} is let in: the admin port asks for no "
+                "credentials. Add --allow-open if that is meant"
+            )
 
     def _check_names(self) -> None:
         """What no client could ever send is a mistake, not a rule that nobody meets."""
@@ -272,6 +289,20 @@ class ServeOptions:
         if self.in_memory:
             return None
         return (self.data_dir or _default_data_dir()).expanduser().absolute()
+
+    @property
+    def access_keys(self) -> tuple[AccessKey, ...] | None:
+        """The keys that clients must sign with; None: any will do.
+
+        Raises:
+            ConfigurationError: the file has none that can be used.
+        """
+        if self.credentials_file is None:
+            return None
+        try:
+            return read_access_keys(self.credentials_file.expanduser())
+        except BadCredentialsFile as error:
+            raise ConfigurationError(f"--credentials-file: {error}") from None
 
     @property
     def access(self) -> Access:

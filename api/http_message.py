@@ -44,6 +44,7 @@ class Head(Struct, frozen=True):
     content_encoding: str
     accept_encoding: str
     explain: str
+    headers: dict[str, str]
 
     def request(self, body: bytes) -> Request:
         """The whole request."""
@@ -57,6 +58,7 @@ class Head(Struct, frozen=True):
             self.accept_encoding,
             body,
             self.explain,
+            self.headers,
         )
 
 
@@ -93,6 +95,7 @@ def parse_head(head: bytes) -> Head | None:
         header("content-encoding", ""),
         header("accept-encoding", ""),
         header(_EXPLAIN, ""),
+        headers,
     )
 
 

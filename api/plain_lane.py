@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from contextlib import ExitStack
 from http import HTTPStatus
 from typing import Final
@@ -114,12 +115,13 @@ class PlainLane:
                 target=headers.get("X-Amz-Target", ""),
                 content_type=headers.get("Content-Type", ""),
                 authorization=headers.get("Authorization", ""),
-                query=request.query_string,
+                query=request.rel_url.raw_query_string,
                 host=headers.get("Host", ""),
                 content_encoding=headers.get("Content-Encoding", ""),
                 accept_encoding=headers.get("Accept-Encoding", ""),
                 body=body,
                 explain=headers.get(REQUEST_HEADER, ""),
+                headers=_by_name(request.raw_headers),
             )
         )
         if not isinstance(answer, Answer):
@@ -198,6 +200,15 @@ class PlainLane:
     def _health(self) -> web.Response:
         body = f"healthy: dynamodb.{self._settings.region}.amazonaws.com ".encode()
         return _response_of(Answer(200, "text/plain", body, next(self._protocol.request_ids)))
+
+
+def _by_name(raw_headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    """The headers as ``Request`` has them; of one that came more than once, all that it says."""
+    found: dict[str, str] = {}
+    for raw_name, raw_text in raw_headers:
+        name, text = raw_name.decode("latin-1").lower(), raw_text.decode("latin-1").strip()
+        found[name] = f"{found[name]},{text}" if name in found else text
+    return found
 
 
 def _response_of(answer: Answer) -> web.Response:

@@ -7,8 +7,9 @@ Knows nothing of sockets: both ways into the server (``api.server``, ``api.fast_
 from __future__ import annotations
 
 import re
+import time
 from collections import Counter
-from collections.abc import Awaitable, Iterable, Iterator
+from collections.abc import Awaitable, Iterable, Iterator, Mapping
 from http import HTTPStatus
 from itertools import count
 from secrets import choice
@@ -22,6 +23,7 @@ from actors.database import Database
 from api import arn, compression, explain
 from api.constraints import InputDecoder
 from api.operation import Call, Operation
+from api.signature import Signatures
 from model.errors import (
     DynamoDBError,
     InternalServerError,
@@ -65,6 +67,8 @@ class Request(Struct, frozen=True):
     accept_encoding: str
     body: bytes
     explain: str = ""
+    # All of them, names in lower case, bytes as Latin-1: a signature may cover any.
+    headers: Mapping[str, str] = {}
 
 
 class Answer(Struct, frozen=True):
@@ -97,8 +101,11 @@ class Protocol:
         database: Database,
         operations: Iterable[Operation],
         not_implemented: frozenset[str] = frozenset(),
+        signatures: Signatures | None = None,
     ) -> None:
+        """``signatures`` know who is let in; without them everybody is who shows any signature."""
         self._database = database
+        self._signatures = signatures
         self._operations = {
             operation.target: (operation, InputDecoder(operation.input)) for operation in operations
         }
@@ -147,7 +154,11 @@ class Protocol:
         found = self._operations.get(request.target)
         if found is None:
             raise self._no_such_operation(request.target)
-        _check_authorization(request.authorization, request.query)
+        if self._signatures is None:
+            _check_authorization(request.authorization, request.query)
+        else:
+            # Time of the world: a client does not know of a virtual clock.
+            self._signatures.check(request.headers, request.query, request.body, time.time())
         operation, decoder = found
         decoded = decoder.decode(_plain_body(request))
         call = asked.call = Call(self._database, decoded, request.host, asked.paid)

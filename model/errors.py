@@ -76,6 +76,24 @@ class MissingAuthenticationTokenException(DynamoDBError):
     namespace = _CORAL_SERVICE
 
 
+class IncompleteSignatureException(DynamoDBError):
+    """Something is missing from the request's signature."""
+
+    namespace = _CORAL_SERVICE
+
+
+class InvalidSignatureException(DynamoDBError):
+    """The request's signature is of another time, or of another request."""
+
+    namespace = _CORAL_SERVICE
+
+
+class UnrecognizedClientException(DynamoDBError):
+    """The request is signed by a key that is not known."""
+
+    namespace = _CORAL_SERVICE
+
+
 class AccessDeniedException(DynamoDBError):
     """The request may not be made from there, or not in that way."""
 
