@@ -204,6 +204,8 @@ class Kafka:
             yield consumer
         finally:
             await _within(_CLOSE_SECONDS, consumer.stop())
+            # Where it was not stopped to its end, the connections are still open.
+            await _within(_CLOSE_SECONDS, consumer._client.close())  # noqa: SLF001 - see above
 
     @asynccontextmanager
     async def _errors(self, seconds: float | None = None) -> AsyncIterator[None]:
@@ -396,14 +398,28 @@ async def _started(start: Coroutine[Any, Any, None]) -> None:
         raise
 
 
-async def _within(seconds: float, work: Any) -> None:
-    """Wait for some work of closing, so long and no longer, whoever is cancelled."""
+async def _within(seconds: float, work: Coroutine[Any, Any, None]) -> None:
+    """Wait for some work of closing, so long and no longer, whoever is cancelled.
+
+    It has a task of its own: aiokafka cancels its fetches when it closes, and one that just rests
+    from a broker that went away hands that on, as if whoever closes it were cancelled.
+    """
+    closing = asyncio.ensure_future(work)
     try:
         with anyio.CancelScope(shield=True):
-            async with asyncio.timeout(seconds):
-                await work
-    except (TimeoutError, KafkaError, OSError) as error:
-        _log.debug("not_closed_in_time", error=str(error))
+            await asyncio.wait([closing], timeout=seconds)
+            closing.cancel()
+            await asyncio.wait([closing], timeout=seconds)
+    finally:
+        closing.cancel()
+    if not closing.done() or closing.cancelled():
+        _log.debug("not_closed_in_time")
+        return
+    error = closing.exception()
+    if isinstance(error, TimeoutError | KafkaError | OSError):
+        _log.debug("not_closed", error=str(error))
+    elif error is not None:
+        raise error
 
 
 def _client_options(settings: BrokerSettings) -> dict[str, Any]:

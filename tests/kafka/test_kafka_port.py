@@ -240,8 +240,8 @@ async def test_a_publisher_closes_in_time_though_nobody_answers(breakable_broker
 
 
 async def test_what_was_sent_into_silence_is_taken_once(breakable_broker: KafkaBroker):
+    topic = await created(kafka(breakable_broker))
     broker = kafka(breakable_broker, request_timeout_seconds=2.0)
-    topic = await created(broker)
     publisher = await broker.open_publisher()
     await publisher.publish(topic, 0, messages(1), BATCH_BYTES)
     with breakable_broker.suspended():
