@@ -83,6 +83,9 @@ def serve(options: ServeOptions | None = None) -> None:
         anyio.run(_serve, options, backend_options=backend_options)
     except (CannotListen, CannotOpen, Damaged, Full, KafkaOptionsError, Refused) as error:
         _give_up(str(error))
+    except _EndedUnasked:
+        _log.critical("ended_unasked", reason="a part of the server was cancelled: a bug")
+        sys.exit(1)
     except ClockBehindData as error:
         _give_up(
             f"The virtual clock of {options.data_directory} stands at "
@@ -143,7 +146,12 @@ def advise(options: AdviseOptions) -> int:
     return give_advice(options)
 
 
+class _EndedUnasked(Exception):
+    """The server has ended, and nobody had asked it to."""
+
+
 async def _serve(options: ServeOptions) -> None:
+    is_asked = False
     # Signals are received from the start: whoever has read the announcement may send one.
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async with _running(options) as running:
@@ -151,7 +159,11 @@ async def _serve(options: ServeOptions) -> None:
             _announce(running, options)
             async for received in signals:
                 _log.info("stopping", signal=received.name)
+                is_asked = True
                 break
+    # A task group that one of its tasks has cancelled ends as if it were done.
+    if not is_asked:
+        raise _EndedUnasked
 
 
 class _Running(Struct, frozen=True):

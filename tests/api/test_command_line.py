@@ -12,6 +12,8 @@ import boto3
 import psutil
 import pytest
 
+from tests.support.cancelled_server import CANCEL
+from tests.support.cancelled_server import MODULE as CANCELLED
 from tests.support.server import running_server
 
 _PROJECT = Path(__file__).parents[2]
@@ -66,6 +68,13 @@ def test_a_fault_of_native_code_leaves_the_stacks_of_all_threads():
         assert server.process.wait(10) == -signal.SIGSEGV
         assert "Segmentation fault" in server.log
         assert "in serve" in server.log
+
+
+def test_an_end_that_nobody_asked_for_is_told_and_is_no_success():
+    with running_server(module=CANCELLED) as server:
+        server.process.send_signal(CANCEL)
+        assert server.process.wait(10) == 1
+        assert "ended_unasked" in server.log
 
 
 def test_it_says_where_it_is_where_data_is_and_a_line_to_paste(tmp_path: Path):
