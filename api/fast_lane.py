@@ -24,6 +24,7 @@ import anyio
 import structlog
 from aiohttp import web
 
+from actors.runtime.cancellation import is_cancellation
 from api.http_message import HEAD_END, REQUEST_LINE, Head, answer_bytes, parse_head
 from api.http_settings import HEADER_BYTES, HttpSettings
 from api.protocol import Answer, Protocol, Request
@@ -128,7 +129,10 @@ class FastLanes(AbstractAsyncContextManager["FastLanes"]):
         """A supervisor: what goes wrong on one connection ends that one."""
         try:
             await connection.serve()
-        except Exception:  # noqa: BLE001 - a bug of ours must not end the other connections
+        except (Exception, asyncio.CancelledError) as error:
+            # A bug of ours must not end the other connections.
+            if is_cancellation(error):
+                raise
             _log.exception("a connection failed")
             connection.abort()
         finally:

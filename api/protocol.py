@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import time
+from asyncio import CancelledError
 from collections import Counter
 from collections.abc import Awaitable, Iterable, Iterator, Mapping
 from http import HTTPStatus
@@ -20,6 +21,7 @@ import structlog
 from msgspec import Struct
 
 from actors.database import Database
+from actors.runtime.cancellation import is_cancellation
 from api import arn, compression, explain
 from api.constraints import InputDecoder
 from api.operation import Call, Operation
@@ -137,7 +139,9 @@ class Protocol:
     async def _answer_when(self, asked: _Asked, work: Awaitable[bytes]) -> Answer:
         try:
             body = await work
-        except Exception as error:  # noqa: BLE001 - see ``_failure``
+        except (Exception, CancelledError) as error:
+            if is_cancellation(error):
+                raise
             return _answer(asked, *self._failure(asked, error))
         return _answer(asked, _OK, body)
 
@@ -164,10 +168,10 @@ class Protocol:
         call = asked.call = Call(self._database, decoded, request.host, asked.paid)
         return operation.handle(call)
 
-    def _failure(self, asked: _Asked, error: Exception) -> tuple[int, bytes]:
+    def _failure(self, asked: _Asked, error: BaseException) -> tuple[int, bytes]:
         """The status and body that tell a client of an error.
 
-        That may be a bug of ours: it must not cost the client its connection.
+        That may be a bug of ours: it must not cost the client its connection, nor others theirs.
         """
         if asked.call is not None and isinstance(error, DynamoDBError):
             error = self._refusal(asked, asked.call, error)

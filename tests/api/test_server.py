@@ -9,6 +9,7 @@ import asyncio
 import re
 import socket
 import struct
+from collections.abc import Awaitable
 from contextlib import AsyncExitStack
 from typing import cast
 from urllib.parse import urlsplit
@@ -22,11 +23,12 @@ from api.fast_lane import FastLanes
 from api.http_settings import HttpSettings
 from api.operation import Call, Operation
 from api.plain_lane import plain_server
-from api.protocol import Protocol
+from api.protocol import Answer, Protocol, Request
 from api.request_room import RequestRoom
 from tests.support.fake_operations import ECHO, NO_DATABASE, EchoInput, Gate, echo_server
 from tests.support.raw_http import TO_PLAIN_LANE, RawConnection, head, raw_connection, request
 from tests.support.stepped_time import on_stepped_time, pass_seconds
+from tests.support.transacting import until
 
 MIB = 1024 * 1024
 
@@ -41,6 +43,16 @@ async def _large(_call: Call[EchoInput]) -> bytes:
 
 
 LARGE = Operation("Large", EchoInput, _large)
+
+
+async def _stray(_call: Call[EchoInput]) -> bytes:
+    somebody_else_s = asyncio.get_running_loop().create_future()
+    somebody_else_s.cancel()
+    await somebody_else_s
+    return b"{}"
+
+
+STRAY = Operation("Stray", EchoInput, _stray)
 
 
 async def test_both_lanes_answer_alike():
@@ -70,6 +82,72 @@ async def test_a_bug_is_a_500_with_the_request_id_and_traceback_in_the_log(more:
     }
     (entry,) = logs
     assert entry["request_id"] == answer.headers["x-amzn-requestid"]
+    assert entry["exc_info"]
+
+
+@both_lanes
+async def test_a_cancellation_of_what_a_request_waits_for_is_a_bug_like_any_other(more: More):
+    gate = Gate()
+    async with (
+        echo_server(STRAY, gate.operation) as endpoint,
+        raw_connection(endpoint) as connection,
+        raw_connection(endpoint) as other,
+    ):
+        other.send(request("Wait", b"{}", *more))
+        await until(lambda: gate.waiting > 0)
+        with structlog.testing.capture_logs() as logs:
+            answer = await connection.ask("Stray", b"{}", *more)
+        gate.opened.set()
+        assert (await other.answer()).status == 200
+        assert (await connection.ask("Echo", b"{}", *more)).status == 200
+    assert answer.status == 500
+    (entry,) = logs
+    assert entry["request_id"] == answer.headers["x-amzn-requestid"]
+    assert entry["exc_info"]
+
+
+@both_lanes
+async def test_a_request_that_is_cancelled_with_its_server_is_no_bug(more: More):
+    gate = Gate()
+    with structlog.testing.capture_logs() as logs:
+        async with AsyncExitStack() as clients:
+            async with echo_server(gate.operation, drain_seconds=0.01) as endpoint:
+                working = await clients.enter_async_context(raw_connection(endpoint))
+                working.send(request("Wait", b"{}", *more))
+                await until(lambda: gate.waiting > 0)
+            assert await working.is_closed()
+    assert not logs
+
+
+class FailingProtocol(Protocol):
+    """Breaks its promise that nothing it returns raises."""
+
+    def answer(self, request: Request) -> Answer | Awaitable[Answer]:
+        if request.target.endswith("Echo"):
+            return super().answer(request)
+        return self._fail(request.target)
+
+    async def _fail(self, target: str) -> Answer:
+        if target.endswith("Stray"):
+            await _stray(cast("Call[EchoInput]", None))
+        raise RuntimeError("the bug")
+
+
+@pytest.mark.parametrize("failing", ["Break", "Stray"])
+async def test_a_connection_that_fails_is_closed_alone(failing: str):
+    protocol = FailingProtocol(NO_DATABASE, (ECHO,))
+    async with (
+        echo_server(protocol=protocol) as endpoint,
+        raw_connection(endpoint) as connection,
+        raw_connection(endpoint) as other,
+    ):
+        assert (await other.ask("Echo")).status == 200
+        with structlog.testing.capture_logs() as logs:
+            connection.send(request(failing))
+            assert await connection.is_closed()
+        assert (await other.ask("Echo")).status == 200
+    (entry,) = logs
+    assert entry["event"] == "a connection failed"
     assert entry["exc_info"]
 
 

@@ -60,9 +60,15 @@ BREAK = Operation("Break", EchoInput, _break)
 
 
 @asynccontextmanager
-async def echo_server(*operations: Operation, **settings: Any) -> AsyncIterator[str]:
-    """A server of the operations above and of those given, on a free port; yields its endpoint."""
-    protocol = Protocol(NO_DATABASE, (ECHO, REFUSE, BREAK, *operations), frozenset({"Later"}))
+async def echo_server(
+    *operations: Operation, protocol: Protocol | None = None, **settings: Any
+) -> AsyncIterator[str]:
+    """A server of the operations above and of those given, on a free port; yields its endpoint.
+
+    Or of another ``protocol``.
+    """
+    if protocol is None:
+        protocol = Protocol(NO_DATABASE, (ECHO, REFUSE, BREAK, *operations), frozenset({"Later"}))
     http = HttpSettings("local", **settings)
     with listen("127.0.0.1", 0) as listener:
         async with serving(protocol, http, listener) as endpoint:
