@@ -54,12 +54,14 @@ class Candidate:
     """A transaction that all its partitions have accepted.
 
     ``items``, by the ids of their tables, and ``tables`` are what it has for itself, and has
-    entered, until it is over; once it ``is_taken``, a round says when.
+    entered, until it is over; once it ``is_taken``, a round says when. Once it ``is_left`` its task
+    has gone, and says nothing of it any more.
     """
 
     __slots__ = (
         "claim",
         "is_decided",
+        "is_left",
         "is_taken",
         "items",
         "prepared",
@@ -82,6 +84,7 @@ class Candidate:
         self.items = items
         self.tables = tables
         self.is_taken = False
+        self.is_left = False
         self.is_decided = False
         # Completes when it is durable, or where it is to lead a round.
         self.told: Future[None] = asyncio.get_running_loop().create_future()
@@ -199,6 +202,7 @@ class Rounds:
                 self._hand_over()
                 await candidate.told
         finally:
+            candidate.is_left = True
             self._ready.pop(candidate.transaction_id, None)
             if self._leader is candidate:
                 self._hand_over()
@@ -251,9 +255,10 @@ class Rounds:
             return
         for candidate in left:
             candidate.put_back()
-            if candidate.told.cancelled():
+            # Its task says that it is over, also where it was cancelled just now.
+            if candidate.is_left:
                 self._over(candidate, "cancelled")
-        still = (each for each in left if not each.told.cancelled())
+        still = (each for each in left if not each.is_left)
         self._ready = {each.transaction_id: each for each in still} | self._ready
 
     async def _decide(self, candidates: Sequence[Candidate]) -> None:

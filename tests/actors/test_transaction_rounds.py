@@ -15,6 +15,7 @@ from actors.table import Table
 from model.errors import InternalServerError
 from storage.store import Conflict, Group
 from tests.support.databases import HeldStore, put, running_database, table_definition, thread
+from tests.support.splitting import halve
 from tests.support.store import memory_store
 from tests.support.stored_items import items
 from tests.support.transacting import actions, stepped, transact, until
@@ -154,6 +155,37 @@ async def test_who_is_cancelled_takes_nobody_along(step: int, *, leader: bool) -
         assert found.count(None) <= 1
         async with asyncio.timeout(60):
             await asyncio.gather(*(each.write(put(key)) for each in (table, other) for key in keys))
+
+
+@pytest.mark.parametrize("order", [[0, 5], [5, 0], range(MANY)], ids=str)
+async def test_who_is_cancelled_together_with_the_leader_leaves_once(order: Sequence[int]) -> None:
+    async with running_database() as database:
+        table, other = await two_tables(database)
+        keys = [thread(f"forum {number}", "a") for number in range(MANY)]
+        reached = asyncio.Event()
+
+        async def pause(at: int) -> None:
+            # All of them are in the round, and their partitions have joined it.
+            if at == MANY:
+                reached.set()
+                await asyncio.Event().wait()
+
+        stepped(database, pause)
+        running = [
+            asyncio.create_task(transact(database, (table, put(key)), (other, put(key))))
+            for key in keys
+        ]
+        await reached.wait()
+        for place in order:
+            running[place].cancel()
+        async with asyncio.timeout(10):
+            await asyncio.wait(running)
+            assert [each.cancelled() for each in running].count(True) == len(order)
+            # A split waits until each has left that had entered.
+            assert table.split_gate._inside == other.split_gate._inside == 0
+            for each in (table, other):
+                await halve(database, each, each.record.partitions[0].number)
+            await transact(database, (table, put(keys[5])), (other, put(keys[5])))
 
 
 async def test_what_comes_first_is_taken_before_all_that_waits() -> None:
