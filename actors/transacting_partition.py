@@ -141,7 +141,8 @@ class TransactingPartition(Partition):
                 part = envelope.message.part
                 if envelope.reply.done():
                     self._holds.drop(part.transaction_id)
-                else:
+                elif self._holds.get(part.transaction_id) is not None:
+                    # Whoever is let go within the batch has spent its units with it.
                     self._keep_paid(envelope, part)
                     envelope.answer(accepted)
 

@@ -365,6 +365,20 @@ async def test_a_transaction_that_is_committed_or_given_up_has_spent_its_units()
         assert spent(tables) == [([3, 9], 6)] * 2
 
 
+async def test_so_has_one_that_is_given_up_before_its_partitions_have_looked_at_it():
+    async with running_database(clock=SetClock(), throttling="auto") as database:
+        tables = await two_tables(database)
+        given_up = asyncio.create_task(
+            transact(database, *((each, put(thread("EC2", "b"))) for each in tables))
+        )
+        # It is in their mailboxes, and so is soon that they are to let go of it.
+        await asyncio.sleep(0)
+        given_up.cancel()
+        await asyncio.wait([given_up])
+        await asyncio.gather(*(each.write(put(thread("EC2", "b"))) for each in tables))
+        assert spent(tables) == [([5, 9], 4)] * 2
+
+
 async def test_a_partition_that_crashed_forgets_what_its_writes_have_paid():
     async with memory_store() as inner:
         store = HeldStore(inner)
