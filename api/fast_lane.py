@@ -55,6 +55,7 @@ class FastLanes(AbstractAsyncContextManager["FastLanes"]):
         self._connections: set[FastLane] = set()
         self._all_closed = asyncio.Event()
         self._ending = False
+        self._ended = False
         # Those of the plain lane until they are closed; and since when a sweep saw them closing.
         self._handed_over: WeakKeyDictionary[asyncio.Transport, float | None] = WeakKeyDictionary()
         # Those with answers that go out at the end of this turn of the event loop.
@@ -67,6 +68,10 @@ class FastLanes(AbstractAsyncContextManager["FastLanes"]):
 
     def opened(self, connection: FastLane) -> None:
         """A connection was made; from now on it is served."""
+        if self._ended:
+            # It was accepted just before the end.
+            connection.abort()
+            return
         self._connections.add(connection)
         self._tasks.start_soon(self._serve, connection)
         if self._ending:
@@ -119,6 +124,7 @@ class FastLanes(AbstractAsyncContextManager["FastLanes"]):
             with anyio.move_on_after(self.settings.drain_seconds):
                 await self._all_closed.wait()
         finally:
+            self._ended = True
             for connection in list(self._connections):
                 connection.abort()
             self._tasks.cancel_scope.cancel()

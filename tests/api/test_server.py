@@ -326,18 +326,21 @@ class FullTransport(asyncio.Transport):
         self._protocol.connection_lost(None)
 
 
-@both_lanes
-@on_stepped_time
-async def test_a_client_that_does_not_take_the_rest_of_its_last_answer_is_let_go(more: More):
-    settings = HttpSettings("local")
+def fast_lanes(settings: HttpSettings) -> FastLanes:
     protocol = Protocol(NO_DATABASE, (ECHO,))
     room = RequestRoom(
         settings.large_requests_bytes,
         grace_seconds=settings.grace_seconds,
         least_bytes_per_second=settings.least_bytes_per_second,
     )
-    plain = plain_server(protocol, settings, room)
-    async with FastLanes(protocol, settings, plain, room) as lanes:
+    return FastLanes(protocol, settings, plain_server(protocol, settings, room), room)
+
+
+@both_lanes
+@on_stepped_time
+async def test_a_client_that_does_not_take_the_rest_of_its_last_answer_is_let_go(more: More):
+    settings = HttpSettings("local")
+    async with fast_lanes(settings) as lanes:
         transport = FullTransport(lanes)
         transport.receive(request("Echo", b"{}", *more))
         await pass_seconds(settings.idle_seconds, step_seconds=5)
@@ -410,6 +413,12 @@ async def test_a_stopping_server_does_not_wait_for_ever():
             while not gate.waiting:
                 assert (await idle.ask("Echo")).status == 200
         assert await working.is_closed()
+
+
+async def test_a_connection_that_was_accepted_as_the_server_stopped_is_closed():
+    async with fast_lanes(HttpSettings("local")) as lanes:
+        pass
+    assert FullTransport(lanes).is_aborted
 
 
 async def test_half_a_connection_is_enough_for_an_answer():
