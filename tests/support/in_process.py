@@ -46,13 +46,15 @@ async def running_in_process(**settings: Any) -> AsyncIterator[tuple[str, int]]:
 class Asked:
     """A database in the test's own process, asked as over the wire."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, service: str = "DynamoDB") -> None:
+        """``service`` may also be DynamoDBStreams."""
         self.database = database
+        self._service = service
         self._protocol = Protocol(database, OPERATIONS.values(), NOT_IMPLEMENTED)
 
     async def __call__(self, operation: str, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         """The status and the body of an answer."""
-        target = f"DynamoDB_20120810.{operation}"
+        target = f"{self._service}_20120810.{operation}"
         answer = self._protocol.answer(
             Request(target, JSON_1_0, "AWS4-HMAC-SHA256", "", "localhost", "", "", encode(request))
         )
