@@ -17,6 +17,7 @@ import anyio
 import structlog
 from anyio.abc import TaskGroup
 
+from actors.runtime.cancellation import is_cancellation
 from actors.runtime.mailbox import Envelope, Mailbox
 from model.errors import InternalServerError
 
@@ -122,16 +123,11 @@ class Supervisor:
 
 
 async def _contained(work: Callable[[], Awaitable[None]]) -> None:
-    """Keep a cancellation in that strays out of the work.
-
-    Whoever awaits a future that somebody else cancels is told so as if it were cancelled itself,
-    and a child of a task group that ends so silently cancels the group: all actors, the server.
-    """
+    """Make an error of a cancellation that strays out of the work; or it ends all actors."""
     try:
         await work()
     except asyncio.CancelledError as error:
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
+        if is_cancellation(error):
             raise
         raise _Strayed("somebody cancelled what it waited for") from error
 
