@@ -404,7 +404,9 @@ async def _within(seconds: float, work: Coroutine[Any, Any, None]) -> None:
     It has a task of its own: aiokafka cancels its fetches when it closes, and one that just rests
     from a broker that went away hands that on, as if whoever closes it were cancelled.
     """
-    closing = asyncio.ensure_future(work)
+    closing = asyncio.gather(work, return_exceptions=True)
+    # Of what is left to end by itself, nobody wants to know how.
+    closing.add_done_callback(_how)
     try:
         with anyio.CancelScope(shield=True):
             await asyncio.wait([closing], timeout=seconds)
@@ -412,14 +414,18 @@ async def _within(seconds: float, work: Coroutine[Any, Any, None]) -> None:
             await asyncio.wait([closing], timeout=seconds)
     finally:
         closing.cancel()
-    if not closing.done() or closing.cancelled():
-        _log.debug("not_closed_in_time")
-        return
-    error = closing.exception()
-    if isinstance(error, TimeoutError | KafkaError | OSError):
-        _log.debug("not_closed", error=str(error))
+    error = _how(closing) if closing.done() else TimeoutError()
+    if isinstance(error, TimeoutError | KafkaError | OSError | asyncio.CancelledError):
+        _log.debug("not_closed", error=_told(error))
     elif error is not None:
         raise error
+
+
+def _how(closed: asyncio.Future[tuple[BaseException | None]]) -> BaseException | None:
+    """How closing has ended."""
+    if closed.cancelled():
+        return asyncio.CancelledError()
+    return closed.exception() or closed.result()[0]
 
 
 def _client_options(settings: BrokerSettings) -> dict[str, Any]:
@@ -447,5 +453,5 @@ def _ssl_context(settings: BrokerSettings) -> ssl.SSLContext | None:
     return context
 
 
-def _told(error: Exception) -> str:
+def _told(error: BaseException) -> str:
     return str(error) or type(error).__name__
