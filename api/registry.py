@@ -94,11 +94,13 @@ OPERATIONS: Final = {operation.name: operation for operation in _BUILT}
 # Of DynamoDB's service models (2012-08-10); a test compares.
 NOT_IMPLEMENTED: Final = frozenset(
     (
+        "CancelBulkOperation",
         "CreateBackup",
         "CreateGlobalTable",
         "DeleteBackup",
         "DeleteResourcePolicy",
         "DescribeBackup",
+        "DescribeBulkOperation",
         "DescribeExport",
         "DescribeGlobalTable",
         "DescribeGlobalTableSettings",
@@ -107,6 +109,7 @@ NOT_IMPLEMENTED: Final = frozenset(
         "ExportTableToPointInTime",
         "ImportTable",
         "ListBackups",
+        "ListBulkOperations",
         "ListExports",
         "ListGlobalTables",
         "ListImports",
@@ -114,6 +117,7 @@ NOT_IMPLEMENTED: Final = frozenset(
         "RestoreTableFromBackup",
         "RestoreTableToPointInTime",
         "SearchVectors",
+        "StartBulkPutItems",
         "UpdateGlobalTable",
         "UpdateGlobalTableSettings",
         "UpdateTableReplicaAutoScaling",

@@ -49,9 +49,13 @@ def test_an_input_agrees_with_the_service_model(name: str):
     assert set(found) == {key for key in DIFFERENCES if key[0].split(".")[0] == name}, found
 
 
+# Of models that are newer than the one these tests are held against: users may have them.
+NEWER = {"CancelBulkOperation", "DescribeBulkOperation", "ListBulkOperations", "StartBulkPutItems"}
+
+
 def test_every_operation_of_the_model_is_built_or_known_to_be_missing():
     of_model = {name for model in _MODELS.values() for name in model.operation_names}
-    assert set(OPERATIONS) | NOT_IMPLEMENTED == of_model
+    assert set(OPERATIONS) | NOT_IMPLEMENTED == of_model | NEWER
     assert not set(OPERATIONS) & NOT_IMPLEMENTED
 
 
