@@ -180,6 +180,12 @@ class ServeOptions:
     def __post_init__(self) -> None:
         if self.in_memory and self.data_dir is not None:
             raise ConfigurationError("--in-memory keeps nothing in --data-dir: give one of them")
+        # macOS has no such call, and its fsync leaves what it is given in the disk's own memory.
+        if not self.in_memory and not hasattr(os, "fdatasync"):
+            raise ConfigurationError(
+                "Data can be kept on Linux alone: this system has no fdatasync. Start with "
+                "--in-memory, or in a container"
+            )
         self._check_hosts()
         self.access_keys  # noqa: B018 - to learn at once that there are none
         # It becomes a part of ARNs, which with a colon in it nobody could take apart.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,15 @@ def test_data_stays_at_home_where_xdg_says_nothing(monkeypatch: pytest.MonkeyPat
     monkeypatch.delenv("XDG_DATA_HOME", raising=False)
     monkeypatch.setenv("HOME", "/home/somebody")
     assert ServeOptions().data_directory == Path("/home/somebody/.local/share/dynactor")
+
+
+def test_a_system_that_can_not_sync_as_linux_does_keeps_data_in_memory_alone(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.delattr(os, "fdatasync")
+    with pytest.raises(ConfigurationError, match="--in-memory, or in a container"):
+        ServeOptions()
+    assert ServeOptions(in_memory=True).data_directory is None
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "::1", "localhost"])
