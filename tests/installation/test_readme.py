@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from codeop import compile_command
 from contextlib import closing
 from dataclasses import fields
 from pathlib import Path
+
+import pytest
 
 from api.config import ServeOptions
 from api.kafka_options import KafkaOptions
@@ -66,6 +69,17 @@ def test_the_item_that_expires_goes_when_pasted(tmp_path: Path):
     *_, expiring, _ = BLOCKS
     with running_server(data_dir=tmp_path / "data") as server:
         assert printed(expiring, server) == ["long is left"]
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_pythons_prompt_takes_what_is_pasted_line_by_line(block: str):
+    waiting: list[str] = []
+    for line in [*block.splitlines(), ""]:
+        waiting.append(line)
+        # None where more lines are to come. Up to Python 3.12 only an empty one ends a block.
+        if compile_command("\n".join(waiting)) is not None:
+            waiting.clear()
+    assert not waiting
 
 
 def test_every_option_stands_in_the_readme():
