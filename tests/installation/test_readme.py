@@ -22,6 +22,9 @@ ENDPOINT = "http://127.0.0.1:8000"
 
 
 BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+[EXPLAINED] = re.findall(
+    r"```python\n(.*?)```", (PROJECT / "docs" / "EXPLAIN.md").read_text(), re.DOTALL
+)
 
 
 def printed(block: str, server: Server) -> list[str]:
@@ -53,6 +56,8 @@ def test_the_tour_works_when_pasted_and_its_table_outlives_the_server(tmp_path: 
             "['ConditionalCheckFailed', 'None']",
             "['1', '7']",
         ]
+        [explanation] = printed(EXPLAINED, server)
+        assert "'Bytes': 67, 'Blocks': 1, 'Consistent': False, 'Units': 0.5" in explanation
         *states, one, two, three = printed(added_index, server)
     assert states[-1] == "ACTIVE Backfilling: None"
     assert sorted((one, two, three)) == [f"EC2 thread 0{n} {n}" for n in (19, 47, 75)]
@@ -71,7 +76,7 @@ def test_the_item_that_expires_goes_when_pasted(tmp_path: Path):
         assert printed(expiring, server) == ["long is left"]
 
 
-@pytest.mark.parametrize("block", BLOCKS)
+@pytest.mark.parametrize("block", [*BLOCKS, EXPLAINED])
 def test_pythons_prompt_takes_what_is_pasted_line_by_line(block: str):
     waiting: list[str] = []
     for line in [*block.splitlines(), ""]:
