@@ -70,7 +70,10 @@ class Database:
             clock,
             RecentChanges(),
             PartitionSettings(
-                settings.item_collection_limit_bytes, settings.copy_messages, settings.index_lag
+                settings.item_collection_limit_bytes,
+                settings.copy_messages,
+                settings.index_lag,
+                settings.index_reads_wait_seconds,
             ),
             ThrottleSettings(
                 settings.throttling,

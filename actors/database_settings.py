@@ -30,6 +30,8 @@ class DatabaseSettings(Struct, frozen=True):
     # How long an index that is added stays in its first phase (S182).
     index_allocation_seconds: float = 0.05
     index_lag: IndexLag = NO_LAG
+    # How long a read of a global index waits, at most, for what was answered before it.
+    index_reads_wait_seconds: float = 0.0
     streams: StreamSettings = StreamSettings()
     time_to_live: TimeToLiveSettings = TimeToLiveSettings()
     # How often shards are rolled and logs trimmed, in domain time and in real time.

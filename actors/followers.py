@@ -195,6 +195,7 @@ class Followers:
             self._surroundings.supervisor,
             copy_messages=self._surroundings.settings.copy_messages,
             lag=self._surroundings.settings.index_lag,
+            reads_wait_seconds=self._surroundings.settings.index_reads_wait_seconds,
             units=BackfillUnits(self._throttle, index_id, self._surroundings.clock),
         )
         self.indexes[index_id] = actors

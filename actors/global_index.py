@@ -76,9 +76,12 @@ class GlobalIndexActors:
         *,
         copy_messages: bool,
         lag: IndexLag,
+        reads_wait_seconds: float,
         units: BackfillUnits,
     ) -> None:
         self.place = place
+        # How long reads of the index wait for it, at most: see ``wait_readable``.
+        self.reads_wait_seconds = reads_wait_seconds
         self.partitions = PartitionActors(
             place.ranges, self._make_partition, supervisor, copy_messages=copy_messages
         )
@@ -155,10 +158,22 @@ class GlobalIndexActors:
 
     async def wait_caught_up(self) -> None:
         """Wait until every change that is durable now is in the index."""
+        await self._wait_passed()
+        self.follows_all = not self._is_closing
+
+    async def wait_readable(self) -> None:
+        """Wait until a read sees every change that was answered, or as long as reads wait.
+
+        Whoever set that wants an index that is never behind; where it can't follow, as behind a
+        full disk, an old answer is better than none.
+        """
+        with anyio.move_on_after(self.reads_wait_seconds):
+            await self._wait_passed()
+
+    async def _wait_passed(self) -> None:
         tails = {maintainer: maintainer.feed.tail for maintainer in self._maintainers.values()}
         for maintainer, tail in tails.items():
             await maintainer.wait_passed(tail)
-        self.follows_all = not self._is_closing
 
     def floor(self, partition_number: int) -> int:
         """The counter up to which a log's records are not needed any more."""

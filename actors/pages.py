@@ -59,11 +59,13 @@ async def read_page(table: Table, request: ReadRange) -> Page:
             the page ends before that partition.
         InternalServerError: what is stored can't be read.
     """
+    index = request.index
+    of_index = table.followers.indexes.get(index.index_id) if index else None
+    if of_index is not None and of_index.reads_wait_seconds:
+        await of_index.wait_readable()
     throttle = table.throttle
     view = table.durable()
     builder = PageBuilder(request.rules)
-    index = request.index
-    of_index = table.followers.indexes.get(index.index_id) if index else None
     partition_map = (of_index or table).partitions.map
     index_id = index.index_id if index and of_index else TABLE_INDEX_ID
     # Where a Query begins, which names a partition key.

@@ -56,6 +56,7 @@ class PartitionSettings(Struct, frozen=True):
     item_collection_limit_bytes: int
     copy_messages: bool = False
     index_lag: IndexLag = NO_LAG
+    index_reads_wait_seconds: float = 0.0
 
 
 class Written(Struct, frozen=True):

@@ -190,6 +190,7 @@ async def _running(options: ServeOptions) -> AsyncIterator[_Running]:
         partitions_per_table=options.partitions_per_table,
         index_allocation_seconds=options.index_allocation_seconds,
         index_lag=options.index_lag,
+        index_reads_wait_seconds=options.index_reads_wait_seconds,
         transaction_delay=options.transaction_steps_delay,
         streams=StreamSettings(
             shard_roll_seconds=options.shard_roll_seconds,

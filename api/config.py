@@ -35,6 +35,9 @@ _FOR_TESTERS: Final = Group(
 )
 
 
+_AWAITED: Final = "awaited"
+# An index follows within milliseconds, unless the disk is full.
+_INDEX_READS_WAIT_SECONDS: Final = 5.0
 _SECONDS: Final = r"([0-9]+(?:\.[0-9]+)?)"
 _FIXED_LAG: Final = re.compile(rf"fixed:{_SECONDS}\Z")
 _RANDOM_LAG: Final = re.compile(rf"random:{_SECONDS}-{_SECONDS}:([0-9]+)\Z")
@@ -149,7 +152,8 @@ class ServeOptions:
     """How long an index that UpdateTable adds stays in its first phase, Backfilling false."""
 
     gsi_lag: Annotated[str, Parameter(group=_FOR_TESTERS)] = "none"
-    """How far global indexes stay behind: none, fixed:SECONDS or random:FROM-TO:SEED."""
+    """How far global indexes stay behind: none, fixed:SECONDS or random:FROM-TO:SEED. With awaited,
+    a read of one waits until it has what was answered before."""
 
     transaction_delay: Annotated[str, Parameter(group=_FOR_TESTERS)] = "none"
     """How long a transaction waits between steps: none, fixed:SECONDS or random:FROM-TO:SEED."""
@@ -282,12 +286,19 @@ class ServeOptions:
     @property
     def index_lag(self) -> IndexLag:
         """The lag of global indexes."""
-        return _lag("--gsi-lag", self.gsi_lag)
+        if self.gsi_lag == _AWAITED:
+            return NO_LAG
+        return _lag("--gsi-lag", self.gsi_lag, f"none, {_AWAITED}")
+
+    @property
+    def index_reads_wait_seconds(self) -> float:
+        """How long a read of a global index waits for what was answered before it, at most."""
+        return _INDEX_READS_WAIT_SECONDS if self.gsi_lag == _AWAITED else 0.0
 
     @property
     def transaction_steps_delay(self) -> IndexLag:
         """What transactions wait for between their steps."""
-        return _lag("--transaction-delay", self.transaction_delay)
+        return _lag("--transaction-delay", self.transaction_delay, "none")
 
     @property
     def data_directory(self) -> Path | None:
@@ -332,7 +343,7 @@ class ServeOptions:
         )
 
 
-def _lag(option: str, text: str) -> IndexLag:
+def _lag(option: str, text: str, words: str) -> IndexLag:
     if text == "none":
         return NO_LAG
     fixed = _FIXED_LAG.match(text)
@@ -341,7 +352,7 @@ def _lag(option: str, text: str) -> IndexLag:
     drawn = _RANDOM_LAG.match(text)
     if drawn is None:
         raise ConfigurationError(
-            f"{option} {text} is not understood: give none, fixed:SECONDS or "
+            f"{option} {text} is not understood: give {words}, fixed:SECONDS or "
             "random:FROM-TO:SEED, for example random:0-0.2:7"
         )
     return IndexLag(float(drawn[1]), float(drawn[2]), int(drawn[3]))

@@ -6,6 +6,7 @@ import random
 from msgspec import structs
 
 from actors.pages import ReadRange, read_page
+from actors.subscribers.lag import IndexLag
 from actors.table import Table
 from model import key_range
 from model.index import IndexDefinition, Projection
@@ -83,3 +84,30 @@ async def test_a_write_that_changes_nothing_leaves_no_record():
         tails = [feed.tail for feed in await table.followers.feeds()]
         await table.write(put(thread("EC2", "a", posts=1)))
         assert [feed.tail for feed in await table.followers.feeds()] == tails
+
+
+async def entries_now(table: Table) -> int:
+    index = table.definition.indexes[0]
+    page = await read_page(table, ReadRange(key_range.WHOLE, PageRules(), index=index))
+    return page.count
+
+
+async def test_a_read_that_waits_for_the_index_sees_what_was_answered_before_it():
+    lag = IndexLag(0.02, 0.02)
+    async with running_database(index_lag=lag, index_reads_wait_seconds=60) as database:
+        await database.create_table(with_global_index(projection=Projection("ALL")))
+        table = database.table("Thread")
+        for count in range(1, 6):
+            await table.write(put(thread("EC2", f"{count}", posts=1)))
+            assert await entries_now(table) == count
+        await table.write(Delete(thread("EC2", "1")))
+        assert await entries_now(table) == 4
+
+
+async def test_a_read_does_not_wait_for_an_index_that_can_not_follow():
+    lag = IndexLag(3_600, 3_600)
+    async with running_database(index_lag=lag, index_reads_wait_seconds=0.01) as database:
+        await database.create_table(with_global_index(projection=Projection("ALL")))
+        table = database.table("Thread")
+        await table.write(put(thread("EC2", "a", posts=1)))
+        assert await entries_now(table) == 0

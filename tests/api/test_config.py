@@ -36,6 +36,15 @@ def test_a_system_that_can_not_sync_as_linux_does_keeps_data_in_memory_alone(
     assert ServeOptions(in_memory=True).data_directory is None
 
 
+def test_awaited_is_a_lag_of_global_indexes_alone():
+    options = ServeOptions(gsi_lag="awaited")
+    assert options.index_lag is NO_LAG
+    assert options.index_reads_wait_seconds > 0
+    assert not ServeOptions().index_reads_wait_seconds
+    with pytest.raises(ConfigurationError, match="give none, fixed:SECONDS"):
+        _ = ServeOptions(transaction_delay="awaited").transaction_steps_delay
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "::1", "localhost"])
 def test_loopback_needs_no_permission(host: str):
     assert not ServeOptions(host=host).access.allows_host("example.com")
