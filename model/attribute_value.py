@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from model import json_types, number
 from model.errors import SerializationException, ValidationException
-from model.limits import NESTING_LEVELS
+from model.limits import ATTRIBUTE_NAME_BYTES, NESTING_LEVELS
 
 AttributeValue: TypeAlias = dict[str, Any]
 
@@ -117,8 +117,34 @@ def _check_map(content: Any, level: int) -> int:
         raise _too_deep()
     size_bytes = _DOCUMENT_BYTES
     for name, member in content.items():
-        size_bytes += len(name.encode()) + _ELEMENT_BYTES + check(member, level + 1)
+        size_bytes += _ELEMENT_BYTES + check(member, level + 1)
+        size_bytes += name_size_bytes(name)
     check_names(content)
+    return size_bytes
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that no attribute has.
+
+    Raises:
+        ValidationException: it is empty or too long.
+    """
+    check_names((name,))
+    name_size_bytes(name)
+
+
+def name_size_bytes(name: str) -> int:
+    """The size of a name, which has a limit for attributes and for a map's members alike.
+
+    Raises:
+        ValidationException: it is too long.
+    """
+    size_bytes = len(name) if name.isascii() else len(name.encode())
+    if size_bytes > ATTRIBUTE_NAME_BYTES:
+        raise ValidationException(
+            f"{_INVALID}Attribute name is too large, must be less than "
+            f"{ATTRIBUTE_NAME_BYTES + 1} bytes"
+        )
     return size_bytes
 
 

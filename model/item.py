@@ -43,17 +43,9 @@ def check(item: dict[str, Any]) -> int:
         else:
             size += attribute_value.check(value)
         if may_be_long:
-            _check_name(name)
+            attribute_value.name_size_bytes(name)
     attribute_value.check_names(item)
     return size
-
-
-def _check_name(name: str) -> None:
-    if len(name.encode()) > ATTRIBUTE_NAME_BYTES:
-        raise ValidationException(
-            "One or more parameter values were invalid: Attribute name is too large, must be "
-            f"less than {ATTRIBUTE_NAME_BYTES + 1} bytes"
-        )
 
 
 def check_size(item_size_bytes: int, message: str = TOO_LARGE_TO_PUT) -> None:

@@ -104,7 +104,7 @@ def _joined(nodes: dict[str, Node], conditional_operator: str | None) -> Conditi
 
 
 def _expected(name: str, members: Members) -> Node:
-    attribute_value.check_names((name,))
+    attribute_value.check_name(name)
     operator = members.get("ComparisonOperator")
     value = members.get("Value")
     values = members.get("AttributeValueList")
@@ -146,7 +146,7 @@ def _expected(name: str, members: Members) -> Node:
 
 
 def _filter(name: str, members: Members) -> Node:
-    attribute_value.check_names((name,))
+    attribute_value.check_name(name)
     return _comparison(name, members["ComparisonOperator"], members.get("AttributeValueList") or [])
 
 
@@ -283,7 +283,7 @@ def attribute_updates(updates: Mapping[str, Members]) -> Update:
 
 
 def _action(name: str, members: Members) -> update.Action:
-    attribute_value.check_names((name,))
+    attribute_value.check_name(name)
     action = members.get("Action") or "PUT"
     value = members.get("Value")
     if value is None:

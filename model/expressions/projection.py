@@ -47,9 +47,10 @@ def projector_of_names(names: Sequence[str]) -> Projector:
     """AttributesToGet: whole attributes, by their names.
 
     Raises:
-        ValidationException: a name is empty, or given twice.
+        ValidationException: a name is empty, too long, or given twice.
     """
-    attribute_value.check_names(names)
+    for name in names:
+        attribute_value.check_name(name)
     for at, name in enumerate(names):
         if name in names[:at]:
             raise ValidationException(

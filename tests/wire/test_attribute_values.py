@@ -352,6 +352,26 @@ def test_a_member_of_a_map_without_a_name_is_refused(wire: WireClient, simple: s
     )
 
 
+LONG_NAME = "n" * 65_536
+
+
+@differs_from_dynamodb_local("fails on names that are so long")
+def test_a_name_has_less_than_64_kb_wherever_it_stands(wire: WireClient, simple: str):
+    too_large = (
+        "ValidationException",
+        f"{INVALID}Attribute name is too large, must be less than 65536 bytes",
+    )
+    assert refused(wire, simple, {"M": {LONG_NAME: {"S": "a"}}}) == too_large
+    assert refused(wire, simple, {"L": [{"M": {"é" * 32_768: {"S": "a"}}}]}) == too_large
+    update = {
+        "TableName": simple,
+        "Key": {"pk": {"S": "a"}},
+        "AttributeUpdates": {LONG_NAME: {"Action": "PUT", "Value": {"S": "a"}}},
+    }
+    assert wire.refused("UpdateItem", update) == too_large
+    kept(wire, simple, {"M": {LONG_NAME[1:]: {"S": "a"}}})
+
+
 def test_an_empty_name_is_not_asked_for(wire: WireClient, simple: str):
     key = {"pk": {"S": "a"}}
     request = {"TableName": simple, "Key": key, "AttributesToGet": ["v", ""]}
