@@ -373,7 +373,7 @@ class ExpressionParser(Cursor):
     def source(self) -> syntax.Source:
         """One table or index, or what stands in its place."""
         self.accept("@")
-        expression = self.operand()
+        expression = self.expression()
         has_alias = False
         while self.alias() or self.positional_alias():
             has_alias = True

@@ -151,7 +151,7 @@ class _Parser(ExpressionParser):
             raise self.fault()
         path = self.operand()
         if isinstance(path, syntax.Path):
-            if not all(isinstance(step, syntax.Literal) for step in path.steps):
+            if not all(isinstance(step, syntax.Literal | syntax.Variable) for step in path.steps):
                 raise self.fault()
         elif not isinstance(path, syntax.Variable):
             raise self.fault()

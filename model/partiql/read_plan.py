@@ -73,9 +73,13 @@ def is_of_one_item(select: Select, schema: KeySchema) -> bool:
     """Whether a SELECT names the table's whole key by equality, and nothing else."""
     if select.index is not None or select.where is None:
         return False
-    equalities = [equality(node) for node in conjuncts(select.where.root)]
-    names = sorted(one.name if one else "" for one in equalities)
-    return names == sorted(attribute.name for attribute in schema.attributes)
+    given: dict[str, AttributeValue] = {}
+    for node in conjuncts(select.where.root):
+        named = equality(node)
+        # The same may be said twice.
+        if named is None or given.setdefault(named.name, named.values[0]) != named.values[0]:
+            return False
+    return given.keys() == {attribute.name for attribute in schema.attributes}
 
 
 def _partitions(
@@ -136,6 +140,8 @@ def _compared(node: Node) -> list[tuple[str, AttributeValue]]:
             return [(name, value)]
         case condition.In(Attribute(name), choices):
             return [(name, one.value) for one in choices if isinstance(one, Constant)]
+        case condition.Contains(Attribute(name), Constant(part)):
+            return [(name, part)]
         case _:
             term = term_of(node)
             return [(term.name, value) for value in term.values] if term else []

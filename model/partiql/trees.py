@@ -304,7 +304,8 @@ def _part(step: Expression) -> str | int:
             raise ValidationException(
                 f"{kind} path component like {example} are not supported{token.at}"
             )
-        case syntax.Literal({"S": name}):
+        case syntax.Literal({"S": name}) | syntax.Variable(name):
+            # DynamoDB takes a name in brackets for the member that is called so.
             literals.check_name(name)
             return str(name)
         case syntax.Literal({"N": text}) if text.removeprefix("-").isdigit():

@@ -151,7 +151,8 @@ def test_a_part_of_the_partition_key_is_a_scan() -> None:
         ("s = 1 AND 'a' = p", True),
         ("p = 'a'", False),
         ("p = 'a' AND s = 1 AND v = 1", False),
-        ("p = 'a' AND s = 1 AND s = 1", False),
+        ("p = 'a' AND s = 1 AND s = 1", True),
+        ("p = 'a' AND s = 1 AND s = 2", False),
         ("p = 'a' AND s >= 1", False),
     ],
 )
