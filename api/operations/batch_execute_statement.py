@@ -26,7 +26,7 @@ from model.errors import (
     TransactionConflictException,
     ValidationException,
 )
-from model.partiql.binding import bind
+from model.partiql.binding import bind, is_read
 from model.partiql.statement import Exists, Select, Statement
 
 # The errors that are a statement's own; any other is the whole request's.
@@ -58,7 +58,7 @@ async def handle(call: Call[BatchExecuteStatementInput]) -> bytes:
     """
     request = call.request
     bound = [_bound(one) for one in request.Statements]
-    _check_not_mixed(bound)
+    _check_not_mixed(bound, request.Statements)
     tasks = [
         statement if isinstance(statement, DynamoDBError) else _task(call, statement, one)
         for statement, one in zip(bound, request.Statements, strict=True)
@@ -88,10 +88,18 @@ def _bound(request: structures.BatchStatementRequestShape) -> Statement | Dynamo
         return error
 
 
-def _check_not_mixed(bound: Sequence[Statement | DynamoDBError]) -> None:
-    statements = [one for one in bound if not isinstance(one, DynamoDBError | Exists)]
-    reads = sum(isinstance(one, Select) for one in statements)
-    if 0 < reads < len(statements):
+def _check_not_mixed(
+    bound: Sequence[Statement | DynamoDBError],
+    requests: Sequence[structures.BatchStatementRequestShape],
+) -> None:
+    """Refuse reads beside writes; those that are at fault count, too."""
+    kinds = set()
+    for statement, request in zip(bound, requests, strict=True):
+        if isinstance(statement, DynamoDBError):
+            kinds.add(is_read(request.Statement))
+        elif not isinstance(statement, Exists):
+            kinds.add(isinstance(statement, Select))
+    if kinds >= {True, False}:
         raise ValidationException(
             "Read and write requests together in the same batch is not supported."
         )

@@ -69,6 +69,18 @@ def bind(text: str, parameters: Sequence[AttributeValue]) -> Statement:
     return prepared.operation.bound(_Values(values))
 
 
+def is_read(text: str) -> bool | None:
+    """Whether a text is a SELECT, and no write, whatever else is wrong with it.
+
+    None if it is neither: no statement, or an EXISTS.
+    """
+    try:
+        tree, _ = parse(text)
+    except ValidationException:
+        return None
+    return None if isinstance(tree, syntax.Exists) else isinstance(tree, syntax.Select)
+
+
 class _Values(Placeholders):
     """The literals and parameters of a statement; names stand for themselves."""
 

@@ -191,6 +191,37 @@ def test_reads_and_writes_don_t_mix(wire: WireClient, simple: str, pk: str) -> N
     assert item_of(*batch(wire, select(simple, pk))) is None
 
 
+@pytest.mark.parametrize(
+    "faulty",
+    [
+        "DELETE FROM some_table",
+        "DELETE FROM some_table WHERE pk = 'a' AND v < <<1>>",
+        "UPDATE some_table SET v = ? WHERE pk = 'a'",
+        "INSERT INTO some_table VALUE [1]",
+    ],
+)
+def test_a_write_that_is_at_fault_does_not_mix_with_reads_either(
+    wire: WireClient, simple: str, faulty: str
+) -> None:
+    assert refused(wire, select(simple, "a"), {"Statement": faulty}) == (
+        "ValidationException",
+        "Read and write requests together in the same batch is not supported.",
+    )
+
+
+def test_what_is_no_statement_is_neither_read_nor_write(wire: WireClient, simple: str) -> None:
+    found, fault = batch(wire, select(simple, "a"), {"Statement": "nothing"})
+    assert item_of(found) is None
+    assert error_of(fault)[0] == "ValidationError"
+
+
+def test_a_key_may_be_said_twice(wire: WireClient, simple: str, pk: str) -> None:
+    batch(wire, insert(simple, pk))
+    text = f'SELECT * FROM "{simple}" WHERE pk = ? AND pk = ?'
+    assert item_of(*batch(wire, statement(text, pk, pk))) == {"pk": pk}
+    assert error_of(*batch(wire, statement(text, pk, "b")))[0] == "ValidationError"
+
+
 def test_no_item_stands_twice(wire: WireClient, simple: str, pk: str) -> None:
     refusal = ("ValidationException", "Provided list of item keys contains duplicates")
     assert refused(wire, select(simple, pk), select(simple, pk, "v")) == refusal
