@@ -53,7 +53,10 @@ class Outcome(Struct, frozen=True):
 
 
 class Task(Struct, frozen=True):
-    """A checked statement: its table, the whole key where it names one, and how it is done."""
+    """A statement whose table is known: the whole key where it names one, and how it is done.
+
+    ``run`` finds what may not be written.
+    """
 
     table: TableDefinition
     key: bytes | None
@@ -111,20 +114,10 @@ def _write(
 ) -> Task:
     table = database.table(table_name(statement.table))
     definition = table.definition
-    write: Write
-    match statement:
-        case Insert():
-            write = write_plan.put_of(statement, definition)
-        case Update():
-            write = write_plan.update_of(
-                statement, definition, return_item_on_failure=return_item_on_failure
-            )
-        case Delete():
-            write = write_plan.delete_of(
-                statement, definition, return_item_on_failure=return_item_on_failure
-            )
+    key = write_plan.key_of(statement, definition.key_schema)
 
     async def run() -> Outcome:
+        write = _write_of(statement, definition, return_item_on_failure=return_item_on_failure)
         try:
             written = await table.write(write)
         except ConditionalCheckFailedException as error:
@@ -138,7 +131,23 @@ def _write(
         found = [items.encode(written.attributes)] if written.attributes else []
         return Outcome(found, written.receipt)
 
-    return Task(definition, keys.encode(definition.key_schema, write.identity), run)
+    return Task(definition, keys.encode(definition.key_schema, key), run)
+
+
+def _write_of(
+    statement: Insert | Update | Delete, table: TableDefinition, *, return_item_on_failure: bool
+) -> Write:
+    match statement:
+        case Insert():
+            return write_plan.put_of(statement, table)
+        case Update():
+            return write_plan.update_of(
+                statement, table, return_item_on_failure=return_item_on_failure
+            )
+        case Delete():
+            return write_plan.delete_of(
+                statement, table, return_item_on_failure=return_item_on_failure
+            )
 
 
 def _select(database: Database, select: Select, reading: Reading) -> Task:
@@ -153,7 +162,9 @@ def _select(database: Database, select: Select, reading: Reading) -> Task:
             "where clause."
         )
     plan = read_plan.read_plan(select, schema)
-    check_scalar_keys(definition, select.nested)
+    if not reading.one_item:
+        # An item that is got may be projected in any way, as in GetItem.
+        check_scalar_keys(definition, select.nested)
     request = _PageRequest(select.index, reading.limit)
     rules = page_rules(request, definition, index, plan.filter, select.projector)
     whole = ReadRange(

@@ -28,7 +28,6 @@ from model.errors import (
     TransactionCanceledException,
     ValidationException,
 )
-from model.expressions.key_paths import check_scalar_keys
 from model.partiql import read_plan, write_plan
 from model.partiql.binding import bind
 from model.partiql.parser import EXISTS_OUTSIDE_TRANSACTION
@@ -112,7 +111,6 @@ def _checked(database: Database, selects: Sequence[Select]) -> list[TableKey]:
                 "Select statements within ExecuteTransaction must specify the primary key in "
                 "the where clause.",
             )
-        check_scalar_keys(table.definition, select.nested)
     cancelling = Cancelling(len(selects))
     wanted = []
     for place, (select, table) in enumerate(zip(selects, tables, strict=True)):

@@ -32,6 +32,33 @@ from model.table import TableDefinition
 from model.transaction import Check
 
 
+def key_of(statement: Insert | Update | Delete, schema: KeySchema) -> Item:
+    """The key of the item that a statement writes, which may be empty or too long.
+
+    Raises:
+        ValidationException: it names no item of this table, or is no write of one.
+    """
+    match statement:
+        case Insert(item=item):
+            for attribute in schema.attributes:
+                if attribute.name not in item:
+                    raise ValidationException(
+                        f"Key attribute should be present in the item: Key {attribute.name}"
+                    )
+                check_type(attribute, item[attribute.name])
+            return schema.key_of(item)
+        case Update(where=where):
+            return _key(where, schema)[0]
+        case Delete(where=where, returning=returning):
+            key, _ = _key(where, schema)
+            if returning not in (None, "ALL OLD"):
+                raise ValidationException(
+                    f"Invalid returning clause: RETURNING {returning} *. Only RETURNING ALL OLD * "
+                    "is allowed in DELETE statements."
+                )
+            return key
+
+
 def put_of(insert: Insert, table: TableDefinition) -> write.Put:
     """The put that an INSERT is: on condition that nothing is there.
 
@@ -39,12 +66,7 @@ def put_of(insert: Insert, table: TableDefinition) -> write.Put:
         ValidationException: the item may not be put.
     """
     schema = table.key_schema
-    for attribute in schema.attributes:
-        if attribute.name not in insert.item:
-            raise ValidationException(
-                f"Key attribute should be present in the item: Key {attribute.name}"
-            )
-        check_type(attribute, insert.item[attribute.name])
+    key_of(insert, schema)
     size_bytes = items.size_bytes(insert.item)
     items.check_size(size_bytes)
     check_item_key(schema, insert.item)
@@ -64,6 +86,7 @@ def update_of(
     """
     schema = table.key_schema
     key, left = _key(update.where, schema)
+    check_key(schema, key)
     check_no_key_updated(schema, update.update.attributes)
     check_index_key_literals(table, update.update.literals)
     check_scalar_keys(table, update.nested)
@@ -86,12 +109,9 @@ def delete_of(
         ValidationException: the key is not given.
     """
     schema = table.key_schema
+    key_of(delete, schema)
     key, left = _key(delete.where, schema)
-    if delete.returning not in (None, "ALL OLD"):
-        raise ValidationException(
-            f"Invalid returning clause: RETURNING {delete.returning} *. Only RETURNING ALL OLD * "
-            "is allowed in DELETE statements."
-        )
+    check_key(schema, key)
     check_scalar_keys(table, delete.nested)
     absent = condition.NotExists(_partition_attribute(schema))
     wanted = Condition(condition.Or((absent, condition.And(tuple(left))))) if left else None
@@ -119,6 +139,7 @@ def check_of(exists: Exists, table: TableDefinition, *, return_item_on_failure: 
     select, schema = exists.select, table.key_schema
     assert select.where is not None, "see is_check"
     key, left = _key(select.where, schema)
+    check_key(schema, key)
     check_scalar_keys(table, select.nested)
     there = condition.Exists(_partition_attribute(schema))
     return Check(key, Condition(condition.And((there, *left))), return_item_on_failure)
@@ -149,5 +170,4 @@ def _key(where: Condition, schema: KeySchema) -> tuple[Item, list[Node]]:
     key = {name: values[0] for name, values in given.items()}
     for attribute in schema.attributes:
         check_type(attribute, key[attribute.name])
-    check_key(schema, key)
     return key, left

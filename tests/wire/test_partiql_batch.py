@@ -226,6 +226,31 @@ def test_no_item_stands_twice(wire: WireClient, simple: str, pk: str) -> None:
     refusal = ("ValidationException", "Provided list of item keys contains duplicates")
     assert refused(wire, select(simple, pk), select(simple, pk, "v")) == refusal
     assert refused(wire, insert(simple, pk), insert(simple, pk, v=1)) == refusal
+    # A statement that names an item counts, whatever else is wrong with it.
+    faulty = statement(f"UPDATE \"{simple}\" SET pk = 'b' WHERE pk = ?", pk)
+    assert refused(wire, insert(simple, pk), faulty) == refusal
+
+
+def test_the_table_is_told_of_a_statement_that_names_an_item(
+    wire: WireClient, simple: str, pk: str
+) -> None:
+    batch(wire, insert(simple, pk))
+    begun, unbegun, keyless = batch(
+        wire,
+        statement(f"UPDATE \"{simple}\" SET pk = 'b' WHERE pk = ?", pk),
+        statement(f'UPDATE "{simple}" SET v = 1 WHERE v = 1'),
+        statement(f"INSERT INTO \"{simple}\" VALUE {{'pk': ''}}"),
+    )
+    assert {error_of(one)[0] for one in (begun, unbegun, keyless)} == {"ValidationError"}
+    assert [one.get("TableName") for one in (begun, unbegun, keyless)] == [simple, None, simple]
+
+
+def test_a_column_may_look_into_a_key_where_one_item_is_got(
+    wire: WireClient, simple: str, pk: str
+) -> None:
+    batch(wire, insert(simple, pk))
+    (got,) = batch(wire, select(simple, pk, "pk.x"))
+    assert got == {"TableName": simple, "Item": {}}
 
 
 @differs_from_dynamodb_local("writes before it looks")
