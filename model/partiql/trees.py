@@ -261,6 +261,8 @@ class TreeBuilder:
                     )
                 left, right = map(self.right_side, sides)
                 return expressions.Arithmetic(operator, left, right)
+            case syntax.Operation("is"):
+                raise ValidationException("IS operator is not supported in update expressions")
             case syntax.Operation(operator):
                 raise _unsupported_operator("Update", operator)
             case syntax.Call(name, arguments):
