@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
-from tests.differential.request import AFTER_UPDATE, Request
+from tests.differential.request import AFTER_STATEMENTS, AFTER_UPDATE, Request
 
 WRITES = frozenset(
     (
@@ -21,6 +21,7 @@ WRITES = frozenset(
         "DeleteTable",
     )
 )
+_PLAIN = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]*[1-9])?")
 
 
 class Difference(NamedTuple):
@@ -74,8 +75,13 @@ class Difference(NamedTuple):
 
 def spoils_state(difference: Difference) -> bool:
     """Whether the two servers may now hold different data."""
-    if AFTER_UPDATE in difference.request.faults:
+    faults = difference.request.faults
+    if AFTER_UPDATE in faults or AFTER_STATEMENTS in faults:
         return any(path.startswith(".Item") for path in difference.paths)
+    if "Statement" in difference.request.operation:
+        return bool(difference.our_error) != bool(difference.local_error) or any(
+            path.startswith(".Responses[].Error (") for path in difference.paths
+        )
     return difference.request.operation in WRITES and (
         bool(difference.our_error) != bool(difference.local_error)
         or any(path.startswith((".Attributes", ".Table")) for path in difference.paths)
@@ -96,7 +102,7 @@ def _form(answer: dict[str, Any]) -> str:
     return f"{answer['status']} {answer['error']}: {message[:300]}"
 
 
-def _paths(ours: Any, local: Any, path: str) -> Iterator[str]:
+def _paths(ours: Any, local: Any, path: str, *, is_number: bool = False) -> Iterator[str]:
     if isinstance(ours, dict) and isinstance(local, dict):
         for name in ours.keys() | local.keys():
             # Members of answers have names such as Item; names of attributes don't count.
@@ -107,20 +113,25 @@ def _paths(ours: Any, local: Any, path: str) -> Iterator[str]:
             elif name not in local:
                 yield f"{path}.{step} (ours only)"
             else:
-                yield from _paths(ours[name], local[name], f"{path}.{step}")
+                is_number = name in {"N", "NS"}
+                yield from _paths(ours[name], local[name], f"{path}.{step}", is_number=is_number)
     elif isinstance(ours, list) and isinstance(local, list):
         if len(ours) != len(local):
             yield f"{path} (length)"
         else:
             for one, other in zip(ours, local, strict=True):
-                yield from _paths(one, other, f"{path}[]")
+                yield from _paths(one, other, f"{path}[]", is_number=is_number)
     elif ours != local:
-        yield f"{path} (notation)" if _same_number(ours, local) else path
+        is_notation = is_number and _is_plain(ours) and _same_number(ours, local)
+        yield f"{path} (notation)" if is_notation else path
 
 
-def _same_number(ours: Any, local: Any) -> bool:
-    if not isinstance(ours, str) or not isinstance(local, str):
-        return False
+def _is_plain(number: str) -> bool:
+    """Whether a number is spelled as DynamoDB gives numbers back."""
+    return number != "-0" and _PLAIN.fullmatch(number) is not None
+
+
+def _same_number(ours: str, local: str) -> bool:
     try:
         return Decimal(ours) == Decimal(local)
     except InvalidOperation:

@@ -35,6 +35,9 @@ class Expressions:
         plain = attribute in PLAIN and attribute != "size"
         if plain and self.random.random() < 0.75:
             return attribute
+        if attribute == "size" and self.random.random() < 0.05:
+            # A reserved word.
+            return attribute
         for placeholder, name in self.names.items():
             if name == attribute:
                 return placeholder

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from random import Random
 
-from tests.differential import items, tables, values
+from tests.differential import items, statements, tables, values
 from tests.differential.faults import Faults
 from tests.differential.request import Request, Scenario, request
 from tests.differential.schemas import SCHEMAS, Schema
@@ -16,12 +16,11 @@ ITEMS_AT_THE_START = 15
 
 
 def scenarios(seed: int, requests: int) -> Iterator[Scenario]:
-    """Scenarios of at least so many requests together; every fifth is about tables."""
+    """Scenarios of at least so many requests together, of each kind in turn."""
     made = 0
     number = 0
     while made < requests:
-        one = seed * 100_000 + number
-        scenario = tables.scenario(one) if number % 5 == 4 else item_scenario(one)
+        scenario = TURNS[number % len(TURNS)](seed * 100_000 + number)
         yield scenario
         made += len(scenario.requests)
         number += 1
@@ -29,9 +28,22 @@ def scenarios(seed: int, requests: int) -> Iterator[Scenario]:
 
 def item_scenario(seed: int) -> Scenario:
     """A table with some items, and requests on them."""
-    random = Random(f"items {seed}")
+
+    def made(random: Random, schema: Schema, table: str) -> Request:
+        return item_request(random, schema, table, random.choices((0, 1, 2), (45, 35, 20))[0])
+
+    return _on_items("items", seed, made)
+
+
+def statement_scenario(seed: int) -> Scenario:
+    """A table with some items, and statements on them."""
+    return _on_items("statements", seed, statements.statement_request)
+
+
+def _on_items(name: str, seed: int, made: Callable[[Random, Schema, str], Request]) -> Scenario:
+    random = Random(f"{name} {seed}")
     schema = random.choice(SCHEMAS)
-    table = f"Items{seed}"
+    table = f"{name.capitalize()}{seed}"
     create = schema.create_table(table, on_demand=random.random() < 0.5)
     delete = request("DeleteTable", {"TableName": table})
     setup = [delete, request("CreateTable", create)]
@@ -39,10 +51,7 @@ def item_scenario(seed: int) -> Scenario:
         request("PutItem", {"TableName": table, "Item": values.item(random, schema)})
         for _ in range(ITEMS_AT_THE_START)
     ]
-    requests = tuple(
-        item_request(random, schema, table, random.choices((0, 1, 2), (45, 35, 20))[0])
-        for _ in range(REQUESTS_PER_SCENARIO)
-    )
+    requests = tuple(made(random, schema, table) for _ in range(REQUESTS_PER_SCENARIO))
     return Scenario(table, tuple(setup), requests, (delete,))
 
 
@@ -53,3 +62,6 @@ def item_request(random: Random, schema: Schema, table: str, faults: int) -> Req
     body = items.MAKERS[operation][1](random, schema, table)
     told = tuple(Faults(random).break_body(operation, body) for _ in range(faults))
     return Request(operation, json.dumps(body, ensure_ascii=False), told)
+
+
+TURNS = (item_scenario, item_scenario, statement_scenario, item_scenario, tables.scenario)

@@ -7,23 +7,24 @@ users of this server.
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable
-from typing import NamedTuple
 
 from tests.differential.compare import Difference
+from tests.differential.matchers import (
+    CAPACITY,
+    INVALID,
+    METRICS,
+    NOTATION,
+    Kind,
+    any_of,
+    both_refuse,
+    refused_here,
+    refused_there,
+    results_differ,
+    told,
+)
 from tests.differential.request import AFTER_UPDATE, WITHOUT_ACTION, without_action
 from tests.differential.stages import Stage, stage_of
-
-Matcher = Callable[[Difference], bool]
-
-
-class Kind(NamedTuple):
-    """A kind of difference; the first that matches is the one."""
-
-    name: str
-    reason: str
-    matches: Matcher
+from tests.differential.statement_kinds import statement_kinds
 
 
 def kind_of(difference: Difference) -> Kind | None:
@@ -32,66 +33,6 @@ def kind_of(difference: Difference) -> Kind | None:
         if kind.matches(difference):
             return kind
     return None
-
-
-def _told(ours: str, local: str, operations: str = "") -> Matcher:
-    """Both refuse; each message begins with its pattern."""
-    our_pattern, local_pattern = re.compile(ours, re.DOTALL), re.compile(local, re.DOTALL)
-
-    def matches(difference: Difference) -> bool:
-        return (
-            bool(difference.our_error and difference.local_error)
-            and (not operations or difference.request.operation in operations.split())
-            and our_pattern.match(difference.our_message) is not None
-            and local_pattern.match(difference.local_message) is not None
-        )
-
-    return matches
-
-
-def _refused_here(ours: str, operations: str = "") -> Matcher:
-    """DynamoDB Local accepts what this server refuses."""
-    pattern = re.compile(ours, re.DOTALL)
-
-    def matches(difference: Difference) -> bool:
-        return (
-            bool(difference.our_error)
-            and not difference.local_error
-            and (not operations or difference.request.operation in operations.split())
-            and pattern.match(difference.our_message) is not None
-        )
-
-    return matches
-
-
-def _refused_there(local: str, operations: str = "") -> Matcher:
-    """This server accepts what DynamoDB Local refuses."""
-    pattern = re.compile(local, re.DOTALL)
-
-    def matches(difference: Difference) -> bool:
-        return (
-            not difference.our_error
-            and bool(difference.local_error)
-            and (not operations or difference.request.operation in operations.split())
-            and pattern.match(difference.local_message) is not None
-        )
-
-    return matches
-
-
-def _results_differ(*paths: str) -> Matcher:
-    """Both accept, and every path at which the results differ is one of these."""
-    pattern = re.compile("|".join(paths))
-
-    def matches(difference: Difference) -> bool:
-        found = difference.paths
-        return bool(found) and all(pattern.fullmatch(path) for path in found)
-
-    return matches
-
-
-def _any_of(*matchers: Matcher) -> Matcher:
-    return lambda difference: any(matches(difference) for matches in matchers)
 
 
 def _shape(difference: Difference) -> bool:
@@ -135,13 +76,18 @@ def _same_items(difference: Difference) -> bool:
     return sorted_items[0] == sorted_items[1] and ours == local
 
 
+def _same_but_for_spelling(difference: Difference) -> bool:
+    """Only numbers differ, and perhaps the capacity where it differs anyway."""
+    operation = difference.request.operation
+    is_priced_otherwise = operation in _READS_AND_BATCHES or (
+        operation == "DeleteItem" and "ReturnConsumedCapacity" not in difference.body
+    )
+    return results_differ(NOTATION, *((CAPACITY,) if is_priced_otherwise else ()))(difference)
+
+
 def _earlier_stage(difference: Difference) -> bool:
     ours, local = stage_of(difference.ours), stage_of(difference.local)
     return ours is not None and local is not None and Stage.SHAPE < ours < local
-
-
-def _both_refuse(difference: Difference) -> bool:
-    return bool(difference.our_error and difference.local_error)
 
 
 def _constraint(difference: Difference) -> bool:
@@ -149,6 +95,12 @@ def _constraint(difference: Difference) -> bool:
     return stage_of(difference.ours) is Stage.CONSTRAINT
 
 
+_BAD_START = r"The provided starting key is invalid"
+_EMPTY_KEY = (
+    r"One or more parameter values are not valid\. (A value specified|The AttributeValue for a)"
+)
+_AT_MOST_ONE = r"The query can return at most one row and cannot be restarted\. "
+_READS_AND_BATCHES = ("Query", "Scan", "BatchGetItem", "BatchWriteItem")
 _IN_VALUES = r"(ExpressionAttributeValues contains invalid value: )?"
 _EXPRESSIONS = (
     "ConditionExpression",
@@ -158,13 +110,10 @@ _EXPRESSIONS = (
     "UpdateExpression",
 )
 _LEGACY = frozenset(("Expected", "AttributeUpdates", "KeyConditions", "QueryFilter", "ScanFilter"))
-_INVALID = r"One or more parameter values were invalid: "
 _TABLE_CHANGES = "CreateTable UpdateTable"
-_CAPACITY = r"\.ConsumedCapacity(\[\])?(\..*)?( \(.*\))?"
-_METRICS = r"\.ItemCollectionMetrics \(ours only\)"
-_NOTATION = r".* \(notation\)"
 
 KINDS: tuple[Kind, ...] = (
+    *statement_kinds(kind_of),
     Kind(
         "a member of a wrong JSON type",
         "DynamoDB answers SerializationException with status 400; DynamoDB Local fails with 500.",
@@ -188,7 +137,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "a missing table",
         "DynamoDB's words; DynamoDB Local has its own.",
-        _told(r"Requested resource not found", r"Cannot do operations on a non-existent table"),
+        told(r"Requested resource not found", r"Cannot do operations on a non-existent table"),
     ),
     Kind(
         "constraints of members",
@@ -215,10 +164,10 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "a condition that is null",
         "A broken constraint to DynamoDB, as every null in a map of structures.",
-        _told(
+        told(
             r"\d+ validation errors? detected: ",
             r"The filter condition for an attribute cannot be null|Empty attribute name$"
-            rf"|{_INVALID}ExpectedAttributeValue must not be null",
+            rf"|{INVALID}ExpectedAttributeValue must not be null",
         ),
     ),
     Kind(
@@ -226,7 +175,7 @@ KINDS: tuple[Kind, ...] = (
         "DynamoDB's words, and of several faults the one that DynamoDB finds first; DynamoDB "
         "Local has words of its own for all rules of tables and indexes.",
         lambda difference: (
-            _both_refuse(difference)
+            both_refuse(difference)
             and difference.request.operation in _TABLE_CHANGES.split()
             and stage_of(difference.ours) is Stage.VALUES
             and stage_of(difference.local) in {Stage.CONSTRAINT, Stage.VALUES}
@@ -236,21 +185,21 @@ KINDS: tuple[Kind, ...] = (
         "a key that is not the table's",
         "DynamoDB has one message for keys with missing, additional or wrong attributes, and "
         "names both types where an item's key has a wrong one.",
-        _told(
+        told(
             r"The provided key element does not match the schema$"
-            rf"|{_INVALID}(Type mismatch for key \S+ expected|Missing the key)",
+            rf"|{INVALID}(Type mismatch for key \S+ expected|Missing the key)",
             r"Item to put in PutItem cannot be null$"
             r"|The list of keys in RequestItems for BatchGetItem may not contain null or empty"
             r"|Key attributes must be scalars; "
             r"|The number of conditions on the keys is invalid$|One of the required keys was not"
-            rf"|{_INVALID}Type mismatch for key$"
+            rf"|{INVALID}Type mismatch for key$"
             r"|Type mismatch for attribute to update|Invalid attribute value type$",
         ),
     ),
     Kind(
         "numbers that are none",
         "DynamoDB's words for what is no number, too large, too small or too long.",
-        _told(
+        told(
             rf"{_IN_VALUES}(The parameter cannot be converted|Attempting to store more than 38)",
             rf"{_IN_VALUES}(A value provided cannot be|DynamoDB only supports precision|Number )",
         ),
@@ -258,28 +207,28 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "duplicates in a set",
         "DynamoDB's words, with its own full stops and blanks.",
-        _told(
-            rf"{_IN_VALUES}({_INVALID})?Input collection",
-            rf"{_IN_VALUES}({_INVALID})?Input collection",
+        told(
+            rf"{_IN_VALUES}({INVALID})?Input collection",
+            rf"{_IN_VALUES}({INVALID})?Input collection",
         ),
     ),
     Kind(
         "which of several overlapping paths are named",
         "DynamoDB Local takes them in the order of a hash map; here it is the order of the text.",
-        _told(
-            r"Invalid (Update|Projection)Expression: Two document paths overlap",
-            r"Invalid (Update|Projection)Expression: Two document paths overlap",
+        told(
+            r"(Invalid (Update|Projection)Expression: )?Two document paths overlap",
+            r"(Invalid (Update|Projection)Expression: )?Two document paths overlap",
         ),
     ),
     Kind(
         "a name twice in AttributesToGet",
         "DynamoDB's words.",
-        _told(rf"{_INVALID}Duplicate value in attribute name", r"Cannot have two attributes"),
+        told(rf"{INVALID}Duplicate value in attribute name", r"Cannot have two attributes"),
     ),
     Kind(
         "a parallel scan without one of its two members",
         "DynamoDB's words.",
-        _told(
+        told(
             r"The (Segment|TotalSegments) parameter ",
             r"If (total segments|segment) is specified|1 validation error .* at 'segment' ",
         ),
@@ -288,7 +237,7 @@ KINDS: tuple[Kind, ...] = (
         "which of two faults of an update is told",
         "Actions are taken in the order of the text; DynamoDB Local takes them in another.",
         lambda difference: (
-            _both_refuse(difference)
+            both_refuse(difference)
             and difference.request.operation == "UpdateItem"
             and "UpdateExpression" in difference.body
             and stage_of(difference.ours) is stage_of(difference.local) is Stage.ITEM
@@ -297,26 +246,53 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "an update that gives an index's key another type",
         "DynamoDB refuses the write, as it does a put (S40).",
-        _refused_here(
-            rf"{_INVALID}Type mismatch for Index Key"
-            r"|One or more parameter values are not valid\. The update expression attempted",
-            "UpdateItem",
+        refused_here(
+            rf"{INVALID}Type mismatch for Index Key"
+            r"|One or more parameter values are not valid\. The update expression attempted"
+            r"|The update expression attempted to update the secondary index key",
+            "UpdateItem ExecuteStatement",
+        ),
+    ),
+    Kind(
+        "two reserved words",
+        "AWS's list has CONVERT and SIZE, too.",
+        refused_here(
+            r"Invalid \w+Expression: Attribute name is a reserved keyword; reserved keyword: "
+            r"(?i:size|convert)$"
         ),
     ),
     Kind(
         "a path into a key attribute of a query's filter",
         "A key attribute can't be in the filter at all.",
-        _told(r"Filter Expression can only contain non-primary", r"Key attributes must be scalars"),
+        told(r"Filter Expression can only contain non-primary", r"Key attributes must be scalars"),
     ),
     Kind(
         "a start key outside the query",
         "DynamoDB's words.",
-        _told(
-            rf"The provided starting key |One or more parameter values are not valid\. |{_INVALID}",
-            r"The query can return at most one row and cannot be restarted"
-            r"|The provided starting key |Exclusive Start Key |Type mismatch for attribute to "
-            r"|Key attributes must be scalars; |Supplied AttributeValue |The supplied Item "
-            rf"|Nesting |{_INVALID}",
+        lambda difference: (
+            "ExclusiveStartKey" in difference.body
+            and any_of(
+                lambda one: one.our_message == f"{_BAD_START}: {one.local_message}",
+                told(
+                    rf"({_BAD_START}: )?The provided key element does not match the schema$",
+                    r"Exclusive Start Key |The provided starting key is invalid$"
+                    r"|Type mismatch for attribute to update$|Key attributes must be scalars; ",
+                ),
+                told(rf"{_BAD_START}$", r"Exclusive Start Key must have same size "),
+                told(
+                    rf"{_BAD_START}: Supplied AttributeValue ",
+                    r"The supplied Item contains a null AttributeValue",
+                ),
+                told(
+                    rf"({_BAD_START}: )?{_EMPTY_KEY}",
+                    rf"({_AT_MOST_ONE})?({_BAD_START}: )?{_EMPTY_KEY}",
+                ),
+                told(
+                    r"The provided starting key is outside query boundaries ",
+                    r"The provided starting key does not match the range key predicate$"
+                    r"|Key attributes must be scalars; ",
+                ),
+            )(difference)
         ),
     ),
     Kind(
@@ -351,7 +327,7 @@ KINDS: tuple[Kind, ...] = (
         "one number in two spellings",
         "DynamoDB gives numbers back in plain decimal, whatever way they came; DynamoDB Local "
         "keeps exponents.",
-        _results_differ(_NOTATION, _CAPACITY),
+        _same_but_for_spelling,
     ),
     Kind(
         "a last key after a full page of one item",
@@ -360,15 +336,13 @@ KINDS: tuple[Kind, ...] = (
         lambda difference: (
             difference.request.operation == "Query"
             and "Limit" in difference.body
-            and _results_differ(r"\.LastEvaluatedKey \(ours only\)", _NOTATION, _CAPACITY)(
-                difference
-            )
+            and results_differ(r"\.LastEvaluatedKey \(ours only\)", NOTATION, CAPACITY)(difference)
         ),
     ),
     Kind(
         "a table's description",
         "A table is CREATING at first, and shows its WarmThroughput, as in DynamoDB.",
-        _results_differ(
+        results_differ(
             r"\.Table(Description)?\.(TableStatus|WarmThroughput \(ours only\))",
         ),
     ),
@@ -385,17 +359,17 @@ KINDS: tuple[Kind, ...] = (
         "what DynamoDB Local accepts",
         "DynamoDB refuses: equal keys in two spellings in one batch, empty lists of indexes, "
         "units of an on-demand table, a tag key twice.",
-        _any_of(
-            _refused_here(r"Provided list of item keys contains duplicates$", "BatchGetItem"),
-            _refused_here(rf"{_INVALID}List of LocalSecondaryIndexes is empty", "CreateTable"),
-            _refused_here(rf"{_INVALID}Neither ReadCapacityUnits", "CreateTable UpdateTable"),
-            _refused_here(rf"{_INVALID}Duplicate tag keys", "CreateTable"),
+        any_of(
+            refused_here(r"Provided list of item keys contains duplicates$", "BatchGetItem"),
+            refused_here(rf"{INVALID}List of LocalSecondaryIndexes is empty", "CreateTable"),
+            refused_here(rf"{INVALID}Neither ReadCapacityUnits", "CreateTable UpdateTable"),
+            refused_here(rf"{INVALID}Duplicate tag keys", "CreateTable"),
         ),
     ),
     Kind(
         "an update that only removes, of a missing item",
         "It makes no item in DynamoDB (observed on the service); in DynamoDB Local it makes one.",
-        _any_of(
+        any_of(
             lambda difference: (
                 AFTER_UPDATE in difference.request.faults
                 and difference.paths == {".Item (local only)"}
@@ -403,23 +377,23 @@ KINDS: tuple[Kind, ...] = (
             ),
             lambda difference: (
                 difference.request.operation == "UpdateItem"
-                and _results_differ(r"\.Attributes \(local only\)", _METRICS, _CAPACITY)(difference)
+                and results_differ(r"\.Attributes \(local only\)", METRICS, CAPACITY)(difference)
                 and "Attributes" in difference.local["result"]
                 and difference.local["result"]["Attributes"].keys() == difference.body["Key"].keys()
             ),
-            _refused_there(r"The document path provided in the update ", "UpdateItem"),
+            refused_there(r"The document path provided in the update ", "UpdateItem"),
         ),
     ),
     Kind(
         "item collection metrics",
         "DynamoDB gives them for every write to a table with local indexes; DynamoDB Local does "
         "not for most.",
-        _results_differ(_METRICS, _CAPACITY),
+        results_differ(METRICS, NOTATION, CAPACITY),
     ),
     Kind(
         "ReturnValues that a put or delete does not have",
         "DynamoDB's words.",
-        _told(r"ReturnValues can only be ALL_OLD or NONE", r"Return values set to invalid value"),
+        told(r"ReturnValues can only be ALL_OLD or NONE", r"Return values set to invalid value"),
     ),
     Kind(
         "a limit of 2^31",
@@ -439,23 +413,23 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "types in the messages of legacy updates",
         "DynamoDB has their short names, such as S.",
-        _told(
-            rf"{_INVALID}(ADD action is|DELETE action with value is) not supported",
-            rf"{_INVALID}(ADD action is|DELETE action with value is) not supported",
+        told(
+            rf"{INVALID}(ADD action is|DELETE action with value is) not supported",
+            rf"{INVALID}(ADD action is|DELETE action with value is) not supported",
         ),
     ),
     Kind(
         "keys that are too long",
         "DynamoDB's words.",
-        _told(
-            rf"{_INVALID}(Size of hashkey|Aggregated size of all range keys) has exceeded",
-            rf"Hash primary key values must be under|{_INVALID}Size limit exceeded",
+        told(
+            rf"{INVALID}(Size of hashkey|Aggregated size of all range keys) has exceeded",
+            rf"Hash primary key values must be under|{INVALID}Size limit exceeded",
         ),
     ),
     Kind(
         "an empty placeholder",
         "DynamoDB calls it a syntax error.",
-        _told(
+        told(
             r"ExpressionAttribute(Names|Values) contains invalid key: Syntax error",
             r"ExpressionAttribute(Names|Values) contains invalid key: The expression attribute map",
         ),
@@ -463,29 +437,30 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "null for an attribute value",
         "An empty value to DynamoDB.",
-        _told(
+        told(
             rf"{_IN_VALUES}Supplied AttributeValue is empty",
             rf"{_IN_VALUES}(The supplied Item contains a null AttributeValue"
-            rf"|{_INVALID}An string set may not have a null string|A value provided cannot be)",
+            rf"|{INVALID}An string set may not have a null string|A value provided cannot be)",
         ),
     ),
     Kind(
         "how many key conditions there are",
         "DynamoDB's words.",
-        _told(r"Conditions can be of length 1 or 2 only", r"Conditions must be at least length"),
+        told(r"Conditions can be of length 1 or 2 only", r"Conditions must be at least length"),
     ),
     Kind(
         "an index's key attribute of another type",
         "DynamoDB names the attribute, both types and the index.",
-        _told(
-            rf"{_INVALID}Type mismatch for Index Key \S+ Expected",
-            rf"{_INVALID}Type mismatch for Index Key$|Invalid attribute value type$",
+        told(
+            rf"{INVALID}Type mismatch for Index Key \S+ Expected"
+            r"|The update expression attempted to update the secondary index key",
+            rf"{INVALID}Type mismatch for Index Key$|Invalid attribute value type$",
         ),
     ),
     Kind(
         "which of two faults of Select is told",
         "Both say so.",
-        _told(
+        told(
             r"ALL_PROJECTED_ATTRIBUTES can be used only when Querying",
             r"Cannot specify the (ProjectionExpression|AttributesToGet) when choosing",
         ),
@@ -502,7 +477,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "an empty value for an index's key attribute",
         "A table's key attribute that is empty is told as such also in a query of an index.",
-        _told(
+        told(
             r"One or more parameter values are not valid\. The AttributeValue for a key attribute",
             r"One or more parameter values are not valid\. A value specified for a secondary",
         ),
@@ -510,7 +485,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "which key attribute a query lacks",
         "DynamoDB names it.",
-        _told(
+        told(
             r"Query condition missed key schema element: ",
             r"Query condition missed key schema element$",
         ),
@@ -528,7 +503,7 @@ KINDS: tuple[Kind, ...] = (
         "an expression that is empty",
         "It is there, and at fault; to DynamoDB Local it is not there.",
         lambda difference: (
-            _both_refuse(difference)
+            both_refuse(difference)
             and stage_of(difference.local) is Stage.MIXTURE
             and "" in [difference.body.get(name) for name in _EXPRESSIONS]
         ),
@@ -552,14 +527,12 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "a start key at the end of its range",
         "It is in the range: nothing is behind it, and that is the answer.",
-        _refused_there(
-            r"The provided starting key does not match the range key predicate", "Query"
-        ),
+        refused_there(r"The provided starting key does not match the range key predicate", "Query"),
     ),
     Kind(
         "a key that is none and another that stands twice, in one batch of writes",
         "What is no key can't be compared with others.",
-        _told(
+        told(
             r"The provided key element does not match the schema$",
             r"Provided list of item keys contains duplicates$",
             "BatchWriteItem",
@@ -568,9 +541,9 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "how bounds of BETWEEN are shown",
         "As they came, or in plain decimal: they are the same numbers.",
-        _told(
-            r"Invalid \w+Expression: The BETWEEN operator requires (upper bound|same data type)",
-            r"Invalid \w+Expression: The BETWEEN operator requires (upper bound|same data type)",
+        told(
+            r"(Invalid \w+Expression: )?The BETWEEN operator requires (upper bound|same data type)",
+            r"(Invalid \w+Expression: )?The BETWEEN operator requires (upper bound|same data type)",
         ),
     ),
     Kind(
@@ -583,13 +556,22 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "what UPDATED_OLD and UPDATED_NEW show of a nested update",
         "DynamoDB shows the updated parts of a document, DynamoDB Local the whole attribute.",
-        lambda difference: (
-            difference.request.operation == "UpdateItem"
-            and str(difference.body.get("ReturnValues")).startswith("UPDATED_")
-            and "UpdateExpression" in difference.body
-            and _results_differ(r"\.Attributes\..* \((local only|length)\)", _NOTATION, _CAPACITY)(
-                difference
-            )
+        any_of(
+            lambda difference: (
+                difference.request.operation == "UpdateItem"
+                and str(difference.body.get("ReturnValues")).startswith("UPDATED_")
+                and "UpdateExpression" in difference.body
+                and results_differ(
+                    r"\.Attributes\..* \((local only|length)\)", METRICS, NOTATION, CAPACITY
+                )(difference)
+            ),
+            lambda difference: (
+                difference.request.operation == "ExecuteStatement"
+                and "RETURNING MODIFIED" in str(difference.body.get("Statement"))
+                and results_differ(r"\.Items\[\]\..* \((local only|length)\)", NOTATION, CAPACITY)(
+                    difference
+                )
+            ),
         ),
     ),
     Kind(
@@ -597,26 +579,26 @@ KINDS: tuple[Kind, ...] = (
         "PUT is the default, as documented; DynamoDB Local leaves such an attribute as it is.",
         lambda difference: (
             (without_action(difference.body) or WITHOUT_ACTION in difference.request.faults)
-            and _results_differ(r"\.(Item|Attributes)\b.*", _METRICS, _CAPACITY)(difference)
+            and results_differ(r"\.(Item|Attributes)\b.*", METRICS, CAPACITY)(difference)
         ),
     ),
     Kind(
         "a filter on what a query fetches anyway",
         "A local index fetches what it does not hold; then the filter sees it, too.",
-        _refused_there(rf"{_INVALID}Secondary index \S+ does not project", "Query"),
+        refused_there(rf"{INVALID}Secondary index \S+ does not project", "Query"),
     ),
     Kind(
         "a scan of an index filters what the index holds",
         "As a query does: an attribute that is not projected can't be in the filter.",
-        _refused_here(rf"{_INVALID}Secondary index \S+ does not project", "Scan"),
+        refused_here(rf"{INVALID}Secondary index \S+ does not project", "Scan ExecuteStatement"),
     ),
     Kind(
         "capacity of reads and batches",
         "An empty page costs a minimum, a batch each of its items, a scan the page of each "
         "partition it reads (docs/RULES.md).",
         lambda difference: (
-            difference.request.operation in {"Query", "Scan", "BatchGetItem", "BatchWriteItem"}
-            and _results_differ(_CAPACITY)(difference)
+            difference.request.operation in _READS_AND_BATCHES
+            and results_differ(CAPACITY)(difference)
         ),
     ),
     Kind(
@@ -625,7 +607,7 @@ KINDS: tuple[Kind, ...] = (
         lambda difference: (
             difference.request.operation == "DeleteItem"
             and "ReturnConsumedCapacity" not in difference.body
-            and _results_differ(r"\.ConsumedCapacity \(local only\)", _METRICS)(difference)
+            and results_differ(r"\.ConsumedCapacity \(local only\)", METRICS)(difference)
         ),
     ),
 )

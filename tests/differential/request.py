@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, NamedTuple
 
 # Told among the faults of a read that was added to see what an update did.
 AFTER_UPDATE = "read after the update"
+AFTER_STATEMENTS = "read after the statements"
 WITHOUT_ACTION = "a legacy update without Action"
+_WRITES = re.compile("INSERT|UPDATE|DELETE", re.IGNORECASE)
 
 
 class Request(NamedTuple):
@@ -35,6 +38,11 @@ class Scenario(NamedTuple):
 def request(operation: str, body: dict[str, Any], *faults: str) -> Request:
     """A request with a well-formed body."""
     return Request(operation, json.dumps(body, ensure_ascii=False), faults)
+
+
+def may_write(sent: Request) -> bool:
+    """Whether there are statements in a request that are no mere reads."""
+    return "Statement" in sent.operation and _WRITES.search(sent.body) is not None
 
 
 def without_action(body: dict[str, Any]) -> bool:
