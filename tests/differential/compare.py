@@ -21,6 +21,7 @@ WRITES = frozenset(
         "DeleteTable",
     )
 )
+TRANSACTIONS = frozenset(("TransactWriteItems", "TransactGetItems", "ExecuteTransaction"))
 _PLAIN = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]*[1-9])?")
 
 
@@ -78,7 +79,7 @@ def spoils_state(difference: Difference) -> bool:
     faults = difference.request.faults
     if AFTER_UPDATE in faults or AFTER_STATEMENTS in faults:
         return any(path.startswith(".Item") for path in difference.paths)
-    if "Statement" in difference.request.operation:
+    if "Statement" in difference.request.operation or difference.request.operation in TRANSACTIONS:
         return bool(difference.our_error) != bool(difference.local_error) or any(
             path.startswith(".Responses[].Error (") for path in difference.paths
         )

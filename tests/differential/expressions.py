@@ -182,13 +182,11 @@ class Expressions:
             self.path() for _ in range(self.random.randint(1, 4))
         )
 
-    def update(self) -> str:
-        """An UpdateExpression; its paths overlap now and then."""
+    def update(self, keywords: tuple[str, ...] = ("SET", "REMOVE", "ADD", "DELETE")) -> str:
+        """An UpdateExpression of these clauses; its paths overlap now and then."""
         random = self.random
         clauses = []
-        for keyword in random.sample(
-            ("SET", "REMOVE", "ADD", "DELETE"), random.choice((1, 1, 2, 3))
-        ):
+        for keyword in random.sample(keywords, random.choice((1, 1, 2, 3))):
             word = keyword if random.random() < 0.9 else keyword.lower()
             actions = [self._action(keyword) for _ in range(random.choice((1, 1, 2)))]
             clauses.append(f"{word} {', '.join(actions)}")

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from random import Random
 
-from tests.differential import items, statements, tables, values
+from tests.differential import items, statements, tables, transactions, values
 from tests.differential.faults import Faults
 from tests.differential.request import Request, Scenario, request
 from tests.differential.schemas import SCHEMAS, Schema
@@ -40,6 +40,11 @@ def statement_scenario(seed: int) -> Scenario:
     return _on_items("statements", seed, statements.statement_request)
 
 
+def transaction_scenario(seed: int) -> Scenario:
+    """A table with some items, and transactions on them."""
+    return _on_items("transactions", seed, transactions.transaction_request)
+
+
 def _on_items(name: str, seed: int, made: Callable[[Random, Schema, str], Request]) -> Scenario:
     random = Random(f"{name} {seed}")
     schema = random.choice(SCHEMAS)
@@ -64,4 +69,7 @@ def item_request(random: Random, schema: Schema, table: str, faults: int) -> Req
     return Request(operation, json.dumps(body, ensure_ascii=False), told)
 
 
-TURNS = (item_scenario, item_scenario, statement_scenario, item_scenario, tables.scenario)
+TURNS = (
+    *(item_scenario, item_scenario, statement_scenario, item_scenario, tables.scenario),
+    *(item_scenario, item_scenario, transaction_scenario, item_scenario, tables.scenario),
+)

@@ -7,6 +7,7 @@ users of this server.
 from __future__ import annotations
 
 import json
+import re
 
 from tests.differential.compare import Difference
 from tests.differential.matchers import (
@@ -25,6 +26,7 @@ from tests.differential.matchers import (
 from tests.differential.request import AFTER_UPDATE, WITHOUT_ACTION, without_action
 from tests.differential.stages import Stage, stage_of
 from tests.differential.statement_kinds import statement_kinds
+from tests.differential.transaction_kinds import TRANSACTION_KINDS
 
 
 def kind_of(difference: Difference) -> Kind | None:
@@ -100,6 +102,10 @@ _EMPTY_KEY = (
     r"One or more parameter values are not valid\. (A value specified|The AttributeValue for a)"
 )
 _AT_MOST_ONE = r"The query can return at most one row and cannot be restarted\. "
+_TWO_WORDS = re.compile(
+    r"Invalid \w+Expression: Attribute name is a reserved keyword; reserved keyword: "
+    r"(?i:size|convert)"
+)
 _READS_AND_BATCHES = ("Query", "Scan", "BatchGetItem", "BatchWriteItem")
 _IN_VALUES = r"(ExpressionAttributeValues contains invalid value: )?"
 _EXPRESSIONS = (
@@ -114,6 +120,7 @@ _TABLE_CHANGES = "CreateTable UpdateTable"
 
 KINDS: tuple[Kind, ...] = (
     *statement_kinds(kind_of),
+    *TRANSACTION_KINDS,
     Kind(
         "a member of a wrong JSON type",
         "DynamoDB answers SerializationException with status 400; DynamoDB Local fails with 500.",
@@ -256,10 +263,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "two reserved words",
         "AWS's list has CONVERT and SIZE, too.",
-        refused_here(
-            r"Invalid \w+Expression: Attribute name is a reserved keyword; reserved keyword: "
-            r"(?i:size|convert)$"
-        ),
+        lambda difference: _TWO_WORDS.fullmatch(difference.our_message) is not None,
     ),
     Kind(
         "a path into a key attribute of a query's filter",
@@ -289,9 +293,10 @@ KINDS: tuple[Kind, ...] = (
                 ),
                 told(
                     r"The provided starting key is outside query boundaries ",
-                    r"The provided starting key does not match the range key predicate$"
-                    r"|Key attributes must be scalars; ",
+                    r"The provided starting key does not match the range key predicate$",
                 ),
+                told(r"The provided starting key ", r"Key attributes must be scalars; "),
+                told(rf"{INVALID}Secondary index \S+ does not project", r"Exclusive Start Key "),
             )(difference)
         ),
     ),

@@ -41,8 +41,10 @@ def request(operation: str, body: dict[str, Any], *faults: str) -> Request:
 
 
 def may_write(sent: Request) -> bool:
-    """Whether there are statements in a request that are no mere reads."""
-    return "Statement" in sent.operation and _WRITES.search(sent.body) is not None
+    """Whether a request writes with no answer that tells what: statements and transactions."""
+    if "Statement" in sent.operation or sent.operation == "ExecuteTransaction":
+        return _WRITES.search(sent.body) is not None
+    return sent.operation == "TransactWriteItems"
 
 
 def without_action(body: dict[str, Any]) -> bool:

@@ -62,6 +62,7 @@ _TEXTS: dict[Stage, tuple[str, ...]] = {
             r"|DELETE action|Only DELETE|Duplicate value in attribute name|Null attribute value"
             r"|An (string|number) set|Binary sets|Input collection|Cannot specify)"
         ),
+        r"Empty attribute name$",
         r"ReturnValues can only be ",
         r"Return values set to invalid value",
         r"The BETWEEN condition ",

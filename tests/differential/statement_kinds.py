@@ -70,6 +70,11 @@ def _or(difference: Difference) -> bool:
 
 
 def _nested_columns(difference: Difference) -> bool:
+    if difference.request.operation == "ExecuteTransaction":
+        texts = [str(one["Statement"]) for one in difference.body["TransactStatements"]]
+        return results_differ(r"\.Responses\[\]\.Item\..*", CAPACITY)(difference) and any(
+            map(_NESTED_COLUMN.match, texts)
+        )
     return _both_select(difference) and _NESTED_COLUMN.match(_text(difference)) is not None
 
 
@@ -154,9 +159,12 @@ def statement_kinds(kind_of: Callable[[Difference], Kind | None]) -> tuple[Kind,
         ),
         Kind(
             "the type of a key attribute is asked for",
-            "An answer; DynamoDB Local compares the key with the name of the type, or with null.",
+            "An answer; DynamoDB Local compares the key with the name of the type, with null, or "
+            "with what it contains.",
             refused_there(
-                rf"{INVALID}Condition parameter type|Key attribute's data type should match", ONE
+                rf"{INVALID}Condition parameter type|Key attribute's data type should match"
+                r"|One or more parameter values are not valid\. The AttributeValue for a key",
+                ONE,
             ),
         ),
         Kind(

@@ -287,6 +287,11 @@ class Statement:
         text = f"DELETE FROM {self.source()} WHERE {self.where_of_write()}"
         return text + self._returning(("ALL OLD", "ALL OLD", "ALL OLD", "ALL NEW"), 0.4)
 
+    def exists(self) -> str:
+        """An EXISTS, which stands in transactions alone."""
+        key = self.key_is(values.key(self.random, self.schema))
+        return f"EXISTS(SELECT * FROM {self.source()} WHERE {key} AND {self._grouped(2)})"
+
     def _returning(self, allowed: tuple[str, ...], share: float) -> str:
         if self.random.random() >= share:
             return ""
