@@ -6,7 +6,14 @@ import re
 from typing import Any, Final
 
 from tests.differential.compare import TRANSACTIONS, Difference
-from tests.differential.matchers import CAPACITY, METRICS, NOTATION, Kind, results_differ
+from tests.differential.matchers import (
+    CAPACITY,
+    METRICS,
+    NOTATION,
+    Kind,
+    refused_here,
+    results_differ,
+)
 from tests.differential.normalise import without_spelling
 
 _OF_AN_UPDATE: Final = re.compile(
@@ -96,6 +103,11 @@ TRANSACTION_KINDS: Final = (
             difference.our_message
             == "Transaction request cannot include multiple operations on one item"
         ),
+    ),
+    Kind(
+        "a path into a key attribute of a ConditionCheck",
+        "Refused, as in the condition of a write.",
+        refused_here(r"Key attributes must be scalars; ", "TransactWriteItems"),
     ),
     Kind(
         "of two faults of a transaction the other is told",
