@@ -121,7 +121,7 @@ class StreamKeeper:
             self._feeds.pop(number, None)
 
     def free_label(self, table_name: str, now_epoch_seconds: float) -> str:
-        """A label for the stream of a new table: a later time if one of its name has this one."""
+        """A label for a stream of a table: a later time if one of its name has this one."""
         at = now_epoch_seconds
         while self.find(table_name, label := shards.stream_label(at)) is not None:
             at += _MILLISECOND_SECONDS

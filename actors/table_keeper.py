@@ -80,11 +80,7 @@ class TableKeeper:
             on_demand_since_epoch_seconds=now if on_demand else None,
             status="CREATING" if self._settings.table_transition_seconds else "ACTIVE",
         )
-        if definition.stream is not None:
-            label = self._streams.free_label(definition.name, now)
-            definition = structs.replace(
-                definition, stream=structs.replace(definition.stream, label=label)
-            )
+        definition = self._labelled(definition, now)
         topic = self._destinations.wanted(definition)
         if topic is not None:
             definition = destination_rules.enabled(definition, topic, "MILLISECOND")
@@ -118,6 +114,8 @@ class TableKeeper:
         old = table.definition
         now = self._clock.now_epoch_seconds()
         new = apply_edit(old, message.edit, now, self._settings.throughput_decreases_per_day)
+        if message.edit.stream is not None:
+            new = self._labelled(new, now)
         answered = await state_of(table)
         settled = new
         if self._is_settled_at_once(new):
@@ -180,6 +178,15 @@ class TableKeeper:
         del self._tables[table.definition.name]
         if is_large:
             self._space.begin(rows)
+
+    def _labelled(self, definition: TableDefinition, now: float) -> TableDefinition:
+        """A definition whose stream, if it has just been enabled, has a label of its own."""
+        stream = definition.stream
+        if stream is None or not stream.enabled:
+            return definition
+        # Labels are times, and a virtual clock may stand still.
+        label = self._streams.free_label(definition.name, now)
+        return structs.replace(definition, stream=structs.replace(stream, label=label))
 
     def _is_settled_at_once(self, definition: TableDefinition) -> bool:
         """Whether UPDATING is over with the answer: not while an index gets its resources."""

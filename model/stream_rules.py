@@ -9,12 +9,12 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from model.errors import ResourceInUseException, ValidationException
+from model.errors import ValidationException
 from model.table import StreamSettings, StreamViewType
 
 
 class StreamChange(Struct, frozen=True):
-    """A StreamSpecification; ``label`` is that of the stream which it enables."""
+    """A StreamSpecification; ``label`` is that of the stream which it enables, if it is free."""
 
     enabled: bool
     view_type: StreamViewType | None = None
@@ -60,18 +60,11 @@ def changed(
 
     Raises:
         ValidationException: the stream is already as it is asked for.
-        ResourceInUseException: the last stream was enabled a moment ago.
     """
     if change.view_type is not None:
         if current is not None and current.enabled:
             raise ValidationException(
                 f"Table already has an enabled stream: TableName: {table_name}"
-            )
-        if current is not None and current.label == change.label:
-            # Labels are times: both were asked for in one millisecond.
-            raise ResourceInUseException(
-                "Attempt to change a resource which is still in use: Table is being updated: "
-                f"{table_name}"
             )
         return StreamSettings(change.label, change.view_type)
     if current is None or not current.enabled:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from model.errors import ResourceInUseException, ValidationException
+from model.errors import ValidationException
 from model.stream_rules import StreamChange, changed, check, of_new_table
 from model.table import StreamSettings
 
@@ -61,9 +61,3 @@ def test_an_enabled_stream_is_not_enabled_again():
     with pytest.raises(ValidationException) as caught:
         changed("table", ENABLED, ENABLE)
     assert caught.value.message == "Table already has an enabled stream: TableName: table"
-
-
-def test_two_streams_never_have_one_label():
-    again = StreamChange(enabled=True, view_type="NEW_IMAGE", label="first")
-    with pytest.raises(ResourceInUseException):
-        changed("table", DISABLED, again)

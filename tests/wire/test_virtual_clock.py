@@ -89,6 +89,19 @@ def test_records_are_gone_after_a_day(served: Served):
     assert len(parents) > 1
 
 
+def test_a_stream_is_disabled_and_enabled_again_while_time_stands_still(served: Served):
+    first = served.streamed()
+    served.put("a")
+    disabled = {"TableName": "followed", "StreamSpecification": {"StreamEnabled": False}}
+    served.wire("UpdateTable", disabled)
+    served.put("between")
+    enabled = {"TableName": "followed", "StreamSpecification": SPECIFICATION}
+    answer = served.wire("UpdateTable", enabled)["TableDescription"]
+    served.put("b")
+    assert answer["LatestStreamArn"] > first
+    assert (served.keys(first), served.keys(answer["LatestStreamArn"])) == ({"a"}, {"b"})
+
+
 def test_an_iterator_is_of_no_use_after_15_minutes(served: Served):
     arn = served.streamed()
     shard, *_ = shards_of(served.streams, arn)
