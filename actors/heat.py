@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
+from random import Random
 from typing import Final
 
-# Of so many units a request is noted: taking the sample costs next to nothing.
+# Of so many units a request is noted, on average: taking the sample costs next to nothing.
 _UNITS: Final = 16
 _MOST_SAMPLES: Final = 256
 
@@ -15,14 +16,17 @@ class HeatSample:
 
     def __init__(self) -> None:
         self._positions: dict[int, deque[bytes]] = {}
-        self._units = 0.0
+        self._draws = Random(_UNITS)  # noqa: S311 - which requests are noted
+        # How many units are passed over before the next request is noted.
+        self._left_units = 0.0
 
     def is_due(self, units: float) -> bool:
         """Whether a request of so many units is to be noted."""
-        self._units += units
-        if self._units < _UNITS:
+        self._left_units -= units
+        if self._left_units > 0:
             return False
-        self._units = 0.0
+        # In step with nothing: clients often take their keys in turn.
+        self._left_units = self._draws.random() * (2 * _UNITS)
         return True
 
     def note(self, partition_number: int, position: bytes) -> None:

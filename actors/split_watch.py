@@ -216,7 +216,8 @@ class SplitWatch:
 
     def _split_by_heat(self, table: Table, index_id: int, number: int, sample: HeatSample) -> None:
         key_range = PartitionMap(table.record.ranges(index_id)).range_of(number)
-        positions = [each for each in sample.positions(number) if key_range.start < each]
+        # Of an index's entries the sample knows the index's key alone, which may lie before.
+        positions = [max(each, key_range.start) for each in sample.positions(number)]
         point = split_point.by_heat(
             positions, divides_collections=_divides_collections(table, index_id)
         )

@@ -11,6 +11,7 @@ from actors.database import Database
 from actors.partition_map import PartitionMap
 from actors.split_watch import SplitSettings
 from actors.table import Table
+from model import key as keys_of
 from model.errors import Throttled
 from model.index import IndexDefinition, Projection
 from model.item import Item
@@ -404,3 +405,37 @@ async def test_a_heated_position_lies_in_the_partition_that_it_was_noted_of():
         for number in ranges.numbers:
             for position in table.throttle.write_heat.positions(number):
                 assert ranges.number_of(position) == number
+
+
+async def test_keys_that_are_written_in_turn_are_divided_however_many_they_are():
+    """Clients that spread a key over suffixes often take one after the other."""
+    for keys in (2, 8, 16, 48):
+        clock = SetClock()
+        async with running_database(
+            clock=clock, partitions_per_table=1, splits=HEAT, throttling="observe"
+        ) as database:
+            await database.create_table(on_demand())
+            table, _ = await heated(
+                database, clock, lambda at, keys=keys: thread(f"f{at % keys}", "a"), 9
+            )
+            assert len(starts(table)) == 2, keys
+
+
+async def test_a_partition_that_begins_with_a_busy_item_is_left_whole():
+    clock = SetClock()
+    async with running_database(
+        clock=clock, partitions_per_table=1, splits=HEAT, throttling="observe"
+    ) as database:
+        await database.create_table(on_demand())
+        table = database.table("Thread")
+        busy = thread("hot", "500")
+        position = keys_of.encode(table.definition.key_schema, busy)
+        await database.split_partition("Thread", table.record.partitions[0].number, position)
+        # Most requests are for the one item, whatever is beside it.
+        await heated(
+            database,
+            clock,
+            lambda at: thread("hot", f"{500 + at * 7919 % 300}") if at % 3 == 0 else busy,
+            12,
+        )
+        assert starts(table) == [b"", position]
