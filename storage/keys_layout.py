@@ -212,6 +212,11 @@ def trim(table_id: int, partition_number: int) -> bytes:
     return _TRIM + _PAIR.pack(table_id, partition_number)
 
 
+def trim_range(table_id: int) -> tuple[bytes, bytes]:
+    """How far all logs of a table were trimmed; the end is excluded."""
+    return _TRIM + _NUMBER.pack(table_id), _TRIM + _NUMBER.pack(table_id + 1)
+
+
 def checkpoint(subscriber: bytes, partition_number: int) -> bytes:
     """The key of a subscriber's checkpoint; the subscriber's id begins with its table's."""
     return _CHECKPOINT + subscriber + _NUMBER.pack(partition_number)

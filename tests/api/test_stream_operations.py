@@ -281,6 +281,18 @@ async def test_the_stream_of_a_deleted_table_is_read_for_a_day():
             await reader.shards()
 
 
+async def test_nothing_of_a_deleted_table_is_left_when_its_stream_is_gone():
+    async with memory_store() as store, running_reader(store) as reader:
+        await reader.write("a", "b")
+        await reader.keep(DAY_SECONDS + 1)
+        await reader.write("c")
+        await reader.database.delete_table("Thread")
+        await reader.keep(DAY_SECONDS + 1)
+        rows = await store.durable().page(b"", b"\xff", max_rows=100, max_bytes=MIB)
+        left = [keys_layout.CATALOG_HEAD, keys_layout.VIRTUAL_CLOCK]
+        assert [row.key for row in rows] == left
+
+
 async def test_a_table_made_again_at_once_has_a_stream_of_its_own():
     async with running_reader() as reader:
         await reader.write("a")
