@@ -96,6 +96,8 @@ class GlobalIndexActors:
         self._backfill: IndexBackfill | None = None
         # One that is filled has entries of later changes than those that are carried into it.
         self.follows_all = True
+        # Whether what was in the table at first is in the index.
+        self.is_filled = True
         # How many pieces of backfills had to wait for room in a partition of the index.
         self.backfill_throttle_events = 0
 
@@ -134,7 +136,12 @@ class GlobalIndexActors:
 
     def backfill(self, ended: Callable[[], None]) -> None:
         """Begin to fill the index with what is in the table, or go on with it."""
-        self.follows_all = False
+        self.follows_all = self.is_filled = False
+
+        def filled() -> None:
+            self.is_filled = True
+            ended()
+
         self._backfill = IndexBackfill(
             self.place.definition,
             self.place.table_id,
@@ -142,7 +149,7 @@ class GlobalIndexActors:
             self,
             self._store,
             units=self._units,
-            ended=ended,
+            ended=filled,
         )
         self._supervisor.start(self._backfill)
 

@@ -52,7 +52,10 @@ class IndexKeeper:
                 await self._follow(table, index)
 
     async def advance(self, table: Table, index_id: int) -> None:
-        """The present phase of an index is over; begin the next one."""
+        """The present phase of an index is over, as far as is known; begin the next one if so.
+
+        It may be told of a phase more than once: each change of the table tells of it anew.
+        """
         index = _index(table.definition, index_id)
         if index is None:
             return
@@ -83,14 +86,14 @@ class IndexKeeper:
         actors.backfill(lambda: self._tell(table, index))
 
     async def _finish_backfill(self, table: Table, index: GlobalIndex) -> None:
-        """The items are in; apply the changes since, and when they are in too, it is ACTIVE."""
+        """If the items are in, apply the changes since; when they are in too, it is ACTIVE."""
         actors = table.followers.indexes.get(index.definition.index_id)
         assert actors is not None
-        if not actors.is_followed:
+        if actors.follows_all:
+            await self._put(table, structs.replace(index, status="ACTIVE", backfilling=None))
+        elif actors.is_filled and not actors.is_followed:
             await self._follow(table, index)
             self._supervisor.run_aside(self._tell_when_caught_up, table, index)
-            return
-        await self._put(table, structs.replace(index, status="ACTIVE", backfilling=None))
 
     async def _tell_when_caught_up(self, table: Table, index: GlobalIndex) -> None:
         actors = table.followers.indexes.get(index.definition.index_id)

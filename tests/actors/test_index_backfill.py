@@ -17,14 +17,18 @@ from actors.table import Table
 from actors.table_messages import AdvanceIndex
 from actors.throttle import BackfillUnits
 from model import key_range
+from model.global_index_rules import NewGlobalIndex
 from model.index import IndexDefinition, Projection
 from model.item import decode
 from model.key import KeyAttribute, KeySchema
 from model.page import PageRules
-from model.table import GlobalIndex
+from model.schema_rules import KeyElement
+from model.table import GlobalIndex, Throughput
+from model.table_rules import TableEdit
+from model.time_to_live import TimeToLiveChange
 from model.write import Delete
 from storage.store import Store
-from tests.support.databases import put, running_database, table_definition, thread
+from tests.support.databases import SetClock, put, running_database, table_definition, thread
 from tests.support.store import memory_store
 from tests.support.stored_items import read_item
 
@@ -85,6 +89,31 @@ async def test_writes_during_the_backfill_end_in_the_index():
         assert await whole(table, INDEX) == await whole(table)
         state = await database.describe("Thread")
         assert state.indexes["by_posts"].item_count == len(await whole(table))
+
+
+async def test_an_index_is_whole_when_it_is_active_whatever_is_changed_of_its_table_meanwhile():
+    clock = SetClock()
+    provisioned = structs.replace(
+        table_definition(), billing_mode="PROVISIONED", throughput=Throughput(100, 100)
+    )
+    async with running_database(clock=clock, index_allocation_seconds=0.01) as database:
+        await database.create_table(provisioned)
+        table = database.table("Thread")
+        for number in range(30):
+            await table.write(put(thread("EC2", f"{number}", posts=number)))
+        # It takes a unit a second, so that filling it takes its time.
+        index = NewGlobalIndex(
+            "by_posts", (KeyElement("posts", "HASH"),), "ALL", throughput=Throughput(1, 1)
+        )
+        posts = (KeyAttribute("posts", "N"),)
+        edit = TableEdit(index_creates=(index,), attribute_definitions=posts)
+        await database.update_table("Thread", edit)
+        await database.update_table("Thread", TableEdit(tags_to_add=(("team", "storage"),)))
+        await database.update_time_to_live("Thread", TimeToLiveChange(True, "at"))
+        while table.definition.global_indexes[0].status != "ACTIVE":
+            clock.step(0.05)
+            await asyncio.sleep(0.001)
+        assert await whole(table, INDEX) == await whole(table)
 
 
 async def test_violations_are_left_out():
