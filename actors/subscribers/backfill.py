@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, NamedTuple
 
 from actors.index_partition import Backfill
+from actors.patience import commit_patiently
 from actors.runtime.mailbox import Envelope, Mailbox
 from actors.subscribers.index_maintainer import IndexWriter
 from actors.throttle import BackfillUnits
@@ -24,7 +25,7 @@ from model.key import KeySchema
 from model.stored_item import StoredItem
 from model.table import TABLE_INDEX_ID
 from storage import codec, keys_layout
-from storage.store import Group, Row, Store
+from storage.store import Conflict, Group, Row, Store
 
 _PAGE_ROWS: Final = 128
 _PAGE_BYTES: Final = 256 * 1024
@@ -156,7 +157,7 @@ class IndexBackfill:
                 has_waited = self.throttle_events > stored_at_events
                 if passed % _CURSOR_PAGES == 0 or has_waited or self._cursor == _DONE:
                     stored_at_events = self.throttle_events
-                    await self._store_cursor()
+                    await self._store_cursor(closed)
         finally:
             # What is under way would come late to an index whose followers have begun.
             asked = [carried_out for page in pages for carried_out in page.written]
@@ -225,9 +226,15 @@ class IndexBackfill:
         self.read_items += page.items
         self._cursor = page.following
 
-    async def _store_cursor(self) -> None:
-        commit = await self._store.commit(
-            [Group(self._cursor_key, self._stored_cursor, self._cursor)]
-        )
-        self._stored_cursor = self._cursor
-        await commit
+    async def _store_cursor(self, closed: asyncio.Future[None]) -> None:
+        """Store how far it came, however long the store takes no commits."""
+        while True:
+            group = Group(self._cursor_key, self._stored_cursor, self._cursor)
+            try:
+                if await commit_patiently(self._store, group, closed, self.name):
+                    self._stored_cursor = self._cursor
+            except Conflict:
+                # The store was opened again, without the last cursor or with this one.
+                (self._stored_cursor,) = await self._store.latest.load([self._cursor_key])
+            else:
+                return

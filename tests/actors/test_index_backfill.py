@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Callable
 from itertools import pairwise
 
 from msgspec import structs
+from structlog.testing import capture_logs
 
 from actors.database import Database
 from actors.index_partition import ApplyChanges, Backfill
@@ -27,8 +29,9 @@ from model.table import GlobalIndex, Throughput
 from model.table_rules import TableEdit
 from model.time_to_live import TimeToLiveChange
 from model.write import Delete
-from storage.store import Store
+from storage.store import Full, Store
 from tests.support.databases import SetClock, put, running_database, table_definition, thread
+from tests.support.faulty_store import FaultyStore
 from tests.support.store import memory_store
 from tests.support.stored_items import read_item
 
@@ -204,19 +207,51 @@ async def asked_in_turns(*, in_use: bool) -> list[int]:
 async def _asked_in_turns(table: Table, store: Store, *, in_use: bool) -> list[int]:
     turns = Turns()
     writer = _Writer(turns)
-    backfill = IndexBackfill(
+    backfill = _backfill(table, store, writer, in_use=in_use)
+    others = asyncio.ensure_future(turns.count())
+    await backfill.run()
+    others.cancel()
+    return writer.asked
+
+
+def _backfill(
+    table: Table,
+    store: Store,
+    writer: _Writer,
+    ended: Callable[[], None] = lambda: None,
+    *,
+    in_use: bool = False,
+) -> IndexBackfill:
+    return IndexBackfill(
         INDEX,
         table.definition.table_id,
         table.definition.key_schema,
         writer,
         store,
         units=_Units(in_use=in_use),
-        ended=lambda: None,
+        ended=ended,
     )
-    others = asyncio.ensure_future(turns.count())
-    await backfill.run()
-    others.cancel()
-    return writer.asked
+
+
+async def test_a_backfill_that_finds_no_entries_waits_until_a_full_disk_has_room():
+    async with memory_store() as inner:
+        store = FaultyStore(inner)
+        async with running_database(store) as database:
+            await database.create_table(table_definition())
+            table = database.table("Thread")
+            await table.write(put(thread("EC2", "a")))
+            ended = asyncio.Event()
+            backfill = _backfill(table, store, _Writer(Turns()), ended.set)
+            store.refuse_commits(Full("the disk is full"))
+            with capture_logs() as logs:
+                running = asyncio.ensure_future(backfill.run())
+                while not any(each["event"] == "write_tried_again" for each in logs):
+                    assert not running.done()
+                    await asyncio.sleep(0)
+            assert not ended.is_set()
+            store.allow_commits()
+            await running
+            assert ended.is_set()
 
 
 async def test_others_have_the_loop_within_a_page_and_more_of_it_if_they_use_the_table():
