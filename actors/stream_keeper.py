@@ -6,7 +6,8 @@ everybody: it looks at durable records and waits for nobody.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from msgspec import Struct, msgpack
@@ -51,7 +52,7 @@ class StreamKeeper:
         self._settings = settings
         self._streams: dict[tuple[str, str], Stream] = {}
         # Where shards end whose closing is on its way to the disk, by shard id: what becomes
-        # durable meanwhile is their children's.
+        # durable meanwhile is their children's, or nobody's.
         self._closing: dict[str, int] = {}
         self._feeds: dict[int, ChangeFeed] = {}
 
@@ -146,13 +147,33 @@ class StreamKeeper:
     def disabled(
         self, table: TableDefinition, tails: Mapping[int, int], now_epoch_seconds: float
     ) -> Stream | None:
-        """A table's stream as it is once disabled; None if it has none that is enabled."""
+        """A table's stream as it is once disabled; None if it has none that is enabled.
+
+        ``tails`` are counters that are durable; it ends there, or with what is durable by now.
+        """
         if table.stream is None:
             return None
         stream = self.find(table.name, table.stream.label)
         if stream is None or stream.disabled_epoch_seconds is not None:
             return None
-        return shards.disabled(stream, tails, now_epoch_seconds)
+        # What has become durable behind these tails was perhaps shown.
+        ends = {
+            shard.partition_number: max(tails[shard.partition_number], self.tail(shard))
+            for shard in stream.shards
+            if shard.last is None
+        }
+        return shards.disabled(stream, ends, now_epoch_seconds)
+
+    @contextmanager
+    def closing(self, stream: Stream) -> Iterator[None]:
+        """While a stream is on its way to the disk, whose shards end now: they show no more."""
+        self._closing = {
+            shard.shard_id: shard.last for shard in stream.shards if shard.last is not None
+        }
+        try:
+            yield
+        finally:
+            self._closing.clear()
 
     def split(
         self, table_id: int, parent: int, last: int, children: tuple[int, int], now: float
@@ -185,13 +206,8 @@ class StreamKeeper:
             kept = shards.trimmed(rolled, {}, now_epoch_seconds, self._settings.retention_seconds)
             if kept.shards == stream.shards:
                 continue
-            self._closing = {
-                shard.shard_id: shard.last for shard in kept.shards if shard.last is not None
-            }
-            try:
+            with self.closing(kept):
                 await self._replace(kept)
-            finally:
-                self._closing.clear()
 
     async def expire(self, now_epoch_seconds: float) -> None:
         """Forget streams that ended a day ago, with logs that nobody else shows."""

@@ -6,7 +6,7 @@ database's actor, which alone calls it, and which puts to work what follows a ta
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Final
 from uuid import uuid4
 
@@ -125,7 +125,10 @@ class TableKeeper:
         )
         try:
             stream = await self._changed_stream(table, old, settled, now)
-            await self._owner.put(record, head=head, puts=[stream_row(stream)] if stream else ())
+            with self._streams.closing(stream) if stream else nullcontext():
+                await self._owner.put(
+                    record, head=head, puts=[stream_row(stream)] if stream else ()
+                )
         except (StoreError, DynamoDBError):
             # The stream or index that is still there must not miss what is written from now on.
             with suppress(DynamoDBError):

@@ -154,6 +154,40 @@ async def test_a_record_that_is_durable_before_its_shard_is_closed_is_shown_once
             assert seen == ["a", "b"]
 
 
+async def test_a_record_that_is_durable_before_its_stream_is_disabled_is_shown_to_nobody():
+    async with memory_store() as store:
+        held = HeldStore(store)
+        async with running_reader(held) as reader:
+            (shard,) = await reader.shards()
+            await reader.write("a")
+            partition = reader.database.table("Thread").partitions.at_work(1)
+            assert partition is not None
+            definition = partition._table
+            held.hold()
+            before = asyncio.ensure_future(reader.write("b"))
+            await turned_until(lambda: held.held == 1)
+            disabling = asyncio.ensure_future(
+                reader.database.update_table(
+                    "Thread", TableEdit(stream=StreamChange(enabled=False))
+                )
+            )
+            await turned_until(lambda: partition._table is not definition)
+            behind = asyncio.ensure_future(reader.write("c"))
+            await turned_until(lambda: held.held == 2)
+            await held.release_first()
+            await before
+            await turned_until(lambda: held.held == 2)
+            await held.release_first()
+            await behind
+            assert not disabling.done()
+            seen, _ = await reader.records(await reader.iterator(shard["ShardId"]))
+            assert seen == ["a", "b"]
+            await held.release()
+            await disabling
+            seen = await reader.records(await reader.iterator(shard["ShardId"]))
+            assert seen == (["a", "b"], None)
+
+
 async def test_a_stream_goes_on_where_the_disk_was_too_full_to_disable_it():
     async with memory_store() as store:
         held = HeldStore(store)
