@@ -10,6 +10,7 @@ from typing import Final
 import anyio
 from msgspec import Struct
 
+from actors.global_index import GlobalIndexActors
 from actors.table import Table, unreadable
 from model import capacity
 from model.capacity import IndexKind
@@ -63,41 +64,11 @@ async def read_page(table: Table, request: ReadRange) -> Page:
     of_index = table.followers.indexes.get(index.index_id) if index else None
     if of_index is not None and of_index.reads_wait_seconds:
         await of_index.wait_readable()
-    throttle = table.throttle
-    view = table.durable()
     builder = PageBuilder(request.rules)
-    partition_map = (of_index or table).partitions.map
-    index_id = index.index_id if index and of_index else TABLE_INDEX_ID
-    # Where a Query begins, which names a partition key.
-    start = b"" if request.by_partition else request.key_range.start
-    begun = False
-    paid_blocks = 0
-    for piece in partition_map.pieces(_rest(request), reverse=request.reverse):
-        number = partition_map.number_of(piece.start)
-        refusal = throttle.refused_page(number, index_id, start)
-        if refusal is not None:
-            if builder.last is None:
-                raise refusal.error()
-            builder.end()
-            break
-        if begun and request.by_partition:
-            builder.finish_partition()
-        begun = True
-        try:
-            await _read_piece(table, view, request, piece, builder)
-        except StoreError as error:
-            raise unreadable(table.definition.name, error) from error
-        blocks = builder.blocks - paid_blocks
-        paid_blocks += blocks
-        units = capacity.read_units(blocks, consistent=request.consistent)
-        throttle.take_page(number, units, index if of_index else None, start)
-        if builder.full:
-            break
-    heat = throttle.read_heat
-    page_units = capacity.read_units(builder.blocks, consistent=request.consistent)
-    if not request.by_partition and heat.is_due(page_units):
-        # Of the range, though in reverse the reading began elsewhere.
-        heat.note(partition_map.number_of(start), start)
+    try:
+        await _read_pieces(table, request, of_index, builder)
+    except StoreError as error:
+        raise unreadable(table.definition.name, error) from error
     builder.finish_partition()
     kind: IndexKind = "GlobalSecondaryIndexes" if of_index else "LocalSecondaryIndexes"
     page = builder.page(
@@ -106,11 +77,58 @@ async def read_page(table: Table, request: ReadRange) -> Page:
         index=(index.name, kind) if index else None,
         is_scan=request.by_partition,
     )
-    traffic = throttle.traffic
+    traffic = table.throttle.traffic
     if traffic is not None:
-        read_id = index.index_id if index else TABLE_INDEX_ID
-        traffic.read_page(read_id, start, page.receipt, request.rules, page.scanned_count)
+        index_id = index.index_id if index else TABLE_INDEX_ID
+        traffic.read_page(
+            index_id, _query_start(request), page.receipt, request.rules, page.scanned_count
+        )
     return page
+
+
+async def _read_pieces(
+    table: Table, request: ReadRange, of_index: GlobalIndexActors | None, builder: PageBuilder
+) -> None:
+    """Read partition by partition until the page is full; each is asked for units and paid."""
+    throttle = table.throttle
+    view = table.durable()
+    partition_map = (of_index or table).partitions.map
+    # Whose limits it lives on: a local index on its table's.
+    limited = request.index if of_index else None
+    limited_id = limited.index_id if limited else TABLE_INDEX_ID
+    start = _query_start(request)
+    pieces = partition_map.pieces(_rest(request), reverse=request.reverse)
+    begun = False
+    paid_blocks = 0
+    for piece in pieces:
+        number = partition_map.number_of(piece.start)
+        refusal = throttle.refused_page(number, limited_id, start)
+        if refusal is not None:
+            if builder.last is None:
+                raise refusal.error()
+            builder.end()
+            break
+        if begun and request.by_partition:
+            builder.finish_partition()
+        begun = True
+        await _read_piece(table, view, request, piece, builder)
+        blocks = builder.blocks - paid_blocks
+        paid_blocks += blocks
+        units = capacity.read_units(blocks, consistent=request.consistent)
+        throttle.take_page(number, units, limited, start)
+        if builder.full:
+            break
+    heat = throttle.read_heat
+    page_units = capacity.read_units(builder.blocks, consistent=request.consistent)
+    if pieces and not request.by_partition and heat.is_due(page_units):
+        # In reverse the reading began at the other end of the piece.
+        began_at = pieces[0].start
+        heat.note(partition_map.number_of(began_at), began_at)
+
+
+def _query_start(request: ReadRange) -> bytes:
+    """Where a Query's range begins, which names a partition key; nothing for a Scan."""
+    return b"" if request.by_partition else request.key_range.start
 
 
 def _rest(request: ReadRange) -> KeyRange:

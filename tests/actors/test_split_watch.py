@@ -8,14 +8,17 @@ from collections.abc import Callable, Sequence
 from msgspec import structs
 
 from actors.database import Database
+from actors.pages import ReadRange, read_page
 from actors.partition_map import PartitionMap
 from actors.split_watch import SplitSettings
 from actors.table import Table
 from model import key as keys_of
+from model import key_range
 from model.errors import Throttled
 from model.index import IndexDefinition, Projection
 from model.item import Item
 from model.key import KeyAttribute, KeySchema
+from model.page import PageRules
 from model.split_point import divides_collection
 from model.table import GlobalIndex, TableDefinition, Throughput
 from model.table_rules import TableEdit
@@ -297,6 +300,31 @@ async def test_a_busy_partition_is_split_for_reads():
             clock.step(1)
             await look(database)
         assert len(starts(table)) == 2
+
+
+async def test_a_partition_is_split_for_the_pages_that_begin_in_it():
+    """Of a collection in two partitions only the second is busy."""
+    clock = SetClock()
+    async with running_database(
+        clock=clock, partitions_per_table=1, splits=HEAT, throttling="observe"
+    ) as database:
+        await database.create_table(on_demand())
+        table = database.table("Thread")
+        schema = table.definition.key_schema
+        positions = [keys_of.encode(schema, thread("f", f"{at:02}")) for at in range(64)]
+        for at in range(64):
+            await table.write(put(thread("f", f"{at:02}")))
+        await database.split_partition("Thread", table.record.partitions[0].number, positions[16])
+        whole = key_range.beginning_with(keys_of.encode_partition(schema, thread("f", "")))
+        for _ in range(9):
+            for at in range(4_000):
+                after = positions[20 + at * 37 % 40]
+                request = ReadRange(whole, PageRules(limit=1), after=after, consistent=True)
+                await read_page(table, request)
+            clock.step(1)
+            await look(database)
+        assert len(starts(table)) == 3
+        assert starts(table)[2] > positions[20]
 
 
 async def test_a_short_burst_splits_nothing():
