@@ -137,8 +137,10 @@ class TableKeeper:
         table.record = record
         if stream is not None:
             self._streams.remember(stream)
-            # A stream that ends was recorded until its end was durable.
-            await table.redefine(settled)
+            # A stream that ends was recorded until its end was durable. Partitions keep to it also
+            # where they can't answer, as a write beside it was refused.
+            with suppress(DynamoDBError):
+                await table.redefine(settled)
         for index in settled.global_indexes:
             if index.status == "DELETING":
                 await table.followers.stop_index(index.definition.index_id)

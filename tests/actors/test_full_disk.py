@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+from asyncio import Future, TaskGroup
+from collections.abc import Sequence
+from contextlib import suppress
+from itertools import count
+
 import pytest
 from structlog.testing import capture_logs
 
 from actors.database import Database
+from model.errors import InternalServerError
 from model.global_index_rules import NewGlobalIndex
 from model.key import KeyAttribute
 from model.schema_rules import KeyElement
+from model.stream_rules import StreamChange
 from model.table_rules import TableEdit
-from storage.store import Full
-from tests.support.databases import running_database, table_definition
+from storage import keys_layout
+from storage.store import Full, Group
+from tests.support.databases import put, running_database, table_definition, thread
 from tests.support.faulty_store import FaultyStore
 from tests.support.store import memory_store
 from tests.support.transacting import until
@@ -40,3 +49,51 @@ async def test_an_index_goes_on_to_its_next_phase(monkeypatch: pytest.MonkeyPatc
             assert status(database) == "CREATING"
             store.allow_commits()
             await until(lambda: status(database) == "ACTIVE")
+
+
+class FullBehindTheCatalog(FaultyStore):
+    """A store in which the next change of the catalog is the last that there is room for."""
+
+    is_next = False
+
+    async def commit(self, groups: Sequence[Group]) -> Future[None]:
+        durable = await super().commit(groups)
+        if self.is_next and any(group.head_key == keys_layout.CATALOG_HEAD for group in groups):
+            self.is_next = False
+            await durable
+            self.refuse_commits(Full("the disk is full"))
+            # Those who write all the time are refused by now.
+            for _ in range(10):
+                await asyncio.sleep(0)
+        return durable
+
+
+async def test_a_stream_for_which_there_was_just_room_is_shown() -> None:
+    async with memory_store() as inner:
+        store = FullBehindTheCatalog(inner)
+        async with running_database(store, partitions_per_table=1) as database:
+            await database.create_table(table_definition())
+            table = database.table("Thread")
+            stopping = False
+
+            async def write(subject: str) -> None:
+                for posts in count():
+                    if stopping:
+                        return
+                    with suppress(InternalServerError):
+                        await table.write(put(thread("EC2", subject, posts=posts)))
+
+            async with TaskGroup() as writers:
+                for number in range(8):
+                    writers.create_task(write(f"{number}"))
+                store.is_next = True
+                await database.update_table(
+                    "Thread", TableEdit(stream=StreamChange(enabled=True, view_type="KEYS_ONLY"))
+                )
+                stopping = True
+            store.allow_commits()
+            await table.write(put(thread("EC2", "shown")))
+            [stream] = database.streams.all()
+            [shard] = stream.shards
+            *_, last = await database.streams.read(shard, 0, max_records=99, max_bytes=99_999)
+            assert last.key["subject"] == {"S": "shown"}
