@@ -19,6 +19,7 @@ from actors.subscribers.index_maintainer import IndexWriter
 from actors.throttle import BackfillUnits
 from model import key as keys
 from model.capacity import write_units
+from model.errors import InternalServerError
 from model.index import IndexDefinition, entry_position, global_entry
 from model.item import decode, part_decoder
 from model.key import KeySchema
@@ -158,6 +159,10 @@ class IndexBackfill:
                 if passed % _CURSOR_PAGES == 0 or has_waited or self._cursor == _DONE:
                     stored_at_events = self.throttle_events
                     await self._store_cursor(closed)
+        except InternalServerError:
+            # The index is being closed, and the store takes no writes.
+            if not self.mailbox.closed:
+                raise
         finally:
             # What is under way would come late to an index whose followers have begun.
             asked = [carried_out for page in pages for carried_out in page.written]

@@ -17,6 +17,7 @@ from actors.subscribers.lag import NO_LAG, IndexLag
 from actors.subscribers.subscriber import Subscriber
 from model import key as keys
 from model.change import global_change
+from model.errors import InternalServerError
 from model.index import IndexDefinition
 from model.key import KeySchema
 from streams.change_record import ChangeRecord
@@ -74,6 +75,14 @@ class IndexMaintainer(Subscriber):
         self._index = index
         self._table_key = table_key
         self._writer = writer
+
+    async def run(self) -> None:
+        """As a subscriber; ends quietly where the store takes no writes and it is to stop."""
+        try:
+            await super().run()
+        except InternalServerError:
+            if not self.mailbox.closed:
+                raise
 
     def wait_seconds(self) -> float:
         """The lag that a tester has set."""

@@ -9,14 +9,17 @@ from contextlib import suppress
 from itertools import count
 
 import pytest
+from msgspec import structs
 from structlog.testing import capture_logs
 
 from actors.database import Database
 from model.errors import InternalServerError
 from model.global_index_rules import NewGlobalIndex
-from model.key import KeyAttribute
+from model.index import IndexDefinition, Projection
+from model.key import KeyAttribute, KeySchema
 from model.schema_rules import KeyElement
 from model.stream_rules import StreamChange
+from model.table import GlobalIndex
 from model.table_rules import TableEdit
 from storage import keys_layout
 from storage.store import Full, Group
@@ -51,6 +54,25 @@ async def test_an_index_goes_on_to_its_next_phase(monkeypatch: pytest.MonkeyPatc
             await until(lambda: status(database) == "ACTIVE")
 
 
+async def test_who_follows_a_table_ends_quietly_when_the_server_is_stopped() -> None:
+    async with memory_store() as inner:
+        store = FaultyStore(inner)
+        posts = KeyAttribute("posts", "N")
+        by_posts = IndexDefinition(1, "by_posts", KeySchema((posts,), ()), Projection("ALL"))
+        definition = structs.replace(
+            table_definition(),
+            attribute_definitions=(*table_definition().attribute_definitions, posts),
+            global_indexes=(GlobalIndex(by_posts),),
+        )
+        with capture_logs() as logs:
+            async with running_database(store) as database:
+                await database.create_table(definition)
+                await database.table("Thread").write(put(thread("EC2", "a", posts=1)))
+                store.refuse_commits(Full("the disk is full"))
+                await until(lambda: any(each["event"] == "index_write_refused" for each in logs))
+        assert not [each for each in logs if each["log_level"] == "error"]
+
+
 class FullBehindTheCatalog(FaultyStore):
     """A store in which the next change of the catalog is the last that there is room for."""
 
@@ -66,6 +88,22 @@ class FullBehindTheCatalog(FaultyStore):
             for _ in range(10):
                 await asyncio.sleep(0)
         return durable
+
+
+async def test_who_fills_an_index_ends_quietly_when_the_server_is_stopped() -> None:
+    async with memory_store() as inner:
+        store = FullBehindTheCatalog(inner)
+        with capture_logs() as logs:
+            async with running_database(store, index_allocation_seconds=0.01) as database:
+                await database.create_table(table_definition())
+                await database.table("Thread").write(put(thread("EC2", "a", posts=1)))
+                index = NewGlobalIndex("by_posts", (KeyElement("posts", "HASH"),), "ALL")
+                attributes = (KeyAttribute("posts", "N"),)
+                edit = TableEdit(index_creates=(index,), attribute_definitions=attributes)
+                await database.update_table("Thread", edit)
+                store.is_next = True
+                await until(lambda: any(each["event"] == "index_write_refused" for each in logs))
+        assert not [each for each in logs if each["log_level"] == "error"]
 
 
 async def test_a_stream_for_which_there_was_just_room_is_shown() -> None:
