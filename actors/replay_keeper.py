@@ -107,21 +107,9 @@ class ReplayKeeper:
         if message.start.origin == "snapshot":
             positions = recorded_from
         definition = table.definition
-        heads = await table.heads()
-        place = ReplayPlace(
-            replay_id,
-            definition.table_id,
-            self._publishing.source(definition),
-            message.topic,
-            message.start,
-            message.follows,
-            positions,
-            is_whole,
-            sum(head.item_counts.get(TABLE_INDEX_ID, 0) for head in heads),
-        )
         told = EndReplay(definition.table_id, definition.name, replay_id)
         replay = Replay(
-            place,
+            await self._place(table, message, replay_id, positions, is_whole=is_whole),
             [feed for feed in await table.followers.feeds() if feed.partition_number in positions],
             self._surroundings.store,
             self._surroundings.clock,
@@ -224,6 +212,30 @@ class ReplayKeeper:
 
         definition = structs.replace(table.definition, is_replayed=True)
         return await recording.redefine(self._owner, table, definition, storing)
+
+    async def _place(
+        self,
+        table: Table,
+        message: StartReplay,
+        replay_id: str,
+        positions: Mapping[int, int],
+        *,
+        is_whole: bool,
+    ) -> ReplayPlace:
+        """What a job works for, from these positions on."""
+        definition = table.definition
+        heads = await table.heads()
+        return ReplayPlace(
+            replay_id,
+            definition.table_id,
+            self._publishing.source(definition),
+            message.topic,
+            message.start,
+            message.follows,
+            positions,
+            is_whole,
+            sum(head.item_counts.get(TABLE_INDEX_ID, 0) for head in heads),
+        )
 
     async def _positions(self, table: Table, start: ReplayStart) -> tuple[dict[int, int], bool]:
         """Where in each log a job begins, and whether nothing of the table lies before it."""
