@@ -41,11 +41,13 @@ from tests.support.databases import (
     table_definition,
     thread,
 )
+from tests.support.expiry import switch, until_status
 from tests.support.store import memory_store
 
 POSTS = KeyAttribute("posts", "N")
 BY_POSTS = IndexDefinition(1, "by_posts", KeySchema((POSTS,), ()), Projection("ALL"))
 MIDDLE = b"\x80"
+DAY_SECONDS = 86_400.0
 
 
 def indexed() -> TableDefinition:
@@ -249,6 +251,41 @@ async def compare_stream(database: Database, table: Table, writers: Writers) -> 
     assert known == writers.items
     open_shards = [shard.partition_number for shard in stream.shards if shard.last is None]
     assert sorted(open_shards) == sorted(numbers(table))
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_nothing_is_left_of_a_table_that_was_split_and_deleted(restarted):
+    """Neither of its partitions and logs that ended, nor of those who followed them."""
+    clock = SetClock()
+    draw = random.Random(5)
+    settings = {"partitions_per_table": 1, "keep_streams_seconds": 1e9}
+    async with memory_store() as store:
+        async with running_database(store, clock, **settings) as database:
+            await database.create_table(indexed())
+            table = database.table("Thread")
+            await switch(database, "Thread", "at", enabled=True)
+            await until_status(table, "ENABLED")
+            for round_number in range(2):
+                writers = Writers(table, round_number)
+                async with writers.at_work():
+                    for _ in range(4):
+                        await writers.wait(20)
+                        await split_somewhere(database, draw)
+                        await split_somewhere(database, draw, BY_POSTS.index_id)
+                if not round_number:
+                    # What was recorded before is trimmed, and not what comes.
+                    clock.step(DAY_SECONDS)
+                    await database.actor.keep_streams()
+            if not restarted:
+                await database.delete_table("Thread")
+        async with running_database(store, clock, **settings) as database:
+            if restarted:
+                await database.delete_table("Thread")
+            clock.step(DAY_SECONDS)
+            await database.actor.keep_streams()
+            rows = await store.durable().page(b"", b"\xff", max_rows=100, max_bytes=1 << 20)
+            left = [keys_layout.CATALOG_HEAD, keys_layout.VIRTUAL_CLOCK]
+            assert [row.key for row in rows] == left
 
 
 async def test_writes_that_wait_while_the_commit_is_refused_are_carried_out():
