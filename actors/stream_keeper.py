@@ -16,7 +16,7 @@ from actors.catalog_owner import CatalogOwner
 from actors.change_feed import ChangeFeed
 from model.table import TableDefinition
 from storage import keys_layout
-from storage.store import Store, View
+from storage.store import Store, StoreError, View
 from streams import change_log
 from streams import shard as shards
 from streams.change_record import ChangeRecord
@@ -43,7 +43,7 @@ class StreamKeeper:
     """All streams that can be read.
 
     Invariant: what is in memory is what is durable, but that records are gone for readers, and
-    that a shard shows no more of them, before it is durable.
+    that a shard shows no more of them, before it is durable; refused, it is undone.
     """
 
     def __init__(self, owner: CatalogOwner, store: Store, settings: StreamSettings) -> None:
@@ -215,6 +215,7 @@ class StreamKeeper:
             ended = stream.disabled_epoch_seconds
             if ended is None or now_epoch_seconds - ended < self._settings.retention_seconds:
                 continue
+            # Before it is durable: no reader may miss a record without being told.
             del self._streams[stream.table_name, stream.label]
             orphaned = {
                 shard.partition_number
@@ -222,10 +223,11 @@ class StreamKeeper:
                 if shard.partition_number not in self._feeds
                 and not self._shows(shard.partition_number)
             }
-            await self._owner.change(
-                deletes=[keys_layout.stream(stream.table_id, stream.label)],
-                range_deletes=[keys_layout.change_range(number) for number in orphaned],
-            )
+            with self._as_before([stream]):
+                await self._owner.change(
+                    deletes=[keys_layout.stream(stream.table_id, stream.label)],
+                    range_deletes=[keys_layout.change_range(number) for number in orphaned],
+                )
 
     async def trim(
         self,
@@ -254,17 +256,29 @@ class StreamKeeper:
             time_us = int(now * _MICROSECONDS)
         value = change_log.encode_trim(floor, time_us)
         up_to = {feed.partition_number: floor}
-        changed = []
+        before, changed = [], []
         for stream in self.all():
             kept = shards.trimmed(stream, up_to, now, self._settings.retention_seconds)
             if kept.shards != stream.shards:
+                before.append(stream)
                 changed.append(kept)
                 # At once: no reader may pass over what goes without being told.
                 self.remember(kept)
-        await self._owner.change(
-            puts=[(key, value), *map(stream_row, changed), *puts],
-            range_deletes=[change_log.trimmed_range(feed.partition_number, floor)],
-        )
+        with self._as_before(before):
+            await self._owner.change(
+                puts=[(key, value), *map(stream_row, changed), *puts],
+                range_deletes=[change_log.trimmed_range(feed.partition_number, floor)],
+            )
+
+    @contextmanager
+    def _as_before(self, streams: Sequence[Stream]) -> Iterator[None]:
+        """While a change of streams is stored that readers know of; refused, it is undone."""
+        try:
+            yield
+        except StoreError:
+            for stream in streams:
+                self.remember(stream)
+            raise
 
     async def _aged(self, partition_number: int, after: int, now: float) -> int:
         """The counter up to which records are older than the retention."""

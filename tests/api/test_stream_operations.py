@@ -36,6 +36,7 @@ from tests.support.databases import (
     table_definition,
     thread,
 )
+from tests.support.faulty_store import FaultyStore
 from tests.support.store import memory_store
 
 ROLL_SECONDS = 600.0
@@ -276,6 +277,49 @@ async def test_what_is_trimmed_is_refused_and_the_horizon_moves():
         ):
             subjects, _ = await reader.records(after)
             assert subjects == ["c"]
+
+
+async def test_what_a_full_disk_kept_from_being_trimmed_is_trimmed_and_refused_later():
+    clock = SetClock()
+    never = StreamSettings(shard_roll_seconds=2 * DAY_SECONDS)
+    async with memory_store() as inner:
+        store = FaultyStore(inner)
+        async with running_reader(store, clock, streams=never) as reader:
+            await reader.write("a")
+            (shard,) = await reader.shards()
+            iterator = await reader.iterator(shard["ShardId"])
+            (record,) = (await reader.call("GetRecords", ShardIterator=iterator))["Records"]
+            store.refuse_commits(Full("the disk is full"))
+            with pytest.raises(InternalServerError):
+                await reader.keep(DAY_SECONDS)
+            store.allow_commits()
+            await reader.keep(0)
+            arn = reader.arn
+        async with running_database(store, clock) as database:
+            reader = Reader(database, clock)
+            assert reader.arn == arn
+            with pytest.raises(TrimmedDataAccessException):
+                await reader.iterator(
+                    shard["ShardId"],
+                    "AT_SEQUENCE_NUMBER",
+                    SequenceNumber=record["dynamodb"]["SequenceNumber"],
+                )
+
+
+async def test_a_stream_that_a_full_disk_kept_from_ending_ends_later():
+    clock = SetClock()
+    async with memory_store() as inner:
+        store = FaultyStore(inner)
+        async with running_reader(store, clock) as reader:
+            await reader.write("a")
+            await reader.database.delete_table("Thread")
+            store.refuse_commits(Full("the disk is full"))
+            with pytest.raises(InternalServerError):
+                await reader.keep(DAY_SECONDS)
+            store.allow_commits()
+            await reader.keep(0)
+            assert (await reader.call("ListStreams"))["Streams"] == []
+            assert await log_rows(store) == 0
 
 
 async def test_a_time_leads_to_the_first_record_of_it_or_later():
