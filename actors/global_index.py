@@ -252,6 +252,9 @@ class GlobalIndexActors:
     async def close(self) -> None:
         """Stop the backfill and the followers after their present run, then the partitions."""
         self._is_closing = True
+        for maintainer in self._maintainers.values():
+            # At once: whoever is refused from now on has to know that it is to stop.
+            maintainer.mailbox.close()
         if self._backfill is not None:
             await self._supervisor.stop(self._backfill)
             self._backfill = None
