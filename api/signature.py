@@ -94,7 +94,7 @@ class Signatures:
         given = _parsed(authorization, headers)
         moment = headers[DATE_HEADER]
         _check_moment(moment, now_epoch_seconds)
-        signed_headers = given.signed_headers.split(";")
+        signed_headers = given.signed_headers.lower().split(";")
         for name, told in _ALWAYS_SIGNED.items():
             if name not in signed_headers:
                 raise InvalidSignatureException(

@@ -68,6 +68,14 @@ def test_what_the_commands_sign_is_taken():
     SIGNATURES.check(headers, "", BODY, time.time())
 
 
+def test_signed_headers_may_be_named_in_capitals():
+    headers = by_botocore()
+    before, _, rest = headers["authorization"].partition("SignedHeaders=")
+    names, _, signature = rest.partition(",")
+    capitals = f"{before}SignedHeaders={names.title()},{signature}"
+    SIGNATURES.check(headers | {"authorization": capitals}, "", BODY, time.time())
+
+
 def test_each_key_has_its_own_secret():
     swapped = by_botocore(key=AccessKey("AKIAOTHER", KEY.secret_access_key))
     assert isinstance(refused(swapped), InvalidSignatureException)
