@@ -170,22 +170,23 @@ def _check_moment(moment: str, now_epoch_seconds: float) -> None:
             f"Date must be in ISO-8601 'basic format'. Got '{moment}'. "
             "See http://en.wikipedia.org/wiki/ISO_8601"
         )
-    now = _stamp(now_epoch_seconds)
     if signed_at < now_epoch_seconds - _SKEW_SECONDS:
         earliest = _stamp(now_epoch_seconds - _SKEW_SECONDS)
         raise InvalidSignatureException(
             f"Signature expired: {moment} is now earlier than {earliest} "
-            f"({now} - {_SKEW_MINUTES} min.)"
+            f"({_stamp(now_epoch_seconds)} - {_SKEW_MINUTES} min.)"
         )
     if signed_at > now_epoch_seconds + _SKEW_SECONDS:
         latest = _stamp(now_epoch_seconds + _SKEW_SECONDS)
         raise InvalidSignatureException(
             f"Signature not yet current: {moment} is still later than {latest} "
-            f"({now} + {_SKEW_MINUTES} min.)"
+            f"({_stamp(now_epoch_seconds)} + {_SKEW_MINUTES} min.)"
         )
 
 
+@lru_cache(maxsize=256)
 def _epoch_seconds(moment: str) -> float | None:
+    """The time of a stamp; requests of one second have the same. None: it is none."""
     if _IS_MOMENT.match(moment) is None:
         return None
     try:
