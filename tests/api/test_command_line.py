@@ -14,22 +14,7 @@ import pytest
 
 from tests.support.cancelled_server import CANCEL
 from tests.support.cancelled_server import MODULE as CANCELLED
-from tests.support.server import running_server
-
-_PROJECT = Path(__file__).parents[2]
-
-
-def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """The command with these arguments, to its end."""
-    return subprocess.run(
-        [sys.executable, "-m", "api", *arguments],
-        cwd=_PROJECT,
-        env={"PATH": "", "HOME": "/nonexistent", **environment},
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
+from tests.support.server import PROJECT, run_command, running_server
 
 
 def assert_gives_up(done: subprocess.CompletedProcess[str], *words: str) -> None:
@@ -80,7 +65,7 @@ def test_an_end_that_nobody_asked_for_is_told_and_is_no_success():
 def test_it_says_where_it_is_where_data_is_and_a_line_to_paste(tmp_path: Path):
     data = tmp_path / "data"
     command = [sys.executable, "-m", "api", "serve", "--port", "0", "--data-dir", str(data)]
-    with subprocess.Popen(command, cwd=_PROJECT, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         said = [process.stdout.readline() for _ in range(4)]
         process.terminate()
@@ -107,39 +92,39 @@ def test_the_pasted_line_works():
 def test_a_port_in_use_is_named():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        assert_gives_up(run("serve", "--in-memory", "--port", port), port, "--port")
+        assert_gives_up(run_command("serve", "--in-memory", "--port", port), port, "--port")
 
 
 def test_an_address_that_is_not_ours_is_named():
-    done = run("serve", "--in-memory", "--allow-open", "--host", "192.0.2.1")
+    done = run_command("serve", "--in-memory", "--allow-open", "--host", "192.0.2.1")
     assert_gives_up(done, "192.0.2.1", "--host")
 
 
 def test_a_host_that_is_not_found_is_named():
-    done = run("serve", "--in-memory", "--allow-open", "--host", "nowhere.invalid")
+    done = run_command("serve", "--in-memory", "--allow-open", "--host", "nowhere.invalid")
     assert_gives_up(done, "nowhere.invalid", "--host")
     assert "Unknown error" not in done.stderr
 
 
 def test_another_address_than_loopback_needs_allow_open():
-    done = run("serve", "--in-memory", "--host", "0.0.0.0")  # noqa: S104 - it is refused
+    done = run_command("serve", "--in-memory", "--host", "0.0.0.0")  # noqa: S104 - it is refused
     assert_gives_up(done, "0.0.0.0", "--allow-open")  # noqa: S104
 
 
 def test_memory_and_a_directory_exclude_each_other(tmp_path: Path):
-    done = run("serve", "--in-memory", "--data-dir", str(tmp_path))
+    done = run_command("serve", "--in-memory", "--data-dir", str(tmp_path))
     assert_gives_up(done, "--in-memory", "--data-dir")
 
 
 def test_a_data_directory_in_use_is_named(tmp_path: Path):
     with running_server(data_dir=tmp_path):
-        done = run("serve", "--port", "0", "--data-dir", str(tmp_path))
+        done = run_command("serve", "--port", "0", "--data-dir", str(tmp_path))
     assert_gives_up(done, str(tmp_path), "in use")
 
 
 def test_a_data_directory_that_cannot_be_made_is_named(tmp_path: Path):
     (tmp_path / "file").touch()
-    done = run("serve", "--port", "0", "--data-dir", str(tmp_path / "file" / "data"))
+    done = run_command("serve", "--port", "0", "--data-dir", str(tmp_path / "file" / "data"))
     assert_gives_up(done, str(tmp_path / "file"))
 
 
@@ -147,7 +132,7 @@ def test_a_data_directory_of_a_newer_format_is_refused(tmp_path: Path):
     with running_server(data_dir=tmp_path) as server:
         assert server.stop() == 0
     (tmp_path / "format").write_text("999999\n")
-    assert_gives_up(run("serve", "--port", "0", "--data-dir", str(tmp_path)), str(tmp_path))
+    assert_gives_up(run_command("serve", "--port", "0", "--data-dir", str(tmp_path)), str(tmp_path))
 
 
 def test_every_option_may_be_an_environment_variable():
@@ -161,11 +146,11 @@ def test_every_option_may_be_an_environment_variable():
 
 
 def test_an_unknown_option_is_told_without_a_traceback():
-    done = run("serve", "--no-such-option")
+    done = run_command("serve", "--no-such-option")
     assert done.returncode != 0
     assert "--no-such-option" in done.stderr + done.stdout
     assert "Traceback" not in done.stderr + done.stdout
 
 
 def test_the_version_is_told():
-    assert run("--version").stdout.strip()
+    assert run_command("--version").stdout.strip()

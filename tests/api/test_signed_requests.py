@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,7 @@ from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 from msgspec import json
 
-from tests.support.server import PROJECT, Server, running_server
+from tests.support.server import Server, run_command, running_server
 from tests.support.tables import definition, unique_name
 
 KEYS = """
@@ -148,38 +146,26 @@ def test_the_line_to_paste_names_no_key(server: Server, keys_file: Path):
     assert "aws_secret_access_key" not in server.announcement
 
 
-def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "api", *arguments],
-        cwd=PROJECT,
-        env={"PATH": "", "HOME": "/nonexistent", **environment},
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
-
-
 def test_the_commands_sign_with_the_key_of_the_environment(server: Server):
     endpoint = f"http://127.0.0.1:{urlsplit(server.endpoint).port}"
     asked = ("violations", "--endpoint", endpoint, "--table", "nobodys", "--index", "any")
-    let_in = command(*asked, AWS_ACCESS_KEY_ID=APP[0], AWS_SECRET_ACCESS_KEY=APP[1])
+    let_in = run_command(*asked, AWS_ACCESS_KEY_ID=APP[0], AWS_SECRET_ACCESS_KEY=APP[1])
     assert "ResourceNotFoundException" in let_in.stderr
-    without = command(*asked)
+    without = run_command(*asked)
     assert "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY" in without.stderr
-    wrong = command(*asked, AWS_ACCESS_KEY_ID=APP[0], AWS_SECRET_ACCESS_KEY="wrong")
+    wrong = run_command(*asked, AWS_ACCESS_KEY_ID=APP[0], AWS_SECRET_ACCESS_KEY="wrong")
     assert "InvalidSignatureException" in wrong.stderr
 
 
 def test_a_file_without_keys_is_told_at_start(tmp_path: Path):
-    done = command("serve", "--in-memory", "--credentials-file", str(tmp_path / "none"))
+    done = run_command("serve", "--in-memory", "--credentials-file", str(tmp_path / "none"))
     assert done.returncode == 1
     assert done.stderr.startswith("dynactor: --credentials-file: ")
     assert done.stderr.count("\n") == 1
 
 
 def test_the_admin_port_asks_nobody_and_stays_on_this_machine(keys_file: Path):
-    done = command(
+    done = run_command(
         *("serve", "--in-memory", "--credentials-file", str(keys_file)),
         *("--admin-port", "0", "--admin-host", "0.0.0.0"),  # noqa: S104
     )

@@ -101,6 +101,19 @@ def serve_command(*arguments: str, data_dir: Path | None = None, module: str = "
     return [sys.executable, "-m", module, "serve", "--port", "0", *place, *arguments]
 
 
+def run_command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A command with these arguments, to its end, in an environment that has nothing else."""
+    return subprocess.run(
+        [sys.executable, "-m", "api", *arguments],
+        cwd=PROJECT,
+        env={"PATH": "", "HOME": "/nonexistent", **environment},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+
 @contextmanager
 def running_server(
     *arguments: str,
