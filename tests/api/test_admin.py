@@ -6,9 +6,9 @@ import socket
 
 import pytest
 
-from tests.api.test_command_line import assert_gives_up, run
+from tests.api.test_command_line import assert_gives_up
 from tests.support.admin import admin_port, ask
-from tests.support.server import running_server
+from tests.support.server import run_command, running_server
 
 
 def test_without_its_option_there_is_none():
@@ -81,12 +81,12 @@ def test_it_listens_on_ipv6_too():
 
 def test_an_address_that_is_not_ours_is_named():
     arguments = ("--admin-port", "0", "--admin-host", "192.0.2.1", "--allow-open")
-    done = run("serve", "--in-memory", "--port", "0", *arguments)
+    done = run_command("serve", "--in-memory", "--port", "0", *arguments)
     assert_gives_up(done, "192.0.2.1", "--admin-host")
 
 
 def test_a_port_in_use_is_named():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        done = run("serve", "--in-memory", "--port", "0", "--admin-port", port)
+        done = run_command("serve", "--in-memory", "--port", "0", "--admin-port", port)
     assert_gives_up(done, port, "--admin-port")

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.api.test_command_line import assert_gives_up, run
+from tests.api.test_command_line import assert_gives_up
 from tests.support.admin import JSON, admin_port, ask
-from tests.support.server import running_server
+from tests.support.server import run_command, running_server
 
 START = "2030-01-31T12:00:00Z"
 START_EPOCH_SECONDS = 1_896_091_200.0
@@ -114,7 +114,7 @@ def test_the_command_reads_and_moves_it(port: int):
     place = ("--admin-endpoint", f"http://127.0.0.1:{port}")
 
     def clock(*arguments: str) -> str:
-        done = run("clock", *arguments, *place)
+        done = run_command("clock", *arguments, *place)
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout
 
@@ -125,31 +125,32 @@ def test_the_command_reads_and_moves_it(port: int):
     assert clock("set", "2030-03-01").startswith("2030-03-01T00:00:00.000Z ")
     assert clock("speed", "60").endswith(", running at speed 60\n")
     assert clock("speed", "0").endswith(", standing still\n")
-    assert_gives_up(run("clock", "set", "2030-01-01", *place), "never goes back")
-    assert_gives_up(run("clock", "step", "soon", *place), "is no length of time")
+    assert_gives_up(run_command("clock", "set", "2030-01-01", *place), "never goes back")
+    assert_gives_up(run_command("clock", "step", "soon", *place), "is no length of time")
 
 
 def test_the_command_finds_its_server_by_an_environment_variable(standing_port: int):
-    done = run("clock", DYNACTOR_ADMIN_ENDPOINT=f"http://127.0.0.1:{standing_port}")
+    done = run_command("clock", DYNACTOR_ADMIN_ENDPOINT=f"http://127.0.0.1:{standing_port}")
     assert done.stdout.startswith("2030-01-31T12:00:00.000Z")
 
 
 def test_the_command_says_where_nobody_answers():
     with running_server("--admin-port", "0") as server:
         place = f"http://127.0.0.1:{admin_port(server)}"
-        assert_gives_up(run("clock", "--admin-endpoint", place), "--virtual-clock")
+        assert_gives_up(run_command("clock", "--admin-endpoint", place), "--virtual-clock")
         assert_gives_up(
-            run("clock", "--admin-endpoint", server.endpoint), "does not answer as dynactor's"
+            run_command("clock", "--admin-endpoint", server.endpoint),
+            "does not answer as dynactor's",
         )
-    assert_gives_up(run("clock", "--admin-endpoint", place), "Cannot reach", place)
+    assert_gives_up(run_command("clock", "--admin-endpoint", place), "Cannot reach", place)
 
 
 @pytest.mark.parametrize("start", ["soon", "-1", "nan", "99999999999999"])
 def test_a_start_that_is_no_time_is_refused(start: str):
-    done = run("serve", "--in-memory", "--admin-port", "0", f"--virtual-clock={start}")
+    done = run_command("serve", "--in-memory", "--admin-port", "0", f"--virtual-clock={start}")
     assert_gives_up(done, "--virtual-clock: ", "time")
 
 
 def test_without_an_admin_port_it_could_not_be_moved():
-    done = run("serve", "--in-memory", "--virtual-clock", "now")
+    done = run_command("serve", "--in-memory", "--virtual-clock", "now")
     assert_gives_up(done, "--virtual-clock needs --admin-port")

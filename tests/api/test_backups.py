@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.api.test_command_line import assert_gives_up, run
+from tests.api.test_command_line import assert_gives_up
 from tests.support.admin import admin_port, ask
 from tests.support.clients import WireClient
-from tests.support.server import Server, running_server
+from tests.support.server import Server, run_command, running_server
 from tests.support.tables import definition, global_index, local_index, wait_until_indexes_active
 
 _WRITERS = 4
@@ -32,7 +32,7 @@ class Served(NamedTuple):
 
     def command(self, *arguments: str) -> Any:
         endpoint = f"http://127.0.0.1:{self.port}"
-        return run("backup", "--admin-endpoint", endpoint, *arguments)
+        return run_command("backup", "--admin-endpoint", endpoint, *arguments)
 
 
 @pytest.fixture(params=["disk", "memory"])
@@ -98,9 +98,11 @@ def test_a_server_that_was_given_no_place_says_so():
         port = admin_port(server)
         assert "--backup-dir" in ask(port, "/backups", "POST", {}).json["message"]
         assert_gives_up(
-            run("backup", "--admin-endpoint", f"http://127.0.0.1:{port}"), "--backup-dir"
+            run_command("backup", "--admin-endpoint", f"http://127.0.0.1:{port}"), "--backup-dir"
         )
-        assert_gives_up(run("backup", "--admin-endpoint", server.endpoint), "does not answer as")
+        assert_gives_up(
+            run_command("backup", "--admin-endpoint", server.endpoint), "does not answer as"
+        )
 
 
 @pytest.mark.parametrize(
@@ -114,7 +116,7 @@ def test_a_server_that_was_given_no_place_says_so():
     ],
 )
 def test_a_place_that_would_not_do_is_refused_at_start(options: tuple[str, ...], words: str):
-    assert_gives_up(run("serve", "--port", "0", *options), words)
+    assert_gives_up(run_command("serve", "--port", "0", *options), words)
 
 
 def test_a_place_that_a_link_leads_to_is_in_the_data_directory_too(tmp_path: Path):
@@ -122,7 +124,7 @@ def test_a_place_that_a_link_leads_to_is_in_the_data_directory_too(tmp_path: Pat
     (tmp_path / "link").symlink_to(tmp_path / "data")
     data = ("--admin-port", "0", "--data-dir", str(tmp_path / "data"))
     for way in (tmp_path / "link" / "backups", tmp_path / "data" / ".." / "data" / "backups"):
-        refused = run("serve", "--port", "0", *data, "--backup-dir", str(way))
+        refused = run_command("serve", "--port", "0", *data, "--backup-dir", str(way))
         assert_gives_up(refused, "is in the data directory")
 
 

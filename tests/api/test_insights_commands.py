@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.api.test_command_line import run
 from tests.support.admin import admin_port, ask
 from tests.support.clients import WireClient
-from tests.support.server import Server, running_server
+from tests.support.server import Server, run_command, running_server
 from tests.support.tables import definition, global_index, local_index, wait_until_indexes_active
 
 BY_STATUS = "by-status"
@@ -29,7 +28,7 @@ class Served(NamedTuple):
         places = ["--admin-endpoint", f"http://127.0.0.1:{self.port}"]
         if name == "advise":
             places += ["--endpoint", self.server.endpoint]
-        done = run(name, *places, *arguments)
+        done = run_command(name, *places, *arguments)
         return done.returncode, done.stdout, done.stderr
 
     def json(self, name: str, *arguments: str) -> Any:
@@ -123,7 +122,7 @@ def test_a_table_that_is_not_there_is_told(served, name):
 
 @pytest.mark.parametrize("name", ["insights", "advise"])
 def test_a_server_that_is_not_there_is_told(name):
-    done = run(name, "--table", "Orders", "--admin-endpoint", "http://127.0.0.1:9")
+    done = run_command(name, "--table", "Orders", "--admin-endpoint", "http://127.0.0.1:9")
 
     assert done.returncode == 1
     assert "Cannot reach http://127.0.0.1:" in done.stderr

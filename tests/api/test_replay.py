@@ -26,14 +26,14 @@ from api.registry import NOT_IMPLEMENTED, OPERATIONS
 from api.server import listen
 from streams.broker import Unreachable
 from streams.sequence_number import SequenceNumber
-from tests.api.test_command_line import assert_gives_up, run
+from tests.api.test_command_line import assert_gives_up
 from tests.support.admin import admin_port
 from tests.support.clients import WireClient
 from tests.support.databases import put, running_database, thread
 from tests.support.fake_broker import FakeBroker
 from tests.support.published import TOPIC, published_table, relay_of, relay_settings, write_threads
 from tests.support.replays import COPY, Told, items_of
-from tests.support.server import PROJECT, running_server
+from tests.support.server import PROJECT, run_command, running_server
 from tests.support.tables import definition, wait_until_active
 
 _DEADLINE_SECONDS = 30
@@ -322,7 +322,7 @@ def test_a_server_without_kafka_says_so_and_one_that_is_not_there_too():
             call("CreateTable", definition("pk:S", name="Thread"))
             wait_until_active(call, "Thread")
         place = ("--admin-endpoint", f"http://127.0.0.1:{admin_port(server)}")
-        assert_gives_up(run("replay", *wanted, *place), "--kafka-bootstrap-servers")
+        assert_gives_up(run_command("replay", *wanted, *place), "--kafka-bootstrap-servers")
         other = ("--admin-endpoint", server.endpoint)
-        assert_gives_up(run("replay", *wanted, *other), "does not answer as dynactor's")
-    assert_gives_up(run("replay", *wanted, *place), "Cannot reach")
+        assert_gives_up(run_command("replay", *wanted, *other), "does not answer as dynactor's")
+    assert_gives_up(run_command("replay", *wanted, *place), "Cannot reach")
