@@ -129,7 +129,8 @@ class Client:
         headers = {"content-type": JSON_1_0, "x-amz-target": f"{DYNAMODB}.{operation}"}
         if self._access_key is None:
             return headers | _UNSIGNED
-        headers["host"] = urlsplit(self._endpoint).netloc
+        # A name and password in an address are no part of the host.
+        headers["host"] = urlsplit(self._endpoint).netloc.rpartition("@")[2]
         if self._session_token:
             headers["x-amz-security-token"] = self._session_token
         now = datetime.now(UTC)
