@@ -8,10 +8,11 @@ from msgspec import Struct
 
 
 class IndexLag(Struct, frozen=True):
-    """How long every run of changes waits before an index gets it.
+    """How long changes wait before an index gets them.
 
     From ``shortest_seconds`` to ``longest_seconds``, drawn from ``seed``: the same seed gives
-    the same waits.
+    the same waits. What comes while others wait has a wait of its own behind them, all of it one:
+    an index is behind by two waits at most, however many changes there are.
     """
 
     shortest_seconds: float = 0.0

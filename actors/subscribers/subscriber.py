@@ -70,8 +70,9 @@ class Subscriber(ABC):
     async def carry_out(self, records: list[ChangeRecord]) -> None:
         """Have the effect of these records, durably; they come in the order of the log."""
 
-    def wait_seconds(self) -> float:
-        """How long the next run is to wait, for whoever has a lag."""
+    def wait_seconds(self, last: int) -> float:
+        """How long a run is to wait that ends with this counter, for whoever has a lag."""
+        del last
         return 0.0
 
     @property
@@ -103,7 +104,7 @@ class Subscriber(ABC):
                 self.position, max_records=_RUN_RECORDS, max_bytes=_RUN_BYTES
             )
             if records:
-                wait_seconds = self.wait_seconds()
+                wait_seconds = self.wait_seconds(records[-1].sequence_number.counter)
                 if wait_seconds:
                     await asyncio.wait([closed], timeout=wait_seconds)
                     if closed.done():
