@@ -14,7 +14,7 @@ import asyncio
 import os
 from pathlib import Path
 from statistics import median
-from tempfile import TemporaryDirectory, TemporaryFile
+from tempfile import TemporaryFile
 from time import perf_counter
 
 from msgspec import structs
@@ -27,6 +27,7 @@ from tests.load.run.one import make_caller
 from tests.load.run.progress import Silent
 from tests.load.run.runner import Run
 from tests.load.run.table import prepare
+from tests.load.servers import directory_on
 from tests.load.work.plan import Plan
 from tests.support.kafka_broker import running_broker
 
@@ -108,8 +109,8 @@ def main() -> None:
     parser.add_argument("--directory", type=Path, help="on the disk to measure")
     parser.add_argument("--serve", nargs="*", default=[], help="more options of the server")
     arguments = parser.parse_args()
-    with TemporaryDirectory(dir=arguments.directory) as directory:
-        asyncio.run(_run(arguments, Path(directory)))
+    with directory_on(arguments.directory) as directory:
+        asyncio.run(_run(arguments, directory))
 
 
 if __name__ == "__main__":

@@ -8,12 +8,11 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from statistics import median
-from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
 from tests.load.items import create_table, key, table_item
-from tests.load.servers import Server, cpu_seconds, dynactor, resident_megabytes
+from tests.load.servers import Server, cpu_seconds, directory_on, dynactor, resident_megabytes
 from tests.support.wire import Connection
 
 _LOADERS = 8
@@ -193,8 +192,6 @@ def main() -> None:
     parser.add_argument("--tables", type=int, default=2_500, help="idle ones")
     parser.add_argument("--directory", type=Path, help="on the disk to measure; else temporary")
     options = parser.parse_args()
-    if options.directory is not None:
-        options.directory.mkdir(parents=True, exist_ok=True)
     parts: list[tuple[Callable[[Path, int], Coroutine[Any, Any, None]], int]] = [
         (churn, options.churn),
         (idle_tables, options.tables),
@@ -202,8 +199,8 @@ def main() -> None:
     ]
     for part, count in parts:
         if count:
-            with TemporaryDirectory(dir=options.directory) as directory:
-                asyncio.run(part(Path(directory) / "data", count))
+            with directory_on(options.directory) as directory:
+                asyncio.run(part(directory / "data", count))
 
 
 if __name__ == "__main__":

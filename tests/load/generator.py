@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import math
 import sys
-from asyncio.subprocess import PIPE, Process
 from collections import Counter
 from random import Random
 from time import perf_counter, time_ns
@@ -20,11 +19,11 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
+from tests.load.generating_process import GeneratingProcess
 from tests.load.items import key, table_item
 from tests.load.wire.answers import Answer
 from tests.load.wire.connection import Connection
 from tests.load.wire.endpoint import Endpoint
-from tests.support.server import PROJECT
 from tests.support.wire import request_bytes
 
 # What stands in requests where each that is sent has a client token of its own.
@@ -214,26 +213,17 @@ def _transactions(plan: Plan, version: int) -> list[list[int]]:
 class Generator:
     """A generator in a process of its own."""
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process: GeneratingProcess) -> None:
         self._process = process
 
     @classmethod
     async def start(cls, plan: Plan) -> Generator:
         """Start the process and wait until it is warm."""
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tests.load.generator"), cwd=PROJECT, stdin=PIPE, stdout=PIPE
-        )
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(msgspec.json.encode(plan) + b"\n")
-        if await process.stdout.readline() != b"ready\n":
-            raise RuntimeError("the load generator failed, see above")
-        return cls(process)
+        return cls(await GeneratingProcess.start("tests.load.generator", plan))
 
     async def measure(self) -> Report:
         """Measure for the plan's time."""
-        output, _ = await self._process.communicate(b"go\n")
-        return msgspec.json.decode(output, type=Report)
+        return msgspec.json.decode(await self._process.report(), type=Report)
 
 
 async def _main() -> None:

@@ -17,7 +17,6 @@ from functools import partial
 from pathlib import Path
 from random import Random
 from statistics import median
-from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple, cast
 
 import msgspec
@@ -38,6 +37,7 @@ from api.registry import OPERATIONS
 from api.request_room import RequestRoom
 from storage.rocks import open_rocks
 from tests.load.run.fill import fillings
+from tests.load.servers import directory_on
 from tests.load.wire.answers import Answer
 from tests.load.wire.endpoint import parse_endpoint
 from tests.load.wire.requests import Requests
@@ -257,8 +257,8 @@ def main() -> None:
     parser.add_argument("--keys", type=int, default=10_000)
     parser.add_argument("--directory", type=Path, help="on the disk to measure")
     arguments = parser.parse_args()
-    with TemporaryDirectory(dir=arguments.directory) as directory:
-        uvloop.run(_run(arguments, Path(directory)))
+    with directory_on(arguments.directory) as directory:
+        uvloop.run(_run(arguments, directory))
 
 
 if __name__ == "__main__":

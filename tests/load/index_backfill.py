@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import perf_counter
 
 from tests.load.footprint import call, connections, load
 from tests.load.generator import percentile
 from tests.load.index_requests import OpenLoop, Plan
 from tests.load.index_tables import definitions, describe, global_index, make_table, wait_quiet
-from tests.load.servers import Server, cpu_seconds, dynactor
+from tests.load.servers import Server, cpu_seconds, directory_on, dynactor
 from tests.support.wire import Connection
 
 TABLE = "filled"
@@ -125,11 +124,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--directory", type=Path, help="on the disk to measure; else temporary")
     options = parser.parse_args()
-    if options.directory is not None:
-        options.directory.mkdir(parents=True, exist_ok=True)
     with (
-        TemporaryDirectory(dir=options.directory) as temporary,
-        dynactor(Path(temporary) / "data") as server,
+        directory_on(options.directory) as temporary,
+        dynactor(temporary / "data") as server,
     ):
         asyncio.run(run(server, options))
 

@@ -10,14 +10,13 @@ import argparse
 import asyncio
 from pathlib import Path
 from statistics import median
-from tempfile import TemporaryDirectory
 
 from tests.load.footprint import connections
 from tests.load.generator import Generator, Plan, percentile
 from tests.load.index_requests import OpenLoop
 from tests.load.index_requests import Plan as OpenPlan
 from tests.load.index_tables import BY_TITLE, make_table, wait_quiet
-from tests.load.servers import Server, cpu_seconds, dynactor
+from tests.load.servers import Server, cpu_seconds, directory_on, dynactor
 
 _WARM_UP_SECONDS = 1.0
 _CLIENTS = 64
@@ -117,11 +116,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--directory", type=Path, help="on the disk to measure; else temporary")
     options = parser.parse_args()
-    if options.directory is not None:
-        options.directory.mkdir(parents=True, exist_ok=True)
     with (
-        TemporaryDirectory(dir=options.directory) as temporary,
-        dynactor(Path(temporary) / "data") as server,
+        directory_on(options.directory) as temporary,
+        dynactor(temporary / "data") as server,
     ):
         if options.indexes:
             asyncio.run(lag(server, options))

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from asyncio.subprocess import PIPE, Process
 from collections import Counter
 from time import perf_counter
 from typing import Any
@@ -21,9 +20,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from tests.load.generating_process import GeneratingProcess
 from tests.load.generator import bucket
 from tests.load.items import key, table_item
-from tests.support.server import PROJECT
 from tests.support.wire import Connection
 
 _TURN_SECONDS = 0.0005
@@ -62,26 +61,17 @@ class Report(Struct):
 class OpenLoop:
     """The requests in a process of its own."""
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process: GeneratingProcess) -> None:
         self._process = process
 
     @classmethod
     async def start(cls, plan: Plan) -> OpenLoop:
         """Start the process and wait until it sends."""
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", __name__), cwd=PROJECT, stdin=PIPE, stdout=PIPE
-        )
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(msgspec.json.encode(plan) + b"\n")
-        if await process.stdout.readline() != b"ready\n":
-            raise RuntimeError("the load generator failed, see above")
-        return cls(process)
+        return cls(await GeneratingProcess.start(__name__, plan))
 
     async def stop(self) -> Report:
         """Send no more, and say what came."""
-        output, _ = await self._process.communicate(b"stop\n")
-        return msgspec.json.decode(output, type=Report)
+        return msgspec.json.decode(await self._process.report(), type=Report)
 
 
 class _Run:

@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from statistics import median
-from tempfile import TemporaryDirectory
 from time import perf_counter
 
 from tests.load.footprint import call, connections, load
@@ -28,7 +27,7 @@ from tests.load.index_tables import wait_quiet
 from tests.load.items import create_table
 from tests.load.kafka_lag import Follower
 from tests.load.kafka_lag import Plan as LagPlan
-from tests.load.servers import Server, cpu_seconds, resident_megabytes
+from tests.load.servers import Server, cpu_seconds, directory_on, resident_megabytes
 from tests.support.kafka_broker import KafkaBroker, running_broker
 from tests.support.kafka_consumer import Isolation
 from tests.support.kafka_server import lag_records, stream_arn
@@ -252,10 +251,7 @@ def main() -> None:
     parser.add_argument("--serve", nargs="*", default=[], help="options for the server")
     parser.add_argument("--directory", type=Path, help="on the disk to measure; else temporary")
     options = parser.parse_args()
-    if options.directory is not None:
-        options.directory.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=options.directory) as temporary:
-        directory = Path(temporary)
+    with directory_on(options.directory) as directory:
         (directory / "kafka").mkdir()
         with running_broker(directory / "kafka", java_options=()) as broker:
             for part in options.parts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import psutil
@@ -19,6 +20,15 @@ class Server(NamedTuple):
     host: str
     port: int
     pid: int
+
+
+@contextmanager
+def directory_on(disk: Path | None) -> Iterator[Path]:
+    """An empty directory for the time of a measurement, in one on the disk that is meant."""
+    if disk is not None:
+        disk.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=disk) as directory:
+        yield Path(directory)
 
 
 @contextmanager

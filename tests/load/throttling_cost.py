@@ -15,12 +15,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import median
-from tempfile import TemporaryDirectory
 from typing import Any, Literal, NamedTuple
 
 from tests.load.generator import Generator, Plan
 from tests.load.items import create_table, table_item
-from tests.load.servers import Server, cpu_seconds
+from tests.load.servers import Server, cpu_seconds, directory_on
 from tests.support.server import running_server
 from tests.support.wire import Connection, encode, request_bytes
 
@@ -205,11 +204,9 @@ def main() -> None:
     parser.add_argument("--directory", type=Path, help="on the disk to measure; else temporary")
     parser.add_argument("serve", nargs="*", help="further options of the server, behind --")
     options = parser.parse_args()
-    if options.directory is not None:
-        options.directory.mkdir(parents=True, exist_ok=True)
     with (
-        TemporaryDirectory(dir=options.directory) as temporary,
-        servers(Path(temporary), *options.serve) as made,
+        directory_on(options.directory) as temporary,
+        servers(temporary, *options.serve) as made,
     ):
         asyncio.run(run(options, made))
 

@@ -16,14 +16,13 @@ from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 from statistics import median
-from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from msgspec import Struct
 
 from tests.load.generator import Generator, Plan, percentile
 from tests.load.items import create_table, table_item
-from tests.load.servers import Server, cpu_seconds, dynactor
+from tests.load.servers import Server, cpu_seconds, directory_on, dynactor
 from tests.support.wire import Connection
 
 TABLE = "benchmark"
@@ -147,11 +146,9 @@ def main() -> None:
     parser.add_argument("--connections", type=int, nargs="+", default=[16, 64])
     parser.add_argument("--directory", type=Path, help="on the disk to measure; else temporary")
     options = parser.parse_args()
-    if options.directory is not None:
-        options.directory.mkdir(parents=True, exist_ok=True)
     with (
-        TemporaryDirectory(dir=options.directory) as temporary,
-        dynactor(Path(temporary) / "data") as server,
+        directory_on(options.directory) as temporary,
+        dynactor(temporary / "data") as server,
     ):
         asyncio.run(run(options, server))
 

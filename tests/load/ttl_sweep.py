@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import NamedTuple
 
@@ -18,7 +17,7 @@ from tests.load.footprint import call, connections, load
 from tests.load.generator import Generator, Plan, Report, percentile
 from tests.load.index_tables import describe, global_index, wait_quiet
 from tests.load.items import create_table, table_item
-from tests.load.servers import Server, cpu_seconds
+from tests.load.servers import Server, cpu_seconds, directory_on
 from tests.support.clocked_server import Clocked, clocked_server
 from tests.support.wire import Connection
 
@@ -201,13 +200,11 @@ def main() -> None:
     parser.add_argument("--deletes-per-second", help="as --ttl-deletes-per-second of the server")
     parser.add_argument("--directory", type=Path, help="on the disk to measure; else temporary")
     options = parser.parse_args()
-    if options.directory is not None:
-        options.directory.mkdir(parents=True, exist_ok=True)
     rate = options.deletes_per_second
     arguments = ("--ttl-deletes-per-second", rate) if rate else ()
     with (
-        TemporaryDirectory(dir=options.directory) as temporary,
-        clocked_server(START, *arguments, data_dir=Path(temporary) / "data") as clocked,
+        directory_on(options.directory) as temporary,
+        clocked_server(START, *arguments, data_dir=temporary / "data") as clocked,
     ):
         asyncio.run(run(clocked, options))
 

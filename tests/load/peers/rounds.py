@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import ExitStack
 from itertools import product
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from msgspec import structs
 from rich.console import Console
@@ -23,6 +21,7 @@ from tests.load.run.one import make_caller
 from tests.load.run.progress import Silent
 from tests.load.run.runner import Run
 from tests.load.run.table import prepare
+from tests.load.servers import directory_on
 from tests.load.work.plan import Plan
 
 # A server that answers less than this does not know the operation.
@@ -44,10 +43,8 @@ def run_rounds(options: PeerOptions, console: Console) -> None:
     plans = [_run_options(options, line, count) for line, count in _cases(options)]
     for each in plans:
         each.plan()
-    if options.directory is not None:
-        options.directory.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
-        directory = Path(stack.enter_context(TemporaryDirectory(dir=options.directory)))
+        directory = stack.enter_context(directory_on(options.directory))
         peers = [
             stack.enter_context(running_peer(name, directory, options.serve))
             for name in options.servers

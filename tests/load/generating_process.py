@@ -1,0 +1,45 @@
+"""A generator of load in a process of its own: what it costs is not counted as the server's.
+
+Such a module reads its plan as JSON from the first line of its standard input, prints ``ready``
+when it is, goes on at a second line, and prints its report as JSON.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from asyncio.subprocess import PIPE, Process
+
+import msgspec
+from msgspec import Struct
+
+from tests.support.server import PROJECT
+
+
+class GeneratingProcess:
+    """The process, ready."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+
+    @classmethod
+    async def start(cls, module: str, plan: Struct) -> GeneratingProcess:
+        """Start a module with a plan, and wait until it is ready.
+
+        Raises:
+            RuntimeError: it is not, and has told why on the standard error.
+        """
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", module), cwd=PROJECT, stdin=PIPE, stdout=PIPE
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(msgspec.json.encode(plan) + b"\n")
+        if await process.stdout.readline() != b"ready\n":
+            raise RuntimeError("the load generator failed, see above")
+        return cls(process)
+
+    async def report(self) -> bytes:
+        """Let it go on, and wait for its report."""
+        report, _ = await self._process.communicate(b"go\n")
+        return report
