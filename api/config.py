@@ -29,6 +29,7 @@ from model.limits import (
     THROUGHPUT_DECREASES_PER_DAY,
     TIME_TO_LIVE_CHANGE_SECONDS,
 )
+from storage.disk_sync import can_sync
 
 _FOR_TESTERS: Final = Group(
     "For testers", help="What AWS fixes or hides, to be reached by a test.", sort_key=3
@@ -184,11 +185,10 @@ class ServeOptions:
     def __post_init__(self) -> None:
         if self.in_memory and self.data_dir is not None:
             raise ConfigurationError("--in-memory keeps nothing in --data-dir: give one of them")
-        # macOS has no such call, and its fsync leaves what it is given in the disk's own memory.
-        if not self.in_memory and not hasattr(os, "fdatasync"):
+        if not self.in_memory and not can_sync():
             raise ConfigurationError(
-                "Data can be kept on Linux alone: this system has no fdatasync. Start with "
-                "--in-memory, or in a container"
+                "Data can be kept on Linux and macOS alone: of this system it is not known how to "
+                "make it durable. Start with --in-memory, or in a container"
             )
         self._check_hosts()
         self.access_keys  # noqa: B018 - to learn at once that there are none

@@ -14,6 +14,7 @@ import re
 from pathlib import Path
 from typing import Final
 
+from storage.disk_sync import sync_file
 from storage.store import CannotOpen
 
 FORMAT_VERSION: Final = 1
@@ -73,7 +74,7 @@ def sync_directory(path: Path) -> None:
     """Make the names in a directory durable: a file's own sync does not do that."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        os.fsync(descriptor)
+        sync_file(descriptor)
     finally:
         os.close(descriptor)
 
@@ -84,7 +85,7 @@ def sync_unlinked_files(path: Path) -> None:
         descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
         try:
             if os.fstat(descriptor).st_nlink == 1:
-                os.fsync(descriptor)
+                sync_file(descriptor)
         finally:
             os.close(descriptor)
     sync_directory(path)
@@ -96,7 +97,7 @@ def write_durably(path: Path, content: bytes) -> None:
     with replacement.open("wb") as file:
         file.write(content)
         file.flush()
-        os.fsync(file.fileno())
+        sync_file(file.fileno())
     replacement.replace(path)
     sync_directory(path.parent)
 

@@ -24,6 +24,7 @@ from typing import Final
 from zlib import crc32
 
 from storage.data_directory import write_durably
+from storage.disk_sync import complete_syncs, sync_data
 from storage.store import Damaged
 
 _FORMAT: Final = 1
@@ -48,12 +49,13 @@ class DurableMark:
         self._synced_at_seconds = time.monotonic()
 
     def advance(self, sequence: int) -> None:
-        """A completed sync covered everything up to this change."""
+        """Complete a sync of RocksDB's, which covered all up to this change, and note that."""
+        complete_syncs(self._file)
         with self._lock:
             self._write(sequence, only_synced=self.only_synced)
         now_seconds = time.monotonic()
         if now_seconds - self._synced_at_seconds >= _SYNC_INTERVAL_SECONDS:
-            os.fdatasync(self._file)
+            sync_data(self._file)
             self._synced_at_seconds = now_seconds
 
     def keep_only_synced(self) -> None:
@@ -62,17 +64,17 @@ class DurableMark:
             # True in this process even if it can't be written down.
             self.only_synced = True
             self._write(self.sequence, only_synced=True)
-        os.fdatasync(self._file)
+        sync_data(self._file)
 
     def settle(self, sequence: int) -> None:
         """Everything in the log is durable, up to this change."""
         with self._lock:
             self._write(sequence, only_synced=False)
-        os.fdatasync(self._file)
+        sync_data(self._file)
 
     def sync(self) -> None:
         """Make what was written durable."""
-        os.fdatasync(self._file)
+        sync_data(self._file)
 
     def _write(self, sequence: int, *, only_synced: bool) -> None:
         os.pwrite(self._file, _encode(sequence, _ONLY_SYNCED if only_synced else 0), 0)

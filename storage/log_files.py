@@ -8,12 +8,13 @@ logs have longer headers; this store does not recycle.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from struct import Struct
 from typing import Final
+
+from storage.disk_sync import sync_file
 
 _BLOCK_BYTES: Final = 32 * 1024
 _HEADER: Final = Struct("<IHB")
@@ -46,7 +47,7 @@ def cut_after(engine_directory: Path, sequence: int) -> None:
             is_cut = True
             with path.open("r+b") as file:
                 file.truncate(offset)
-                os.fsync(file.fileno())
+                sync_file(file.fileno())
 
 
 def _offset_after(log: bytes, sequence: int) -> int | None:

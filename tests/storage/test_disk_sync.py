@@ -1,0 +1,72 @@
+"""On a system where others leave what they sync in the disk's own memory, that is emptied, too."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from pathlib import Path
+
+import pytest
+
+from storage import disk_sync
+from storage.store import Closed, Group, Unknown
+from tests.support.store import disk_store
+
+
+class Disk:
+    """Counts how often its memory is emptied, and may fail."""
+
+    FULL_SYNC = 51
+
+    def __init__(self) -> None:
+        self.syncs = 0
+        self.fails = False
+        self._call = fcntl.fcntl
+
+    def fcntl(self, descriptor: int, command: int, *argument: int) -> object:
+        if command != self.FULL_SYNC:
+            return self._call(descriptor, command, *argument)
+        if self.fails:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        self.syncs += 1
+        return 0
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
+    """This system, as if it were macOS."""
+    disk = Disk()
+    monkeypatch.setattr(disk_sync, "_FULL_SYNC", Disk.FULL_SYNC)
+    monkeypatch.setattr(fcntl, "fcntl", disk.fcntl)
+    monkeypatch.delattr(os, "fdatasync")
+    return disk
+
+
+async def test_each_durable_write_has_one(disk: Disk, tmp_path: Path) -> None:
+    async with disk_store(tmp_path) as store:
+        for count in range(3):
+            syncs = disk.syncs
+            head = b"%d" % count if count else None
+            durable = await store.commit([Group(b"head", head, b"%d" % (count + 1))])
+            await durable
+            assert disk.syncs > syncs
+    async with disk_store(tmp_path) as store:
+        assert await store.latest.load([b"head"]) == [b"3"]
+
+
+async def test_without_it_a_write_is_not_answered(disk: Disk, tmp_path: Path) -> None:
+    async with disk_store(tmp_path) as store:
+        disk.fails = True
+        with pytest.raises(Unknown, match="syncing the log failed"):
+            await (await store.commit([Group(b"head", None, b"1")]))
+        disk.fails = False
+        with pytest.raises(Closed, match="The disk failed, restart the server"):
+            await store.commit([Group(b"other", None, b"1")])
+
+
+@pytest.mark.usefixtures("disk")
+def test_a_system_without_either_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert disk_sync.can_sync()
+    monkeypatch.setattr(disk_sync, "_FULL_SYNC", None)
+    assert not disk_sync.can_sync()
