@@ -13,7 +13,7 @@ from tests.support.server import PROJECT
 GUIDE = (PROJECT / "docs" / "TESTING.md").read_text()
 FILES = re.findall(r"```python\n# (\w+\.py)\n(.*?)```", GUIDE, re.DOTALL)
 
-A_SUITE = '''
+A_SUITE = """
 import pytest
 
 
@@ -25,7 +25,7 @@ def test_each_begins_with_no_tables(dynamodb, run):
         AttributeDefinitions=[{"AttributeName": "ForumName", "AttributeType": "S"}],
         BillingMode="PAY_PER_REQUEST",
     ).put_item(Item={"ForumName": "EC2"})
-'''
+"""
 
 
 def test_a_suite_passes_with_what_is_pasted(tmp_path: Path):
