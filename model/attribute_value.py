@@ -83,6 +83,9 @@ def check(value: Any, level: int = _ATTRIBUTE_LEVEL) -> int:
         if type_name == "N":
             if type(content) is not str:
                 _shaped(json_types.string, content)
+            size_bytes = number.whole_size_bytes(content)
+            if size_bytes:
+                return size_bytes
             plain = number.canonical(content)
             if plain is not content:
                 value["N"] = plain

@@ -81,6 +81,8 @@ def global_changes(
     table: TableDefinition, old: StoredItem | None, new: StoredItem | None
 ) -> tuple[IndexChange, ...]:
     """As ``local_changes``, for the global indexes into which changes are carried."""
+    if not table.global_indexes:
+        return ()
     changes = []
     for index in table.global_indexes:
         if index.holds_entries:

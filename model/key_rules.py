@@ -5,6 +5,8 @@ Messages: measured on AWS by the authors of dynalite, and DynamoDB Local.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from model import attribute_value
 from model.attribute_value import AttributeValue
 from model.errors import ValidationException
@@ -164,10 +166,10 @@ def check_index_keys_not_empty(table: TableDefinition, values: Item, *, updated:
                 raise _empty_index_key(index, attribute, updated=updated)
 
 
-def _written_indexes(table: TableDefinition) -> list[IndexDefinition]:
+def _written_indexes(table: TableDefinition) -> Sequence[IndexDefinition]:
     """The indexes into which writes are carried, in the order in which they are checked."""
     if not table.global_indexes:
-        return list(table.local_indexes)
+        return table.local_indexes
     held = [index.definition for index in table.global_indexes if index.holds_entries]
     return [*held, *table.local_indexes]
 
@@ -181,7 +183,11 @@ def _check_index_key(
         value = item.get(attribute.name)
         if value is None:
             continue
-        if attribute.type not in value:
+        # Nearly every value has the right type and is short.
+        content = value.get(attribute.type)
+        if content and len(content) <= SHORT_KEY_CHARACTERS:
+            continue
+        if content is None:
             if updated:
                 # The request's own values passed ``check_index_key_literals``: it is computed.
                 raise ValidationException(
@@ -189,9 +195,9 @@ def _check_index_key(
                     "unsupported type"
                 )
             raise _index_key_mismatch(index, attribute, value)
-        if value[attribute.type] == "":
+        if content == "":
             raise _empty_index_key(index, attribute, updated=updated)
-        all_short = all_short and len(value[attribute.type]) <= SHORT_KEY_CHARACTERS
+        all_short = False
     if all_short:
         return
     _check_part_size(index, "HASH", schema.partition, attributes, item)

@@ -265,6 +265,21 @@ def test_a_size_is_that_of_the_encoded_number(text):
     assert number.size_bytes(number.canonical(text)) == len(number.encode(number.canonical(text)))
 
 
+@given(st.integers(1, 10**37 - 1), st.integers(0, 36))
+@example(1, 36)
+@example(10**37 - 1, 0)
+def test_the_usual_number_has_its_size_in_one_step(digits, zeros):
+    text = f"{digits}{'0' * zeros}"[:37]
+    assert number.whole_size_bytes(text) == number.size_bytes(number.canonical(text))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "0", "01", "-1", "1.5", "1e3", "²", "\u0661", "1 ", "9" * 38, "nine"]
+)
+def test_another_one_is_left_to_those_who_know_all(text):
+    assert not number.whole_size_bytes(text)
+
+
 @given(numbers(), numbers())
 @example("0", "-0.1")
 @example("-1", "-1.01")
