@@ -11,6 +11,8 @@ from model.limits import REQUEST_BYTES
 _GZIP: Final = 16 + zlib.MAX_WBITS
 # Clients send one. Behind each, what is left is copied: a body of empty ones took half an hour.
 _MEMBERS: Final = 64
+# Two bits at least tell of 258 bytes at most (zlib's "Technical Details").
+_MOST_INFLATED: Final = 258 * 8 // 2
 # Below this an answer fits a few packets, and compressing costs more than sending.
 WORTH_COMPRESSING_BYTES: Final = 4096
 
@@ -41,6 +43,11 @@ def inflate(packed: bytes) -> bytes:
         if not packed:
             return b"".join(pieces)
     raise SerializationException("The gzip body has too many members")
+
+
+def most_inflated_bytes(packed_bytes: int) -> int:
+    """<= of what ``inflate`` makes of so many bytes, whatever they are."""
+    return min(packed_bytes * _MOST_INFLATED, REQUEST_BYTES)
 
 
 def deflate(body: bytes) -> bytes:

@@ -408,10 +408,17 @@ class FastLane(asyncio.Protocol):
             self._leave()
             return None
         self._last_head, self._last_head_bytes = head, head_bytes
+        body_start = end + len(HEAD_END)
+        needed_bytes = body_start + head.content_length
+        is_large = needed_bytes > SMALL_REQUEST_BYTES and needed_bytes > len(held)
+        if is_large and self._lanes.protocol.refusal(head.request(b"")) is not None:
+            # Whoever is refused takes no room; the plain lane tells it, and lets the rest go by.
+            self._leave()
+            return None
         self._head = head
-        self._body_start = end + len(HEAD_END)
-        self._needed_bytes = needed_bytes = self._body_start + head.content_length
-        if needed_bytes > SMALL_REQUEST_BYTES and needed_bytes > len(held):
+        self._body_start = body_start
+        self._needed_bytes = needed_bytes
+        if is_large:
             self._take_place()
         return head
 

@@ -24,9 +24,19 @@ REQUEST_LINE: Final = b"POST / HTTP/1.1\r\n"
 HEAD_END: Final = b"\r\n\r\n"
 
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+\Z")
-# Headers that change how the message or the connection is to be read, or who may read it.
+# Headers that change how the message or the connection is to be read, or who may read it, or how
+# much there is in it.
 _UNUSUAL: Final = frozenset(
-    {"transfer-encoding", "expect", "upgrade", "trailer", "te", "origin", "proxy-connection"}
+    {
+        "transfer-encoding",
+        "content-encoding",
+        "expect",
+        "upgrade",
+        "trailer",
+        "te",
+        "origin",
+        "proxy-connection",
+    }
 )
 _EXPLAIN: Final = REQUEST_HEADER.lower()
 _LENGTH_DIGITS: Final = len(str(REQUEST_BYTES))
@@ -41,7 +51,6 @@ class Head(Struct, frozen=True):
     target: str
     content_type: str
     authorization: str
-    content_encoding: str
     accept_encoding: str
     explain: str
     headers: dict[str, str]
@@ -54,7 +63,7 @@ class Head(Struct, frozen=True):
             self.authorization,
             "",
             self.host,
-            self.content_encoding,
+            "",
             self.accept_encoding,
             body,
             self.explain,
@@ -92,7 +101,6 @@ def parse_head(head: bytes) -> Head | None:
         header("x-amz-target", ""),
         header("content-type", ""),
         header("authorization", ""),
-        header("content-encoding", ""),
         header("accept-encoding", ""),
         header(_EXPLAIN, ""),
         headers,

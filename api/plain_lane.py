@@ -17,10 +17,12 @@ import structlog
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestPayloadError
+from msgspec import structs
 
+from api.compression import most_inflated_bytes
 from api.explain import REQUEST_HEADER, RESPONSE_HEADER
 from api.http_settings import HEADER_BYTES, SERVER_NAME, HttpSettings
-from api.protocol import Answer, Protocol, Request
+from api.protocol import Answer, Protocol, Request, is_packed
 from api.request_room import SMALL_REQUEST_BYTES, Place, RequestRoom
 from model.errors import (
     AccessDeniedException,
@@ -49,6 +51,14 @@ def plain_server(protocol: Protocol, settings: HttpSettings, room: RequestRoom) 
         max_field_size=HEADER_BYTES,
         auto_decompress=False,
     )
+
+
+class _RefusedByHeadError(Exception):
+    """A request is refused before its body is read."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(answer)
+        self.answer = answer
 
 
 class PlainLane:
@@ -98,56 +108,60 @@ class PlainLane:
 
     async def _posted(self, request: web.BaseRequest, leaving: ExitStack) -> web.Response:
         """Answer a POST; what is ``leaving`` gives its place in the room up."""
+        head = _head_of(request)
         try:
             async with asyncio.timeout(self._settings.transfer_seconds) as patience:
-                body = await self._read_body(request, patience, leaving)
+                body = await self._read_body(request, head, patience, leaving)
         except TimeoutError:
             response = web.Response(status=HTTPStatus.REQUEST_TIMEOUT)
+            response.force_close()
+            return response
+        except _RefusedByHeadError as refused:
+            response = self._response_to(request, refused.answer)
             response.force_close()
             return response
         except DynamoDBError as error:
             response = self._refuse(error)
             response.force_close()
             return response
-        headers = request.headers
-        answer = self._protocol.answer(
-            Request(
-                target=headers.get("X-Amz-Target", ""),
-                content_type=headers.get("Content-Type", ""),
-                authorization=headers.get("Authorization", ""),
-                query=request.rel_url.raw_query_string,
-                host=headers.get("Host", ""),
-                content_encoding=headers.get("Content-Encoding", ""),
-                accept_encoding=headers.get("Accept-Encoding", ""),
-                body=body,
-                explain=headers.get(REQUEST_HEADER, ""),
-                headers=_by_name(request.raw_headers),
-            )
-        )
+        answer = self._protocol.answer(structs.replace(head, body=body))
         if not isinstance(answer, Answer):
             answer = await answer
+        return self._response_to(request, answer)
+
+    def _response_to(self, request: web.BaseRequest, answer: Answer) -> web.Response:
         response = _response_of(answer)
-        origin = headers.get("Origin", "")
+        origin = request.headers.get("Origin", "")
         response.headers.update(self._settings.access.cross_origin_headers(origin))
         return response
 
     async def _read_body(
-        self, request: web.BaseRequest, patience: asyncio.Timeout, leaving: ExitStack
+        self,
+        request: web.BaseRequest,
+        head: Request,
+        patience: asyncio.Timeout,
+        leaving: ExitStack,
     ) -> bytes:
         """The whole body as it was sent; a large one is read once there is room for it.
 
+        So is a packed one, which may become large.
+
         Raises:
             RequestEntityTooLargeException: it is larger than 16 MB.
+            _RefusedByHeadError: it is not to be read.
             SerializationException: it broke off, or its chunks are none.
         """
         too_large = RequestEntityTooLargeException("Request size exceeds 16 MB")
-        if request.content_length is not None and request.content_length > REQUEST_BYTES:
+        length = request.content_length
+        if length is not None and length > REQUEST_BYTES:
             raise too_large
+        place = None
+        if is_packed(head) or (length is not None and length > SMALL_REQUEST_BYTES):
+            place = await self._take_place(head, length, patience, leaving)
         if request.headers.get("Expect", "").lower() == "100-continue" and request.transport:
             request.transport.write(_CONTINUE)
         pieces = []
         size_bytes = 0
-        place = None
         try:
             while piece := await request.content.readany():
                 pieces.append(piece)
@@ -155,7 +169,7 @@ class PlainLane:
                 if size_bytes > REQUEST_BYTES:
                     raise too_large
                 if size_bytes > SMALL_REQUEST_BYTES and place is None:
-                    place = await self._take_place(request, patience, leaving)
+                    place = await self._take_place(head, length, patience, leaving)
                 if place is not None:
                     place.arrived_bytes = size_bytes
         except (RequestPayloadError, ConnectionError):
@@ -165,17 +179,22 @@ class PlainLane:
         return b"".join(pieces)
 
     async def _take_place(
-        self, request: web.BaseRequest, patience: asyncio.Timeout, leaving: ExitStack
+        self, head: Request, length: int | None, patience: asyncio.Timeout, leaving: ExitStack
     ) -> Place:
-        """Wait for room; the client is given its time from then on."""
+        """Wait for room, unless the head is refused; the client is given its time from then on."""
+        refusal = self._protocol.refusal(head)
+        if refusal is not None:
+            raise _RefusedByHeadError(refusal)
         now = asyncio.get_running_loop().time
 
         def put_out() -> None:
             if not patience.expired():
                 patience.reschedule(now())
 
-        # How long a body in chunks will be nobody knows.
-        size_bytes = request.content_length or REQUEST_BYTES
+        # How long a body in chunks will be nobody knows, nor what a packed one becomes.
+        size_bytes = REQUEST_BYTES if length is None else length
+        if is_packed(head):
+            size_bytes += most_inflated_bytes(size_bytes)
         place = self._room.enter(size_bytes, put_out)
         leaving.callback(self._room.leave, place)
         patience.reschedule(None)
@@ -202,11 +221,28 @@ class PlainLane:
         return _response_of(Answer(200, "text/plain", body, next(self._protocol.request_ids)))
 
 
+def _head_of(request: web.BaseRequest) -> Request:
+    """A request without its body."""
+    headers = request.headers
+    return Request(
+        target=headers.get("X-Amz-Target", ""),
+        content_type=headers.get("Content-Type", ""),
+        authorization=headers.get("Authorization", ""),
+        query=request.rel_url.raw_query_string,
+        host=headers.get("Host", ""),
+        content_encoding=headers.get("Content-Encoding", ""),
+        accept_encoding=headers.get("Accept-Encoding", ""),
+        body=b"",
+        explain=headers.get(REQUEST_HEADER, ""),
+        headers=_by_name(request.raw_headers),
+    )
+
+
 def _by_name(raw_headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     """The headers as ``Request`` has them; of one that came more than once, all that it says."""
     found: dict[str, str] = {}
     for raw_name, raw_text in raw_headers:
-        name, text = raw_name.decode("latin-1").lower(), raw_text.decode("latin-1").strip()
+        name, text = raw_name.decode("latin-1").lower(), raw_text.decode("latin-1").strip(" \t")
         found[name] = f"{found[name]},{text}" if name in found else text
     return found
 

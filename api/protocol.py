@@ -145,6 +145,29 @@ class Protocol:
             return _answer(asked, *self._failure(asked, error))
         return _answer(asked, _OK, body)
 
+    def refusal(self, head: Request) -> Answer | None:
+        """The answer to a request that is refused whatever its body is; None: that decides.
+
+        ``head`` has no body yet. The answer is the one that ``answer`` would give.
+        """
+        asked = _Asked(head, next(self.request_ids), _media_type(head.content_type))
+        if asked.content_type not in (JSON_1_0, JSON):
+            return _not_understood(asked.request_id)
+        try:
+            self._check_head(head)
+        except Exception as error:  # noqa: BLE001 - see ``_failure``
+            return _answer(asked, *self._failure(asked, error))
+        return None
+
+    def _check_head(self, head: Request) -> None:
+        """As ``_perform`` begins."""
+        if head.target not in self._operations:
+            raise self._no_such_operation(head.target)
+        if self._signatures is None:
+            _check_authorization(head.authorization, head.query)
+        else:
+            self._signatures.check_head(head.headers, head.query, time.time())
+
     def refuse(self, error: DynamoDBError) -> Answer:
         """The answer to a request that is refused before it is looked at."""
         return Answer(error.http_status, JSON_1_0, error_body(error), next(self.request_ids))
@@ -261,8 +284,17 @@ def _media_type(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower()
 
 
+def is_packed(request: Request) -> bool:
+    """Whether more is in a request's body than is sent."""
+    return _coding(request) == "gzip"
+
+
+def _coding(request: Request) -> str:
+    return request.content_encoding.strip().lower()
+
+
 def _plain_body(request: Request) -> bytes:
-    coding = request.content_encoding.strip().lower()
+    coding = _coding(request)
     if coding in ("", "identity"):
         return request.body
     if coding == "gzip":

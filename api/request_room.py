@@ -1,7 +1,8 @@
 """Room for large requests: how much of them is in memory at a time, over all connections.
 
 Whoever begins to read one enters with its whole size, before its body is read, and leaves when it
-is answered: so whoever is in can be read to the end, and nobody waits for one that is not.
+is answered: so whoever is in can be read to the end, and nobody waits for one that is not. The size
+of a packed one is what it may become with what it is.
 
 A client that announces much and sends little would hold its place for nothing. So while others
 wait, whoever is in has to send at a least pace, on the average since it was let in, behind a time

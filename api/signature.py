@@ -27,18 +27,37 @@ from model.errors import (
 
 ALGORITHM: Final = "AWS4-HMAC-SHA256"
 DATE_HEADER: Final = "x-amz-date"
+# Where some SDKs say what the SHA-256 of the body is, before they send it.
+DIGEST_HEADER: Final = "x-amz-content-sha256"
 _SERVICE: Final = "dynamodb"
 _TERMINATOR: Final = "aws4_request"
 _PARAMETERS: Final = ("Credential", "Signature", "SignedHeaders")
 _CREDENTIAL_ELEMENTS: Final = 5
+# What a request is dated by where it has no ``DATE_HEADER``.
+_HTTP_DATE_HEADER: Final = "date"
 # Without them one request could be made another one: of another operation, or of another day.
 _ALWAYS_SIGNED: Final = {"host": "Host", DATE_HEADER: "X-Amz-Date", "x-amz-target": "X-Amz-Target"}
+_ALWAYS_SIGNED_BY_HTTP_DATE: Final = {
+    "host": "Host",
+    _HTTP_DATE_HEADER: "Date",
+    "x-amz-target": "X-Amz-Target",
+}
 _MOMENT: Final = "%Y%m%dT%H%M%SZ"
 _IS_MOMENT: Final = re.compile(r"[0-9]{8}T[0-9]{6}Z\Z", re.ASCII)
+# RFC 9110, 5.6.7; botocore writes -0000 for GMT.
+_IS_HTTP_DATE: Final = re.compile(
+    r"[A-Z][a-z]{2}, ([0-9]{2} [A-Z][a-z]{2} [0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2}) "
+    r"(?:GMT|[+-]0000)\Z",
+    re.ASCII,
+)
+_IS_DIGEST: Final = re.compile(r"[0-9a-f]{64}\Z", re.ASCII)
 # By how much the clocks of a client and of the server may differ.
 _SKEW_MINUTES: Final = 15
 _SKEW_SECONDS: Final = 60 * _SKEW_MINUTES
-_SPACES: Final = re.compile(" +")
+# White space in the text of a header; no other byte is, or UTF-8 would be torn apart.
+_WHITE: Final = " \t"
+_SPACES: Final = re.compile(f"[{_WHITE}]+")
+_AS_BYTES: Final = "surrogateescape"
 
 
 class AccessKey(NamedTuple):
@@ -61,6 +80,43 @@ class _Authorization(NamedTuple):
     signature: str
 
 
+class _Claim(NamedTuple):
+    """What a request says of its signature, where a known key is said to have made it."""
+
+    signature: str
+    secret: str
+    scope: str
+    moment: str
+    signed_headers: list[str]
+
+    def check(self, headers: Mapping[str, str], query: str, digest: str) -> None:
+        """Refuse it if the key has not signed this, with a body of this SHA-256."""
+        canonical = _canonical(headers, self.signed_headers, query, digest)
+        to_sign = _to_sign(canonical, self.moment, self.scope)
+        signature = _signature(self.secret, self.scope, to_sign)
+        # Of both the same length of time is looked at, wherever they differ.
+        if (
+            not hmac.compare_digest(signature.encode(), self.signature.encode())
+            or self.told_digest(headers, digest) != digest
+        ):
+            raise InvalidSignatureException(
+                "The request signature we calculated does not match the signature you provided. "
+                "Check your AWS Secret Access Key and signing method. Consult the service "
+                "documentation for details.\n\nThe Canonical String for this request should have "
+                f"been\n'{canonical}'\n\nThe String-to-Sign should have been\n'{to_sign}'\n"
+            )
+
+    def told_digest(self, headers: Mapping[str, str], otherwise: str) -> str:
+        """The SHA-256 of the body where a signed header says so; else what is given.
+
+        Other words of that header, as UNSIGNED-PAYLOAD, are S3's: here every body is signed.
+        """
+        told = headers.get(DIGEST_HEADER)
+        if told is None or DIGEST_HEADER not in self.signed_headers:
+            return otherwise
+        return told if _IS_DIGEST.match(told) else otherwise
+
+
 class Signatures:
     """Knows the keys by which requests may be signed."""
 
@@ -78,6 +134,23 @@ class Signatures:
             UnrecognizedClientException: its key is not known.
             InvalidSignatureException: it is of another time, or not what was signed.
         """
+        claim = self._claim(headers, query, now_epoch_seconds)
+        claim.check(headers, query, hashlib.sha256(body).hexdigest())
+
+    def check_head(self, headers: Mapping[str, str], query: str, now_epoch_seconds: float) -> None:
+        """Refuse what ``check`` would refuse whatever the body is, before there is one.
+
+        Whoever says in a signed header what the body's SHA-256 is has all but the body looked into.
+
+        Raises:
+            DynamoDBError: as ``check``.
+        """
+        claim = self._claim(headers, query, now_epoch_seconds)
+        digest = claim.told_digest(headers, "")
+        if digest:
+            claim.check(headers, query, digest)
+
+    def _claim(self, headers: Mapping[str, str], query: str, now_epoch_seconds: float) -> _Claim:
         authorization = headers.get("authorization", "")
         if "X-Amz-Algorithm=" in query:
             if authorization:
@@ -92,10 +165,13 @@ class Signatures:
         if not authorization.startswith("AWS4-"):
             raise MissingAuthenticationTokenException("Request is missing Authentication Token")
         given = _parsed(authorization, headers)
-        moment = headers[DATE_HEADER]
+        moment, always_signed = headers.get(DATE_HEADER), _ALWAYS_SIGNED
+        if not moment:
+            moment = _moment_of_http_date(headers[_HTTP_DATE_HEADER])
+            always_signed = _ALWAYS_SIGNED_BY_HTTP_DATE
         _check_moment(moment, now_epoch_seconds)
         signed_headers = given.signed_headers.lower().split(";")
-        for name, told in _ALWAYS_SIGNED.items():
+        for name, told in always_signed.items():
             if name not in signed_headers:
                 raise InvalidSignatureException(
                     f"'{told}' must be a 'SignedHeader' in the AWS Authorization."
@@ -110,17 +186,7 @@ class Signatures:
             raise UnrecognizedClientException(
                 "The security token included in the request is invalid."
             )
-        canonical = _canonical(headers, signed_headers, query, body)
-        to_sign = _to_sign(canonical, moment, scope)
-        signature = _signature(secret, scope, to_sign)
-        # Of both the same length of time is looked at, wherever they differ.
-        if not hmac.compare_digest(signature.encode(), given.signature.encode()):
-            raise InvalidSignatureException(
-                "The request signature we calculated does not match the signature you provided. "
-                "Check your AWS Secret Access Key and signing method. Consult the service "
-                "documentation for details.\n\nThe Canonical String for this request should have "
-                f"been\n'{canonical}'\n\nThe String-to-Sign should have been\n'{to_sign}'\n"
-            )
+        return _Claim(given.signature, secret, scope, moment, signed_headers)
 
 
 def authorization(
@@ -131,7 +197,8 @@ def authorization(
     signed = {**headers, DATE_HEADER: stamp}
     names = sorted(signed)
     scope = f"{stamp[:8]}/{region}/{_SERVICE}/{_TERMINATOR}"
-    to_sign = _to_sign(_canonical(signed, names, "", body), stamp, scope)
+    digest = hashlib.sha256(body).hexdigest()
+    to_sign = _to_sign(_canonical(signed, names, "", digest), stamp, scope)
     signature = _signature(key.secret_access_key, scope, to_sign)
     return {
         DATE_HEADER: stamp,
@@ -151,7 +218,7 @@ def _parsed(authorization: str, headers: Mapping[str, str]) -> _Authorization:
         for name in _PARAMETERS
         if not parameters.get(name)
     ]
-    if not headers.get(DATE_HEADER):
+    if not headers.get(DATE_HEADER) and not headers.get(_HTTP_DATE_HEADER):
         lacking.append(
             "Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' header. "
         )
@@ -160,6 +227,18 @@ def _parsed(authorization: str, headers: Mapping[str, str]) -> _Authorization:
     return _Authorization(
         algorithm, parameters["Credential"], parameters["SignedHeaders"], parameters["Signature"]
     )
+
+
+def _moment_of_http_date(text: str) -> str:
+    """The stamp of what a Date header says, which may be a stamp; if it is no date, as it is."""
+    date = _IS_HTTP_DATE.match(text)
+    if date is None:
+        return text
+    try:
+        return datetime.strptime(date[1], "%d %b %Y %H:%M:%S").replace(tzinfo=UTC).strftime(_MOMENT)
+    except ValueError:
+        # There is no such day.
+        return text
 
 
 def _check_moment(moment: str, now_epoch_seconds: float) -> None:
@@ -228,21 +307,28 @@ def _scope(credential: str, moment: str) -> tuple[str, str]:
 
 
 def _canonical(
-    headers: Mapping[str, str], signed_headers: list[str], query: str, body: bytes
+    headers: Mapping[str, str], signed_headers: list[str], query: str, digest: str
 ) -> str:
     """The one form of a request that both sides sign; headers are bytes, as Latin-1."""
-    lines = "".join(
-        f"{name}:{_SPACES.sub(' ', headers.get(name, '').strip())}\n" for name in signed_headers
-    )
+    texts = [headers.get(name, "").strip(_WHITE) for name in signed_headers]
+    lines = "".join([f"{name}:{text}\n" for name, text in zip(signed_headers, texts, strict=True)])
+    if "  " in lines or "\t" in lines:
+        lines = _SPACES.sub(" ", lines)
+    parameters = _canonical_query(query) if query else ""
+    return f"POST\n/\n{parameters}\n{lines}\n{';'.join(signed_headers)}\n{digest}"
+
+
+def _canonical_query(query: str) -> str:
+    """The parameters in their order and one spelling; what is no UTF-8 stays the bytes it is."""
     pairs = sorted(
-        (quote(name, safe="-_.~"), quote(text, safe="-_.~"))
-        for name, text in parse_qsl(query, keep_blank_values=True)
+        (_quoted(name), _quoted(text))
+        for name, text in parse_qsl(query, keep_blank_values=True, errors=_AS_BYTES)
     )
-    parameters = "&".join(f"{name}={text}" for name, text in pairs)
-    return (
-        f"POST\n/\n{parameters}\n{lines}\n{';'.join(signed_headers)}\n"
-        f"{hashlib.sha256(body).hexdigest()}"
-    )
+    return "&".join(f"{name}={text}" for name, text in pairs)
+
+
+def _quoted(text: str) -> str:
+    return quote(text, safe="-_.~", errors=_AS_BYTES)
 
 
 def _to_sign(canonical: str, moment: str, scope: str) -> str:

@@ -30,6 +30,15 @@ def test_exactly_16_mb_is_let_through():
     assert len(compression.inflate(gzip.compress(b"0" * REQUEST_BYTES))) == REQUEST_BYTES
 
 
+@pytest.mark.parametrize("size_bytes", [1, 100, 10_000, 1_000_000, REQUEST_BYTES])
+def test_how_much_there_can_be_in_a_body_is_known_before_it_is_inflated(size_bytes: int):
+    packed = gzip.compress(b"0" * size_bytes)
+    most_bytes = compression.most_inflated_bytes(len(packed))
+    assert size_bytes <= most_bytes <= REQUEST_BYTES
+    # No body that can be packed so well is taken for much more than it is.
+    assert most_bytes < 1.1 * size_bytes or size_bytes <= 10_000
+
+
 @pytest.mark.parametrize(
     "bomb",
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from random import Random
@@ -270,6 +271,44 @@ async def test_many_large_requests_that_come_piece_by_piece_are_all_answered(mor
         for connection in connections:
             assert (await connection.answer()).body == BODY
             assert (await connection.answer()).json == {"Text": "next"}
+
+
+@on_stepped_time
+async def test_a_small_request_that_is_unpacked_to_a_large_one_waits_for_room_as_that_does() -> (
+    None
+):
+    gate = Gate()
+    packed, is_packed = gzip.compress(BODY), "Content-Encoding: gzip"
+    chunked = b"%x\r\n%b\r\n0\r\n\r\n" % (len(packed), packed)
+    async with (
+        echo_server(gate.operation, large_requests_bytes=ROOM_BYTES) as endpoint,
+        raw_connection(endpoint) as within,
+        raw_connection(endpoint) as second,
+        raw_connection(endpoint) as third,
+    ):
+        within.send(request("Wait", packed, is_packed))
+        await settle()
+        assert gate.waiting == 1
+        second.send(request("Wait", packed, is_packed))
+        third.send(head("Wait", None, is_packed, "Transfer-Encoding: chunked") + chunked)
+        await settle()
+        assert gate.waiting == 1
+        gate.opened.set()
+        for connection in (within, second, third):
+            assert (await connection.answer()).body == BODY
+
+
+async def test_many_requests_that_are_unpacked_are_all_answered() -> None:
+    packed, is_packed = gzip.compress(BODY), "Content-Encoding: gzip"
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(asyncio.timeout(30))
+        endpoint = await stack.enter_async_context(echo_server(large_requests_bytes=ROOM_BYTES))
+        connections = [await stack.enter_async_context(raw_connection(endpoint)) for _ in range(12)]
+        for connection in connections:
+            connection.send(request("Echo", packed, is_packed) + request("Echo", b"{}"))
+        for connection in connections:
+            assert (await connection.answer()).body == BODY
+            assert (await connection.answer()).json == {"Text": ""}
 
 
 @both_lanes

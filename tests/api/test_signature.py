@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hmac
 import time
 from datetime import UTC, datetime
+from hashlib import sha256
+from urllib.parse import quote, urlencode
 
 import pytest
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from api.signature import AccessKey, Signatures, authorization
@@ -39,6 +42,22 @@ def by_botocore(
     return {name.lower(): text for name, text in request.headers.items()}
 
 
+def by_hand(
+    headers: dict[str, str], digest: str, stamp: str, query: str = "", key: AccessKey = KEY
+) -> dict[str, str]:
+    """These headers, in lower case, and a signature of a payload hash, as AWS's guide tells it."""
+    names = ";".join(sorted(headers))
+    lines = "".join(f"{name}:{headers[name]}\n" for name in sorted(headers))
+    canonical = f"POST\n/\n{query}\n{lines}\n{names}\n{digest}"
+    scope = f"{stamp[:8]}/eu-west-1/dynamodb/aws4_request"
+    hashed = sha256(canonical.encode("latin-1")).hexdigest()
+    secret = b"AWS4" + key.secret_access_key.encode()
+    for element in [*scope.split("/"), f"AWS4-HMAC-SHA256\n{stamp}\n{scope}\n{hashed}"]:
+        secret = hmac.digest(secret, element.encode(), "sha256")
+    told = f"Credential={key.access_key_id}/{scope},SignedHeaders={names},Signature={secret.hex()}"
+    return headers | {"authorization": f"AWS4-HMAC-SHA256 {told}"}
+
+
 def refused(
     headers: dict[str, str], *, query: str = "", body: bytes = BODY, now: float | None = None
 ) -> DynamoDBError:
@@ -51,6 +70,9 @@ def seconds_of(stamp: str) -> float:
     return datetime.strptime(stamp, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).timestamp()
 
 
+NOW = seconds_of("20260101T000000Z")
+
+
 @given(
     body=st.binary(max_size=200),
     words=st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=20),
@@ -60,6 +82,189 @@ def seconds_of(stamp: str) -> float:
 def test_what_botocore_signs_is_taken(body: bytes, words: str, spaces: int, token: str | None):
     headers = by_botocore(body, token=token, Note=f"{words}{' ' * spaces}{words}")
     SIGNATURES.check(headers, "", body, time.time())
+
+
+# A header's text as it may be written: white space around words, and more of it between them.
+LINES = st.text(st.characters(min_codepoint=33, max_codepoint=126) | st.sampled_from(" \t"))
+
+
+@given(
+    note=st.lists(LINES, min_size=1, max_size=3),
+    dated=st.booleans(),
+    told=st.booleans(),
+    query=st.lists(st.tuples(st.text(), st.text()), max_size=3),
+)
+def test_what_botocore_signs_is_taken_however_it_is_written(
+    note: list[str], query: list[tuple[str, str]], *, dated: bool, told: bool
+):
+    url = f"{URL}?{urlencode(query, quote_via=quote)}" if query else URL
+    request = AWSRequest("POST", url, headers={"X-Amz-Target": TARGET}, data=BODY)
+    request.headers["hOST"] = "localhost:8000"
+    for text in note:
+        # As often as it is said.
+        request.headers["Note"] = text
+    if dated:
+        request.headers["Date"] = "any"
+    if told:
+        request.headers["X-Amz-Content-SHA256"] = sha256(BODY).hexdigest()
+    SigV4Auth(Credentials(*KEY), "dynamodb", "eu-west-1").add_auth(request)
+    headers: dict[str, str] = {}
+    for name, text in request.headers.items():
+        # As they are read, see ``api.plain_lane``.
+        found, stripped = headers.get(name.lower()), text.strip(" \t")
+        headers[name.lower()] = stripped if found is None else f"{found},{stripped}"
+    assert ("x-amz-date" in headers) is not dated
+    raw_query = url.partition("?")[2]
+    SIGNATURES.check(headers, raw_query, BODY, time.time())
+    SIGNATURES.check_head(headers, raw_query, time.time())
+
+
+# What nobody may change without the key: everything that is signed, and the signature itself.
+SIGNED = ("host", "x-amz-target", "x-amz-date", "content-type", "x-amz-security-token", "note")
+ANY_SIGNED = st.sampled_from([*SIGNED, "authorization", "body", "query"])
+
+
+@given(part=ANY_SIGNED, at=st.integers(0, 1000), byte=st.integers(33, 126))
+def test_a_single_byte_that_was_changed_is_noticed(part: str, at: int, byte: int):
+    parts = by_botocore(token="a+session/token==", Note="a  note") | {
+        "body": BODY.decode(),
+        "query": "ab=cd",
+    }
+    stamp = parts["x-amz-date"]
+    signed = {name: parts[name].replace("  ", " ") for name in SIGNED}
+    parts |= by_hand(signed, sha256(BODY).hexdigest(), stamp, parts["query"])
+    whole = parts[part]
+    at %= len(whole)
+    changed = f"{whole[:at]}{chr(byte)}{whole[at + 1 :]}"
+    if part == "authorization":
+        # Names of headers and of parameters have no case, or no other one; commas are white space.
+        assume(changed.lower() != whole.lower() or at > whole.index("Signature="))
+        assume(changed.replace(",", " ") != whole.replace(",", " "))
+    assume(changed != whole)
+    given_parts = parts | {part: changed}
+    body, query = given_parts.pop("body").encode(), given_parts.pop("query")
+    SIGNATURES.check(parts, parts["query"], BODY, seconds_of(stamp))
+    refused(given_parts, query=query, body=body, now=seconds_of(stamp))
+
+
+def test_bytes_of_utf_8_at_the_end_of_a_header_are_no_white_space():
+    stamp = "20260101T000000Z"
+    # In Latin-1 the last byte of à is a space that does not break.
+    headers = {
+        "host": "localhost:8000",
+        "note": "voilà".encode().decode("latin-1"),
+        "x-amz-date": stamp,
+        "x-amz-target": TARGET,
+    }
+    signed = by_hand(headers, sha256(BODY).hexdigest(), stamp)
+    SIGNATURES.check(signed, "", BODY, seconds_of(stamp))
+
+
+@pytest.mark.parametrize("query", ["a=%FF", "a=\udcff"], ids=["quoted", "bare"])
+def test_a_query_string_that_is_no_utf_8_is_signed_as_the_bytes_it_has(query: str):
+    stamp = "20260101T000000Z"
+    headers = {"host": "localhost:8000", "x-amz-date": stamp, "x-amz-target": TARGET}
+    signed = by_hand(headers, sha256(BODY).hexdigest(), stamp, "a=%FF")
+    SIGNATURES.check(signed, query, BODY, seconds_of(stamp))
+    refused(signed, query=query.replace("a", "b"), now=seconds_of(stamp))
+
+
+def dated(text: str, digest: str = sha256(BODY).hexdigest()) -> dict[str, str]:
+    """The headers of a request that has a Date in place of an X-Amz-Date."""
+    headers = {"date": text, "host": "localhost:8000", "x-amz-target": TARGET}
+    return by_hand(headers, digest, "20260101T000000Z")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Thu, 01 Jan 2026 00:00:00 GMT", "Thu, 01 Jan 2026 00:00:00 -0000", "20260101T000000Z"],
+)
+def test_a_request_may_be_dated_by_its_date_header(text: str):
+    SIGNATURES.check(dated(text), "", BODY, NOW)
+    late = refused(dated(text), now=NOW + 901)
+    assert late.message.startswith("Signature expired: 20260101T000000Z is now earlier than ")
+    headers = dated(text)
+    unsigned = headers["authorization"].replace("SignedHeaders=date;", "SignedHeaders=")
+    error = refused(headers | {"authorization": unsigned}, now=NOW)
+    assert error.message == "'Date' must be a 'SignedHeader' in the AWS Authorization."
+
+
+def test_the_date_that_is_aws_s_own_counts_where_there_are_both():
+    old = "Thu, 01 Jan 2015 00:00:00 GMT"
+    SIGNATURES.check(by_botocore() | {"date": old}, "", BODY, time.time())
+
+
+@pytest.mark.parametrize(
+    "text", ["Thu, 01 Foo 2026 00:00:00 GMT", "Thu, 31 Feb 2026 00:00:00 GMT", "2026-01-01"]
+)
+def test_a_date_header_that_is_no_date_is_told(text: str):
+    assert refused(dated(text), now=NOW).message == (
+        f"Date must be in ISO-8601 'basic format'. Got '{text}'. "
+        "See http://en.wikipedia.org/wiki/ISO_8601"
+    )
+
+
+def told(digest: str, signed_digest: str, *, is_signed: bool = True) -> dict[str, str]:
+    """The headers of a request that tells one hash of its body, and has signed another one."""
+    stamp = "20260101T000000Z"
+    headers = {"host": "localhost:8000", "x-amz-date": stamp, "x-amz-target": TARGET}
+    header = {"x-amz-content-sha256": digest}
+    if is_signed:
+        return by_hand(headers | header, signed_digest, stamp)
+    return by_hand(headers, signed_digest, stamp) | header
+
+
+OF_BODY = sha256(BODY).hexdigest()
+OF_ANOTHER = sha256(b"{}").hexdigest()
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        "UNSIGNED-PAYLOAD",
+        "STREAMING-AWS4-HMAC-SHA256-PAYLOAD",
+        "STREAMING-UNSIGNED-PAYLOAD-TRAILER",
+    ],
+)
+def test_a_body_that_is_not_signed_is_refused_whatever_the_header_says(payload: str):
+    error = refused(told(payload, payload), now=NOW)
+    assert isinstance(error, InvalidSignatureException)
+    assert error.message.partition("The String-to-Sign")[0].rstrip().endswith(f"{OF_BODY}'")
+    SIGNATURES.check(told(payload, OF_BODY), "", BODY, NOW)
+
+
+def test_a_hash_that_is_told_and_signed_is_the_body_s():
+    SIGNATURES.check(told(OF_BODY, OF_BODY), "", BODY, NOW)
+    for other in (OF_BODY, OF_ANOTHER):
+        assert isinstance(refused(told(OF_ANOTHER, other), now=NOW), InvalidSignatureException)
+    # One that is not signed may be anybody's on the way.
+    SIGNATURES.check(told(OF_ANOTHER, OF_BODY, is_signed=False), "", BODY, NOW)
+
+
+def head_refused(headers: dict[str, str], *, query: str = "", now: float = NOW) -> DynamoDBError:
+    with pytest.raises(DynamoDBError) as caught:
+        SIGNATURES.check_head(headers, query, now)
+    return caught.value
+
+
+def test_a_head_tells_all_but_the_body_where_it_tells_its_hash():
+    SIGNATURES.check_head(told(OF_BODY, OF_BODY), "", NOW)
+    signed = told(OF_BODY, OF_BODY)
+    for change in ({"host": "else"}, {"x-amz-content-sha256": OF_ANOTHER}):
+        assert isinstance(head_refused(signed | change), InvalidSignatureException)
+    changed = head_refused(signed | {"host": "else"})
+    assert changed.message == refused(signed | {"host": "else"}, now=NOW).message
+
+
+def test_a_head_tells_little_where_it_does_not_tell_the_body_s_hash():
+    for headers in (
+        told(OF_ANOTHER, OF_BODY, is_signed=False),
+        told("UNSIGNED-PAYLOAD", OF_ANOTHER),
+        by_botocore(),
+    ):
+        moment = seconds_of(headers["x-amz-date"])
+        SIGNATURES.check_head(headers | {"host": "else"}, "", moment)
+        refused(headers | {"host": "else"}, now=moment)
 
 
 def test_what_the_commands_sign_is_taken():
@@ -126,7 +331,6 @@ def test_a_signature_counts_for_a_quarter_of_an_hour():
 
 
 SCOPE = "20260101/us-east-1/dynamodb/aws4_request"
-NOW = seconds_of("20260101T000000Z")
 HEADER = "AWS4-HMAC-SHA256 Credential={}, SignedHeaders=host;x-amz-date;x-amz-target, Signature=a"
 
 REFUSALS = [
@@ -188,9 +392,9 @@ def test_what_is_wrong_is_told_in_the_words_of_aws(
     headers = {"x-amz-date": "20260101T000000Z", "x-amz-target": TARGET, "host": "localhost"}
     if header:
         headers["authorization"] = header
-    error = refused(headers, now=NOW)
-    assert type(error) is kind
-    assert error.message == message
+    for error in (refused(headers, now=NOW), head_refused(headers)):
+        assert type(error) is kind
+        assert error.message == message
 
 
 @pytest.mark.parametrize("moment", ["201", "20260101T000000", "20261301T000000Z"])
@@ -236,6 +440,8 @@ def test_whatever_comes_is_refused_in_good_order(header: str, moment: str, names
     }
     refused(headers, now=NOW)
     refused({**headers, "authorization": f"AWS4-{header}"}, now=NOW)
+    by_date = {name: text for name, text in headers.items() if name != "x-amz-date"}
+    refused(by_date | {"date": moment}, query=names, now=NOW)
 
 
 def test_a_key_shows_no_secret():

@@ -110,6 +110,13 @@ def test_nobody_else_is(server: Server, key: tuple[str, str], code: str):
     assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 400
 
 
+def test_nobody_else_is_with_a_large_request_and_can_read_why(server: Server):
+    item = {"pk": {"S": "a"}, "text": {"S": "x" * 15_000_000}}
+    with pytest.raises(ClientError) as caught:
+        client(server, ("any", "any")).put_item(TableName="nobodys", Item=item)
+    assert caught.value.response["Error"]["Code"] == "UnrecognizedClientException"
+
+
 # A header that the fast lane leaves to the other one.
 LANES = pytest.mark.parametrize("more", [{}, {"Te": "trailers"}], ids=["fast lane", "plain lane"])
 
