@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from configparser import Error, RawConfigParser
 from pathlib import Path
@@ -12,6 +13,8 @@ from api.signature import AccessKey
 
 _ID: Final = "aws_access_key_id"
 _SECRET: Final = "aws_secret_access_key"  # noqa: S105 - the name of one
+# What ends a key's id in an Authorization header, or can't be in one.
+_NAMES_NO_KEY: Final = re.compile(r"[^!-~]|[,/]")
 
 
 class BadCredentialsFile(Exception):
@@ -46,12 +49,27 @@ def read_access_keys(path: Path) -> tuple[AccessKey, ...]:
             continue
         if not all(given):
             raise BadCredentialsFile(f"{path}: the profile [{name}] needs both {_ID} and {_SECRET}")
+        _check_signs(path, name, given)
         key = AccessKey(*given)
         if keys.setdefault(key.access_key_id, key) != key:
             raise BadCredentialsFile(f"{path}: {key.access_key_id} has two secrets")
     if not keys:
         raise BadCredentialsFile(f"{path} has no profile with {_ID} and {_SECRET}")
     return tuple(keys.values())
+
+
+def _check_signs(path: Path, profile: str, key: tuple[str, str]) -> None:
+    """Refuse what no client could sign with: nobody would learn why it is not let in."""
+    if _NAMES_NO_KEY.search(key[0]) is not None:
+        raise BadCredentialsFile(
+            f"{path}: the {_ID} of the profile [{profile}] can't be written into a signature: give "
+            "letters and digits, without spaces, commas and slashes"
+        )
+    if "\n" in key[1]:
+        raise BadCredentialsFile(
+            f"{path}: the {_SECRET} of the profile [{profile}] has more than one line: begin every "
+            "line without spaces"
+        )
 
 
 def own_access_key(environment: Mapping[str, str] = os.environ) -> AccessKey | None:

@@ -7,6 +7,7 @@ import os
 import re
 import time
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Final
@@ -307,7 +308,8 @@ class ServeOptions:
             return None
         return (self.data_dir or _default_data_dir()).expanduser().absolute()
 
-    @property
+    # Read once: what is checked is what is used, and a pipe can be read no second time.
+    @cached_property
     def access_keys(self) -> tuple[AccessKey, ...] | None:
         """The keys that clients must sign with; None: any will do.
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from api.access_keys import BadCredentialsFile, own_access_key, read_access_keys
+from api.config import ServeOptions
 from api.signature import AccessKey
 
 PROFILE = "[{}]\naws_access_key_id = {}\naws_secret_access_key = {}\n"
@@ -51,6 +52,12 @@ def test_one_key_may_be_in_two_profiles(write):
         ("aws_secret_access_key = top-secret\n", "no credentials file"),
         ("[a]\ntop-secret\n", "no credentials file"),
         (PROFILE.format("a", "A1", "top-secret") * 2, "no credentials file"),
+        (PROFILE.format("a", "A/1", "top-secret"), "[a] can't be written into a signature"),
+        (PROFILE.format("a", "A1,", "top-secret"), "[a] can't be written into a signature"),
+        (PROFILE.format("a", "A 1", "top-secret"), "[a] can't be written into a signature"),
+        (PROFILE.format("a", "Ä1", "top-secret"), "[a] can't be written into a signature"),
+        (PROFILE.format("a", "A1\n more", "top-secret"), "[a] can't be written into a signature"),
+        (PROFILE.format("a", "A1", "top-secret\n region = b"), "[a] has more than one line"),
     ],
 )
 def test_a_file_that_is_of_no_use_is_told_without_its_secrets(write, text: str, words: str):
@@ -63,6 +70,14 @@ def test_a_file_that_is_of_no_use_is_told_without_its_secrets(write, text: str, 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path):
     with pytest.raises(BadCredentialsFile, match="No such file"):
         read_access_keys(tmp_path / "none")
+
+
+def test_the_file_is_read_once(write):
+    path = write(PROFILE.format("a", "A1", "one"))
+    options = ServeOptions(credentials_file=path)
+    # As a pipe is empty behind the first who reads it.
+    path.write_text("")
+    assert options.access_keys == (AccessKey("A1", "one"),)
 
 
 def test_bytes_that_are_no_text_are_told(tmp_path: Path):
