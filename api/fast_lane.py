@@ -27,6 +27,7 @@ from aiohttp import web
 from actors.runtime.cancellation import is_cancellation
 from api.http_message import HEAD_END, REQUEST_LINE, Head, answer_bytes, parse_head
 from api.http_settings import HEADER_BYTES, HttpSettings
+from api.in_pieces import PIECE_BYTES, InPieces
 from api.protocol import Answer, Protocol, Request
 from api.request_room import SMALL_REQUEST_BYTES, Place, RequestRoom
 from model.limits import KIB
@@ -52,6 +53,8 @@ class FastLanes(AbstractAsyncContextManager["FastLanes"]):
         self.settings = settings
         self._plain = plain
         self.room = room
+        # Into which the connections of the plain lane are read.
+        self.piece = bytearray(PIECE_BYTES)
         self._connections: set[FastLane] = set()
         self._all_closed = asyncio.Event()
         self._ending = False
@@ -431,10 +434,11 @@ class FastLane(asyncio.Protocol):
         self._left = True
         self._resume_reading()
         plain = self._lanes.hand_over(self, self._transport)
-        self._transport.set_protocol(plain)
+        in_pieces = InPieces(plain, self._lanes.piece)
+        self._transport.set_protocol(in_pieces)
         plain.connection_made(self._transport)
         held, self._held = bytes(self._held), bytearray()
-        plain.data_received(held)
+        in_pieces.hand_over(held)
         if self._ending:
             # The client's end of the connection was told to us; nobody tells it again.
             plain.close()

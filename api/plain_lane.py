@@ -22,6 +22,8 @@ from msgspec import structs
 from api.compression import most_inflated_bytes
 from api.explain import REQUEST_HEADER, RESPONSE_HEADER
 from api.http_settings import HEADER_BYTES, SERVER_NAME, HttpSettings
+from api.in_pieces import PIECE_BYTES
+from api.leftovers import Leftovers
 from api.protocol import Answer, Protocol, Request, is_packed
 from api.request_room import SMALL_REQUEST_BYTES, Place, RequestRoom
 from model.errors import (
@@ -45,8 +47,9 @@ def plain_server(protocol: Protocol, settings: HttpSettings, room: RequestRoom) 
         access_log=None,
         logger=_quiet_logger(),
         keepalive_timeout=settings.idle_seconds,
-        # How long the rest of a refused body is read, so that the client sees the refusal.
-        lingering_time=min(settings.transfer_seconds, _LINGERING_SECONDS),
+        # The rest of a refused body is read by ``Leftovers``.
+        lingering_time=0.0,
+        read_bufsize=PIECE_BYTES,
         max_line_size=HEADER_BYTES,
         max_field_size=HEADER_BYTES,
         auto_decompress=False,
@@ -68,6 +71,7 @@ class PlainLane:
         self._protocol = protocol
         self._settings = settings
         self._room = room
+        self._leftovers = Leftovers(min(settings.transfer_seconds, _LINGERING_SECONDS))
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer a request, and see to it that the client takes the answer."""
@@ -81,6 +85,9 @@ class PlainLane:
         except TimeoutError:
             if request.transport is not None:
                 request.transport.abort()
+        else:
+            if not request.content.is_eof():
+                await self._leftovers.drop(request.content)
         return response
 
     async def _response(self, request: web.BaseRequest) -> web.Response:
@@ -157,7 +164,11 @@ class PlainLane:
             raise too_large
         place = None
         if is_packed(head) or (length is not None and length > SMALL_REQUEST_BYTES):
+            self._check_head(head)
             place = await self._take_place(head, length, patience, leaving)
+        elif length is None and request.body_exists:
+            # How large a body in chunks will be nobody knows.
+            self._check_head(head)
         if request.headers.get("Expect", "").lower() == "100-continue" and request.transport:
             request.transport.write(_CONTINUE)
         pieces = []
@@ -178,20 +189,22 @@ class PlainLane:
             place.is_whole = True
         return b"".join(pieces)
 
-    async def _take_place(
-        self, head: Request, length: int | None, patience: asyncio.Timeout, leaving: ExitStack
-    ) -> Place:
-        """Wait for room, unless the head is refused; the client is given its time from then on."""
+    def _check_head(self, head: Request) -> None:
         refusal = self._protocol.refusal(head)
         if refusal is not None:
             raise _RefusedByHeadError(refusal)
+
+    async def _take_place(
+        self, head: Request, length: int | None, patience: asyncio.Timeout, leaving: ExitStack
+    ) -> Place:
+        """Wait for room; the client is given its time from then on."""
         now = asyncio.get_running_loop().time
 
         def put_out() -> None:
             if not patience.expired():
                 patience.reschedule(now())
 
-        # How long a body in chunks will be nobody knows, nor what a packed one becomes.
+        # Nor does anybody know what a packed one becomes.
         size_bytes = REQUEST_BYTES if length is None else length
         if is_packed(head):
             size_bytes += most_inflated_bytes(size_bytes)
