@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import time
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -23,6 +22,7 @@ from model.errors import (
     MissingAuthenticationTokenException,
     UnrecognizedClientException,
 )
+from tests.support.signing import signed_by_hand
 
 KEY = AccessKey("AKIATEST", "se%cr/et+1")
 SIGNATURES = Signatures((KEY, AccessKey("AKIAOTHER", "other")))
@@ -42,20 +42,8 @@ def by_botocore(
     return {name.lower(): text for name, text in request.headers.items()}
 
 
-def by_hand(
-    headers: dict[str, str], digest: str, stamp: str, query: str = "", key: AccessKey = KEY
-) -> dict[str, str]:
-    """These headers, in lower case, and a signature of a payload hash, as AWS's guide tells it."""
-    names = ";".join(sorted(headers))
-    lines = "".join(f"{name}:{headers[name]}\n" for name in sorted(headers))
-    canonical = f"POST\n/\n{query}\n{lines}\n{names}\n{digest}"
-    scope = f"{stamp[:8]}/eu-west-1/dynamodb/aws4_request"
-    hashed = sha256(canonical.encode("latin-1")).hexdigest()
-    secret = b"AWS4" + key.secret_access_key.encode()
-    for element in [*scope.split("/"), f"AWS4-HMAC-SHA256\n{stamp}\n{scope}\n{hashed}"]:
-        secret = hmac.digest(secret, element.encode(), "sha256")
-    told = f"Credential={key.access_key_id}/{scope},SignedHeaders={names},Signature={secret.hex()}"
-    return headers | {"authorization": f"AWS4-HMAC-SHA256 {told}"}
+def by_hand(headers: dict[str, str], digest: str, stamp: str, query: str = "") -> dict[str, str]:
+    return signed_by_hand(headers, digest, stamp, KEY, query)
 
 
 def refused(

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import http.client
+import socket
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,6 +21,7 @@ from botocore.exceptions import ClientError
 from msgspec import json
 
 from tests.support.server import Server, run_command, running_server
+from tests.support.signing import signed_by_hand
 from tests.support.tables import definition, unique_name
 
 KEYS = """
@@ -139,6 +143,45 @@ def test_both_ways_into_the_server_look_into_signatures(server: Server, more: di
             "message": "Request is missing Authentication Token",
         },
     )
+
+
+def answer_to(server: Server, target: bytes, headers: dict[str, str], *more: bytes) -> bytes:
+    """All that is answered to a request of these very bytes."""
+    port = urlsplit(server.endpoint).port
+    lines = [f"{name}: {text}".encode("latin-1") for name, text in headers.items()]
+    length = b"Content-Length: %d" % len(BODY)
+    head = [b"POST %b HTTP/1.1" % target, *lines, *more, length, b"Connection: close"]
+    with socket.create_connection(("127.0.0.1", port)) as bare:
+        bare.sendall(b"\r\n".join([*head, b"", BODY]))
+        return bare.makefile("rb").read()
+
+
+def by_hand(query: str = "", **more: str) -> dict[str, str]:
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    headers = {
+        "host": "127.0.0.1",
+        "content-type": "application/x-amz-json-1.0",
+        "x-amz-date": stamp,
+        "x-amz-target": "DynamoDB_20120810.ListTables",
+    }
+    return signed_by_hand(headers | more, sha256(BODY).hexdigest(), stamp, APP, query)
+
+
+@pytest.mark.parametrize("more", [(), (b"TE: trailers",)], ids=["fast lane", "plain lane"])
+def test_headers_are_signed_as_the_bytes_that_they_are(server: Server, more: tuple[bytes, ...]):
+    # In Latin-1 the last byte of à is a space that does not break.
+    headers = by_hand(note="voilà".encode().decode("latin-1"))
+    assert answer_to(server, b"/", headers, *more).startswith(b"HTTP/1.1 200")
+    spaced = headers | {"note": f"  \t{headers['note']}\t "}
+    assert answer_to(server, b"/", spaced, *more).startswith(b"HTTP/1.1 200")
+
+
+def test_so_are_query_strings_whatever_they_hold(server: Server):
+    headers = by_hand("a=%FF")
+    assert answer_to(server, b"/?a=%ff", headers).startswith(b"HTTP/1.1 200")
+    assert answer_to(server, b"/?a=%fe", headers).startswith(b"HTTP/1.1 400")
+    # Bytes that should have been quoted: taken as if they were, or no HTTP.
+    assert answer_to(server, b"/?a=\xff", headers)[9:12] in (b"200", b"400")
 
 
 def test_whether_it_is_healthy_may_be_asked_by_all(server: Server):
