@@ -1,8 +1,9 @@
 """A connection of which little is read at a time.
 
-The event loop reads up to 256 KB of a connection at once. The plain way into the server holds what
-was read several times over: bytes that are no HTTP in its words about them, a body that is not
-asked for yet in its buffer. Of a hundred connections that was more than a gigabyte.
+The event loop reads up to 256 KB of a connection at once, and 32 times before it turns to another
+one. The plain way into the server holds what was read several times over: bytes that are no HTTP in
+its words about them, a body that is not asked for yet in its buffer. Of a hundred connections that
+was more than a gigabyte.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Final
 
 from model.limits import KIB
 
-PIECE_BYTES: Final = 16 * KIB
+PIECE_BYTES: Final = 8 * KIB
 
 
 class InPieces(asyncio.BufferedProtocol):
