@@ -46,7 +46,7 @@ def inflate(packed: bytes) -> bytes:
 
 
 def most_inflated_bytes(packed_bytes: int) -> int:
-    """<= of what ``inflate`` makes of so many bytes, whatever they are."""
+    """What ``inflate`` makes of so many bytes at most, whatever they are."""
     return min(packed_bytes * _MOST_INFLATED, REQUEST_BYTES)
 
 
