@@ -64,16 +64,17 @@ class CatalogOwner:
     async def change(
         self,
         *,
+        head: CatalogHead | None = None,
         puts: Sequence[tuple[bytes, bytes]] = (),
         deletes: Sequence[bytes] = (),
         range_deletes: Sequence[tuple[bytes, bytes]] = (),
     ) -> None:
-        """Change other rows that belong to the catalog: streams, and how far logs are trimmed.
+        """Change other rows that belong to the catalog: streams, logs' ends, backups of tables.
 
         Raises:
             StoreError: as the store's ``commit``.
         """
-        await self._commit(self.head, puts, deletes, range_deletes)
+        await self._commit(head or self.head, puts, deletes, range_deletes)
 
     async def _commit(
         self,

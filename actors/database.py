@@ -17,6 +17,7 @@ from actors.insights_keeper import SwitchedInsights, UpdateContributorInsights
 from actors.partition import PartitionSettings
 from actors.reminder import remind
 from actors.replay_keeper import CancelReplay, StartReplay
+from actors.restore_keeper import RestoreTable
 from actors.runtime.clock import Clock
 from actors.runtime.mailbox import MailboxFull, Message, ReplyT
 from actors.runtime.supervisor import Supervisor
@@ -25,6 +26,7 @@ from actors.split_watch import SplitWatch
 from actors.subscribers.replay_progress import ReplayProgress
 from actors.surroundings import Surroundings
 from actors.table import Table
+from actors.table_backup_keeper import CreateTableBackup, DeleteTableBackup
 from actors.table_messages import CreateTable, DeleteTable, UpdateTable, UpdateTimeToLive
 from actors.table_state import TableState, state_of
 from actors.tables import Tables
@@ -39,6 +41,7 @@ from model.table import (
     StreamingDestination,
     TableDefinition,
 )
+from model.table_backup import TableBackup, TableBackupId
 from model.table_rules import TableEdit
 from model.time_to_live import TimeToLiveChange
 from storage import catalog
@@ -85,6 +88,7 @@ class Database:
         self.streams = self.actor.streams
         self.destinations = self.actor.destinations
         self.replays = self.actor.replays
+        self.table_backups = self.actor.table_backups
         self.transactions = Transactions(
             store, clock, settings.account_id, settings.transaction_delay
         )
@@ -174,6 +178,36 @@ class Database:
             ValidationException: it is protected against deletion.
         """
         return await self._ask(DeleteTable(name))
+
+    async def create_table_backup(self, name: str, backup_name: str) -> TableBackup:
+        """Begin a backup of a table: all that was answered before is going to be in it.
+
+        Raises:
+            TableNotFoundException, TableInUseException: no such table, or it is being made or
+                deleted.
+        """
+        return await self._ask(CreateTableBackup(name, backup_name))
+
+    async def delete_table_backup(self, backup_id: TableBackupId) -> TableBackup:
+        """Delete a backup of a table; returns what it was.
+
+        Raises:
+            BackupNotFoundException, BackupInUseException: there is none, or it is being made, or
+                restored from.
+        """
+        return await self._ask(DeleteTableBackup(backup_id))
+
+    async def restore_table(
+        self, definition: TableDefinition, backup_id: TableBackupId
+    ) -> TableState:
+        """Make a table from a backup; it is not ACTIVE before it is whole.
+
+        Raises:
+            TableAlreadyExistsException, TableInUseException: there is one of that name.
+            BackupNotFoundException, BackupInUseException: no such backup, or it is being made.
+            LimitExceededException: too many tables are being restored.
+        """
+        return await self._ask(RestoreTable(definition, backup_id))
 
     async def change_destination(
         self, message: EnableDestination | DisableDestination | UpdateDestination

@@ -1,8 +1,8 @@
 """The database's actor: carries out changes of tables, one message after the other.
 
 What each of them does is the affair of keepers, which only this actor calls: of tables, logs,
-streams, splits, indexes, time to live, destinations, replays, insights and disk space. It tells
-itself when the next phase of one of these is due.
+streams, splits, indexes, time to live, destinations, replays, insights, backups of tables, tables
+made from them, and disk space. It tells itself when the next phase of one of these is due.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from actors.insights_keeper import InsightsKeeper, UpdateContributorInsights
 from actors.log_keeper import LogKeeper
 from actors.publishing import Origins, Publishing
 from actors.replay_keeper import CancelReplay, EndReplay, ReplayKeeper, StartReplay
+from actors.restore_keeper import AdvanceRestore, RestoreKeeper, RestoreTable
 from actors.runtime.mailbox import Envelope, Mailbox, MailboxClosed, Message
 from actors.runtime.replies import for_nobody
 from actors.space_keeper import EndReclaim, SpaceKeeper
@@ -37,6 +38,13 @@ from actors.stream_keeper import StreamKeeper
 from actors.subscribers.replay_progress import ReplayProgress
 from actors.surroundings import Surroundings
 from actors.table import Table
+from actors.table_backup_keeper import (
+    CreateTableBackup,
+    DeleteTableBackup,
+    EndTableBackup,
+    TableBackupKeeper,
+)
+from actors.table_filling import Filled
 from actors.table_keeper import TableKeeper
 from actors.table_messages import (
     AdvanceIndex,
@@ -79,6 +87,8 @@ _OWN_MESSAGES: Final = (
     AdvanceTimeToLive,
     EndReplay,
     EndReclaim,
+    EndTableBackup,
+    AdvanceRestore,
     CheckDestinations,
 )
 
@@ -86,7 +96,8 @@ _OWN_MESSAGES: Final = (
 class DatabaseActor:
     """Takes what it is told of tables; it alone adds tables and removes them.
 
-    What requests may look at without asking it is public: streams, splits, destinations, replays.
+    What requests may look at without asking it is public: streams, splits, destinations, replays,
+    backups of tables.
     """
 
     name = "database"
@@ -136,6 +147,18 @@ class DatabaseActor:
             destinations=self.destinations,
             space=self._space,
         )
+        self.table_backups = TableBackupKeeper(
+            self._owner, surroundings, tables, self._space, self.tell
+        )
+        self._restores = RestoreKeeper(
+            self._owner,
+            surroundings,
+            tables,
+            table_keeper=self._table_keeper,
+            backups=self.table_backups,
+            destinations=self.destinations,
+            tell=self.tell,
+        )
         # Whether the actor ran before and did not end: what it holds may be half changed.
         self._crashed = False
 
@@ -172,16 +195,19 @@ class DatabaseActor:
             table = self._tables.get(record.definition.name)
             if table is not None:
                 # It may have been left half deleted, or another one's place taken.
+                await self._restores.forget(table)
                 await table.close()
             table = self._tables[record.definition.name] = Table(
                 record, self._surroundings, is_stored=True
             )
             await self.replays.forget(table)
             await self._begin(table)
+            self._restores.check(table)
             topic = self.destinations.wanted(record.definition)
             if topic is not None:
                 self.tell(EnableDestination(record.definition.name, topic))
         self._tell_later(self._settings.relays.check_seconds, CheckDestinations())
+        await self.table_backups.adopt(self._store.latest)
         await self._space.resume()
 
     async def keep_streams(self) -> float:
@@ -207,6 +233,7 @@ class DatabaseActor:
             self.streams.attach(await table.followers.feeds())
         await self._time_to_live.resume(table)
         await self._indexes.resume(table)
+        self._restores.resume(table)
         for index in table.definition.global_indexes:
             self._schedule(table, index)
 
@@ -277,6 +304,26 @@ class DatabaseActor:
             case CheckDestinations():
                 await self._check_destinations()
                 return None
+        return await self._handle_table_backup(message)
+
+    async def _handle_table_backup(self, message: Message[object]) -> object:
+        match message:
+            case CreateTableBackup():
+                return await self.table_backups.create(message)
+            case EndTableBackup():
+                await self.table_backups.end(message)
+                return None
+            case DeleteTableBackup():
+                return await self.table_backups.delete(message)
+            case RestoreTable():
+                state = await self._restores.begin(message)
+                await self._begin(self._tables[message.definition.name])
+                return state
+            case AdvanceRestore():
+                table = self._tables.same(message.name, message.table_id)
+                if table is not None:
+                    await self._advance_restore(table, message.filled)
+                return None
         raise AssertionError(message)
 
     async def _update(self, message: UpdateTable) -> TableState:
@@ -315,6 +362,7 @@ class DatabaseActor:
         if definition.status != "ACTIVE":
             raise in_use(definition)
         check_deletable(definition)
+        self.table_backups.check_deletable(table)
         state = await state_of(table)
         deleting = structs.replace(definition, status="DELETING")
         if self._settings.table_transition_seconds:
@@ -347,6 +395,18 @@ class DatabaseActor:
         for index in table.definition.global_indexes:
             if index.definition.index_id == index_id and not index.backfilling:
                 self._schedule(table, index)
+        if table.definition.restore_phase == "INDEXES":
+            await self._advance_restore(table, Filled())
+
+    async def _advance_restore(self, table: Table, filled: Filled) -> None:
+        if filled.failure is None:
+            await self._restores.advance(table)
+            await self._put_to_work(table)
+            return
+        name = table.definition.name
+        _log.error("table_not_restored", table=name, reason=filled.failure)
+        await self._restores.forget(table)
+        await self._drop(table, (await state_of(table)).size_bytes)
 
     async def _check_destinations(self) -> None:
         """Cut off who takes no changes; the room that they took on the disk is given back."""
@@ -358,6 +418,8 @@ class DatabaseActor:
 
     def _transition(self, definition: TableDefinition) -> None:
         """Tell the actor itself when a passing state of a table is over."""
+        if definition.restore_phase != "DONE":
+            return
         if definition.status == "ACTIVE" or any(
             index.backfilling is False for index in definition.global_indexes
         ):
@@ -367,6 +429,8 @@ class DatabaseActor:
 
     def _schedule(self, table: Table, index: GlobalIndex) -> None:
         """Tell the actor itself when a phase of an index is over that only takes its time."""
+        if table.definition.restore_phase != "DONE":
+            return
         message = AdvanceIndex(
             table.definition.table_id, table.definition.name, index.definition.index_id
         )
@@ -402,5 +466,7 @@ class DatabaseActor:
 
     async def close(self) -> None:
         """Stop all partitions; every write taken is answered first."""
+        await self.table_backups.close()
+        await self._restores.close()
         await asyncio.gather(*(table.close() for table in self._tables.values()))
         await self.destinations.close()

@@ -119,8 +119,14 @@ class DestinationKeeper:
         return relay.problem if told is None else f"{told}. {relay.problem}"
 
     def wanted(self, definition: TableDefinition) -> str | None:
-        """The topic that a table is to get of its own: where all are published and it has none."""
+        """The topic that a table is to get of its own: where all are published and it has none.
+
+        A table that is made from a backup gets it when it is whole: what it begins with is no
+        change.
+        """
         if not self._settings.all_tables or self._surroundings is None or definition.destinations:
+            return None
+        if definition.restore_phase != "DONE":
             return None
         return rules.default_topic(self._settings.topic_prefix, definition.name)
 

@@ -14,7 +14,7 @@ from actors.change_feed import ChangeFeed
 from actors.global_index import GlobalIndexActors, IndexPlace
 from actors.runtime.supervisor import Actor, Supervisor
 from actors.surroundings import Surroundings
-from actors.throttle import BackfillUnits, TableThrottle
+from actors.throttle import BackfillUnits, FreeUnits, TableThrottle
 from model.index import IndexDefinition
 from model.table import GlobalIndex
 from storage import catalog, keys_layout
@@ -183,6 +183,7 @@ class Followers:
         """Put a global index to work; it has no followers yet."""
         index_id = index.definition.index_id
         record = self._record()
+        units = BackfillUnits if record.definition.restore_phase == "DONE" else FreeUnits
         place = IndexPlace(
             record.definition.table_id,
             record.definition.key_schema,
@@ -196,7 +197,7 @@ class Followers:
             copy_messages=self._surroundings.settings.copy_messages,
             lag=self._surroundings.settings.index_lag,
             reads_wait_seconds=self._surroundings.settings.index_reads_wait_seconds,
-            units=BackfillUnits(self._throttle, index_id, self._surroundings.clock),
+            units=units(self._throttle, index_id, self._surroundings.clock),
         )
         self.indexes[index_id] = actors
         return actors

@@ -21,7 +21,7 @@ from actors.throttle import Paid, TableThrottle
 from model import item as items
 from model import key as keys
 from model.capacity import Receipt
-from model.change import Change, refused_change
+from model.change import Change, refused_change, restoration
 from model.errors import (
     ConditionalCheckFailedException,
     DynamoDBError,
@@ -35,7 +35,7 @@ from model.stored_item import StoredItem
 from model.table import TABLE_INDEX_ID, TableDefinition
 from model.time_to_live import ExpiryReader, expire
 from model.transaction import Action
-from model.write import Delete, Write, decide
+from model.write import Delete, Put, Write, decide
 from storage import codec, keys_layout
 from storage.catalog import PartitionHead
 from storage.store import Store
@@ -96,6 +96,16 @@ class ExpireItems(Message[Expired], frozen=True):
 
     attribute_name: str
     positions: tuple[bytes, ...]
+
+
+class RestoreItems(Message[None], frozen=True):
+    """Put items of a backup, as its rows have them, at these positions, each where there is none.
+
+    For a table that nobody else writes to yet; what a crash made come again is passed over.
+    """
+
+    positions: tuple[bytes, ...]
+    rows: tuple[bytes, ...]
 
 
 class Redefine(Message[int], frozen=True):
@@ -196,7 +206,7 @@ class Partition(RowOwner[WriteBatch]):
             if isinstance(message, WriteItem):
                 positions.append(message.position)
                 batch.collections[message.partition_key] = 0
-            elif isinstance(message, ExpireItems):
+            elif isinstance(message, ExpireItems | RestoreItems):
                 positions += message.positions
                 if self._has_local_indexes:
                     schema = self._table.key_schema
@@ -315,6 +325,8 @@ class Partition(RowOwner[WriteBatch]):
                 return batch.counter
             case ExpireItems() as message:
                 return self._expire(batch, message)
+            case RestoreItems() as message:
+                return self._restore(batch, message)
         raise AssertionError(envelope.message)
 
     def actions_of(self, message: Message[Any]) -> tuple[Action, ...]:  # noqa: ARG002 - see below
@@ -340,6 +352,18 @@ class Partition(RowOwner[WriteBatch]):
                 self._apply(batch, write, expiry.change, Origin.TTL)
                 deleted_items += 1
         return Expired(deleted_items, batch.counter, tuple(held))
+
+    def _restore(self, batch: WriteBatch, message: RestoreItems) -> None:
+        schema = self._table.key_schema
+        for position, row in zip(message.positions, message.rows, strict=True):
+            if batch.items[position] is not None:
+                continue
+            item = codec.decode(row)
+            item.version = self._versions + batch.counter + 1
+            write = WriteItem(
+                *keys.split(schema, position), position, Put(item.item, item.size_bytes)
+            )
+            self._apply(batch, write, restoration(self._table, item))
 
     def _expiry_reader(self) -> ExpiryReader | None:
         """What reads the times of items; None where time to live is off."""

@@ -16,11 +16,14 @@ import structlog
 from actors.catalog_owner import CatalogOwner
 from actors.runtime.mailbox import Message
 from actors.surroundings import Surroundings
+from model.limits import MIB
 from storage import keys_layout
 from storage.store import Closed, Full, Row, StoreError
 
 _PAGE_ROWS: Final = 1_000
 _PAGE_BYTES: Final = 1 << 20
+# Deleted rows are compacted away at once where so much is freed.
+LARGE_BYTES: Final = 16 * MIB
 
 # Where it starts, and its end, which is excluded.
 _Range: TypeAlias = tuple[bytes, bytes]

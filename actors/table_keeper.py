@@ -7,7 +7,6 @@ database's actor, which alone calls it, and which puts to work what follows a ta
 from __future__ import annotations
 
 from contextlib import nullcontext, suppress
-from typing import Final
 from uuid import uuid4
 
 from msgspec import structs
@@ -16,7 +15,7 @@ from actors import partition_map
 from actors.catalog_owner import CatalogOwner
 from actors.database_settings import DatabaseSettings
 from actors.destination_keeper import DestinationKeeper
-from actors.space_keeper import SpaceKeeper, reclaim_row
+from actors.space_keeper import LARGE_BYTES, SpaceKeeper, reclaim_row
 from actors.stream_keeper import StreamKeeper, stream_row
 from actors.surroundings import Surroundings
 from actors.table import Table
@@ -25,7 +24,6 @@ from actors.table_state import IndexCounters, TableState, state_of
 from actors.tables import Tables
 from model import destination_rules
 from model.errors import DynamoDBError, ResourceInUseException
-from model.limits import MIB
 from model.partitions import partition_count
 from model.table import GlobalIndex, TableDefinition
 from model.table_rules import apply_edit
@@ -33,9 +31,6 @@ from storage import keys_layout
 from storage.catalog import CatalogHead, TableRecord
 from storage.store import StoreError
 from streams.shard import Stream
-
-# Deleted rows are compacted away at once where a table's deletion frees as much as this.
-_RECLAIM_BYTES: Final = 16 * MIB
 
 
 class TableKeeper:
@@ -78,7 +73,7 @@ class TableKeeper:
             uuid=str(uuid4()),
             created_epoch_seconds=now,
             on_demand_since_epoch_seconds=now if on_demand else None,
-            status="CREATING" if self._settings.table_transition_seconds else "ACTIVE",
+            status="CREATING" if self._takes_its_time(wanted) else "ACTIVE",
         )
         definition = self._labelled(definition, now)
         topic = self._destinations.wanted(definition)
@@ -101,6 +96,9 @@ class TableKeeper:
             structs.replace(definition, status="CREATING"),
             indexes={name: IndexCounters(0, 0) for name in names},
         )
+
+    def _takes_its_time(self, wanted: TableDefinition) -> bool:
+        return bool(self._settings.table_transition_seconds) or wanted.restore_phase != "DONE"
 
     async def update(self, message: UpdateTable) -> TableState:
         """Change a table's settings.
@@ -165,7 +163,7 @@ class TableKeeper:
         stream = self._streams.disabled(record.definition, tails, self._clock.now_epoch_seconds())
         puts = [stream_row(stream)] if stream else []
         rows = keys_layout.table_range(record.definition.table_id)
-        is_large = size_bytes >= _RECLAIM_BYTES
+        is_large = size_bytes >= LARGE_BYTES
         if is_large:
             puts.append(reclaim_row(rows))
         try:

@@ -450,6 +450,14 @@ class BackfillUnits:
         return self._clock.wait_until(self._clock.now_epoch_seconds() + wait_seconds)
 
 
+class FreeUnits(BackfillUnits):
+    """Of an index of a table that is made from a backup: nothing is consumed by that."""
+
+    def take(self, partition_number: int, units: int) -> None:
+        """Take nothing: the entry may be put."""
+        del partition_number, units
+
+
 def _counters(definition: TableDefinition, known: dict[str, Consumed]) -> dict[str, Consumed]:
     """A counter for each global index, those that are known before others."""
     names = [index.definition.name for index in definition.global_indexes]

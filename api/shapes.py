@@ -20,8 +20,10 @@ from msgspec import Meta, Struct
 
 from model.json_types import INTEGER_MOST, LONG_MOST
 from model.limits import (
+    BACKUP_NAME_CHARACTERS,
     CLIENT_TOKEN_CHARACTERS,
     KEY_ATTRIBUTE_NAME_BYTES,
+    LIST_BACKUPS_PAGE,
     LIST_CONTRIBUTOR_INSIGHTS_PAGE,
     LIST_TABLES_PAGE,
     RECOVERY_DAYS,
@@ -74,6 +76,15 @@ PlainTableName: TypeAlias = Annotated[
     ),
 ]
 IndexName: TypeAlias = PlainTableName
+BackupName: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=rf"^{NAME_PATTERN}\Z",
+        min_length=BACKUP_NAME_CHARACTERS[0],
+        max_length=BACKUP_NAME_CHARACTERS[1],
+    ),
+]
+BackupArn: TypeAlias = Annotated[str, Meta(min_length=37, max_length=1024)]
 AttributeName: TypeAlias = str
 KeySchemaAttributeName: TypeAlias = Annotated[
     str, Meta(min_length=1, max_length=KEY_ATTRIBUTE_NAME_BYTES)
@@ -105,6 +116,7 @@ PositiveInteger: TypeAlias = Annotated[int, Meta(ge=1, le=INTEGER_MOST)]
 Long: TypeAlias = Annotated[int, Meta(ge=-LONG_MOST - 1, le=LONG_MOST), LongRule()]
 PositiveLong: TypeAlias = Annotated[int, Meta(ge=1, le=LONG_MOST), LongRule()]
 ListTablesLimit: TypeAlias = Annotated[int, Meta(ge=1, le=LIST_TABLES_PAGE)]
+BackupsInputLimit: TypeAlias = Annotated[int, Meta(ge=1, le=LIST_BACKUPS_PAGE)]
 ListContributorInsightsLimit: TypeAlias = Annotated[
     int, Meta(ge=-INTEGER_MOST - 1, le=LIST_CONTRIBUTOR_INSIGHTS_PAGE)
 ]
@@ -115,6 +127,7 @@ Timestamp: TypeAlias = float
 ScanSegment: TypeAlias = Annotated[int, Meta(ge=0, le=SCAN_TOTAL_SEGMENTS - 1)]
 
 AttributeAction: TypeAlias = Literal["ADD", "PUT", "DELETE"]
+BackupTypeFilter: TypeAlias = Literal["USER", "SYSTEM", "AWS_BACKUP", "ALL"]
 BillingMode: TypeAlias = Literal["PROVISIONED", "PAY_PER_REQUEST"]
 ApproximateCreationDateTimePrecision: TypeAlias = Literal["MILLISECOND", "MICROSECOND"]
 ComparisonOperator: TypeAlias = Literal[

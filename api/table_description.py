@@ -17,6 +17,7 @@ from model.table import (
     TableStatus,
     Throughput,
 )
+from model.table_backup import TableBackupId
 
 # DynamoDB's times have milliseconds.
 _TIME_DIGITS = 3
@@ -33,7 +34,7 @@ def table_description(database: Database, state: TableState) -> dict[str, Any]:
         "TableName": definition.name,
         "KeySchema": key_schema(definition.key_schema),
         "TableStatus": definition.status,
-        "CreationDateTime": _time(definition.created_epoch_seconds),
+        "CreationDateTime": wire_time(definition.created_epoch_seconds),
         "ProvisionedThroughput": _provisioned_throughput(
             definition.throughput, database.clock.now_epoch_seconds()
         ),
@@ -45,8 +46,9 @@ def table_description(database: Database, state: TableState) -> dict[str, Any]:
         **_local_indexes(database, state),
         **_global_indexes(database, state),
         **_stream(database, definition),
-        **_encryption(database, definition),
+        **encryption(database, definition),
         **_table_class(definition),
+        **_restore_summary(database, definition),
         "DeletionProtectionEnabled": definition.deletion_protection,
         **_on_demand_throughput(definition.on_demand_throughput),
         "WarmThroughput": _warm_throughput(
@@ -76,6 +78,11 @@ def stream_arn(database: Database, name: str, label: str) -> str:
     return f"{table_arn(database, name)}/stream/{label}"
 
 
+def backup_arn(database: Database, backup_id: TableBackupId) -> str:
+    """The ARN that the server shows for a backup of a table."""
+    return f"{table_arn(database, backup_id.table_name)}/backup/{backup_id.label}"
+
+
 def key_schema(schema: KeySchema) -> list[dict[str, str]]:
     """A key schema as it is on the wire."""
     return [
@@ -90,7 +97,7 @@ def _provisioned_throughput(throughput: Throughput, now_epoch_seconds: float) ->
         "LastDecreaseDateTime": throughput.last_decrease_epoch_seconds,
     }
     return {
-        **{name: _time(time) for name, time in times.items() if time is not None},
+        **{name: wire_time(time) for name, time in times.items() if time is not None},
         "NumberOfDecreasesToday": throughput_rules.decreases_today(throughput, now_epoch_seconds),
         "ReadCapacityUnits": throughput.read_units,
         "WriteCapacityUnits": throughput.write_units,
@@ -108,7 +115,7 @@ def _billing_mode(definition: TableDefinition) -> dict[str, Any]:
         return {}
     summary: dict[str, Any] = {"BillingMode": definition.billing_mode}
     if definition.status != "CREATING":
-        summary["LastUpdateToPayPerRequestDateTime"] = _time(since)
+        summary["LastUpdateToPayPerRequestDateTime"] = wire_time(since)
     return {"BillingModeSummary": summary}
 
 
@@ -122,7 +129,7 @@ def _local_indexes(database: Database, state: TableState) -> dict[str, Any]:
             {
                 "IndexName": index.name,
                 "KeySchema": key_schema(index.key_schema),
-                "Projection": _projection(index),
+                "Projection": projection(index),
                 **_index_counters(state, index.name),
                 "IndexArn": f"{arn}/index/{index.name}",
             }
@@ -158,7 +165,7 @@ def _global_index(
     return {
         "IndexName": definition.name,
         "KeySchema": key_schema(definition.key_schema),
-        "Projection": _projection(definition),
+        "Projection": projection(definition),
         "IndexStatus": status,
         **filled,
         "ProvisionedThroughput": _provisioned_throughput(index.throughput, now_epoch_seconds),
@@ -193,7 +200,8 @@ def _stream(database: Database, definition: TableDefinition) -> dict[str, Any]:
     }
 
 
-def _projection(index: IndexDefinition) -> dict[str, Any]:
+def projection(index: IndexDefinition) -> dict[str, Any]:
+    """An index's projection as it is on the wire."""
     projection = index.projection
     if not projection.non_key_attributes:
         return {"ProjectionType": projection.type}
@@ -203,7 +211,7 @@ def _projection(index: IndexDefinition) -> dict[str, Any]:
     }
 
 
-def _encryption(database: Database, definition: TableDefinition) -> dict[str, Any]:
+def encryption(database: Database, definition: TableDefinition) -> dict[str, Any]:
     """Shown back as it was asked for: the data on disk is the operating system's to encrypt."""
     specification = definition.sse_specification
     if specification is None:
@@ -223,7 +231,23 @@ def _table_class(definition: TableDefinition) -> dict[str, Any]:
     return {
         "TableClassSummary": {
             "TableClass": definition.table_class,
-            **({} if changed is None else {"LastUpdateDateTime": _time(changed)}),
+            **({} if changed is None else {"LastUpdateDateTime": wire_time(changed)}),
+        }
+    }
+
+
+def _restore_summary(database: Database, definition: TableDefinition) -> dict[str, Any]:
+    """Which backup a table was made from, also long afterwards."""
+    restoration = definition.restoration
+    if restoration is None:
+        return {}
+    source = TableBackupId(restoration.source_table, restoration.backup_label)
+    return {
+        "RestoreSummary": {
+            "SourceBackupArn": backup_arn(database, source),
+            "SourceTableArn": table_arn(database, source.table_name),
+            "RestoreDateTime": wire_time(restoration.began_epoch_seconds),
+            "RestoreInProgress": restoration.phase != "DONE",
         }
     }
 
@@ -239,5 +263,6 @@ def _warm_throughput(
     return {**units_per_second, "Status": "ACTIVE" if is_warm else "UPDATING"}
 
 
-def _time(epoch_seconds: float) -> float:
+def wire_time(epoch_seconds: float) -> float:
+    """A time as it is on the wire."""
     return round(epoch_seconds, _TIME_DIGITS)

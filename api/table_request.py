@@ -1,4 +1,4 @@
-"""Members that CreateTable and UpdateTable share, as the model takes them."""
+"""Members that several operations on tables share, as the model takes them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from api.structures import (
     AttributeDefinitionShape,
     GlobalSecondaryIndexShape,
     KeySchemaElementShape,
+    LocalSecondaryIndexShape,
     ProvisionedThroughputShape,
     StreamSpecificationShape,
 )
 from model.global_index_rules import NewGlobalIndex
 from model.key import KeyAttribute
-from model.schema_rules import KeyElement
+from model.schema_rules import KeyElement, NewIndex
 from model.stream_rules import StreamChange
 from model.table import Throughput
 from streams.shard import stream_label
@@ -45,6 +46,17 @@ def attribute_definitions(
 def key_elements(shapes: Sequence[KeySchemaElementShape]) -> tuple[KeyElement, ...]:
     """A key schema, not yet held against definitions."""
     return tuple(KeyElement(shape.AttributeName, shape.KeyType) for shape in shapes)
+
+
+def new_local_index(shape: LocalSecondaryIndexShape) -> NewIndex:
+    """A local secondary index to create."""
+    names = shape.Projection.NonKeyAttributes
+    return NewIndex(
+        name=shape.IndexName,
+        key_schema=key_elements(shape.KeySchema),
+        projection_type=shape.Projection.ProjectionType,
+        non_key_attributes=None if names is None else tuple(names),
+    )
 
 
 def new_global_index(shape: GlobalSecondaryIndexShape) -> NewGlobalIndex:

@@ -155,6 +155,11 @@ def removal(table: TableDefinition, old: StoredItem) -> Change:
     return Change(old, None, local_changes(table, old, None), None, _FREE)
 
 
+def restoration(table: TableDefinition, new: StoredItem) -> Change:
+    """An item that comes from a backup into a table that is being made from it; nobody pays."""
+    return Change(None, new, local_changes(table, None, new), None, _FREE)
+
+
 def write_receipt(
     old: StoredItem | None, new: StoredItem | None, changes: tuple[IndexChange, ...]
 ) -> Receipt:

@@ -198,6 +198,22 @@ class TableNotFoundException(DynamoDBError):
     """As ResourceNotFoundException, in the backup operations."""
 
 
+class TableAlreadyExistsException(DynamoDBError):
+    """There is a table of the name that a restored one is to get."""
+
+
+class TableInUseException(DynamoDBError):
+    """As ResourceInUseException, in the backup operations."""
+
+
+class BackupNotFoundException(DynamoDBError):
+    """There is no such backup of a table, or not any more."""
+
+
+class BackupInUseException(DynamoDBError):
+    """The backup of a table is being made, or restored from."""
+
+
 class ResourceInUseException(DynamoDBError):
     """The resource exists already, or is changing state."""
 

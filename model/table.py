@@ -20,6 +20,8 @@ DestinationStatus: TypeAlias = Literal[
 ]
 CreationTimePrecision: TypeAlias = Literal["MILLISECOND", "MICROSECOND"]
 StreamViewType: TypeAlias = Literal["KEYS_ONLY", "NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES"]
+# What a table that is restored is given: its items, then the entries of its global indexes.
+RestorePhase: TypeAlias = Literal["ITEMS", "INDEXES", "DONE"]
 ContributorInsightsMode: TypeAlias = Literal["ACCESSED_AND_THROTTLED_KEYS", "THROTTLED_KEYS"]
 
 TABLE_INDEX_ID = 0
@@ -120,6 +122,20 @@ class StreamingDestination(Struct, frozen=True):
         return self.status in ("ENABLING", "ACTIVE", "UPDATING")
 
 
+class Restoration(Struct, frozen=True):
+    """Which backup a table was made from, and how far it is with that.
+
+    ``backup_label`` and ``source_table`` name the backup, which may be deleted afterwards; its
+    items stand under ``backup_rows_id``.
+    """
+
+    source_table: str
+    backup_label: str
+    backup_rows_id: int
+    began_epoch_seconds: float
+    phase: RestorePhase = "ITEMS"
+
+
 class TableDefinition(Struct, frozen=True):
     """All that is known of a table but its items.
 
@@ -161,6 +177,8 @@ class TableDefinition(Struct, frozen=True):
     is_replayed: bool = False
     # As it was last set; None if it never was. Indexes have their own.
     contributor_insights: ContributorInsights | None = None
+    # None for a table that was not made from a backup.
+    restoration: Restoration | None = None
 
     @property
     def indexes(self) -> list[IndexDefinition]:
@@ -169,14 +187,22 @@ class TableDefinition(Struct, frozen=True):
 
     @property
     def records_changes(self) -> bool:
-        """Whether anybody follows the table's changes: then each write leaves a record."""
-        return (
+        """Whether anybody follows the table's changes: then each write leaves a record.
+
+        Nobody does while items come from a backup: those are what a table begins with.
+        """
+        return self.restore_phase != "ITEMS" and (
             bool(self.global_indexes)
             or (self.stream is not None and self.stream.enabled)
             or (self.time_to_live is not None and self.time_to_live.deletes)
             or any(destination.publishes for destination in self.destinations)
             or self.is_replayed
         )
+
+    @property
+    def restore_phase(self) -> RestorePhase:
+        """What the table is given of a backup at this moment."""
+        return "DONE" if self.restoration is None else self.restoration.phase
 
     def global_index(self, name: str) -> GlobalIndex | None:
         """The global secondary index of that name, whatever its state."""

@@ -17,9 +17,11 @@
 | ``0a`` ten minutes of time, account, ``/``, token | the transaction that came with the token |
 | ``0b`` | the key up to which tokens were deleted |
 | ``0c`` start of a range | its end: the disk space of what was deleted there is to be given back |
+| ``0d`` table name, ``/``, label | the record of a table's backup |
 
 Numbers are big-endian, 8 bytes, the index id 4. Index id 0 is the table itself. The row of a
-local index's entry ends with the table's own sort key, so that equal index keys stand apart.
+local index's entry ends with the table's own sort key, so that equal index keys stand apart. The
+items of a table's backup are rows like a table's own, under a table id that no table has.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from typing import Final
 from model import key as keys
 from model.item import Item
 from model.table import TABLE_INDEX_ID, TableDefinition
+from model.table_backup import TableBackupId
 
 CATALOG_HEAD: Final = b"\x00"
 _TABLE_RECORD: Final = b"\x01"
@@ -44,6 +47,7 @@ VIRTUAL_CLOCK: Final = b"\x09"
 _CLIENT_TOKEN: Final = b"\x0a"
 CLIENT_TOKENS_TRIMMED: Final = b"\x0b"
 _RECLAIM: Final = b"\x0c"
+_TABLE_BACKUP: Final = b"\x0d"
 _COLLECTIONS: Final = 0xFFFF_FFFF
 # In a subscriber's name, where an index has its id.
 _EXPIRER: Final = 0xFFFF_FFFF
@@ -64,6 +68,7 @@ ROW_PREFIX_BYTES: Final = _ROW_PREFIX.size
 
 TABLE_RECORDS: Final = (_TABLE_RECORD, _PARTITION_HEAD)
 RECLAIMS: Final = (_RECLAIM, bytes([_RECLAIM[0] + 1]))
+TABLE_BACKUPS: Final = (_TABLE_BACKUP, bytes([_TABLE_BACKUP[0] + 1]))
 
 
 def table_record(name: str) -> bytes:
@@ -195,6 +200,11 @@ def backfill_cursor(table_id: int, index_id: int) -> bytes:
     return _CHECKPOINT + index_subscriber(table_id, index_id)
 
 
+def filling_cursor(table_id: int) -> bytes:
+    """The key of how far the items of a table that is restored, or of a backup, were copied."""
+    return backfill_cursor(table_id, TABLE_INDEX_ID)
+
+
 def index_range(table_id: int, index_id: int) -> tuple[bytes, bytes]:
     """All rows of an index; the end is excluded."""
     prefix = row_prefix(table_id, index_id)
@@ -258,6 +268,11 @@ def reclaim(start: bytes) -> bytes:
 def reclaim_start(row_key: bytes) -> bytes:
     """The start of the range in the key of such a row."""
     return row_key[len(_RECLAIM) :]
+
+
+def table_backup(backup_id: TableBackupId) -> bytes:
+    """The key of the record of a table's backup."""
+    return _TABLE_BACKUP + f"{backup_id.table_name}/{backup_id.label}".encode()
 
 
 def collection_range(table_id: int) -> tuple[bytes, bytes]:

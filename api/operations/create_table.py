@@ -13,11 +13,11 @@ from api.table_request import (
     given,
     key_elements,
     new_global_index,
+    new_local_index,
     stream_change,
     throughput,
 )
 from model.errors import ValidationException
-from model.schema_rules import NewIndex
 from model.table_rules import NewTable, define
 
 
@@ -65,7 +65,7 @@ def _new_table(name: str, request: CreateTableInput, now_epoch_seconds: float) -
         local_indexes=(
             None
             if request.LocalSecondaryIndexes is None
-            else tuple(map(_new_index, request.LocalSecondaryIndexes))
+            else tuple(map(new_local_index, request.LocalSecondaryIndexes))
         ),
         global_indexes=(
             None
@@ -81,16 +81,6 @@ def _new_table(name: str, request: CreateTableInput, now_epoch_seconds: float) -
         on_demand_throughput=given(request.OnDemandThroughput),
         warm_throughput=given(request.WarmThroughput),
         tags=tuple((tag.Key, tag.Value) for tag in request.Tags or ()),
-    )
-
-
-def _new_index(index: structures.LocalSecondaryIndexShape) -> NewIndex:
-    names = index.Projection.NonKeyAttributes
-    return NewIndex(
-        name=index.IndexName,
-        key_schema=key_elements(index.KeySchema),
-        projection_type=index.Projection.ProjectionType,
-        non_key_attributes=None if names is None else tuple(names),
     )
 
 

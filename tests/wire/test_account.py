@@ -133,15 +133,16 @@ def test_the_time_to_live_of_an_unknown_table_is_not_found(wire: WireClient):
 
 
 IMPLEMENTED = frozenset({
-    "BatchExecuteStatement", "BatchGetItem", "BatchWriteItem", "CreateTable", "DeleteItem",
-    "DeleteTable",
+    "BatchExecuteStatement", "BatchGetItem", "BatchWriteItem", "CreateBackup", "CreateTable",
+    "DeleteBackup", "DeleteItem", "DeleteTable", "DescribeBackup",
     "DescribeContinuousBackups", "DescribeContributorInsights", "DescribeEndpoints",
     "DescribeKinesisStreamingDestination",
     "DescribeLimits", "DescribeTable", "DescribeTimeToLive",
     "DisableKinesisStreamingDestination", "EnableKinesisStreamingDestination",
-    "ExecuteStatement", "ExecuteTransaction", "GetItem", "GetResourcePolicy",
+    "ExecuteStatement", "ExecuteTransaction", "GetItem", "GetResourcePolicy", "ListBackups",
     "ListContributorInsights", "ListTables", "ListTagsOfResource", "PutItem", "Query",
-    "Scan", "TagResource", "TransactGetItems", "TransactWriteItems", "UntagResource",
+    "RestoreTableFromBackup", "Scan", "TagResource", "TransactGetItems", "TransactWriteItems",
+    "UntagResource",
     "UpdateContinuousBackups", "UpdateContributorInsights", "UpdateItem",
     "UpdateKinesisStreamingDestination", "UpdateTable", "UpdateTimeToLive",
 })  # fmt: skip

@@ -1,0 +1,27 @@
+"""CreateBackup."""
+
+from __future__ import annotations
+
+from msgspec import json
+
+from api import shapes, structures, table_backup
+from api.arn import table_name
+from api.operation import Call, Operation
+
+
+class CreateBackupInput(structures.Shape, frozen=True):
+    """The members of CreateBackup."""
+
+    TableName: shapes.ControlTableName
+    BackupName: shapes.BackupName
+
+
+async def handle(call: Call[CreateBackupInput]) -> bytes:
+    """Begin a backup of a table; names need not be unique."""
+    request = call.request
+    name = table_name(request.TableName)
+    backup = await call.database.create_table_backup(name, request.BackupName)
+    return json.encode({"BackupDetails": table_backup.details(call.database, backup)})
+
+
+OPERATION = Operation("CreateBackup", CreateBackupInput, handle)

@@ -1,0 +1,25 @@
+"""DeleteBackup."""
+
+from __future__ import annotations
+
+from msgspec import json
+
+from api import shapes, structures, table_backup
+from api.operation import Call, Operation
+
+
+class DeleteBackupInput(structures.Shape, frozen=True):
+    """The members of DeleteBackup."""
+
+    BackupArn: shapes.BackupArn
+
+
+async def handle(call: Call[DeleteBackupInput]) -> bytes:
+    """Delete a backup that is whole and that nothing is restored from; show what it was."""
+    database = call.database
+    backup_id = table_backup.find(database, call.request.BackupArn).backup_id
+    backup = await database.delete_table_backup(backup_id)
+    return json.encode({"BackupDescription": table_backup.description(database, backup, "DELETED")})
+
+
+OPERATION = Operation("DeleteBackup", DeleteBackupInput, handle)

@@ -1,0 +1,23 @@
+"""DescribeBackup."""
+
+from __future__ import annotations
+
+from msgspec import json
+
+from api import shapes, structures, table_backup
+from api.operation import Call, Operation
+
+
+class DescribeBackupInput(structures.Shape, frozen=True):
+    """The members of DescribeBackup."""
+
+    BackupArn: shapes.BackupArn
+
+
+def handle(call: Call[DescribeBackupInput]) -> bytes:
+    """Show a backup, and what its table was."""
+    backup = table_backup.find(call.database, call.request.BackupArn)
+    return json.encode({"BackupDescription": table_backup.description(call.database, backup)})
+
+
+OPERATION = Operation("DescribeBackup", DescribeBackupInput, handle)

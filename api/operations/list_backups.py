@@ -1,0 +1,61 @@
+"""ListBackups."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Any
+
+from msgspec import json
+
+from api import shapes, structures, table_backup
+from api.arn import table_name
+from api.operation import Call, Operation
+from api.table_description import backup_arn
+from model.limits import LIST_BACKUPS_PAGE
+from model.table_backup import TableBackup
+
+
+class ListBackupsInput(structures.Shape, frozen=True):
+    """The members of ListBackups."""
+
+    TableName: shapes.ControlTableName | None = None
+    Limit: shapes.BackupsInputLimit | None = None
+    TimeRangeLowerBound: shapes.Timestamp | None = None
+    TimeRangeUpperBound: shapes.Timestamp | None = None
+    ExclusiveStartBackupArn: shapes.BackupArn | None = None
+    BackupType: shapes.BackupTypeFilter | None = None
+
+
+def handle(call: Call[ListBackupsInput]) -> bytes:
+    """A page of the backups, in order; the one named as start need not exist any more."""
+    request, database = call.request, call.database
+    found = _matching(request, database.table_backups.backups)
+    first = 0
+    if request.ExclusiveStartBackupArn is not None:
+        start = table_backup.named(request.ExclusiveStartBackupArn)
+        first = bisect_right(found, start, key=lambda backup: backup.backup_id)
+    page = found[first : first + (request.Limit or LIST_BACKUPS_PAGE)]
+    answer: dict[str, Any] = {
+        "BackupSummaries": [table_backup.summary(database, backup) for backup in page]
+    }
+    if first + len(page) < len(found):
+        answer["LastEvaluatedBackupArn"] = backup_arn(database, page[-1].backup_id)
+    return json.encode(answer)
+
+
+def _matching(request: ListBackupsInput, backups: list[TableBackup]) -> list[TableBackup]:
+    name = None if request.TableName is None else table_name(request.TableName)
+    # All are made on demand, by users.
+    if request.BackupType in ("SYSTEM", "AWS_BACKUP"):
+        return []
+    lower, upper = request.TimeRangeLowerBound, request.TimeRangeUpperBound
+    return [
+        backup
+        for backup in backups
+        if (name is None or backup.definition.name == name)
+        and (lower is None or backup.created_epoch_seconds >= lower)
+        and (upper is None or backup.created_epoch_seconds < upper)
+    ]
+
+
+OPERATION = Operation("ListBackups", ListBackupsInput, handle)
