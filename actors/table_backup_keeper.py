@@ -199,14 +199,15 @@ class TableBackupKeeper:
 
     async def _new_backup(self, name: str, table: Table) -> TableBackup:
         state = await state_of(table)
-        now = self._clock.now_epoch_seconds()
+        # As exact as it is shown, or who lists by time would miss one that was made just then.
+        now_milliseconds = int(self._clock.now_epoch_seconds() * _MILLISECONDS)
         while True:
             backup = TableBackup(
-                label_of(int(now * _MILLISECONDS), token_hex(_SUFFIX_BYTES)),
+                label_of(now_milliseconds, token_hex(_SUFFIX_BYTES)),
                 name,
                 self._owner.head.next_table_id,
                 table.definition,
-                now,
+                now_milliseconds / _MILLISECONDS,
                 state.item_count,
                 state.size_bytes,
             )
