@@ -1,0 +1,259 @@
+"""A backup of a table is of one moment, and whole before anybody can restore from it."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+
+import pytest
+from msgspec import structs
+
+from model.errors import (
+    BackupInUseException,
+    BackupNotFoundException,
+    ResourceInUseException,
+    TableInUseException,
+)
+from model.table import StreamSettings
+from model.write import Delete
+from storage import keys_layout
+from storage.store import Full
+from tests.support.backed_up import (
+    HoldingCopies,
+    back_up,
+    begin_restore,
+    counts_of,
+    filled_table,
+    rows_of,
+    wait_available,
+    wait_followed,
+    wait_restored,
+    write_something,
+)
+from tests.support.databases import SetClock, put, running_database, table_definition, thread
+from tests.support.faulty_store import FaultyStore
+from tests.support.store import memory_store
+
+ITEMS = 600
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+async def test_a_restored_table_equals_its_source_at_the_moment_of_the_backup(seed: int) -> None:
+    async with memory_store() as store, running_database(store) as database:
+        table = await filled_table(database, seed=seed)
+        before = await rows_of(store, table.definition.table_id)
+        counts = await counts_of(database, "Thread")
+        asked = await database.create_table_backup("Thread", "nightly")
+        source = Random(-seed)
+        for _ in range(300):
+            await write_something(table, source)
+        backup = await wait_available(database, asked.backup_id)
+        assert (backup.item_count, backup.size_bytes) == counts[""]
+        await begin_restore(database, backup)
+        other = await wait_restored(database)
+        assert await rows_of(store, other.definition.table_id) == before
+        assert await counts_of(database, "Restored") == counts
+        assert await rows_of(store, table.definition.table_id) != before
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+async def test_it_does_so_however_the_tables_are_divided(partitions: int) -> None:
+    async with memory_store() as store:
+        async with running_database(store, partitions_per_table=7) as database:
+            table = await filled_table(database)
+            before = await rows_of(store, table.definition.table_id)
+            backup = await back_up(database)
+        async with running_database(store, partitions_per_table=partitions) as database:
+            await begin_restore(database, backup)
+            other = await wait_restored(database)
+            assert await rows_of(store, other.definition.table_id) == before
+
+
+async def test_a_restored_table_is_written_to_as_any_other() -> None:
+    async with memory_store() as store, running_database(store) as database:
+        table = await filled_table(database)
+        await begin_restore(database, await back_up(database))
+        other = await wait_restored(database)
+        sources = Random(7), Random(7)
+        for _ in range(400):
+            await write_something(table, sources[0])
+            await write_something(other, sources[1])
+        for each in (table, other):
+            await wait_followed(each)
+        expected = await rows_of(store, table.definition.table_id)
+        assert await rows_of(store, other.definition.table_id) == expected
+        assert await counts_of(database, "Restored") == await counts_of(database, "Thread")
+
+
+async def test_a_backup_is_of_one_moment_while_writes_go_on() -> None:
+    async with memory_store() as store, running_database(store) as database:
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        asked = None
+        answered_before = 0
+        # One after the other: what is there of them is the first so many.
+        for number in range(1_500):
+            await table.write(put(thread(f"{number}", "subject", number=number)))
+            if number == 700:
+                answered_before = number
+                asked = await database.create_table_backup("Thread", "nightly")
+        assert asked is not None
+        backup = await wait_available(database, asked.backup_id)
+        await begin_restore(database, backup)
+        other = await wait_restored(database)
+        count = backup.item_count
+        assert answered_before < count <= 1_500
+        expected = await store.durable().load(
+            [
+                keys_layout.item_row(other.definition, thread(f"{number}", "subject"))
+                for number in range(1_500)
+            ]
+        )
+        assert [value is not None for value in expected] == [
+            number < count for number in range(1_500)
+        ]
+
+
+async def test_what_a_backup_is_made_of_is_not_deleted_meanwhile() -> None:
+    async with memory_store() as inner:
+        store = HoldingCopies(inner)
+        async with running_database(store) as database:
+            await filled_table(database, 50, definition=table_definition())
+            backup = await database.create_table_backup("Thread", "nightly")
+            with pytest.raises(ResourceInUseException, match="being backed up: Thread"):
+                await database.delete_table("Thread")
+            with pytest.raises(BackupInUseException):
+                await database.delete_table_backup(backup.backup_id)
+            with pytest.raises(BackupInUseException):
+                await begin_restore(database, backup)
+            store.is_holding = False
+            await wait_available(database, backup.backup_id)
+            await database.delete_table("Thread")
+
+
+async def test_a_backup_is_not_deleted_while_it_is_restored_from() -> None:
+    async with memory_store() as inner:
+        store = HoldingCopies(inner)
+        store.is_holding = False
+        async with running_database(store) as database:
+            await filled_table(database, 50, definition=table_definition())
+            backup = await back_up(database)
+            store.is_holding = True
+            await begin_restore(database, backup)
+            with pytest.raises(BackupInUseException):
+                await database.delete_table_backup(backup.backup_id)
+            with pytest.raises(TableInUseException):
+                await begin_restore(database, backup)
+            with pytest.raises(TableInUseException):
+                await database.create_table_backup("Restored", "nightly")
+            with pytest.raises(ResourceInUseException):
+                await database.delete_table("Restored")
+            assert database.usable_table("Restored") is None
+            store.is_holding = False
+            await wait_restored(database)
+            await database.delete_table_backup(backup.backup_id)
+            with pytest.raises(BackupNotFoundException):
+                await database.delete_table_backup(backup.backup_id)
+
+
+async def test_a_full_disk_holds_a_backup_and_a_restored_table_up_no_longer_than_it_lasts() -> None:
+    async with memory_store() as inner:
+        store = FaultyStore(inner)
+        async with running_database(store) as database:
+            table = await filled_table(database)
+            before = await rows_of(store, table.definition.table_id)
+            asked = await database.create_table_backup("Thread", "nightly")
+            store.refuse_commits(Full("the disk is full"))
+            await asyncio.sleep(0)
+            store.allow_commits()
+            backup = await wait_available(database, asked.backup_id)
+            await begin_restore(database, backup)
+            store.refuse_commits(Full("the disk is full"))
+            for _ in range(20):
+                await asyncio.sleep(0)
+            store.allow_commits()
+            other = await wait_restored(database)
+            assert await rows_of(store, other.definition.table_id) == before
+
+
+async def test_the_server_stops_on_a_full_disk_and_goes_on_with_both_afterwards() -> None:
+    async with memory_store() as inner:
+        store = FaultyStore(inner)
+        async with running_database(store) as database:
+            table = await filled_table(database)
+            before = await rows_of(store, table.definition.table_id)
+            first = await back_up(database)
+            second = await database.create_table_backup("Thread", "weekly")
+            await begin_restore(database, first)
+            store.refuse_commits(Full("the disk is full"))
+        store.allow_commits()
+        async with running_database(store) as database:
+            assert (await wait_available(database, second.backup_id)).item_count == (
+                first.item_count
+            )
+            other = await wait_restored(database)
+            assert await rows_of(store, other.definition.table_id) == before
+
+
+async def test_a_deleted_backup_leaves_no_row() -> None:
+    async with memory_store() as store:
+        async with running_database(store) as database:
+            await filled_table(database, 300, definition=table_definition())
+            backup = await back_up(database)
+            assert await rows_of(store, backup.rows_id)
+            await database.delete_table_backup(backup.backup_id)
+            assert await rows_of(store, backup.rows_id) == {}
+            assert database.table_backups.backups == []
+        async with running_database(store) as database:
+            assert database.table_backups.backups == []
+
+
+async def test_a_backup_outlives_its_table_and_the_server() -> None:
+    async with memory_store() as store:
+        async with running_database(store) as database:
+            table = await filled_table(database)
+            before = await rows_of(store, table.definition.table_id)
+            backup = await back_up(database)
+            await database.delete_table("Thread")
+        async with running_database(store) as database:
+            assert database.table_backups.backups == [backup]
+            # A table of the same name is another one.
+            await filled_table(database, 10, definition=table_definition())
+            await begin_restore(database, backup)
+            other = await wait_restored(database)
+            assert await rows_of(store, other.definition.table_id) == before
+
+
+async def test_a_restored_table_has_no_log_of_what_it_was_given() -> None:
+    async with memory_store() as store, running_database(store) as database:
+        source = structs.replace(
+            table_definition(), stream=StreamSettings("label", "NEW_IMAGE", enabled=True)
+        )
+        await filled_table(database, 100, definition=source)
+        await begin_restore(database, await back_up(database))
+        other = await wait_restored(database)
+        assert not other.definition.records_changes
+        for partition in other.record.partitions:
+            start, end = keys_layout.change_range(partition.number)
+            assert await store.latest.page(start, end, max_rows=1, max_bytes=1) == []
+
+
+async def test_backups_of_one_moment_have_names_of_their_own() -> None:
+    # The virtual clock stands still.
+    async with running_database(clock=SetClock()) as database:
+        await database.create_table(table_definition())
+        made = {(await back_up(database)).backup_id for _ in range(20)}
+        assert len(made) == 20
+
+
+async def test_what_is_deleted_afterwards_is_in_the_backup() -> None:
+    async with memory_store() as store, running_database(store) as database:
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        for number in range(ITEMS):
+            await table.write(put(thread(f"{number}", "subject")))
+        asked = await database.create_table_backup("Thread", "nightly")
+        for number in range(ITEMS):
+            await table.write(Delete(thread(f"{number}", "subject")))
+        backup = await wait_available(database, asked.backup_id)
+        assert backup.item_count == ITEMS
