@@ -1,4 +1,4 @@
-"""The disk space of a large deleted table comes back, however often the server is stopped."""
+"""The disk space of a large deleted table comes back, and of a backup, however often it stops."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from actors.surroundings import Surroundings
 from model.limits import KIB, MIB
 from storage import keys_layout
 from storage.store import Damaged, Full, Store, StoreError
+from tests.support.backed_up import back_up
 from tests.support.databases import HeldStore, put, running_database, table_definition, thread
 from tests.support.fake_broker import FakeBroker
 from tests.support.published import published_table, relay_settings, write_threads
@@ -127,6 +128,16 @@ async def test_tables_are_given_back_one_after_another(store: WatchedStore) -> N
         store.may_end.set()
         await wait_until_forgotten(store)
     assert store.asked == [rows_of(1), rows_of(2)]
+
+
+async def test_the_space_of_a_large_backup_of_a_table_comes_back(store: WatchedStore) -> None:
+    store.may_end.set()
+    async with running_database(store) as database:
+        await make_large(database)
+        backup = await back_up(database)
+        await database.delete_table_backup(backup.backup_id)
+        await wait_until_forgotten(store)
+    assert store.asked == [rows_of(backup.rows_id)]
 
 
 async def test_a_table_that_could_not_be_deleted_is_not_given_back(store: WatchedStore) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from msgspec import msgpack
+from msgspec import msgpack, structs
 
 from actors.subscribers import checkpoint
 from actors.subscribers.checkpoint import Checkpoint
-from model.table import StreamingDestination
-from storage import catalog
+from model.table import Restoration, StreamingDestination
+from model.table_backup import TableBackup
+from storage import catalog, table_backups
 from storage.catalog import EndedLog, PartitionHead, PartitionRange, TableRecord
+from storage.store import Group
 from tests.support.databases import table_definition
+from tests.support.store import memory_store
 
 
 def test_a_head_without_the_size_of_its_log_is_read():
@@ -41,6 +44,34 @@ def test_a_table_with_a_log_that_ended_comes_back():
     assert read.log_numbers == [1, 3, 4]
     assert read.ended_log(1) == ended
     assert read.ended_log(3) is None
+
+
+def test_a_table_of_before_tables_were_restored_is_read():
+    record = TableRecord(table_definition(), (PartitionRange(1, b""),))
+    old = msgpack.decode(catalog.encode_record(record))
+    del old["definition"]["restoration"]
+    assert catalog.decode_record(msgpack.encode(old)) == record
+
+
+def test_a_table_that_is_being_restored_comes_back():
+    restoration = Restoration("Thread", "00001795271187040-d1dff77b", 7, 1_795_271_187.04)
+    definition = structs.replace(table_definition("Copy"), restoration=restoration)
+    record = TableRecord(definition, (PartitionRange(1, b""),))
+    read = catalog.decode_record(catalog.encode_record(record))
+    assert read == record
+    assert read.definition.restore_phase == "ITEMS"
+
+
+async def test_backups_of_tables_come_back_in_their_order():
+    def backup(table_name: str, label: str) -> TableBackup:
+        definition = table_definition(table_name)
+        return TableBackup(label, "nightly", 7, definition, 1_795_271_187.04, 3, 100, "AVAILABLE")
+
+    made = [backup("Thread", "2-b"), backup("Thread", "1-a"), backup("Reply", "3-c")]
+    async with memory_store() as store:
+        puts = [table_backups.row(each) for each in made]
+        await (await store.commit([Group(b"\x00", None, b"head", puts)]))
+        assert await table_backups.load(store.latest) == [made[2], made[1], made[0]]
 
 
 def test_the_heads_of_children_have_what_their_parent_had():

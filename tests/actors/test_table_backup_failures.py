@@ -1,0 +1,151 @@
+"""What becomes of a backup, or of a table made from one, where the store can't be read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+import anyio
+import pytest
+from structlog.testing import capture_logs
+
+from actors.database import Database
+from storage import keys_layout
+from storage.store import Closed, Damaged, Row, Store, StoreError, View
+from tests.support.backed_up import back_up, begin_restore, rows_of, wait_available
+from tests.support.databases import put, running_database, table_definition, thread
+from tests.support.faulty_store import FaultyStore
+from tests.support.store import memory_store
+
+ITEMS: Final = 60
+FEW_ROWS: Final = 20
+
+
+@pytest.fixture(autouse=True)
+def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There are several pages of a few items."""
+    monkeypatch.setattr("actors.table_backup_copy._PAGE_ROWS", FEW_ROWS)
+    monkeypatch.setattr("actors.table_filling._PAGE_ROWS", FEW_ROWS)
+
+
+class FailingView:
+    """A view that fails, when it is told to, where it comes to the second page of a table."""
+
+    def __init__(self, view: View, store: FailingPages) -> None:
+        self._view = view
+        self._store = store
+
+    def at_hand(self, key):
+        return self._view.at_hand(key)
+
+    async def load(self, keys):
+        return await self._view.load(keys)
+
+    async def page(
+        self, start: bytes, end: bytes, *, reverse: bool = False, max_rows: int, max_bytes: int
+    ) -> list[Row]:
+        prefix = keys_layout.row_prefix(self._store.failing_table_id)
+        if start.startswith(prefix) and start != prefix and self._store.failure is not None:
+            await self._store.met()
+            raise self._store.failure
+        return await self._view.page(
+            start, end, reverse=reverse, max_rows=max_rows, max_bytes=max_bytes
+        )
+
+
+class FailingPages(FaultyStore):
+    """A store of which the rows of a table can't be read beyond a page."""
+
+    def __init__(self, inner: Store) -> None:
+        super().__init__(inner)
+        self.failing_table_id = 1
+        self.failure: StoreError | None = None
+
+    async def met(self) -> None:
+        """The failure is met."""
+
+    def durable(self) -> View:
+        return FailingView(super().durable(), self)
+
+
+class ReopenedStore(FailingPages):
+    """A store that was opened again: older views are closed, which is met once."""
+
+    def __init__(self, inner: Store, database: Callable[[], Database]) -> None:
+        super().__init__(inner)
+        self._database = database
+
+    async def met(self) -> None:
+        # What is written before the copy begins anew is in it, and nothing of before but that.
+        table = self._database().table("Thread")
+        for number in range(ITEMS):
+            await table.write(put(thread(f"{number}", "subject", later=number)))
+        failure, self.failure = self.failure, None
+        assert failure is not None
+        raise failure
+
+
+async def write_items(database: Database) -> None:
+    await database.create_table(table_definition())
+    table = database.table("Thread")
+    for number in range(ITEMS):
+        await table.write(put(thread(f"{number}", "subject")))
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    with anyio.fail_after(30):
+        while not is_so():
+            await asyncio.sleep(0)
+
+
+async def test_a_backup_whose_view_is_gone_is_begun_anew() -> None:
+    async with memory_store() as inner:
+        opened: list[Database] = []
+        store = ReopenedStore(inner, lambda: opened[0])
+        async with running_database(store) as database:
+            opened.append(database)
+            await write_items(database)
+            store.failure = Closed("the store was opened again")
+            asked = await database.create_table_backup("Thread", "nightly")
+            backup = await wait_available(database, asked.backup_id)
+            assert backup.item_count == ITEMS
+            table_id = database.table("Thread").definition.table_id
+            assert await rows_of(inner, backup.rows_id) == await rows_of(inner, table_id)
+
+
+async def test_a_backup_of_what_can_not_be_read_is_taken_away_and_logged() -> None:
+    async with memory_store() as inner:
+        store = FailingPages(inner)
+        async with running_database(store) as database:
+            await write_items(database)
+            store.failure = Damaged("a block is damaged")
+            with capture_logs() as logs:
+                asked = await database.create_table_backup("Thread", "nightly")
+                await until(lambda: not database.table_backups.backups)
+            [told] = [each for each in logs if each["event"] == "table_backup_failed"]
+            assert told["log_level"] == "error"
+            assert told["reason"] == "a block is damaged"
+            assert await rows_of(inner, asked.rows_id) == {}
+            # The table can be deleted again.
+            await database.delete_table("Thread")
+
+
+async def test_a_table_that_can_not_be_restored_is_taken_away_and_logged() -> None:
+    async with memory_store() as inner:
+        store = FailingPages(inner)
+        async with running_database(store) as database:
+            await write_items(database)
+            backup = await back_up(database)
+            store.failing_table_id = backup.rows_id
+            store.failure = Damaged("a block is damaged")
+            with capture_logs() as logs:
+                await begin_restore(database, backup)
+                table_id = database.table_in_any_state("Restored").definition.table_id
+                await until(lambda: "Restored" not in database.table_names())
+            [told] = [each for each in logs if each["event"] == "table_not_restored"]
+            assert told["log_level"] == "error"
+            assert await rows_of(inner, table_id) == {}
+            await database.delete_table_backup(backup.backup_id)
+        async with running_database(inner) as database:
+            assert database.table_names() == ["Thread"]
