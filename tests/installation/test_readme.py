@@ -71,9 +71,16 @@ def test_the_changes_of_a_stream_are_printed_when_pasted(tmp_path: Path):
 
 
 def test_the_item_that_expires_goes_when_pasted(tmp_path: Path):
-    *_, expiring, _ = BLOCKS
+    *_, expiring, _, _ = BLOCKS
     with running_server(data_dir=tmp_path / "data") as server:
         assert printed(expiring, server) == ["long is left"]
+
+
+def test_the_item_that_was_backed_up_is_restored_when_pasted(tmp_path: Path):
+    *_, backed_up = BLOCKS
+    with running_server(data_dir=tmp_path / "data") as server:
+        lines = printed(backed_up, server)
+    assert lines == ["[{'Id': {'S': '1'}, 'Balance': {'N': '100'}}]"]
 
 
 @pytest.mark.parametrize("block", [*BLOCKS, EXPLAINED])
