@@ -359,6 +359,8 @@ class DatabaseActor:
     async def _delete(self, name: str) -> TableState:
         table = self._tables.named(name)
         definition = table.definition
+        if self._restores.waits_for_room(table):
+            return await self._give_up_restoring(table)
         if definition.status != "ACTIVE":
             raise in_use(definition)
         check_deletable(definition)
@@ -405,8 +407,16 @@ class DatabaseActor:
             return
         name = table.definition.name
         _log.error("table_not_restored", table=name, reason=filled.failure)
+        await self._give_up_restoring(table)
+
+    async def _give_up_restoring(self, table: Table) -> TableState:
+        """Take away a table that is not whole."""
+        state = await state_of(table)
         await self._restores.forget(table)
-        await self._drop(table, (await state_of(table)).size_bytes)
+        await self._drop(table, state.size_bytes)
+        return structs.replace(
+            state, definition=structs.replace(state.definition, status="DELETING")
+        )
 
     async def _check_destinations(self) -> None:
         """Cut off who takes no changes; the room that they took on the disk is given back."""

@@ -161,6 +161,11 @@ class RestoreKeeper:
         elif all(index.backfilling is None for index in definition.global_indexes):
             await self._end(table)
 
+    def waits_for_room(self, table: Table) -> bool:
+        """Whether a full disk keeps a table from what it is made from: then it may be deleted."""
+        filling = self._fillings.get(table.definition.table_id)
+        return filling is not None and filling.waits_for_room
+
     async def forget(self, table: Table) -> None:
         """Stop filling a table."""
         filling = self._fillings.pop(table.definition.table_id, None)

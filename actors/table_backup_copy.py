@@ -63,6 +63,8 @@ class TableBackupCopy:
         self.name = f"backup {backup.name} of {backup.definition.name}"
         self.mailbox = Mailbox(1)
         self.in_hand: list[Envelope] = []
+        # Whether the store takes none of it, as the disk is full: so far, it goes on trying.
+        self.waits_for_room = False
         self._store = store
         self._pause = pause
         self._ended = ended
@@ -100,29 +102,40 @@ class TableBackupCopy:
         """
         view = self._store.durable()
         loop = asyncio.get_running_loop()
-        (stored,) = await self._store.latest.load([self._cursor_key])
         start, end = self._source, keys_layout.end_of(self._source)
-        # With the first rows goes whatever an earlier attempt left.
-        deleted = [self._old_rows]
+        (stored,) = await self._store.latest.load([self._cursor_key])
+        # What an earlier attempt left goes first: that makes room, where there is none.
+        nothing = Group(self._cursor_key, stored, start, range_deletes=[self._old_rows])
+        if not await self._commit(nothing, closed):
+            return None
         item_count = size_bytes = 0
         while True:
             began = loop.time()
             rows = await view.page(start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES)
-            start = rows[-1].key + b"\x00" if rows else _DONE
+            stored, start = start, rows[-1].key + b"\x00" if rows else _DONE
             item_count += len(rows)
             size_bytes += sum(codec.decode(row.value).size_bytes for row in rows)
-            group = Group(self._cursor_key, stored, start, self._copies(rows), (), deleted)
+            group = Group(self._cursor_key, stored, start, self._copies(rows))
             took_seconds = loop.time() - began
-            if not await commit_patiently(self._store, group, closed, self.name):
+            if not await self._commit(group, closed):
                 return None
             if start == _DONE:
                 return Copied(item_count, size_bytes)
-            stored, deleted = start, []
             rest_seconds = self._pause.seconds_after(took_seconds)
             if rest_seconds:
                 await asyncio.wait([closed], timeout=rest_seconds)
             if closed.done():
                 return None
+
+    async def _commit(self, group: Group, closed: asyncio.Future[None]) -> bool:
+        is_written = await commit_patiently(
+            self._store, group, closed, self.name, refused=self._refused
+        )
+        self.waits_for_room = False
+        return is_written
+
+    def _refused(self) -> None:
+        self.waits_for_room = True
 
     def _copies(self, rows: list[Row]) -> list[tuple[bytes, bytes]]:
         prefix, source_bytes = self._target, len(self._source)

@@ -1,8 +1,9 @@
 """Makes and deletes backups of tables, and keeps account of them.
 
 A backup is CREATING while its items are copied, and AVAILABLE once all of them are durable. A
-table can't be deleted before that, nor can its backup. One that can't be made, as the table's rows
-can't be read, is taken away again, and the log says so.
+table can't be deleted before that, nor can its backup, but for one that waits for room on a full
+disk. One that can't be made, as the table's rows can't be read, is taken away again, and the log
+says so.
 
 It belongs to the database's actor, which alone calls what changes something; all may look.
 """
@@ -35,7 +36,7 @@ from model.errors import (
 from model.table import TableDefinition
 from model.table_backup import TableBackup, TableBackupId, label_of
 from storage import keys_layout, table_backups
-from storage.store import View
+from storage.store import StoreError, View
 
 _MILLISECONDS: Final = 1_000
 _SUFFIX_BYTES: Final = 4
@@ -104,7 +105,12 @@ class TableBackupKeeper:
         """Take over what is stored, at start and after a crash; go on with what is CREATING."""
         self._backups = {each.backup_id: each for each in await table_backups.load(view)}
         for backup in self._backups.values():
-            if backup.status == "CREATING" and backup.backup_id not in self._copies:
+            if backup.status == "AVAILABLE" or backup.backup_id in self._copies:
+                continue
+            definition = backup.definition
+            if self._tables.same(definition.name, definition.table_id) is None:
+                self._tell(EndTableBackup(backup.backup_id, CopyFailed("its table is gone")))
+            else:
                 self._copy(backup)
 
     async def create(self, message: CreateTableBackup) -> TableBackup:
@@ -168,11 +174,20 @@ class TableBackupKeeper:
         backup = self._backups.get(message.backup_id)
         if backup is None:
             raise BackupNotFoundException("Backup not found")
-        if self._is_being_made(backup):
+        copy = self._copy_of(backup)
+        if copy is not None and not copy.waits_for_room:
             raise BackupInUseException("Backup is being created")
         if any(_reads(table.definition, backup) for table in self._tables.values()):
             raise BackupInUseException("Backup is being restored to a table")
-        await self._take_away(backup)
+        if copy is not None:
+            del self._copies[backup.backup_id]
+            await self._supervisor.stop(copy)
+        try:
+            await self._take_away(backup)
+        except StoreError:
+            if copy is not None:
+                self._copy(backup)
+            raise
         return backup
 
     def check_deletable(self, table: Table) -> None:
@@ -183,7 +198,7 @@ class TableBackupKeeper:
         """
         definition = table.definition
         for backup in self._backups.values():
-            if backup.definition.table_id == definition.table_id and self._is_being_made(backup):
+            if backup.definition.table_id == definition.table_id and self._copy_of(backup):
                 raise ResourceInUseException(
                     "Attempt to change a resource which is still in use: Table is being backed "
                     f"up: {definition.name}"
@@ -216,19 +231,20 @@ class TableBackupKeeper:
 
     def _copy(self, backup: TableBackup) -> None:
         backup_id = backup.backup_id
-        copy = TableBackupCopy(
-            backup,
-            self._store,
-            Pause(self._tables),
-            ended=lambda outcome: self._tell(EndTableBackup(backup_id, outcome)),
-        )
+
+        def ended(outcome: CopyOutcome) -> None:
+            # Of one that was stopped meanwhile nothing is to be known: another may be at work.
+            if self._copies.get(backup_id) is copy:
+                self._tell(EndTableBackup(backup_id, outcome))
+
+        copy = TableBackupCopy(backup, self._store, Pause(self._tables), ended=ended)
         self._copies[backup_id] = copy
         self._supervisor.start(copy)
 
-    def _is_being_made(self, backup: TableBackup) -> bool:
-        """Whether it will be AVAILABLE; not if the copying has failed too often to go on."""
+    def _copy_of(self, backup: TableBackup) -> TableBackupCopy | None:
+        """Who makes a backup; None if it is made, or failed too often and was given up."""
         copy = self._copies.get(backup.backup_id)
-        return backup.status == "CREATING" and copy is not None and not copy.mailbox.closed
+        return None if copy is None or copy.mailbox.closed else copy
 
     async def _take_away(self, backup: TableBackup) -> None:
         rows = keys_layout.table_range(backup.rows_id)

@@ -61,6 +61,8 @@ class TableFilling:
         self.name = f"filling of {table.definition.name}"
         self.mailbox = Mailbox(1)
         self.in_hand: list[Envelope] = []
+        # Whether the store takes nothing, as the disk is full: so far, it goes on trying.
+        self.waits_for_room = False
         self._table = table
         self._store = store
         self._pause = pause
@@ -129,8 +131,10 @@ class TableFilling:
                 await self._table.send(message.positions[0], message, size_bytes, always=True)
             except InternalServerError as error:
                 _log.info("restore_refused", who=self.name, error=str(error))
+                self.waits_for_room = True
                 await asyncio.wait([closed], timeout=_REFUSED_SECONDS)
             else:
+                self.waits_for_room = False
                 return
 
     async def _store_cursor(self, cursor: bytes, closed: asyncio.Future[None]) -> bool:

@@ -15,7 +15,7 @@ from model.table_backup import TableBackup
 from model.write import Delete
 from tests.support.backed_up import (
     CutStore,
-    HoldingCopies,
+    WithoutCursors,
     back_up,
     begin_restore,
     counts_of,
@@ -125,12 +125,12 @@ async def test_what_a_crash_left_of_a_backup_is_of_no_use_to_the_next_one() -> N
         store = CutStore(inner)
         async with running_database(store) as database:
             await filled_table(database, WRITES, definition=table_definition())
-            # Its record and two pages.
-            store.commits_left = 3
+            # Its record, the end of what was there before, and two pages.
+            store.commits_left = 4
             asked = await database.create_table_backup("Thread", "nightly")
             await until_cut_or(store, lambda: False)
         assert len(await rows_of(inner, asked.rows_id)) == 2 * FEW_ROWS
-        async with running_database(HoldingCopies(inner)) as database:
+        async with running_database(WithoutCursors(inner)) as database:
             table = database.table("Thread")
             for item in (await items_of(table)).values():
                 await table.write(Delete(table.definition.key_schema.key_of(item)))

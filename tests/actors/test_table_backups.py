@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from random import Random
 
 import pytest
 from msgspec import structs
+from structlog.testing import capture_logs
 
 from model.errors import (
     BackupInUseException,
     BackupNotFoundException,
+    DynamoDBError,
     ResourceInUseException,
     TableInUseException,
 )
-from model.table import StreamSettings
+from model.table import StreamSettings, TableDefinition
 from model.write import Delete
 from storage import keys_layout
 from storage.store import Full
@@ -24,6 +27,7 @@ from tests.support.backed_up import (
     begin_restore,
     counts_of,
     filled_table,
+    indexed_definition,
     rows_of,
     wait_available,
     wait_followed,
@@ -33,6 +37,7 @@ from tests.support.backed_up import (
 from tests.support.databases import SetClock, put, running_database, table_definition, thread
 from tests.support.faulty_store import FaultyStore
 from tests.support.store import memory_store
+from tests.support.transacting import until
 
 ITEMS = 600
 
@@ -115,20 +120,29 @@ async def test_a_backup_is_of_one_moment_while_writes_go_on() -> None:
 
 
 async def test_what_a_backup_is_made_of_is_not_deleted_meanwhile() -> None:
-    async with memory_store() as inner:
-        store = HoldingCopies(inner)
-        async with running_database(store) as database:
-            await filled_table(database, 50, definition=table_definition())
-            backup = await database.create_table_backup("Thread", "nightly")
-            with pytest.raises(ResourceInUseException, match="being backed up: Thread"):
-                await database.delete_table("Thread")
-            with pytest.raises(BackupInUseException):
-                await database.delete_table_backup(backup.backup_id)
-            with pytest.raises(BackupInUseException):
-                await begin_restore(database, backup)
-            store.is_holding = False
-            await wait_available(database, backup.backup_id)
-            await database.delete_table("Thread")
+    async with memory_store() as store, running_database(store) as database:
+        await filled_table(database, 50, definition=table_definition())
+        # The copy is behind all that the database's actor is asked for at once.
+        async with asyncio.TaskGroup() as tasks:
+            asked = tasks.create_task(database.create_table_backup("Thread", "nightly"))
+            deleted = tasks.create_task(refused(database.delete_table("Thread")))
+        backup = asked.result()
+        assert isinstance(deleted.result(), ResourceInUseException)
+        assert deleted.result().message.endswith("Table is being backed up: Thread")
+        await wait_available(database, backup.backup_id)
+        await database.delete_table("Thread")
+
+
+async def test_a_backup_that_is_not_whole_can_not_be_used() -> None:
+    async with memory_store() as store, running_database(store) as database:
+        await filled_table(database, 50, definition=table_definition())
+        backup = await database.create_table_backup("Thread", "nightly")
+        async with asyncio.TaskGroup() as tasks:
+            deleted = tasks.create_task(refused(database.delete_table_backup(backup.backup_id)))
+            restored = tasks.create_task(refused(begin_restore(database, backup)))
+        assert isinstance(deleted.result(), BackupInUseException)
+        assert isinstance(restored.result(), BackupInUseException)
+        await wait_available(database, backup.backup_id)
 
 
 async def test_a_backup_is_not_deleted_while_it_is_restored_from() -> None:
@@ -140,20 +154,65 @@ async def test_a_backup_is_not_deleted_while_it_is_restored_from() -> None:
             backup = await back_up(database)
             store.is_holding = True
             await begin_restore(database, backup)
-            with pytest.raises(BackupInUseException):
-                await database.delete_table_backup(backup.backup_id)
-            with pytest.raises(TableInUseException):
-                await begin_restore(database, backup)
-            with pytest.raises(TableInUseException):
-                await database.create_table_backup("Restored", "nightly")
-            with pytest.raises(ResourceInUseException):
-                await database.delete_table("Restored")
+            for request in (
+                begin_restore(database, backup),
+                database.create_table_backup("Restored", "nightly"),
+            ):
+                assert isinstance(await refused(request), TableInUseException)
+            deletion = database.delete_table_backup(backup.backup_id)
+            assert isinstance(await refused(deletion), BackupInUseException)
             assert database.usable_table("Restored") is None
             store.is_holding = False
             await wait_restored(database)
             await database.delete_table_backup(backup.backup_id)
-            with pytest.raises(BackupNotFoundException):
-                await database.delete_table_backup(backup.backup_id)
+            again = await refused(database.delete_table_backup(backup.backup_id))
+            assert isinstance(again, BackupNotFoundException)
+
+
+async def refused(request: Awaitable[object]) -> DynamoDBError:
+    with pytest.raises(DynamoDBError) as caught:
+        await request
+    return caught.value
+
+
+async def test_a_backup_for_which_there_is_no_room_can_be_deleted() -> None:
+    async with memory_store() as inner:
+        store = HoldingCopies(inner)
+        store.is_holding = False
+        async with running_database(store) as database:
+            await filled_table(database, 300, definition=table_definition())
+            store.is_holding = True
+            with capture_logs() as logs:
+                backup = await database.create_table_backup("Thread", "nightly")
+                await until(lambda: any(each["event"] == "write_tried_again" for each in logs))
+            # Its table is still needed, as it would be AVAILABLE once there is room.
+            assert isinstance(
+                await refused(database.delete_table("Thread")), ResourceInUseException
+            )
+            await database.delete_table_backup(backup.backup_id)
+            assert database.table_backups.backups == []
+            assert await rows_of(inner, backup.rows_id) == {}
+            await database.delete_table("Thread")
+
+
+@pytest.mark.parametrize("definition", [table_definition(), indexed_definition()])
+async def test_a_table_for_which_there_is_no_room_can_be_deleted_while_it_is_restored(
+    definition: TableDefinition,
+) -> None:
+    async with memory_store() as inner:
+        store = HoldingCopies(inner)
+        store.is_holding = False
+        async with running_database(store) as database:
+            await filled_table(database, 300, definition=definition)
+            backup = await back_up(database)
+            store.is_holding = True
+            with capture_logs() as logs:
+                await begin_restore(database, backup)
+                await until(lambda: any(each["event"] == "restore_refused" for each in logs))
+            state = await database.delete_table("Restored")
+            assert state.definition.status == "DELETING"
+            assert database.table_names() == ["Thread"]
+            await database.delete_table_backup(backup.backup_id)
 
 
 async def test_a_full_disk_holds_a_backup_and_a_restored_table_up_no_longer_than_it_lasts() -> None:

@@ -27,8 +27,9 @@ from tests.support.faulty_store import FaultyStore
 _DEADLINE_SECONDS: Final = 60
 _TABLE_ID_END: Final = 9
 _COLLECTIONS: Final = b"\xff\xff\xff\xff"
-# What the keys of cursors begin with, by which copies are known.
+# What the keys of partitions' heads begin with, and of cursors, by which copies are known.
 _CURSOR: Final = b"\x05"
+_HEADS: Final = (b"\x02", _CURSOR)
 _VOTES = KeyAttribute("votes", "N")
 
 
@@ -50,13 +51,28 @@ class CutStore(FaultyStore):
         return self.commits_left is not None and self.commits_left < 0
 
 
+class WithoutCursors(FaultyStore):
+    """A store in which whoever goes on from a cursor comes no further."""
+
+    async def commit(self, groups: Sequence[Group]) -> Future[None]:
+        if any(group.head_key[:1] == _CURSOR for group in groups):
+            raise Full("the disk is full")
+        return await super().commit(groups)
+
+
 class HoldingCopies(FaultyStore):
-    """A store that has no room for copies of tables and for cursors until it is told so."""
+    """A store that has no room for copies of tables, nor for what is restored, until it is told so.
+
+    As a full disk, it takes what makes room.
+    """
 
     is_holding = True
 
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
-        if self.is_holding and any(group.head_key[:1] == _CURSOR for group in groups):
+        if self.is_holding and any(
+            group.head_key[:1] in _HEADS and group.puts and not group.range_deletes
+            for group in groups
+        ):
             raise Full("the disk is full")
         return await super().commit(groups)
 
