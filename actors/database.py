@@ -83,6 +83,7 @@ class Database:
                 f"arn:aws:dynamodb:{settings.region}:{settings.account_id}:table/",
                 key_traffic=settings.key_traffic,
             ),
+            self._tables.consumed_units,
         )
         self.actor = DatabaseActor(surroundings, settings, self._tables, broker)
         self.streams = self.actor.streams

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from actors.change_feed import ChangeFeed
 from actors.global_index import GlobalIndexActors, IndexPlace
+from actors.pause import Pause
 from actors.runtime.supervisor import Actor, Supervisor
 from actors.surroundings import Surroundings
 from actors.throttle import BackfillUnits, FreeUnits, TableThrottle
@@ -183,7 +184,6 @@ class Followers:
         """Put a global index to work; it has no followers yet."""
         index_id = index.definition.index_id
         record = self._record()
-        units = BackfillUnits if record.definition.restore_phase == "DONE" else FreeUnits
         place = IndexPlace(
             record.definition.table_id,
             record.definition.key_schema,
@@ -197,10 +197,15 @@ class Followers:
             copy_messages=self._surroundings.settings.copy_messages,
             lag=self._surroundings.settings.index_lag,
             reads_wait_seconds=self._surroundings.settings.index_reads_wait_seconds,
-            units=units(self._throttle, index_id, self._surroundings.clock),
+            units=self._backfill_units(index_id),
         )
         self.indexes[index_id] = actors
         return actors
+
+    def _backfill_units(self, index_id: int) -> BackfillUnits:
+        if self._record().definition.restore_phase == "DONE":
+            return BackfillUnits(self._throttle, index_id, self._surroundings.clock)
+        return FreeUnits(Pause(self._surroundings.consumed_units))
 
     async def stop_index(self, index_id: int) -> None:
         """Stop whatever works for a global index."""

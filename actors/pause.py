@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
-
-from actors.tables import Tables
 
 # While others use the server it rests behind each page, so many times as long as that took.
 _REST: Final = 2.0
@@ -13,17 +12,21 @@ _LONGEST_REST_SECONDS: Final = 0.01
 
 
 class Pause:
-    """Each who copies has one of its own."""
+    """Each who copies has one of its own.
 
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
-        self._consumed_units = 0.0
+    ``consumed_units`` tells what was read and written of all tables so far.
+    """
+
+    def __init__(self, consumed_units: Callable[[], float]) -> None:
+        self._consumed_now = consumed_units
+        self._consumed_units = consumed_units()
+
+    def is_needed(self) -> bool:
+        """Whether anybody has read or written items since this was last asked."""
+        before = self._consumed_units
+        self._consumed_units = self._consumed_now()
+        return self._consumed_units > before
 
     def seconds_after(self, took_seconds: float) -> float:
         """For how long to rest behind a page that took so much of the loop."""
-        before = self._consumed_units
-        consumed = [table.throttle.consumed for table in self._tables.values()]
-        self._consumed_units = sum(each.read_units + each.write_units for each in consumed)
-        if self._consumed_units == before:
-            return 0.0
-        return min(_REST * took_seconds, _LONGEST_REST_SECONDS)
+        return min(_REST * took_seconds, _LONGEST_REST_SECONDS) if self.is_needed() else 0.0

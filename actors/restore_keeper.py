@@ -136,7 +136,7 @@ class RestoreKeeper:
             table,
             definition.restoration,
             self._store,
-            Pause(self._tables),
+            Pause(self._tables.consumed_units),
             ended=lambda filled: self._tell(AdvanceRestore(table_id, name, filled)),
         )
         self._supervisor.start(filling)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from actors.change_feed import RecentChanges
@@ -21,3 +22,5 @@ class Surroundings(NamedTuple):
     recent: RecentChanges
     settings: PartitionSettings
     throttling: ThrottleSettings = ThrottleSettings()
+    # What was read and written of all tables since the server started.
+    consumed_units: Callable[[], float] = float

@@ -156,7 +156,9 @@ class Table:
         *,
         always: bool = False,
     ) -> asyncio.Future[ReplyT]:
-        """Send what is part of a transaction to the partition that owns a position.
+        """Send what is no single write to the partition that owns a position.
+
+        It is part of a transaction, or has items of a backup.
 
         Raises:
             Throttled, InternalServerError: as ``submit``; ``always``, not as its mailbox is full.

@@ -21,7 +21,7 @@ from model.table_backup import TableBackup
 from storage import codec, keys_layout
 from storage.store import Closed, Conflict, Damaged, Group, Row, Store
 
-_PAGE_ROWS: Final = 256
+_PAGE_ROWS: Final = 128
 _PAGE_BYTES: Final = 256 * 1024
 _AGAIN_SECONDS: Final = 0.1
 

@@ -237,7 +237,7 @@ class TableBackupKeeper:
             if self._copies.get(backup_id) is copy:
                 self._tell(EndTableBackup(backup_id, outcome))
 
-        copy = TableBackupCopy(backup, self._store, Pause(self._tables), ended=ended)
+        copy = TableBackupCopy(backup, self._store, Pause(self._tables.consumed_units), ended=ended)
         self._copies[backup_id] = copy
         self._supervisor.start(copy)
 

@@ -24,12 +24,12 @@ from model.table import Restoration
 from storage import keys_layout
 from storage.store import Conflict, Damaged, Group, Row, Store
 
-_PAGE_ROWS: Final = 256
+_PAGE_ROWS: Final = 128
 _PAGE_BYTES: Final = 256 * 1024
 # A write of this kind takes a multiple of what it takes to read its row: a message has few of them.
-_MESSAGE_ROWS: Final = 32
+_MESSAGE_ROWS: Final = 16
 # How many pages a crash may make it read again.
-_CURSOR_PAGES: Final = 16
+_CURSOR_PAGES: Final = 32
 _REFUSED_SECONDS: Final = 0.1
 
 _DONE: Final = b""
@@ -94,9 +94,14 @@ class TableFilling:
             rows = await self._store.durable().page(
                 start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES
             )
+            asked = []
+            for message in self._messages(rows):
+                asked.append((message, self._ask(message)))
+                # One is worked off, and then others have their turn.
+                await asyncio.sleep(0)
             took_seconds = loop.time() - began
-            messages = self._messages(rows)
-            await asyncio.gather(*(self._put(message, closed) for message in messages))
+            for message, reply in asked:
+                await self._wait_put(message, reply, closed)
             if closed.done():
                 return False
             start = rows[-1].key + b"\x00" if rows else _DONE
@@ -123,16 +128,30 @@ class TableFilling:
             for at in range(0, len(part), _MESSAGE_ROWS)
         ]
 
-    async def _put(self, message: RestoreItems, closed: asyncio.Future[None]) -> None:
-        """Have a partition put items, durably, however long the store takes no writes."""
+    def _ask(self, message: RestoreItems) -> asyncio.Future[None]:
+        """Have a partition put items; the future completes once they are durable."""
         size_bytes = sum(map(len, message.rows))
-        while not closed.done():
+        try:
+            return self._table.send(message.positions[0], message, size_bytes, always=True)
+        except InternalServerError as error:
+            refused = asyncio.get_running_loop().create_future()
+            refused.set_exception(error)
+            return refused
+
+    async def _wait_put(
+        self, message: RestoreItems, reply: asyncio.Future[None], closed: asyncio.Future[None]
+    ) -> None:
+        """Wait until items are durable; ask again, however long the store takes no writes."""
+        while True:
             try:
-                await self._table.send(message.positions[0], message, size_bytes, always=True)
+                await reply
             except InternalServerError as error:
+                if closed.done():
+                    return
                 _log.info("restore_refused", who=self.name, error=str(error))
                 self.waits_for_room = True
                 await asyncio.wait([closed], timeout=_REFUSED_SECONDS)
+                reply = self._ask(message)
             else:
                 self.waits_for_room = False
                 return

@@ -37,6 +37,11 @@ class Tables(dict[str, Table]):
             raise in_use(table.definition)
         return table
 
+    def consumed_units(self) -> float:
+        """What was read and written of all tables since the server started."""
+        consumed = [table.throttle.consumed for table in self.values()]
+        return sum(each.read_units + each.write_units for each in consumed)
+
     def same(self, name: str, table_id: int) -> Table | None:
         """The table of that name, unless another has been made under it since."""
         table = self.get(name)

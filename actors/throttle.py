@@ -22,6 +22,7 @@ from msgspec import Struct
 from actors.heat import HeatSample
 from actors.insights import TableTraffic
 from actors.partition_map import PartitionMap
+from actors.pause import Pause
 from actors.runtime.clock import Clock
 from model.capacity import Receipt
 from model.change import Change, entry_writes
@@ -451,7 +452,17 @@ class BackfillUnits:
 
 
 class FreeUnits(BackfillUnits):
-    """Of an index of a table that is made from a backup: nothing is consumed by that."""
+    """Of an index of a table that is made from a backup: nothing is consumed by that.
+
+    Nobody uses that table yet; it is the others that are used meanwhile.
+    """
+
+    def __init__(self, pause: Pause) -> None:
+        self._pause = pause
+
+    def is_table_in_use(self) -> bool:
+        """Whether anybody has read or written items of any table since this was last asked."""
+        return self._pause.is_needed()
 
     def take(self, partition_number: int, units: int) -> None:
         """Take nothing: the entry may be put."""
