@@ -13,7 +13,17 @@ from tests.differential.request import Request
 from tests.differential.schemas import Schema
 
 # Beside those that the generator of requests knows: not implemented, unknown, or no name at all.
-OTHER_OPERATIONS = ("TransactWriteItems", "ExecuteTransaction", "CreateBackup", "NoSuch", "", "É x")
+OTHER_OPERATIONS = (
+    "TransactWriteItems",
+    "ExecuteTransaction",
+    "CreateBackup",
+    "ListBackups",
+    "RestoreTableFromBackup",
+    "ImportTable",
+    "NoSuch",
+    "",
+    "É x",
+)
 ODD_TEXTS = (
     "",
     "\x00",
