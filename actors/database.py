@@ -189,26 +189,26 @@ class Database:
         """
         return await self._ask(CreateTableBackup(name, backup_name))
 
-    async def delete_table_backup(self, backup_id: TableBackupId) -> TableBackup:
-        """Delete a backup of a table; returns what it was.
+    async def delete_table_backup(self, backup_id: TableBackupId, arn: str) -> TableBackup:
+        """Delete a backup of a table; returns what it was. Errors name it by its ARN.
 
         Raises:
             BackupNotFoundException, BackupInUseException: there is none, or it is being made, or
                 restored from.
         """
-        return await self._ask(DeleteTableBackup(backup_id))
+        return await self._ask(DeleteTableBackup(backup_id, arn))
 
     async def restore_table(
-        self, definition: TableDefinition, backup_id: TableBackupId
+        self, definition: TableDefinition, backup_id: TableBackupId, arn: str
     ) -> TableState:
-        """Make a table from a backup; it is not ACTIVE before it is whole.
+        """Make a table from a backup; it is not ACTIVE before it is whole. Errors name the ARN.
 
         Raises:
             TableAlreadyExistsException, TableInUseException: there is one of that name.
             BackupNotFoundException, BackupInUseException: no such backup, or it is being made.
             LimitExceededException: too many tables are being restored.
         """
-        return await self._ask(RestoreTable(definition, backup_id))
+        return await self._ask(RestoreTable(definition, backup_id, arn))
 
     async def change_destination(
         self, message: EnableDestination | DisableDestination | UpdateDestination

@@ -46,10 +46,14 @@ _log = structlog.get_logger("actors")
 
 
 class RestoreTable(Message[TableState], frozen=True):
-    """Make a table from a backup; what ``CreateTable`` fills in is filled in."""
+    """Make a table from a backup; what ``CreateTable`` fills in is filled in.
+
+    Errors name the backup by its ARN.
+    """
 
     definition: TableDefinition
     backup_id: TableBackupId
+    arn: str
 
 
 class AdvanceRestore(Message[None], frozen=True):
@@ -105,9 +109,9 @@ class RestoreKeeper:
             raise TableAlreadyExistsException(f"Table already exists: {name}")
         backup = self._backups.find(message.backup_id)
         if backup is None:
-            raise BackupNotFoundException("Backup not found")
+            raise BackupNotFoundException(f"Backup not found: {message.arn}")
         if backup.status == "CREATING":
-            raise BackupInUseException("Backup is being created")
+            raise BackupInUseException(f"Backup is being created: {message.arn}")
         if sum(table.definition.restore_phase != "DONE" for table in self._tables.values()) >= (
             RESTORES
         ):

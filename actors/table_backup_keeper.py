@@ -59,9 +59,10 @@ class EndTableBackup(Message[None], frozen=True):
 
 
 class DeleteTableBackup(Message[TableBackup], frozen=True):
-    """Delete a backup of a table; the reply is what it was."""
+    """Delete a backup of a table; the reply is what it was. Errors name it by its ARN."""
 
     backup_id: TableBackupId
+    arn: str
 
 
 class TableBackupKeeper:
@@ -173,12 +174,12 @@ class TableBackupKeeper:
         """
         backup = self._backups.get(message.backup_id)
         if backup is None:
-            raise BackupNotFoundException("Backup not found")
+            raise BackupNotFoundException(f"Backup not found: {message.arn}")
         copy = self._copy_of(backup)
         if copy is not None and not copy.waits_for_room:
-            raise BackupInUseException("Backup is being created")
+            raise BackupInUseException(f"Backup is being created: {message.arn}")
         if any(_reads(table.definition, backup) for table in self._tables.values()):
-            raise BackupInUseException("Backup is being restored to a table")
+            raise BackupInUseException(f"Backup is being restored to a table: {message.arn}")
         if copy is not None:
             del self._copies[backup.backup_id]
             await self._supervisor.stop(copy)

@@ -25,6 +25,8 @@ from model.limits import (
     KEY_ATTRIBUTE_NAME_BYTES,
     LIST_BACKUPS_PAGE,
     LIST_CONTRIBUTOR_INSIGHTS_PAGE,
+    LIST_EXPORTS_PAGE,
+    LIST_IMPORTS_PAGE,
     LIST_TABLES_PAGE,
     RECOVERY_DAYS,
     SCAN_TOTAL_SEGMENTS,
@@ -107,6 +109,9 @@ StreamArn: TypeAlias = Annotated[str, Meta(min_length=37, max_length=1024)]
 PartiQLStatement: TypeAlias = Annotated[str, Meta(min_length=1, max_length=8192)]
 PartiQLNextToken: TypeAlias = Annotated[str, Meta(min_length=1, max_length=32768)]
 
+ImportNextToken: TypeAlias = Annotated[
+    str, Meta(min_length=112, max_length=1024, pattern=r"^([0-9a-f]{16})+\Z")
+]
 ClientRequestToken: TypeAlias = Annotated[
     str, Meta(min_length=1, max_length=CLIENT_TOKEN_CHARACTERS)
 ]
@@ -115,6 +120,8 @@ ClientRequestToken: TypeAlias = Annotated[
 PositiveInteger: TypeAlias = Annotated[int, Meta(ge=1, le=INTEGER_MOST)]
 Long: TypeAlias = Annotated[int, Meta(ge=-LONG_MOST - 1, le=LONG_MOST), LongRule()]
 PositiveLong: TypeAlias = Annotated[int, Meta(ge=1, le=LONG_MOST), LongRule()]
+ListExportsMaxLimit: TypeAlias = Annotated[int, Meta(ge=1, le=LIST_EXPORTS_PAGE)]
+ListImportsMaxLimit: TypeAlias = Annotated[int, Meta(ge=1, le=LIST_IMPORTS_PAGE)]
 ListTablesLimit: TypeAlias = Annotated[int, Meta(ge=1, le=LIST_TABLES_PAGE)]
 BackupsInputLimit: TypeAlias = Annotated[int, Meta(ge=1, le=LIST_BACKUPS_PAGE)]
 ListContributorInsightsLimit: TypeAlias = Annotated[

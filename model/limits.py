@@ -34,6 +34,8 @@ CLIENT_TOKEN_CHARACTERS: Final = 36  # <=, and at least 1
 CLIENT_TOKEN_SECONDS: Final = 10 * 60  # < after its transaction (API reference)
 LIST_TABLES_PAGE: Final = 100  # <=
 LIST_CONTRIBUTOR_INSIGHTS_PAGE: Final = 100  # <= (botocore's service model)
+LIST_EXPORTS_PAGE: Final = 25  # <= (botocore's service model)
+LIST_IMPORTS_PAGE: Final = 25  # <= (botocore's service model)
 LIST_BACKUPS_PAGE: Final = 100  # <= (botocore's service model)
 BACKUP_NAME_CHARACTERS: Final = (3, 255)  # both included (botocore's service model)
 RESTORES: Final = 50  # <= at a time (API reference, "RestoreTableFromBackup")

@@ -16,9 +16,8 @@ class DeleteBackupInput(structures.Shape, frozen=True):
 
 async def handle(call: Call[DeleteBackupInput]) -> bytes:
     """Delete a backup that is whole and that nothing is restored from; show what it was."""
-    database = call.database
-    backup_id = table_backup.find(database, call.request.BackupArn).backup_id
-    backup = await database.delete_table_backup(backup_id)
+    database, arn = call.database, call.request.BackupArn
+    backup = await database.delete_table_backup(table_backup.named(arn), arn)
     return json.encode({"BackupDescription": table_backup.description(database, backup, "DELETED")})
 
 

@@ -8,7 +8,7 @@ from api import shapes, structures, table_backup
 from api.operation import Call, Operation
 from api.table_description import table_description
 from api.table_request import given, new_global_index, new_local_index, throughput
-from model.errors import BackupInUseException, ValidationException
+from model.errors import ValidationException
 from model.restore_rules import RestoreOverrides, restored
 
 
@@ -30,12 +30,10 @@ async def handle(call: Call[RestoreTableFromBackupInput]) -> bytes:
     """Begin to make a table from a backup; it is not ACTIVE before it is whole."""
     request, database = call.request, call.database
     backup = table_backup.find(database, request.BackupArn)
-    if backup.status == "CREATING":
-        raise BackupInUseException(f"Backup is being created: {request.BackupArn}")
     if request.VectorIndexOverride:
         raise ValidationException("VectorIndexes are not supported yet")
     definition = restored(backup.definition, request.TargetTableName, _overrides(request))
-    state = await database.restore_table(definition, backup.backup_id)
+    state = await database.restore_table(definition, backup.backup_id, request.BackupArn)
     return json.encode({"TableDescription": table_description(database, state)})
 
 

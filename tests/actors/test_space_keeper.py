@@ -19,7 +19,7 @@ from actors.surroundings import Surroundings
 from model.limits import KIB, MIB
 from storage import keys_layout
 from storage.store import Damaged, Full, Store, StoreError
-from tests.support.backed_up import back_up
+from tests.support.backed_up import ARN, back_up
 from tests.support.databases import HeldStore, put, running_database, table_definition, thread
 from tests.support.fake_broker import FakeBroker
 from tests.support.published import published_table, relay_settings, write_threads
@@ -135,7 +135,7 @@ async def test_the_space_of_a_large_backup_of_a_table_comes_back(store: WatchedS
     async with running_database(store) as database:
         await make_large(database)
         backup = await back_up(database)
-        await database.delete_table_backup(backup.backup_id)
+        await database.delete_table_backup(backup.backup_id, ARN)
         await wait_until_forgotten(store)
     assert store.asked == [rows_of(backup.rows_id)]
 

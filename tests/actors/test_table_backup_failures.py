@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from actors.database import Database
 from storage import keys_layout
 from storage.store import Closed, Damaged, Row, Store, StoreError, View
-from tests.support.backed_up import back_up, begin_restore, rows_of, wait_available
+from tests.support.backed_up import ARN, back_up, begin_restore, rows_of, wait_available
 from tests.support.databases import put, running_database, table_definition, thread
 from tests.support.faulty_store import FaultyStore
 from tests.support.store import memory_store
@@ -146,6 +146,6 @@ async def test_a_table_that_can_not_be_restored_is_taken_away_and_logged() -> No
             [told] = [each for each in logs if each["event"] == "table_not_restored"]
             assert told["log_level"] == "error"
             assert await rows_of(inner, table_id) == {}
-            await database.delete_table_backup(backup.backup_id)
+            await database.delete_table_backup(backup.backup_id, ARN)
         async with running_database(inner) as database:
             assert database.table_names() == ["Thread"]

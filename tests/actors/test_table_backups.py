@@ -22,6 +22,7 @@ from model.write import Delete
 from storage import keys_layout
 from storage.store import Full
 from tests.support.backed_up import (
+    ARN,
     HoldingCopies,
     back_up,
     begin_restore,
@@ -138,7 +139,9 @@ async def test_a_backup_that_is_not_whole_can_not_be_used() -> None:
         await filled_table(database, 50, definition=table_definition())
         backup = await database.create_table_backup("Thread", "nightly")
         async with asyncio.TaskGroup() as tasks:
-            deleted = tasks.create_task(refused(database.delete_table_backup(backup.backup_id)))
+            deleted = tasks.create_task(
+                refused(database.delete_table_backup(backup.backup_id, ARN))
+            )
             restored = tasks.create_task(refused(begin_restore(database, backup)))
         assert isinstance(deleted.result(), BackupInUseException)
         assert isinstance(restored.result(), BackupInUseException)
@@ -159,13 +162,13 @@ async def test_a_backup_is_not_deleted_while_it_is_restored_from() -> None:
                 database.create_table_backup("Restored", "nightly"),
             ):
                 assert isinstance(await refused(request), TableInUseException)
-            deletion = database.delete_table_backup(backup.backup_id)
+            deletion = database.delete_table_backup(backup.backup_id, ARN)
             assert isinstance(await refused(deletion), BackupInUseException)
             assert database.usable_table("Restored") is None
             store.is_holding = False
             await wait_restored(database)
-            await database.delete_table_backup(backup.backup_id)
-            again = await refused(database.delete_table_backup(backup.backup_id))
+            await database.delete_table_backup(backup.backup_id, ARN)
+            again = await refused(database.delete_table_backup(backup.backup_id, ARN))
             assert isinstance(again, BackupNotFoundException)
 
 
@@ -189,7 +192,7 @@ async def test_a_backup_for_which_there_is_no_room_can_be_deleted() -> None:
             assert isinstance(
                 await refused(database.delete_table("Thread")), ResourceInUseException
             )
-            await database.delete_table_backup(backup.backup_id)
+            await database.delete_table_backup(backup.backup_id, ARN)
             assert database.table_backups.backups == []
             assert await rows_of(inner, backup.rows_id) == {}
             await database.delete_table("Thread")
@@ -212,7 +215,7 @@ async def test_a_table_for_which_there_is_no_room_can_be_deleted_while_it_is_res
             state = await database.delete_table("Restored")
             assert state.definition.status == "DELETING"
             assert database.table_names() == ["Thread"]
-            await database.delete_table_backup(backup.backup_id)
+            await database.delete_table_backup(backup.backup_id, ARN)
 
 
 async def test_a_full_disk_holds_a_backup_and_a_restored_table_up_no_longer_than_it_lasts() -> None:
@@ -260,7 +263,7 @@ async def test_a_deleted_backup_leaves_no_row() -> None:
             await filled_table(database, 300, definition=table_definition())
             backup = await back_up(database)
             assert await rows_of(store, backup.rows_id)
-            await database.delete_table_backup(backup.backup_id)
+            await database.delete_table_backup(backup.backup_id, ARN)
             assert await rows_of(store, backup.rows_id) == {}
             assert database.table_backups.backups == []
         async with running_database(store) as database:

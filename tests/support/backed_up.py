@@ -30,6 +30,8 @@ _COLLECTIONS: Final = b"\xff\xff\xff\xff"
 # What the keys of partitions' heads begin with, and of cursors, by which copies are known.
 _CURSOR: Final = b"\x05"
 _HEADS: Final = (b"\x02", _CURSOR)
+# It only comes back in errors.
+ARN: Final = "arn:aws:dynamodb:us-east-1:000000000000:table/Thread/backup/1-a"
 _VOTES = KeyAttribute("votes", "N")
 
 
@@ -169,7 +171,7 @@ async def begin_restore(
 ) -> None:
     """Begin to make a table from a backup."""
     definition = restored(backup.definition, name, RestoreOverrides(**overrides))  # type: ignore[arg-type]
-    await database.restore_table(definition, backup.backup_id)
+    await database.restore_table(definition, backup.backup_id, ARN)
 
 
 async def wait_restored(database: Database, name: str = "Restored") -> Table:

@@ -121,6 +121,41 @@ def test_a_stream_has_no_policy(wire: WireClient):
     assert refusal.type == "PolicyNotFoundException"
 
 
+NOTHING = {
+    "ListExports": "ExportSummaries",
+    "ListImports": "ImportSummaryList",
+    "ListGlobalTables": "GlobalTables",
+}
+
+
+@pytest.mark.ours_alone("AWS has what its user has made")
+@pytest.mark.parametrize(("operation", "member"), NOTHING.items())
+def test_of_what_can_not_be_made_there_is_nothing(wire: WireClient, operation: str, member: str):
+    assert wire(operation, {}) == {member: []}
+
+
+@differs_from_dynamodb_local("it knows neither exports nor imports")
+@pytest.mark.parametrize(
+    ("operation", "members"),
+    [
+        ("ListExports", {"MaxResults": 26}),
+        ("ListExports", {"MaxResults": 0}),
+        ("ListExports", {"NextToken": "of nobody"}),
+        ("ListExports", {"TableArn": "arn:aws:s3:::bucket"}),
+        ("ListImports", {"PageSize": 26}),
+        ("ListImports", {"NextToken": "of nobody"}),
+        ("ListImports", {"NextToken": "0123456789abcdef" * 7}),
+        ("ListImports", {"TableArn": "no table"}),
+        ("ListGlobalTables", {"Limit": 0}),
+        ("ListGlobalTables", {"ExclusiveStartGlobalTableName": "no table"}),
+    ],
+)
+def test_nothing_is_listed_where_nothing_can_be_asked_so(
+    wire: WireClient, operation: str, members: dict[str, Any]
+):
+    assert wire.refused(operation, members).type == "ValidationException"
+
+
 def test_time_to_live_is_described_as_disabled(wire: WireClient, simple: str):
     assert wire("DescribeTimeToLive", {"TableName": simple}) == {
         "TimeToLiveDescription": {"TimeToLiveStatus": "DISABLED"}
@@ -140,7 +175,8 @@ IMPLEMENTED = frozenset({
     "DescribeLimits", "DescribeTable", "DescribeTimeToLive",
     "DisableKinesisStreamingDestination", "EnableKinesisStreamingDestination",
     "ExecuteStatement", "ExecuteTransaction", "GetItem", "GetResourcePolicy", "ListBackups",
-    "ListContributorInsights", "ListTables", "ListTagsOfResource", "PutItem", "Query",
+    "ListContributorInsights", "ListExports", "ListGlobalTables", "ListImports", "ListTables",
+    "ListTagsOfResource", "PutItem", "Query",
     "RestoreTableFromBackup", "Scan", "TagResource", "TransactGetItems", "TransactWriteItems",
     "UntagResource",
     "UpdateContinuousBackups", "UpdateContributorInsights", "UpdateItem",

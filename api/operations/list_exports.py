@@ -1,0 +1,31 @@
+"""ListExports."""
+
+from __future__ import annotations
+
+from msgspec import json
+
+from api import shapes, structures
+from api.arn import table_name
+from api.operation import Call, Operation
+from model.errors import ValidationException
+
+
+class ListExportsInput(structures.Shape, frozen=True):
+    """The members of ListExports."""
+
+    TableArn: shapes.ControlTableName | None = None
+    MaxResults: shapes.ListExportsMaxLimit | None = None
+    NextToken: str | None = None
+
+
+def handle(call: Call[ListExportsInput]) -> bytes:
+    """There are none, of any table: none can be begun."""
+    request = call.request
+    if request.TableArn is not None:
+        table_name(request.TableArn)
+    if request.NextToken is not None:
+        raise ValidationException("Invalid NextToken")
+    return json.encode({"ExportSummaries": []})
+
+
+OPERATION = Operation("ListExports", ListExportsInput, handle)

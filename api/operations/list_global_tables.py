@@ -1,0 +1,25 @@
+"""ListGlobalTables."""
+
+from __future__ import annotations
+
+from msgspec import json
+
+from api import shapes, structures
+from api.operation import Call, Operation
+
+
+class ListGlobalTablesInput(structures.Shape, frozen=True):
+    """The members of ListGlobalTables."""
+
+    ExclusiveStartGlobalTableName: shapes.PlainTableName | None = None
+    Limit: shapes.PositiveInteger | None = None
+    RegionName: str | None = None
+
+
+def handle(call: Call[ListGlobalTablesInput]) -> bytes:
+    """There are none, in any region: none can be made."""
+    del call
+    return json.encode({"GlobalTables": []})
+
+
+OPERATION = Operation("ListGlobalTables", ListGlobalTablesInput, handle)

@@ -1,0 +1,31 @@
+"""ListImports."""
+
+from __future__ import annotations
+
+from msgspec import json
+
+from api import shapes, structures
+from api.arn import table_name
+from api.operation import Call, Operation
+from model.errors import ValidationException
+
+
+class ListImportsInput(structures.Shape, frozen=True):
+    """The members of ListImports."""
+
+    TableArn: shapes.ControlTableName | None = None
+    PageSize: shapes.ListImportsMaxLimit | None = None
+    NextToken: shapes.ImportNextToken | None = None
+
+
+def handle(call: Call[ListImportsInput]) -> bytes:
+    """There are none, into any table: none can be begun."""
+    request = call.request
+    if request.TableArn is not None:
+        table_name(request.TableArn)
+    if request.NextToken is not None:
+        raise ValidationException("Invalid NextToken")
+    return json.encode({"ImportSummaryList": []})
+
+
+OPERATION = Operation("ListImports", ListImportsInput, handle)
