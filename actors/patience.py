@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import anyio
@@ -31,16 +31,9 @@ async def commit_past_stalls(store: Store, groups: Sequence[Group]) -> asyncio.F
 
 
 async def commit_patiently(
-    store: Store,
-    group: Group,
-    given_up: asyncio.Future[None],
-    who: str,
-    *,
-    refused: Callable[[], None] | None = None,
+    store: Store, group: Group, given_up: asyncio.Future[None], who: str
 ) -> bool:
     """Commit a group and wait until it is durable, however long the store takes no writes.
-
-    ``refused`` is called whenever the store refuses it, but for a stall.
 
     Returns:
         False if it was given up meanwhile: whether it was written is unknown.
@@ -59,8 +52,6 @@ async def commit_patiently(
                 await asyncio.wait([given_up], timeout=_STALL_SECONDS)
             else:
                 _log.info("write_tried_again", who=who, error=str(error))
-                if refused is not None:
-                    refused()
                 await asyncio.wait([given_up], timeout=_AGAIN_SECONDS)
         else:
             return True

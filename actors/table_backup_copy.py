@@ -1,8 +1,10 @@
 """The actor that copies a table's items into a backup.
 
 All are read from one durable view, which shows every write that was answered before the backup
-was asked for. The view does not outlive a restart, nor a full disk: then the copy is begun anew, of
-the table as it is by then, and what there was of it is deleted. It is never of two moments.
+was asked for. The view does not outlive a restart: then the copy is begun anew, of the table as it
+is by then, and what there was of it is deleted. It is never of two moments.
+
+It does not wait for room on a full disk: its view would keep there what others delete.
 """
 
 from __future__ import annotations
@@ -14,16 +16,16 @@ from typing import Final, TypeAlias
 import structlog
 from msgspec import Struct
 
-from actors.patience import commit_patiently
+from actors.patience import commit_past_stalls
 from actors.pause import Pause
 from actors.runtime.mailbox import Envelope, Mailbox
 from model.table_backup import TableBackup
 from storage import codec, keys_layout
-from storage.store import Closed, Conflict, Damaged, Group, Row, Store
+from storage.store import Damaged, Full, Group, Row, Store, StoreError
 
 _PAGE_ROWS: Final = 128
 _PAGE_BYTES: Final = 256 * 1024
-_AGAIN_SECONDS: Final = 0.1
+_AGAIN_SECONDS: Final = 1.0
 
 _DONE: Final = b""
 
@@ -63,8 +65,6 @@ class TableBackupCopy:
         self.name = f"backup {backup.name} of {backup.definition.name}"
         self.mailbox = Mailbox(1)
         self.in_hand: list[Envelope] = []
-        # Whether the store takes none of it, as the disk is full: so far, it goes on trying.
-        self.waits_for_room = False
         self._store = store
         self._pause = pause
         self._ended = ended
@@ -79,12 +79,12 @@ class TableBackupCopy:
         while not closed.done():
             try:
                 copied = await self._copy(closed)
-            except (Closed, Conflict) as error:
-                _log.info("table_backup_begun_anew", backup=self.name, reason=str(error))
-                await asyncio.wait([closed], timeout=_AGAIN_SECONDS)
-            except Damaged as error:
+            except (Full, Damaged) as error:
                 self._ended(CopyFailed(str(error)))
                 return
+            except StoreError as error:
+                _log.info("table_backup_begun_anew", who=self.name, reason=str(error))
+                await asyncio.wait([closed], timeout=_AGAIN_SECONDS)
             else:
                 if copied is not None:
                     self._ended(copied)
@@ -97,17 +97,15 @@ class TableBackupCopy:
             None if the mailbox was closed meanwhile.
 
         Raises:
-            Closed, Conflict: the view is gone, or nobody knows what of the copy is there.
-            Damaged: a row can't be read.
+            Full, Damaged: there is no room for it, or a row can't be read.
+            StoreError: the view is gone, or nobody knows what of the copy is there.
         """
         view = self._store.durable()
         loop = asyncio.get_running_loop()
         start, end = self._source, keys_layout.end_of(self._source)
         (stored,) = await self._store.latest.load([self._cursor_key])
-        # What an earlier attempt left goes first: that makes room, where there is none.
-        nothing = Group(self._cursor_key, stored, start, range_deletes=[self._old_rows])
-        if not await self._commit(nothing, closed):
-            return None
+        # What an earlier attempt left goes first.
+        await self._commit(Group(self._cursor_key, stored, start, range_deletes=[self._old_rows]))
         item_count = size_bytes = 0
         while True:
             began = loop.time()
@@ -117,8 +115,7 @@ class TableBackupCopy:
             size_bytes += sum(codec.decode(row.value).size_bytes for row in rows)
             group = Group(self._cursor_key, stored, start, self._copies(rows))
             took_seconds = loop.time() - began
-            if not await self._commit(group, closed):
-                return None
+            await self._commit(group)
             if start == _DONE:
                 return Copied(item_count, size_bytes)
             rest_seconds = self._pause.seconds_after(took_seconds)
@@ -127,15 +124,9 @@ class TableBackupCopy:
             if closed.done():
                 return None
 
-    async def _commit(self, group: Group, closed: asyncio.Future[None]) -> bool:
-        is_written = await commit_patiently(
-            self._store, group, closed, self.name, refused=self._refused
-        )
-        self.waits_for_room = False
-        return is_written
-
-    def _refused(self) -> None:
-        self.waits_for_room = True
+    async def _commit(self, group: Group) -> None:
+        durable = await commit_past_stalls(self._store, [group])
+        await durable
 
     def _copies(self, rows: list[Row]) -> list[tuple[bytes, bytes]]:
         prefix, source_bytes = self._target, len(self._source)

@@ -1,9 +1,8 @@
 """Makes and deletes backups of tables, and keeps account of them.
 
 A backup is CREATING while its items are copied, and AVAILABLE once all of them are durable. A
-table can't be deleted before that, nor can its backup, but for one that waits for room on a full
-disk. One that can't be made, as the table's rows can't be read, is taken away again, and the log
-says so.
+table can't be deleted before that, nor can its backup. One that can't be made, as there is no room
+for it on the disk or the table's rows can't be read, is taken away again, and the log says so.
 
 It belongs to the database's actor, which alone calls what changes something; all may look.
 """
@@ -36,7 +35,7 @@ from model.errors import (
 from model.table import TableDefinition
 from model.table_backup import TableBackup, TableBackupId, label_of
 from storage import keys_layout, table_backups
-from storage.store import StoreError, View
+from storage.store import View
 
 _MILLISECONDS: Final = 1_000
 _SUFFIX_BYTES: Final = 4
@@ -175,20 +174,11 @@ class TableBackupKeeper:
         backup = self._backups.get(message.backup_id)
         if backup is None:
             raise BackupNotFoundException(f"Backup not found: {message.arn}")
-        copy = self._copy_of(backup)
-        if copy is not None and not copy.waits_for_room:
+        if self._is_being_made(backup):
             raise BackupInUseException(f"Backup is being created: {message.arn}")
         if any(_reads(table.definition, backup) for table in self._tables.values()):
             raise BackupInUseException(f"Backup is being restored to a table: {message.arn}")
-        if copy is not None:
-            del self._copies[backup.backup_id]
-            await self._supervisor.stop(copy)
-        try:
-            await self._take_away(backup)
-        except StoreError:
-            if copy is not None:
-                self._copy(backup)
-            raise
+        await self._take_away(backup)
         return backup
 
     def check_deletable(self, table: Table) -> None:
@@ -199,7 +189,7 @@ class TableBackupKeeper:
         """
         definition = table.definition
         for backup in self._backups.values():
-            if backup.definition.table_id == definition.table_id and self._copy_of(backup):
+            if backup.definition.table_id == definition.table_id and self._is_being_made(backup):
                 raise ResourceInUseException(
                     "Attempt to change a resource which is still in use: Table is being backed "
                     f"up: {definition.name}"
@@ -232,20 +222,18 @@ class TableBackupKeeper:
 
     def _copy(self, backup: TableBackup) -> None:
         backup_id = backup.backup_id
-
-        def ended(outcome: CopyOutcome) -> None:
-            # Of one that was stopped meanwhile nothing is to be known: another may be at work.
-            if self._copies.get(backup_id) is copy:
-                self._tell(EndTableBackup(backup_id, outcome))
-
-        copy = TableBackupCopy(backup, self._store, Pause(self._tables.consumed_units), ended=ended)
-        self._copies[backup_id] = copy
+        copy = self._copies[backup_id] = TableBackupCopy(
+            backup,
+            self._store,
+            Pause(self._tables.consumed_units),
+            ended=lambda outcome: self._tell(EndTableBackup(backup_id, outcome)),
+        )
         self._supervisor.start(copy)
 
-    def _copy_of(self, backup: TableBackup) -> TableBackupCopy | None:
-        """Who makes a backup; None if it is made, or failed too often and was given up."""
+    def _is_being_made(self, backup: TableBackup) -> bool:
+        """Whether anybody makes it: not if its copy failed too often, and was given up."""
         copy = self._copies.get(backup.backup_id)
-        return None if copy is None or copy.mailbox.closed else copy
+        return copy is not None and not copy.mailbox.closed
 
     async def _take_away(self, backup: TableBackup) -> None:
         rows = keys_layout.table_range(backup.rows_id)
