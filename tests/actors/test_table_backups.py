@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from asyncio import Future
+from collections.abc import Awaitable, Sequence
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -14,15 +16,18 @@ from model.errors import (
     BackupInUseException,
     BackupNotFoundException,
     DynamoDBError,
+    LimitExceededException,
     ResourceInUseException,
     TableInUseException,
 )
 from model.table import StreamSettings, TableDefinition
+from model.table_backup import TableBackup
 from model.write import Delete
 from storage import keys_layout
-from storage.store import Full
+from storage.store import Full, Group, Store
 from tests.support.backed_up import (
     ARN,
+    CURSORS,
     HoldingCopies,
     back_up,
     begin_restore,
@@ -37,8 +42,9 @@ from tests.support.backed_up import (
 )
 from tests.support.databases import SetClock, put, running_database, table_definition, thread
 from tests.support.faulty_store import FaultyStore
-from tests.support.store import memory_store
-from tests.support.transacting import until
+from tests.support.store import disk_store, memory_store
+from tests.support.stored_items import items
+from tests.support.transacting import stepped, transact, until
 
 ITEMS = 600
 
@@ -298,6 +304,83 @@ async def test_backups_of_one_moment_have_names_of_their_own() -> None:
         await database.create_table(table_definition())
         made = {(await back_up(database)).backup_id for _ in range(20)}
         assert len(made) == 20
+
+
+async def test_a_transaction_that_is_under_way_is_in_a_backup_as_a_whole_or_not_at_all() -> None:
+    async with memory_store() as store, running_database(store) as database:
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        keys = [thread("EC2", "a"), thread("S3", "b")]
+        for key in keys:
+            await table.write(put({**key, "posts": {"N": "1"}}))
+        backups: list[TableBackup] = []
+
+        async def between(step: int) -> None:
+            del step
+            backups.append(await back_up(database))
+
+        stepped(database, between)
+        await transact(database, *((table, put({**key, "posts": {"N": "2"}})) for key in keys))
+        backups.append(await back_up(database))
+        found = []
+        for number, backup in enumerate(backups):
+            await begin_restore(database, backup, f"Restored{number}")
+            other = await wait_restored(database, f"Restored{number}")
+            found.append([item and item["posts"]["N"] for item in await items(other, *keys)])
+        assert found[0] == ["1", "1"]
+        assert found[-1] == ["2", "2"]
+        assert all(first == second for first, second in found)
+
+
+class WatchedCopies(FaultyStore):
+    """A store that notes, with each change of the catalog, how many copies are on their way."""
+
+    def __init__(self, inner: Store) -> None:
+        super().__init__(inner)
+        self.copies: list[Future[None]] = []
+        self.on_their_way: list[int] = []
+
+    async def commit(self, groups: Sequence[Group]) -> Future[None]:
+        durable = await super().commit(groups)
+        for group in groups:
+            if group.head_key.startswith(CURSORS):
+                self.copies.append(durable)
+            elif group.head_key == keys_layout.CATALOG_HEAD:
+                self.on_their_way.append(sum(not copy.done() for copy in self.copies))
+        return durable
+
+
+async def test_nothing_is_told_of_a_copy_before_it_is_durable(tmp_path: Path) -> None:
+    async with disk_store(tmp_path) as inner:
+        store = WatchedCopies(inner)
+        async with running_database(store) as database:
+            await filled_table(database, 300, definition=table_definition())
+            await begin_restore(database, await back_up(database))
+            await wait_restored(database)
+        assert len(store.copies) > 4
+        # The tables, the backup twice, and the end of the restoration.
+        assert len(store.on_their_way) >= 5
+        assert set(store.on_their_way) == {0}
+
+
+async def test_no_more_than_so_many_tables_are_restored_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("actors.restore_keeper.RESTORES", 2)
+    async with memory_store() as inner:
+        store = HoldingCopies(inner)
+        store.is_holding = False
+        async with running_database(store) as database:
+            await filled_table(database, 50, definition=table_definition())
+            backup = await back_up(database)
+            store.is_holding = True
+            for number in range(2):
+                await begin_restore(database, backup, f"Restored{number}")
+            third = await refused(begin_restore(database, backup, "Restored2"))
+            assert isinstance(third, LimitExceededException)
+            store.is_holding = False
+            await wait_restored(database, "Restored0")
+            await begin_restore(database, backup, "Restored2")
 
 
 async def test_what_is_deleted_afterwards_is_in_the_backup() -> None:

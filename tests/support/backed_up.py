@@ -28,8 +28,8 @@ _DEADLINE_SECONDS: Final = 60
 _TABLE_ID_END: Final = 9
 _COLLECTIONS: Final = b"\xff\xff\xff\xff"
 # What the keys of partitions' heads begin with, and of cursors, by which copies are known.
-_CURSOR: Final = b"\x05"
-_HEADS: Final = (b"\x02", _CURSOR)
+CURSORS: Final = b"\x05"
+_HEADS: Final = (b"\x02", CURSORS)
 # It only comes back in errors.
 ARN: Final = "arn:aws:dynamodb:us-east-1:000000000000:table/Thread/backup/1-a"
 _VOTES = KeyAttribute("votes", "N")
@@ -57,7 +57,7 @@ class WithoutCursors(FaultyStore):
     """A store in which whoever goes on from a cursor comes no further."""
 
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
-        if any(group.head_key[:1] == _CURSOR for group in groups):
+        if any(group.head_key[:1] == CURSORS for group in groups):
             raise Closed("cut off by a test")
         return await super().commit(groups)
 
