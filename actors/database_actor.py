@@ -359,7 +359,7 @@ class DatabaseActor:
     async def _delete(self, name: str) -> TableState:
         table = self._tables.named(name)
         definition = table.definition
-        if self._restores.waits_for_room(table):
+        if self._restores.is_stuck(table):
             return await self._give_up_restoring(table)
         if definition.status != "ACTIVE":
             raise in_use(definition)

@@ -165,10 +165,13 @@ class RestoreKeeper:
         elif all(index.backfilling is None for index in definition.global_indexes):
             await self._end(table)
 
-    def waits_for_room(self, table: Table) -> bool:
-        """Whether a full disk keeps a table from what it is made from: then it may be deleted."""
+    def is_stuck(self, table: Table) -> bool:
+        """Whether a table does not get its items, and may be deleted.
+
+        The disk is full, or whoever fills the table failed too often and was given up.
+        """
         filling = self._fillings.get(table.definition.table_id)
-        return filling is not None and filling.waits_for_room
+        return filling is not None and (filling.waits_for_room or filling.mailbox.closed)
 
     async def forget(self, table: Table) -> None:
         """Stop filling a table."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -230,3 +231,29 @@ def test_keys_of_numbers_and_binaries_come_back(wire: WireClient):
         for item in before:
             assert wire("GetItem", {"TableName": other, "Key": item})["Item"] == item
     wire("DeleteBackup", {"BackupArn": arn})
+
+
+def test_boto3_makes_lists_and_restores_backups(client: Any, wire: WireClient):
+    with table(wire, "pk:S", "sk:S") as name:
+        put(wire, name, "a")
+        made = client.create_backup(TableName=name, BackupName="nightly")["BackupDetails"]
+        arn = made["BackupArn"]
+        wait_until_available(wire, arn)
+        day = timedelta(days=1)
+        listed = client.list_backups(
+            TableName=name,
+            TimeRangeLowerBound=made["BackupCreationDateTime"] - day,
+            TimeRangeUpperBound=made["BackupCreationDateTime"] + day,
+        )["BackupSummaries"]
+        assert [backup["BackupArn"] for backup in listed] == [arn]
+        later = made["BackupCreationDateTime"] + day
+        empty = client.list_backups(TableName=name, TimeRangeLowerBound=later)
+        assert empty["BackupSummaries"] == []
+        other = unique_name("restored")
+        client.restore_table_from_backup(TargetTableName=other, BackupArn=arn)
+        client.get_waiter("table_exists").wait(TableName=other, WaiterConfig={"Delay": 1})
+        assert client.scan(TableName=other)["Count"] == 1
+        client.delete_table(TableName=other)
+        client.delete_backup(BackupArn=arn)
+        with pytest.raises(client.exceptions.BackupNotFoundException):
+            client.describe_backup(BackupArn=arn)
