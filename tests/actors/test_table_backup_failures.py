@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import anyio
@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from actors.database import Database
 from storage import keys_layout
-from storage.store import Closed, Damaged, Row, Store, StoreError, View
+from storage.store import Closed, Damaged, Row, Store, View
 from tests.support.backed_up import ARN, back_up, begin_restore, rows_of, wait_available
 from tests.support.databases import put, running_database, table_definition, thread
 from tests.support.faulty_store import FaultyStore
@@ -27,6 +27,7 @@ def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """There are several pages of a few items."""
     monkeypatch.setattr("actors.table_backup_copy._PAGE_ROWS", FEW_ROWS)
     monkeypatch.setattr("actors.table_filling._PAGE_ROWS", FEW_ROWS)
+    monkeypatch.setattr("actors.table_backup_copy._AGAIN_SECONDS", 0.01)
 
 
 class FailingView:
@@ -60,7 +61,7 @@ class FailingPages(FaultyStore):
     def __init__(self, inner: Store) -> None:
         super().__init__(inner)
         self.failing_table_id = 1
-        self.failure: StoreError | None = None
+        self.failure: Exception | None = None
 
     async def met(self) -> None:
         """The failure is met."""
@@ -149,3 +150,43 @@ async def test_a_table_that_can_not_be_restored_is_taken_away_and_logged() -> No
             await database.delete_table_backup(backup.backup_id, ARN)
         async with running_database(inner) as database:
             assert database.table_names() == ["Thread"]
+
+
+async def test_what_is_given_up_can_be_deleted() -> None:
+    async with memory_store() as inner:
+        store = FailingPages(inner)
+        async with running_database(store) as database:
+            await write_items(database)
+            whole = await back_up(database)
+            store.failure = RuntimeError("played by a test")
+            with capture_logs() as logs:
+                asked = await database.create_table_backup("Thread", "nightly")
+                await until(lambda: count(logs, "actor_given_up") == 1)
+                store.failing_table_id = whole.rows_id
+                await begin_restore(database, whole)
+                await until(lambda: count(logs, "actor_given_up") == 2)
+            await database.delete_table("Restored")
+            await database.delete_table("Thread")
+            await database.delete_table_backup(asked.backup_id, ARN)
+            assert database.table_names() == []
+            assert database.table_backups.backups == [whole]
+
+
+async def test_a_backup_that_was_given_up_and_whose_table_is_gone_is_never_told_to_be_whole() -> (
+    None
+):
+    async with memory_store() as inner:
+        store = FailingPages(inner)
+        async with running_database(store) as database:
+            await write_items(database)
+            store.failure = RuntimeError("played by a test")
+            with capture_logs() as logs:
+                await database.create_table_backup("Thread", "nightly")
+                await until(lambda: count(logs, "actor_given_up") == 1)
+            await database.delete_table("Thread")
+        async with running_database(inner) as database:
+            await until(lambda: not database.table_backups.backups)
+
+
+def count(logs: Sequence[Mapping[str, object]], event: str) -> int:
+    return sum(each["event"] == event for each in logs)
