@@ -28,5 +28,5 @@ class Pause:
         return self._consumed_units > before
 
     def seconds_after(self, took_seconds: float) -> float:
-        """For how long to rest behind a page that took so much of the loop."""
+        """For how long to rest behind a page that took so long."""
         return min(_REST * took_seconds, _LONGEST_REST_SECONDS) if self.is_needed() else 0.0

@@ -113,12 +113,10 @@ class TableBackupCopy:
             stored, start = start, rows[-1].key + b"\x00" if rows else _DONE
             item_count += len(rows)
             size_bytes += sum(codec.decode(row.value).size_bytes for row in rows)
-            group = Group(self._cursor_key, stored, start, self._copies(rows))
-            took_seconds = loop.time() - began
-            await self._commit(group)
+            await self._commit(Group(self._cursor_key, stored, start, self._copies(rows)))
             if start == _DONE:
                 return Copied(item_count, size_bytes)
-            rest_seconds = self._pause.seconds_after(took_seconds)
+            rest_seconds = self._pause.seconds_after(loop.time() - began)
             if rest_seconds:
                 await asyncio.wait([closed], timeout=rest_seconds)
             if closed.done():
