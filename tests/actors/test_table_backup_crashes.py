@@ -28,8 +28,8 @@ from tests.support.databases import put, running_database, table_definition, thr
 from tests.support.replays import items_of
 from tests.support.store import memory_store
 
-WRITES = 120
-FEW_ROWS = 25
+WRITES = 80
+FEW_ROWS = 20
 MORE_COMMITS_THAN_IT_TAKES = 100
 _ITEMS = b"\x00\x00\x00\x00"
 
