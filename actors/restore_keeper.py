@@ -160,6 +160,8 @@ class RestoreKeeper:
         definition = table.definition
         if definition.restore_phase == "DONE":
             return
+        # Nobody is to put items into a table that others write to.
+        await self.forget(table)
         if definition.restore_phase == "ITEMS" and definition.global_indexes:
             await self._begin_indexes(table)
         elif all(index.backfilling is None for index in definition.global_indexes):
@@ -208,7 +210,6 @@ class RestoreKeeper:
             return Stored(record, checkpoints, [keys_layout.filling_cursor(definition.table_id)])
 
         await recording.redefine(self._owner, table, definition, storing)
-        self._fillings.pop(definition.table_id, None)
 
     async def _end(self, table: Table) -> None:
         """Let everybody use the table: whoever follows its changes begins before."""
@@ -223,7 +224,6 @@ class RestoreKeeper:
             structs.replace(whole, status="ACTIVE"),
             lambda record, _: Stored(record, deletes=[keys_layout.filling_cursor(whole.table_id)]),
         )
-        self._fillings.pop(whole.table_id, None)
         _log.info("table_restored", table=whole.name)
 
 
