@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from actors.global_index import GlobalIndexActors
 from actors.table import Table, unreadable
+from actors.throttle import TableThrottle
 from model import capacity
 from model.capacity import IndexKind
 from model.index import IndexDefinition
@@ -56,8 +57,8 @@ async def read_page(table: Table, request: ReadRange) -> Page:
     """One page of a Query or Scan of a table, from one durable view.
 
     Raises:
-        Throttled: nothing is left of a partition's read units before anything was found; else
-            the page ends before that partition.
+        Throttled: nothing is left of a partition's read units before anything was found, and
+            nothing was taken of others; else the page ends before that partition.
         InternalServerError: what is stored can't be read.
     """
     index = request.index
@@ -89,7 +90,7 @@ async def read_page(table: Table, request: ReadRange) -> Page:
 async def _read_pieces(
     table: Table, request: ReadRange, of_index: GlobalIndexActors | None, builder: PageBuilder
 ) -> None:
-    """Read partition by partition until the page is full; each is asked for units and paid."""
+    """Read partition by partition until the page is full; each is asked for units, and paid."""
     throttle = table.throttle
     view = table.durable()
     partition_map = (of_index or table).partitions.map
@@ -99,7 +100,9 @@ async def _read_pieces(
     start = _query_start(request)
     pieces = partition_map.pieces(_rest(request), reverse=request.reverse)
     begun = False
-    paid_blocks = 0
+    counted_blocks = 0
+    # What empty partitions cost is paid when it is known that the page is not refused.
+    owed: list[tuple[int, float]] = []
     for piece in pieces:
         number = partition_map.number_of(piece.start)
         refusal = throttle.refused_page(number, limited_id, start)
@@ -112,18 +115,32 @@ async def _read_pieces(
             builder.finish_partition()
         begun = True
         await _read_piece(table, view, request, piece, builder)
-        blocks = builder.blocks - paid_blocks
-        paid_blocks += blocks
-        units = capacity.read_units(blocks, consistent=request.consistent)
-        throttle.take_page(number, units, limited, start)
+        blocks = builder.blocks - counted_blocks
+        counted_blocks += blocks
+        owed.append((number, capacity.read_units(blocks, consistent=request.consistent)))
+        if builder.last is not None:
+            _pay(throttle, owed, limited, start)
         if builder.full:
             break
+    _pay(throttle, owed, limited, start)
     heat = throttle.read_heat
     page_units = capacity.read_units(builder.blocks, consistent=request.consistent)
     if pieces and not request.by_partition and heat.is_due(page_units):
         # In reverse the reading began at the other end of the piece.
         began_at = pieces[0].start
         heat.note(partition_map.number_of(began_at), began_at)
+
+
+def _pay(
+    throttle: TableThrottle,
+    owed: list[tuple[int, float]],
+    limited: IndexDefinition | None,
+    start: bytes,
+) -> None:
+    """Take what a page owes to partitions, by their numbers; it owes nothing then."""
+    for number, units in owed:
+        throttle.take_page(number, units, limited, start)
+    owed.clear()
 
 
 def _query_start(request: ReadRange) -> bytes:

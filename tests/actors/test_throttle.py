@@ -432,6 +432,32 @@ async def test_a_read_of_several_partitions_is_admitted_by_each_that_it_enters()
         assert len(found) == 30
 
 
+async def test_a_page_that_is_refused_behind_empty_partitions_has_taken_nothing():
+    """The first two of three are empty, and the third has nothing left."""
+    async with running_database(
+        clock=SetClock(), throttling="auto", partitions_per_table=3
+    ) as database:
+        definition = structs.replace(provisioned(300), throughput=Throughput(3, 300))
+        await database.create_table(definition)
+        table = database.table("Thread")
+        first, second, third = (partition.number for partition in table.record.partitions)
+        table.throttle.take_page(third, 1)
+        whole = ReadRange(key_range.WHOLE, PageRules(), consistent=True, by_partition=True)
+        for _ in range(3):
+            assert await refused(read_page(table, whole))
+        readings = table.throttle._limits.table.reads.readings(table.throttle._since)
+        assert {number: each.taken_units for number, each in readings.items()} == {
+            first: 0,
+            second: 0,
+            third: 1,
+        }
+        assert table.throttle.consumed.read_units == 1
+        assert table.throttle.throttle_events.total() == 3
+        database.clock.step(1)
+        assert (await read_page(table, whole)).receipt.read_units == 3
+        assert table.throttle.consumed.read_units == 4
+
+
 async def test_a_refused_read_leaves_nothing_to_the_garbage_collector():
     """An error that is kept in a frame of its own traceback is collected late, and in bulk."""
     async with running_database(clock=SetClock(), throttling="auto") as database:
