@@ -34,7 +34,9 @@ _BATCH_BYTES: Final = 64 * 1024
 _PAUSE_SECONDS: Final = 0.1
 _STEP_SECONDS: Final = 0.01
 _REFUSED_SECONDS: Final = 1.0
-_AGAIN_SECONDS: Final = 60.0
+# A transaction is over soon, and tells nobody; damage is mended by people.
+_HELD_SECONDS: Final = 0.25
+_DAMAGED_SECONDS: Final = 60.0
 # How many positions are remembered that were listed when their time was swept already.
 _MOST_LATE: Final = 10_000
 _MICROSECONDS: Final = 1_000_000
@@ -104,8 +106,6 @@ class Sweeper:
         # in ``_late``, in their order.
         self._swept_before_us: float = -_NEVER
         self._late: dict[bytes, None] = {}
-        # The positions that the partition refused to look at, or that a transaction had.
-        self._refused: list[bytes] = []
         # The earliest time that is listed, of those that were not due at the last sweep.
         self._earliest_us: float = _NEVER
         # The time of what is being deleted now.
@@ -223,10 +223,13 @@ class Sweeper:
         )
 
     async def _ask(self, positions: tuple[bytes, ...]) -> int:
-        """Have the partition delete what is expired of these; its counter after that."""
+        """Have the partition delete what is expired of these; its counter after that.
+
+        What a transaction has is asked for again soon.
+        """
         expired = await self._expire(positions)
-        for position in expired.held:
-            self._put_off(position)
+        if expired.held:
+            self._put_off(expired.held, _HELD_SECONDS)
         return expired.counter
 
     async def _ask_past_damage(self, positions: tuple[bytes, ...]) -> int:
@@ -254,16 +257,13 @@ class Sweeper:
 
     def _refuse(self, position: bytes, error: InternalServerError) -> None:
         _log.warning("not_swept", sweeper=self.name, error=str(error))
-        self._put_off(position)
+        self._put_off((position,), _DAMAGED_SECONDS)
 
-    def _put_off(self, position: bytes) -> None:
-        if not self._refused:
-            asyncio.get_running_loop().call_later(_AGAIN_SECONDS, self._try_again)
-        self._refused.append(position)
+    def _put_off(self, positions: tuple[bytes, ...], seconds: float) -> None:
+        asyncio.get_running_loop().call_later(seconds, self._try_again, positions)
 
-    def _try_again(self) -> None:
-        self._late.update(dict.fromkeys(self._refused))
-        self._refused.clear()
+    def _try_again(self, positions: tuple[bytes, ...]) -> None:
+        self._late.update(dict.fromkeys(positions))
         if not self._noticed.done():
             self._noticed.set_result(None)
 

@@ -370,7 +370,7 @@ async def test_a_store_that_takes_no_commits_for_a_while_loses_no_time():
 async def test_an_item_that_cannot_be_read_does_not_keep_the_others(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr("actors.sweeper._AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr("actors.sweeper._DAMAGED_SECONDS", 0.05)
     clock = SetClock(NOW)
     async with (
         memory_store() as store,
