@@ -27,6 +27,7 @@ from actors.destination_keeper import (
 from actors.index_keeper import IndexKeeper
 from actors.insights_keeper import InsightsKeeper, UpdateContributorInsights
 from actors.log_keeper import LogKeeper
+from actors.passing_states import PassingStates
 from actors.publishing import Origins, Publishing
 from actors.replay_keeper import CancelReplay, EndReplay, ReplayKeeper, StartReplay
 from actors.restore_keeper import AdvanceRestore, RestoreKeeper, RestoreTable
@@ -159,6 +160,7 @@ class DatabaseActor:
             destinations=self.destinations,
             tell=self.tell,
         )
+        self._passing = PassingStates()
         # Whether the actor ran before and did not end: what it holds may be half changed.
         self._crashed = False
 
@@ -187,6 +189,7 @@ class DatabaseActor:
     async def adopt(self, loaded: Catalog) -> None:
         """Take over the catalog as it is stored: at start, and after a crash of the actor."""
         self._owner.adopt(loaded)
+        self._passing.forget()
         await self.streams.load(self._store.latest)
         known = {record.definition.name for record in loaded.tables}
         for name in self._tables.keys() - known:
@@ -251,9 +254,7 @@ class DatabaseActor:
                 await self._end_transition(message)
                 return None
             case AdvanceIndex():
-                table = self._tables.same(message.name, message.table_id)
-                if table is not None:
-                    await self._advance(table, message.index_id)
+                await self._advance(message)
                 return None
             case UpdateTimeToLive():
                 await self._update_time_to_live(message)
@@ -376,13 +377,14 @@ class DatabaseActor:
 
     async def _end_transition(self, message: EndTransition) -> None:
         table = self._tables.same(message.name, message.table_id)
-        if table is None:
+        if table is None or not self._passing.goes_on(message.state, message.table_id):
             return
         if table.definition.status == "DELETING":
             await self._drop(table, (await state_of(table)).size_bytes)
         elif table.definition.status != "ACTIVE":
             active = structs.replace(table.definition, status="ACTIVE")
             await recording.store(self._owner, table, active)
+        self._passing.end(message.table_id)
 
     async def _drop(self, table: Table, size_bytes: int) -> None:
         """Take a table away; who follows it goes on if the store refuses."""
@@ -392,8 +394,16 @@ class DatabaseActor:
             await self._put_to_work(table)
             raise
 
-    async def _advance(self, table: Table, index_id: int) -> None:
+    async def _advance(self, message: AdvanceIndex) -> None:
+        table_id, index_id, state = message.table_id, message.index_id, message.state
+        table = self._tables.same(message.name, table_id)
+        if table is None:
+            return
+        if state is not None and not self._passing.goes_on(state, table_id, index_id):
+            return
         await self._indexes.advance(table, index_id)
+        if state is not None:
+            self._passing.end(table_id, index_id)
         for index in table.definition.global_indexes:
             if index.definition.index_id == index_id and not index.backfilling:
                 self._schedule(table, index)
@@ -434,20 +444,27 @@ class DatabaseActor:
             index.backfilling is False for index in definition.global_indexes
         ):
             return
-        message = EndTransition(definition.table_id, definition.name)
-        self._tell_later(self._settings.table_transition_seconds, message)
+        table_id, name = definition.table_id, definition.name
+        state = self._passing.begin(definition.status, table_id)
+        if state is not None:
+            message = EndTransition(table_id, name, state)
+            self._tell_later(self._settings.table_transition_seconds, message)
 
     def _schedule(self, table: Table, index: GlobalIndex) -> None:
         """Tell the actor itself when a phase of an index is over that only takes its time."""
         if table.definition.restore_phase != "DONE":
             return
-        message = AdvanceIndex(
-            table.definition.table_id, table.definition.name, index.definition.index_id
-        )
         if index.backfilling is False:
-            self._tell_later(self._settings.index_allocation_seconds, message)
+            seconds = self._settings.index_allocation_seconds
         elif index.status in ("UPDATING", "DELETING"):
-            self._tell_later(self._settings.table_transition_seconds, message)
+            seconds = self._settings.table_transition_seconds
+        else:
+            return
+        table_id, name = table.definition.table_id, table.definition.name
+        index_id = index.definition.index_id
+        state = self._passing.begin(index.status, table_id, index_id)
+        if state is not None:
+            self._tell_later(seconds, AdvanceIndex(table_id, name, index_id, state))
 
     def _tell_advance(self, table: Table, index: GlobalIndex) -> None:
         self.tell(
