@@ -335,16 +335,34 @@ class Table:
     async def redefine(self, definition: TableDefinition) -> dict[int, int]:
         """Have every partition keep to a new definition.
 
+        One that was given up writes nothing until it begins anew, and keeps to it then.
+
         Returns:
             The counter of the last change under the old one, by partition number.
+
+        Raises:
+            DynamoDBError: a partition can't answer, or the counter of one that was given up can't
+                be read; the others keep to it.
         """
-        numbers = self.partitions.map.numbers
-        replies = [
-            self.partitions[number].mailbox.put_nowait(Redefine(definition), always=True)
-            for number in numbers
-        ]
-        counters = await asyncio.gather(*replies)
-        return dict(zip(numbers, counters, strict=True))
+        replies: dict[int, asyncio.Future[int]] = {}
+        given_up = []
+        for number in self.partitions.map.numbers:
+            mailbox = self.partitions[number].mailbox
+            try:
+                replies[number] = mailbox.put_nowait(Redefine(definition), always=True)
+            except MailboxClosed:
+                given_up.append(number)
+        counters = dict(zip(replies, await asyncio.gather(*replies.values()), strict=True))
+        return counters | await self._stored_counters(given_up)
+
+    async def _stored_counters(self, numbers: Sequence[int]) -> dict[int, int]:
+        """The counters of partitions that are not at work."""
+        try:
+            values = await self._store.latest.load(list(map(keys_layout.partition_head, numbers)))
+        except StoreError as error:
+            raise unreadable(self.definition.name, error) from error
+        heads = map(catalog.decode_partition_head, values)
+        return {number: head.counter for number, head in zip(numbers, heads, strict=True)}
 
     async def close(self) -> None:
         """Take no more writes, and wait until those taken are answered."""
