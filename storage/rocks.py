@@ -108,12 +108,12 @@ class _RocksStore:
         return self._durable
 
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
+        if not groups:
+            return self._behind_accepted()
         if self._refusal is not None:
             self._reopen_after_full()
         if self._refusal is not None:
             raise self._refusal
-        if not groups:
-            return self._synchroniser.behind_accepted()
         self._assert_heads(groups)
         batch = _batch(groups)
         if not _frees_space(groups):
@@ -130,6 +130,13 @@ class _RocksStore:
             raise self._end_writing(error) from error
         self._remember_heads(groups)
         return self._synchroniser.accepted()
+
+    def _behind_accepted(self) -> Future[None]:
+        # A sync may be under way though nothing is written any more.
+        if self._is_closed or self._synchroniser.has_failed:
+            assert self._refusal is not None
+            raise self._refusal
+        return self._synchroniser.behind_accepted()
 
     async def reclaim(self, start: bytes, end: bytes) -> None:
         await self._run_aside(self._reclaims, self._engine.reclaim, start, end)

@@ -132,7 +132,8 @@ class Store(Protocol):
         ``Unknown``. Commits become durable in the order in which they were accepted. One of no
         groups writes nothing: it becomes durable behind all that was accepted before it.
 
-        Raises ``Conflict``, ``Retry``, ``Full`` or ``Closed``: then nothing was written.
+        Raises ``Conflict``, ``Retry``, ``Full`` or ``Closed``: then nothing was written. One of no
+        groups is refused only where nobody knows what of all that is durable.
         """
         ...
 

@@ -34,7 +34,8 @@ class Synchroniser(Generic[T]):
     accepted so far. ``sync`` runs in the thread. ``publish`` is called on the loop with the
     mark when that sync has returned, before any future of its commits completes.
 
-    After a failed sync there is no other: what the disk holds is unknown from then on.
+    After a failed sync (``has_failed``) there is no other: what the disk holds is unknown from
+    then on.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class Synchroniser(Generic[T]):
         self._start_at = 0.0
         self._seen = 0
         self._quiet_turns = 0
-        self._has_failed = False
+        self.has_failed = False
         self._marks: SimpleQueue[T | None] = SimpleQueue()
         self._idle: Future[None] | None = None
         self._thread = Thread(target=self._work, name="storage-sync", daemon=True)
@@ -73,7 +74,7 @@ class Synchroniser(Generic[T]):
 
         Each commit has its own: a waiter that is cancelled takes no other waiter along.
         """
-        assert not self._has_failed, "no commit is accepted after a failed sync"
+        assert not self.has_failed, "no commit is accepted after a failed sync"
         future = self._loop.create_future()
         self._waiting.append(future)
         if not (self._running or self._scheduled):
@@ -175,7 +176,7 @@ class Synchroniser(Generic[T]):
         futures = self._covered + self._waiting
         self._covered, self._waiting = [], []
         self._running = False
-        self._has_failed = True
+        self.has_failed = True
         self._failed(failure)
         for future in futures:
             if not future.done():

@@ -109,7 +109,7 @@ async def test_a_split_behind_a_decision_that_a_full_disk_followed_leaves_the_or
 
             async def fill(step: int) -> None:
                 if step == 2:
-                    store.refuse_commits(Full("the disk is full"))
+                    store.refuse_commits(Full("the disk is full"), is_silent=True)
 
             stepped(database, fill)
             numbers = range(ITEMS, 2 * ITEMS)

@@ -474,6 +474,35 @@ async def test_writes_and_transactions_of_one_batch_see_each_other() -> None:
         assert [type(result).__name__ for result in results] == ["Written", "Accepted", "Written"]
 
 
+async def test_followers_hear_of_a_decision_when_it_is_durable_on_a_full_disk_too() -> None:
+    async with memory_store() as real:
+        store = FaultyStore(real)
+        async with running_database(store) as database:
+            tables = await two_tables(database)
+            for each in tables:
+                await each.redefine(structs.replace(each.definition, stream=STREAM))
+            key = thread("EC2", "a")
+            await asyncio.gather(*(each.write(put(key)) for each in tables))
+            feeds = [feed for each in tables for feed in await each.followers.feeds() if feed.tail]
+            heard = [feed.wait_addition() for feed in feeds]
+
+            async def fill(step: int) -> None:
+                if step == 1:
+                    store.hold_syncs()
+                elif step == 2:
+                    store.refuse_commits(Full("the disk is full"))
+
+            stepped(database, fill)
+            writes = [(each, put(thread("EC2", "a", posts=1))) for each in tables]
+            deciding = asyncio.create_task(transact(database, *writes))
+            # That of the round, and what its partitions ask behind it.
+            await until(lambda: store.held_count == 3)
+            assert [feed.tail for feed in feeds] == [1, 1]
+            await store.release_syncs()
+            await asyncio.gather(deciding, *heard)
+            assert [feed.tail for feed in feeds] == [2, 2]
+
+
 async def test_whoever_looks_after_the_logs_hears_of_a_decision_that_a_full_disk_followed() -> None:
     async with memory_store() as real:
         store = FaultyStore(real)
@@ -486,7 +515,7 @@ async def test_whoever_looks_after_the_logs_hears_of_a_decision_that_a_full_disk
 
             async def fill(step: int) -> None:
                 if step == 2:
-                    store.refuse_commits(Full("the disk is full"))
+                    store.refuse_commits(Full("the disk is full"), is_silent=True)
 
             stepped(database, fill)
             await transact(database, *((each, put(thread("EC2", "a", posts=1))) for each in tables))
@@ -516,7 +545,7 @@ async def test_a_follower_misses_nothing_where_a_full_disk_came_behind_the_decis
 
             async def fill(step: int) -> None:
                 if step == 2:
-                    store.refuse_commits(Full("the disk is full"))
+                    store.refuse_commits(Full("the disk is full"), is_silent=True)
 
             stepped(database, fill)
             new, last = thread("EC2", "a", posts=1), thread("EC2", "a", posts=2)

@@ -28,6 +28,7 @@ class FaultyStore:
         self._inner = inner
         self._durable: View | None = None
         self._refusal: StoreError | None = None
+        self._is_silent = False
         # The futures that were given out, with those of the store within.
         self._held: list[tuple[Future[None], Future[None]]] = []
 
@@ -39,7 +40,7 @@ class FaultyStore:
         return self._inner.durable() if self._durable is None else self._durable
 
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
-        if self._refusal is not None:
+        if self._refusal is not None and (groups or self._is_silent):
             raise self._refusal
         synced = await self._inner.commit(groups)
         if self._durable is None:
@@ -82,16 +83,22 @@ class FaultyStore:
     def fail_syncs(self) -> None:
         """End writing: what is held stays unseen, nobody can tell what will be left of it."""
         self.hold_syncs()
+        self._is_silent = True
         self._refusal = Closed("a sync of the log failed, restart the server: played by a test")
         held, self._held = self._held, []
         for answered, _ in held:
             if not answered.done():
                 answered.set_exception(Unknown("syncing the log failed: played by a test"))
 
-    def refuse_commits(self, error: StoreError) -> None:
-        """Raise this from every commit."""
+    def refuse_commits(self, error: StoreError, *, is_silent: bool = False) -> None:
+        """Raise this from every commit that would write something.
+
+        ``is_silent``: and from who asks whether what was accepted is durable.
+        """
         self._refusal = error
+        self._is_silent = is_silent
 
     def allow_commits(self) -> None:
         """Take commits again."""
         self._refusal = None
+        self._is_silent = False

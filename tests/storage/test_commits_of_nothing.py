@@ -1,0 +1,61 @@
+"""A commit of nothing tells when what was accepted before it is durable."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec import structs
+
+from storage.rocks import _RocksStore
+from storage.rocks_engine import MemoryEngine
+from storage.rocks_options import RocksOptions
+from storage.store import Closed, Full, Group, Unknown
+
+
+class FailingEngine(MemoryEngine):
+    """An engine that can be told to find the disk full when it syncs."""
+
+    def __init__(self) -> None:
+        super().__init__(RocksOptions())
+        self.is_full = False
+
+    def sync(self, sequence: int) -> None:
+        if self.is_full:
+            raise OSError("IO error: No space left on device")
+        super().sync(sequence)
+
+
+async def test_it_tells_on_a_full_disk_too() -> None:
+    engine = FailingEngine()
+    store = _RocksStore(engine, RocksOptions())
+    group = Group(b"head", None, b"1", puts=[(b"key", b"value")])
+    try:
+        durable = await store.commit([group])
+        # Another commit finds it so while the first one's sync is under way.
+        store._end_writing(Exception("IO error: No space left on device"))
+        behind = await store.commit([])
+        assert not durable.done()
+        await behind
+        assert durable.done()
+        assert (await store.commit([])).done()
+        with pytest.raises(Full):
+            await store.commit([structs.replace(group, expected_head=b"1")])
+    finally:
+        await store.close()
+    with pytest.raises(Closed):
+        await store.commit([])
+
+
+async def test_it_is_refused_once_a_sync_has_failed() -> None:
+    engine = FailingEngine()
+    store = _RocksStore(engine, RocksOptions())
+    try:
+        engine.is_full = True
+        durable = await store.commit([Group(b"head", None, b"1")])
+        behind = await store.commit([])
+        for each in (durable, behind):
+            with pytest.raises(Unknown):
+                await each
+        with pytest.raises(Full):
+            await store.commit([])
+    finally:
+        await store.close()
