@@ -13,6 +13,7 @@ import anyio
 
 from actors.change_feed import ChangeFeed
 from actors.runtime.mailbox import Envelope, Mailbox
+from actors.subscribers.library_calls import failing_if_cancelled
 from actors.subscribers.relay_settings import RelaySettings
 from streams.broker import Broker, BrokerError
 
@@ -53,7 +54,8 @@ class BrokenDestination:
     async def _try(self, closed: asyncio.Future[None]) -> None:
         while not closed.done():
             try:
-                found = await self._broker.ensure_topic(self._settings.topic(self._topic))
+                with failing_if_cancelled():
+                    found = await self._broker.ensure_topic(self._settings.topic(self._topic))
             except BrokerError:
                 # It was told when it was cut off, and will be told when it goes on.
                 await asyncio.wait([closed], timeout=self._settings.longest_pause_seconds)

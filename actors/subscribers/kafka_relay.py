@@ -20,6 +20,7 @@ import structlog
 
 from actors.change_feed import ChangeFeed
 from actors.runtime.mailbox import Envelope, Mailbox
+from actors.subscribers.library_calls import failing_if_cancelled
 from actors.subscribers.relay_delivery import RelayDelivery
 from actors.subscribers.relay_logs import RelayLogs
 from actors.subscribers.relay_place import RelayPlace, RelaySurroundings
@@ -169,7 +170,8 @@ class KafkaRelay:
         pause_seconds = settings.first_pause_seconds
         while not closed.done():
             try:
-                await self._open(session)
+                with failing_if_cancelled():
+                    await self._open(session)
                 while not closed.done():
                     await self._publish_round(session, closed)
                     pause_seconds = settings.first_pause_seconds

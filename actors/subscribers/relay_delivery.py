@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Final
 
 import anyio
 import structlog
 
+from actors.subscribers.library_calls import failing_if_cancelled, publish_to_each
 from actors.subscribers.relay_place import RelayPlace
 from actors.subscribers.relay_rounds import Round
 from actors.subscribers.relay_session import RelaySession
@@ -55,7 +55,8 @@ class RelayDelivery:
         async with anyio.create_task_group() as group:
             group.start_soon(self._look_after, session, group.cancel_scope)
             try:
-                await self._send(session, current)
+                with failing_if_cancelled():
+                    await self._send(session, current)
             except BrokerError as error:
                 # Not out of the group, which would put it into another one.
                 failure = error
@@ -76,7 +77,8 @@ class RelayDelivery:
             await anyio.sleep(settings.probe_seconds)
             try:
                 # A topic that was deleted is there again, and the publisher goes on.
-                await session.ensure_topic()
+                with failing_if_cancelled():
+                    await session.ensure_topic()
             except BrokerError as error:
                 answers = 0
                 self._waits(error)
@@ -89,16 +91,9 @@ class RelayDelivery:
         publisher, topic = session.publisher, self._place.topic
         if session.is_transactional:
             await publisher.begin()
-        partitions = list(current.messages)
-        outcomes = await asyncio.gather(
-            *(
-                publisher.publish(topic, number, current.messages[number], self._batch_bytes)
-                for number in partitions
-            ),
-            return_exceptions=True,
-        )
+        outcomes = await publish_to_each(publisher, topic, current.messages, self._batch_bytes)
         failures = []
-        for number, outcome in zip(partitions, outcomes, strict=True):
+        for number, outcome in outcomes.items():
             if outcome is not None:
                 failures.append(outcome)
             if isinstance(outcome, TooLarge):

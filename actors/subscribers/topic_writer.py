@@ -13,6 +13,7 @@ from typing import Final
 
 import structlog
 
+from actors.subscribers.library_calls import failing_if_cancelled, publish_to_each
 from actors.subscribers.relay_settings import RelaySettings
 from model.limits import KIB
 from streams.broker import (
@@ -68,9 +69,10 @@ class TopicWriter:
         while self._publisher is None:
             try:
                 topic = self._settings.topic(self._topic)
-                found = (await self._broker.ensure_topic(topic)).partition_count
-                self._publisher = await self._broker.open_publisher()
-            except Unreachable as error:
+                with failing_if_cancelled():
+                    found = (await self._broker.ensure_topic(topic)).partition_count
+                    self._publisher = await self._broker.open_publisher()
+            except (Unreachable, DeliveryFailed) as error:
                 self._told(error)
                 # Not all at the same moment.
                 await asyncio.sleep(pause_seconds * (0.5 + random() / 2))  # noqa: S311
@@ -120,19 +122,12 @@ class TopicWriter:
         silence = asyncio.get_running_loop().call_later(
             _SILENT_SECONDS, self._told, Unreachable("the broker does not answer")
         )
-        partitions = list(left)
         try:
-            outcomes = await asyncio.gather(
-                *(
-                    publisher.publish(self._topic, number, left[number], batch_bytes)
-                    for number in partitions
-                ),
-                return_exceptions=True,
-            )
+            outcomes = await publish_to_each(publisher, self._topic, left, batch_bytes)
         finally:
             silence.cancel()
         failures: list[BaseException] = []
-        for number, outcome in zip(partitions, outcomes, strict=True):
+        for number, outcome in outcomes.items():
             if outcome is None:
                 del left[number]
                 continue

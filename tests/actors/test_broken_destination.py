@@ -116,6 +116,20 @@ def is_caught_up(database: Database, table: Table) -> bool:
     return destination.status == "ACTIVE" and relay is not None and not relay.lag_records
 
 
+async def test_an_answer_that_the_client_library_cancels_does_not_end_the_waiting(relays):
+    broker = FakeBroker()
+    async with running_database(broker=broker, relays=relays) as database:
+        table = await published_table(database)
+        with broker.away():
+            await cut_off(table)
+            broker.cancelled_answers = 3
+            while broker.cancelled_answers:
+                await asyncio.sleep(0.001)
+        async with asyncio.timeout(30):
+            while destination_of(table).status != "ACTIVE":
+                await asyncio.sleep(0.001)
+
+
 async def test_its_consumer_is_told_of_the_gap_and_ends_with_the_table(relays):
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relays) as database:

@@ -216,6 +216,40 @@ async def test_after_a_failed_delivery_another_publisher_goes_on_without_a_hole(
         assert len(broker.open_publishers) == 1
 
 
+async def test_an_answer_that_the_client_library_cancels_is_a_failed_delivery(relays):
+    broker = FakeBroker()
+    async with running_database(broker=broker, relays=relays) as database:
+        table = await published_table(database)
+        relay = relay_of(database, table)
+        # More than crashes would be borne.
+        for first in range(0, 400, 40):
+            broker.cancelled_answers = 3
+            await write_threads(table, range(first, first + 40))
+            await broker.wait_messages(TOPIC, first + 40)
+        messages = without_duplicates(broker.messages(TOPIC))
+        assert sorted(numbers_by_item(messages).values()) == in_order(400)
+        assert relay.errors >= 10
+        assert relay_of(database, table).state == "PUBLISHING"
+
+
+async def test_one_that_it_cancels_while_a_silent_broker_is_looked_after_is_silence_too(relays):
+    broker = FakeBroker()
+    relays = structs.replace(relays, silent_seconds=0.01, probe_seconds=0.01)
+    async with running_database(broker=broker, relays=relays) as database:
+        table = await published_table(database)
+        await write_threads(table, range(10))
+        await broker.wait_messages(TOPIC, 10)
+        (stuck,) = broker.open_publishers
+        broker.stuck.add(stuck)
+        await write_threads(table, range(10, 20))
+        while relay_of(database, table).state != "WAITING":
+            await asyncio.sleep(0.001)
+        broker.cancelled_answers = 3
+        messages = await broker.wait_messages(TOPIC, 20)
+        assert sorted(numbers_by_item(without_duplicates(messages)).values()) == in_order(20)
+        assert relay_of(database, table).errors == 1
+
+
 async def test_a_lost_acknowledgement_doubles_records_that_can_be_told_by_their_numbers():
     broker = FakeBroker()
     async with running_database(broker=broker, relays=relay_settings()) as database:

@@ -206,6 +206,22 @@ async def test_what_the_broker_does_not_take_is_sent_again():
         assert len(broker.open_publishers) == 1
 
 
+async def test_what_the_client_library_cancels_is_sent_again():
+    broker = FakeBroker()
+    async with running_database(broker=broker, relays=RELAYS) as database:
+        table = await filled_table(database)
+        started = await replay(database, SNAPSHOT, follows=True)
+        for first in range(0, 100, 10):
+            broker.cancelled_answers = 3
+            await write_threads(table, range(first, first + 10))
+            while broker.cancelled_answers:
+                await asyncio.sleep(0.001)
+        await all_published(database, started.replay_id)
+        assert Told.by(broker).items == await items_of(table)
+        (progress,) = database.replays.all()
+        assert progress.snapshots == 1
+
+
 async def test_the_recorded_changes_are_published_again_in_their_order():
     broker = FakeBroker()
     async with running_database(broker=broker, relays=RELAYS) as database:

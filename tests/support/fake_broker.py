@@ -50,6 +50,9 @@ class FakeBroker:
         self.lost_acknowledgements = 0
         # How many of the next publications fail, with nothing taken.
         self.failures = 0
+        # How many of the next answers are cancelled, as by a client library that gives up a future
+        # of its own.
+        self.cancelled_answers = 0
         # How many of the next commits are carried out but not acknowledged.
         self.lost_commits = 0
         self.max_batch_bytes = 1 << 62
@@ -145,10 +148,19 @@ class FakeBroker:
 
     async def _let_in(self) -> None:
         await self.answers.wait()
+        await self.give_up_answer()
         if self.refusal is not None:
             raise self.refusal
 
     # -- for its publishers -----------------------------------------------------------------
+
+    async def give_up_answer(self) -> None:
+        """Whoever waits for it is told so as if it were cancelled itself."""
+        if self.cancelled_answers:
+            self.cancelled_answers -= 1
+            answer = asyncio.get_running_loop().create_future()
+            answer.cancel()
+            await answer
 
     def append(
         self, topic: str, partition: int, batch: Sequence[KafkaMessage], transaction: int | None
@@ -240,6 +252,7 @@ class FakePublisher:
                 future.cancel()
         if self._closed.is_set():
             raise DeliveryFailed("the publisher was thrown away", delivered)
+        await self._broker.give_up_answer()
         if self._broker.refusal is not None or self._failed:
             self._failed = True
             raise DeliveryFailed("no connection", delivered)
