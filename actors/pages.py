@@ -51,6 +51,8 @@ class ReadRange(Struct, frozen=True):
     consistent: bool = False
     # A Scan rounds what it reads of each partition, a Query its sum.
     by_partition: bool = False
+    # What advice is not to count, as no application asked for it, is read and paid as any.
+    is_counted: bool = True
 
 
 async def read_page(table: Table, request: ReadRange) -> Page:
@@ -79,7 +81,7 @@ async def read_page(table: Table, request: ReadRange) -> Page:
         is_scan=request.by_partition,
     )
     traffic = table.throttle.traffic
-    if traffic is not None:
+    if traffic is not None and request.is_counted:
         index_id = index.index_id if index else TABLE_INDEX_ID
         traffic.read_page(
             index_id, _query_start(request), page.receipt, request.rules, page.scanned_count

@@ -22,6 +22,7 @@ from aiohttp import (
     NonHttpUrlClientError,
 )
 
+from api import maintenance
 from api.access_keys import own_access_key
 from api.operation import DYNAMODB
 from api.protocol import JSON_1_0
@@ -126,7 +127,8 @@ class Client:
         return answer
 
     def _headers(self, operation: str, body: bytes) -> dict[str, str]:
-        headers = {"content-type": JSON_1_0, "x-amz-target": f"{DYNAMODB}.{operation}"}
+        target = f"{DYNAMODB}.{operation}"
+        headers = {"content-type": JSON_1_0, "x-amz-target": target, **maintenance.HEADER}
         if self._access_key is None:
             return headers | _UNSIGNED
         # A name and password in an address are no part of the host.

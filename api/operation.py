@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from msgspec import Struct
@@ -34,13 +34,15 @@ class Call(Struct, Generic[InputT], frozen=True):
     """One request to an operation, decoded, its constraints checked.
 
     ``host`` is the Host header, which DescribeEndpoints shows. ``paid`` is where is noted what
-    each part of the request cost; None if nobody asked for an explanation.
+    each part of the request cost; None if nobody asked for an explanation. ``headers`` are all of
+    the request's, by their names in lower case.
     """
 
     database: Database
     request: InputT
     host: str
     paid: list[Paid] | None = None
+    headers: Mapping[str, str] = {}
 
     def note(self, table: TableDefinition, receipt: Receipt) -> None:
         """Note what a part of the request cost on a table, if it is to be explained."""

@@ -188,7 +188,7 @@ class Protocol:
             self._signatures.check(request.headers, request.query, request.body, time.time())
         operation, decoder = found
         decoded = decoder.decode(_plain_body(request))
-        call = asked.call = Call(self._database, decoded, request.host, asked.paid)
+        call = asked.call = Call(self._database, decoded, request.host, asked.paid, request.headers)
         return operation.handle(call)
 
     def _failure(self, asked: _Asked, error: BaseException) -> tuple[int, bytes]:

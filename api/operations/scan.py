@@ -6,6 +6,7 @@ from actors.pages import ReadRange, read_page
 from api import shapes, structures
 from api.arn import table_name
 from api.item_requests import check_together, filter_of, placeholders_of, projector_of
+from api.maintenance import is_maintenance
 from api.operation import Call, Operation
 from api.page_requests import (
     check_select,
@@ -77,6 +78,7 @@ async def handle(call: Call[ScanInput]) -> bytes:
         after=after,
         consistent=bool(request.ConsistentRead),
         by_partition=True,
+        is_counted=not is_maintenance(call.headers),
     )
     page = await call.noting(definition, read_page(table, read))
     return page_answer(request, name, page)
