@@ -103,5 +103,10 @@ class IndexMaintainer(Subscriber):
             self._writer.ask(number, ApplyChanges(source, tuple(of_partition), follows_all))
             for number, of_partition in changes.items()
         ]
-        for carried_out in asked:
-            await carried_out
+        for at, carried_out in enumerate(asked, 1):
+            try:
+                await carried_out
+            except InternalServerError:
+                # It is to stop: the others are refused, too, and nobody else looks at that.
+                await asyncio.gather(*asked[at:], return_exceptions=True)
+                raise

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from asyncio import Future, TaskGroup
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from itertools import count
 
@@ -54,9 +56,30 @@ async def test_an_index_goes_on_to_its_next_phase(monkeypatch: pytest.MonkeyPatc
             await until(lambda: status(database) == "ACTIVE")
 
 
-async def test_who_follows_a_table_ends_quietly_when_the_server_is_stopped() -> None:
+@pytest.fixture
+async def unseen() -> list[object]:
+    """What the event loop tells of errors that nobody has looked at."""
+    told: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+    return told
+
+
+class FullForSome(FaultyStore):
+    """A store that has no room for those who write under these heads."""
+
+    full_for: AbstractSet[bytes] = frozenset()
+
+    async def commit(self, groups: Sequence[Group]) -> Future[None]:
+        if any(group.head_key in self.full_for for group in groups):
+            raise Full("the disk is full")
+        return await super().commit(groups)
+
+
+async def test_who_follows_a_table_ends_quietly_when_the_server_is_stopped(
+    unseen: list[object],
+) -> None:
     async with memory_store() as inner:
-        store = FaultyStore(inner)
+        store = FullForSome(inner)
         posts = KeyAttribute("posts", "N")
         by_posts = IndexDefinition(1, "by_posts", KeySchema((posts,), ()), Projection("ALL"))
         definition = structs.replace(
@@ -67,10 +90,18 @@ async def test_who_follows_a_table_ends_quietly_when_the_server_is_stopped() -> 
         with capture_logs() as logs:
             async with running_database(store) as database:
                 await database.create_table(definition)
-                await database.table("Thread").write(put(thread("EC2", "a", posts=1)))
-                store.refuse_commits(Full("the disk is full"))
+                table = database.table("Thread")
+                # For several partitions of the index, from each of the table's.
+                store.full_for = {
+                    keys_layout.partition_head(partition.number)
+                    for partition in table.record.index_partitions[1]
+                }
+                threads = [thread(f"f{number}", "a", posts=number) for number in range(40)]
+                await asyncio.gather(*(table.write(put(each)) for each in threads))
                 await until(lambda: any(each["event"] == "index_write_refused" for each in logs))
         assert not [each for each in logs if each["log_level"] == "error"]
+    gc.collect()
+    assert not unseen
 
 
 class FullBehindTheCatalog(FaultyStore):
