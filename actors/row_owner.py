@@ -216,9 +216,9 @@ class RowOwner(ABC, Generic[BatchT]):
         except Conflict:
             raise
         except Full as error:
-            raise _Refused(f"Nothing was written, the disk is full: {error}") from error
+            raise _Refused(f"Nothing was written, the disk is full: {error}", error) from error
         except StoreError as error:
-            raise _Refused(f"Nothing was written: {error}") from error
+            raise _Refused(f"Nothing was written: {error}", error) from error
         self.head, self._head_bytes = batch.head(), group.head
         self.was_accepted(batch)
 
@@ -253,6 +253,8 @@ class RowOwner(ABC, Generic[BatchT]):
 class _Refused(Exception):
     """The store refused a batch as a whole."""
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, cause: StoreError) -> None:
         super().__init__(message)
         self.error = InternalServerError(message)
+        # For who waits until the store takes writes, and tells this apart from what is damaged.
+        self.error.__cause__ = cause

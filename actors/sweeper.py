@@ -25,7 +25,7 @@ from actors.sweep_rate import SweepRate
 from model.errors import InternalServerError, ResourceNotFoundException
 from model.time_to_live import PAST_US
 from storage import keys_layout
-from storage.store import Row, Store
+from storage.store import Row, Store, StoreError
 
 # Even and small: a request waits for as many as are in work.
 _BATCH_ITEMS: Final = 128
@@ -236,21 +236,22 @@ class Sweeper:
         """As ``_ask``, past items that are damaged: they are tried again a minute later.
 
         Raises:
-            InternalServerError: all were refused, and there were several.
+            InternalServerError: the store takes no writes; or all were refused, and there were
+                several.
         """
         try:
             return await self._ask(positions)
         except InternalServerError as error:
-            if len(positions) == 1:
-                self._refuse(positions[0], error)
-                return 0
+            if _is_of_store(error):
+                raise
+        # Each alone, also where it was: a crash may have been another message's.
         counter, refused = 0, 0
         for position in positions:
             try:
                 counter = max(counter, await self._ask((position,)))
             except InternalServerError as error:
                 refused += 1
-                if refused == len(positions):
+                if _is_of_store(error) or refused == len(positions) > 1:
                     raise
                 self._refuse(position, error)
         return counter
@@ -295,6 +296,11 @@ class Sweeper:
     async def _pause(self, seconds: float) -> None:
         if seconds > 0:
             await asyncio.wait([self._closed], timeout=seconds)
+
+
+def _is_of_store(error: InternalServerError) -> bool:
+    """Whether the store takes no writes, whatever they are."""
+    return isinstance(error.__cause__, StoreError)
 
 
 def _epoch_us(epoch_seconds: float) -> int:

@@ -15,6 +15,7 @@ from msgspec import structs
 from structlog.testing import capture_logs
 
 from actors.database import Database
+from actors.time_to_live import TimeToLiveSettings
 from model.errors import InternalServerError
 from model.global_index_rules import NewGlobalIndex
 from model.index import IndexDefinition, Projection
@@ -25,7 +26,8 @@ from model.table import GlobalIndex
 from model.table_rules import TableEdit
 from storage import keys_layout
 from storage.store import Full, Group
-from tests.support.databases import put, running_database, table_definition, thread
+from tests.support.databases import SetClock, put, running_database, table_definition, thread
+from tests.support.expiry import switch, until_items, until_listed, until_status
 from tests.support.faulty_store import FaultyStore
 from tests.support.store import memory_store
 from tests.support.transacting import until
@@ -166,3 +168,26 @@ async def test_a_stream_for_which_there_was_just_room_is_shown() -> None:
             [shard] = stream.shards
             *_, last = await database.streams.read(shard, 0, max_records=99, max_bytes=99_999)
             assert last.key["subject"] == {"S": "shown"}
+
+
+@pytest.mark.parametrize("items", [1, 3])
+async def test_expired_items_are_deleted_soon(items: int) -> None:
+    clock = SetClock()
+    now = int(clock.now_epoch_seconds())
+    settings = TimeToLiveSettings(delay_seconds=0.0)
+    async with memory_store() as inner:
+        store = FaultyStore(inner)
+        async with running_database(store, clock, time_to_live=settings) as database:
+            await database.create_table(table_definition())
+            table = database.table("Thread")
+            await switch(database, "Thread", "at", enabled=True)
+            await until_status(table, "ENABLED")
+            for number in range(items):
+                await table.write(put(thread("f", f"{number}", at=now + 1)))
+            await until_listed(table)
+            store.refuse_commits(Full("the disk is full"))
+            with capture_logs() as logs:
+                clock.step(2)
+                await until(lambda: any("swe" in each["event"] for each in logs))
+            store.allow_commits()
+            await until_items(database, "Thread", 0)
