@@ -60,9 +60,14 @@ async def shown(database: Database) -> TableDefinition:
     return (await database.describe("Thread")).definition
 
 
+def is_active(table: TableDefinition) -> bool:
+    return all(each.status == "ACTIVE" for each in (table, *table.global_indexes))
+
+
 async def last_second(database: Database) -> None:
     await pass_seconds(1)
-    while (await shown(database)).status != "ACTIVE":
+    # A table and its index are told of their ends one after the other.
+    while not is_active(await shown(database)):
         await asyncio.sleep(0)
 
 
