@@ -323,7 +323,8 @@ class DatabaseActor:
             case AdvanceRestore():
                 table = self._tables.same(message.name, message.table_id)
                 if table is not None:
-                    await self._advance_restore(table, message.filled)
+                    with self._restores.trying(table):
+                        await self._advance_restore(table, message.filled)
                 return None
         raise AssertionError(message)
 
@@ -401,14 +402,15 @@ class DatabaseActor:
             return
         if state is not None and not self._passing.goes_on(state, table_id, index_id):
             return
-        await self._indexes.advance(table, index_id)
-        if state is not None:
-            self._passing.end(table_id, index_id)
-        for index in table.definition.global_indexes:
-            if index.definition.index_id == index_id and not index.backfilling:
-                self._schedule(table, index)
-        if table.definition.restore_phase == "INDEXES":
-            await self._advance_restore(table, Filled())
+        with self._restores.trying(table):
+            await self._indexes.advance(table, index_id)
+            if state is not None:
+                self._passing.end(table_id, index_id)
+            for index in table.definition.global_indexes:
+                if index.definition.index_id == index_id and not index.backfilling:
+                    self._schedule(table, index)
+            if table.definition.restore_phase == "INDEXES":
+                await self._advance_restore(table, Filled())
 
     async def _advance_restore(self, table: Table, filled: Filled) -> None:
         if filled.failure is None:

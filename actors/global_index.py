@@ -98,6 +98,8 @@ class GlobalIndexActors:
         self.follows_all = True
         # Whether what was in the table at first is in the index.
         self.is_filled = True
+        # Whether a partition refused its last message, as the store takes nothing: so far.
+        self._is_refused = False
         # How many pieces of backfills had to wait for room in a partition of the index.
         self.backfill_throttle_events = 0
 
@@ -157,6 +159,12 @@ class GlobalIndexActors:
     def filling(self) -> IndexBackfill | None:
         """The backfill that is at work, or was since the server started."""
         return self._backfill
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether it is not filled any further: the disk is full, or who fills it was given up."""
+        filling = self._backfill
+        return filling is not None and (self._is_refused or filling.mailbox.closed)
 
     @property
     def is_followed(self) -> bool:
@@ -244,9 +252,11 @@ class GlobalIndexActors:
                 if self._is_closing:
                     raise
                 _log.info("index_write_refused", index=self.place.definition.name, error=str(error))
+                self._is_refused = True
                 reply = None
                 await anyio.sleep(_REFUSED_SECONDS)
             else:
+                self._is_refused = False
                 return
 
     async def close(self) -> None:

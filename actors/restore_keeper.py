@@ -10,7 +10,8 @@ It belongs to the database's actor, which alone calls it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 import structlog
 from msgspec import structs
@@ -32,6 +33,7 @@ from actors.tables import Tables, in_use
 from model.errors import (
     BackupInUseException,
     BackupNotFoundException,
+    DynamoDBError,
     LimitExceededException,
     TableAlreadyExistsException,
     TableInUseException,
@@ -41,6 +43,7 @@ from model.table import Restoration, RestorePhase, TableDefinition
 from model.table_backup import TableBackupId
 from storage import keys_layout
 from storage.catalog import TableRecord
+from storage.store import StoreError
 
 _log = structlog.get_logger("actors")
 
@@ -92,6 +95,8 @@ class RestoreKeeper:
         self._tell = tell
         # By the ids of their tables.
         self._fillings: dict[int, TableFilling] = {}
+        # The ids of tables whose next phase the store refused; it is asked for again.
+        self._refused: set[int] = set()
 
     async def begin(self, message: RestoreTable) -> TableState:
         """Make the table, still empty.
@@ -167,16 +172,35 @@ class RestoreKeeper:
         elif all(index.backfilling is None for index in definition.global_indexes):
             await self._end(table)
 
-    def is_stuck(self, table: Table) -> bool:
-        """Whether a table does not get its items, and may be deleted.
+    @contextmanager
+    def trying(self, table: Table) -> Iterator[None]:
+        """While the next phase of a table or of an index is begun: know whether that is refused."""
+        table_id = table.definition.table_id
+        self._refused.discard(table_id)
+        try:
+            yield
+        except (StoreError, DynamoDBError):
+            self._refused.add(table_id)
+            raise
 
-        The disk is full, or whoever fills the table failed too often and was given up.
+    def is_stuck(self, table: Table) -> bool:
+        """Whether a table gets no further on its way, and may be deleted.
+
+        The disk is full, or whoever fills the table or an index failed too often and was given up.
         """
-        filling = self._fillings.get(table.definition.table_id)
-        return filling is not None and (filling.waits_for_room or filling.mailbox.closed)
+        table_id = table.definition.table_id
+        if table.definition.restore_phase == "DONE":
+            return False
+        filling = self._fillings.get(table_id)
+        return (
+            table_id in self._refused
+            or (filling is not None and (filling.waits_for_room or filling.mailbox.closed))
+            or any(actors.is_stuck for actors in table.followers.indexes.values())
+        )
 
     async def forget(self, table: Table) -> None:
         """Stop filling a table."""
+        self._refused.discard(table.definition.table_id)
         filling = self._fillings.pop(table.definition.table_id, None)
         if filling is not None:
             await self._supervisor.stop(filling)

@@ -11,11 +11,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from actors.database import Database
-from storage import keys_layout
-from storage.store import Closed, Damaged, Row, Store, View
+from storage.store import Closed, Damaged, Store
 from tests.support.backed_up import ARN, back_up, begin_restore, rows_of, wait_available
 from tests.support.databases import put, running_database, table_definition, thread
-from tests.support.faulty_store import FaultyStore
+from tests.support.failing_pages import FailingPages
 from tests.support.store import memory_store
 
 ITEMS: Final = 60
@@ -28,46 +27,6 @@ def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("actors.table_backup_copy._PAGE_ROWS", FEW_ROWS)
     monkeypatch.setattr("actors.table_filling._PAGE_ROWS", FEW_ROWS)
     monkeypatch.setattr("actors.table_backup_copy._AGAIN_SECONDS", 0.01)
-
-
-class FailingView:
-    """A view that fails, when it is told to, where it comes to the second page of a table."""
-
-    def __init__(self, view: View, store: FailingPages) -> None:
-        self._view = view
-        self._store = store
-
-    def at_hand(self, key):
-        return self._view.at_hand(key)
-
-    async def load(self, keys):
-        return await self._view.load(keys)
-
-    async def page(
-        self, start: bytes, end: bytes, *, reverse: bool = False, max_rows: int, max_bytes: int
-    ) -> list[Row]:
-        prefix = keys_layout.row_prefix(self._store.failing_table_id)
-        if start.startswith(prefix) and start != prefix and self._store.failure is not None:
-            await self._store.met()
-            raise self._store.failure
-        return await self._view.page(
-            start, end, reverse=reverse, max_rows=max_rows, max_bytes=max_bytes
-        )
-
-
-class FailingPages(FaultyStore):
-    """A store of which the rows of a table can't be read beyond a page."""
-
-    def __init__(self, inner: Store) -> None:
-        super().__init__(inner)
-        self.failing_table_id = 1
-        self.failure: Exception | None = None
-
-    async def met(self) -> None:
-        """The failure is met."""
-
-    def durable(self) -> View:
-        return FailingView(super().durable(), self)
 
 
 class ReopenedStore(FailingPages):
