@@ -65,6 +65,8 @@ class TableBackupCopy:
         self.name = f"backup {backup.name} of {backup.definition.name}"
         self.mailbox = Mailbox(1)
         self.in_hand: list[Envelope] = []
+        # What became of it, once that is known.
+        self.outcome: CopyOutcome | None = None
         self._store = store
         self._pause = pause
         self._ended = ended
@@ -80,15 +82,19 @@ class TableBackupCopy:
             try:
                 copied = await self._copy(closed)
             except (Full, Damaged) as error:
-                self._ended(CopyFailed(str(error)))
+                self._end(CopyFailed(str(error)))
                 return
             except StoreError as error:
                 _log.info("table_backup_begun_anew", who=self.name, reason=str(error))
                 await asyncio.wait([closed], timeout=_AGAIN_SECONDS)
             else:
                 if copied is not None:
-                    self._ended(copied)
+                    self._end(copied)
                 return
+
+    def _end(self, outcome: CopyOutcome) -> None:
+        self.outcome = outcome
+        self._ended(outcome)
 
     async def _copy(self, closed: asyncio.Future[None]) -> Copied | None:
         """Copy the table as it is now.

@@ -104,11 +104,18 @@ class TableBackupKeeper:
     async def adopt(self, view: View) -> None:
         """Take over what is stored, at start and after a crash; go on with what is CREATING."""
         self._backups = {each.backup_id: each for each in await table_backups.load(view)}
+        copies, self._copies = self._copies, {}
         for backup in self._backups.values():
-            if backup.status == "AVAILABLE" or backup.backup_id in self._copies:
+            if backup.status == "AVAILABLE":
                 continue
             definition = backup.definition
-            if self._tables.same(definition.name, definition.table_id) is None:
+            copy = copies.get(backup.backup_id)
+            if copy is not None:
+                self._copies[backup.backup_id] = copy
+                if copy.outcome is not None:
+                    # That it was told of may be what the actor crashed at.
+                    self._tell(EndTableBackup(backup.backup_id, copy.outcome))
+            elif self._tables.same(definition.name, definition.table_id) is None:
                 self._tell(EndTableBackup(backup.backup_id, CopyFailed("its table is gone")))
             else:
                 self._copy(backup)
