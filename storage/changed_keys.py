@@ -6,6 +6,7 @@ Of any other row the engine's latest value is the state's own, wherever it is re
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from storage.store import Group
 
@@ -48,3 +49,14 @@ class ChangedKeys:
                     return True
             each = each.later
         return False
+
+
+class _AllKeys(ChangedKeys):
+    """As if every row were changed."""
+
+    def __contains__(self, key: bytes) -> bool:
+        return True
+
+
+# For a state that is kept for long: it needs no memory for what is accepted meanwhile.
+ALL_KEYS: Final[ChangedKeys] = _AllKeys()

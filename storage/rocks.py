@@ -250,6 +250,9 @@ class _RocksStore:
     def _publish(self, mark: _Mark) -> None:
         self._durable.replaced_at = self._loop_seconds()
         self._durable = mark.view
+        for view in self._snapshots:
+            if view.replaced_at is not None and self._is_held(view):
+                view.forget_changes()
 
     def _end_writing(self, failure: Exception) -> StoreError:
         """Refuse every later commit; returns what they are told."""

@@ -44,7 +44,7 @@ class RocksOptions(Struct, frozen=True):
     # 512 MiB.
     reserve_bytes: int | None = None
     # Who reads one view for longer than this does not keep a disk that has space again from
-    # being written to.
+    # being written to; nor is it counted for him any longer what has changed since.
     longest_read_seconds: float = 10.0
 
     def for_disk(self, disk_bytes: int) -> RocksOptions:

@@ -26,7 +26,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from rocksdict import Rdict, RdictIter, ReadOptions, Snapshot
 
-from storage.changed_keys import ChangedKeys
+from storage.changed_keys import ALL_KEYS, ChangedKeys
 from storage.rocks_errors import translate
 from storage.rocks_reads import WAIT_SECONDS, DiskReads
 from storage.store import NOT_AT_HAND, Closed, NotAtHand, Row
@@ -221,6 +221,14 @@ class PinnedView(RocksView):
     def close(self) -> None:
         """As RocksView."""
         self._source = None
+
+    def forget_changes(self) -> None:
+        """Keep no account of what changes from now on: values are all read of the state itself.
+
+        For one that is kept for long, as that account grows with every write.
+        """
+        if self._source is not None and self._source.changed is not ALL_KEYS:
+            self._source = self._source._replace(changed=ALL_KEYS)
 
     def at_hand(self, key: bytes) -> bytes | NotAtHand | None:
         """As RocksView."""
