@@ -88,16 +88,17 @@ def _local_indexes(
 def _global_indexes(
     source: TableDefinition, wanted: Sequence[NewGlobalIndex] | None, billing_mode: BillingMode
 ) -> tuple[NewGlobalIndex, ...]:
+    # One that was being deleted is not in the backup.
+    kept = {
+        index.definition.name: index
+        for index in source.global_indexes
+        if index.status != "DELETING"
+    }
     if wanted is None:
-        # One that was being deleted is not in the backup.
-        return tuple(
-            _as_new_global(source, index, billing_mode)
-            for index in source.global_indexes
-            if index.status != "DELETING"
-        )
+        return tuple(_as_new_global(source, index, billing_mode) for index in kept.values())
     chosen = []
     for index in wanted:
-        original = source.global_index(index.name)
+        original = kept.get(index.name)
         _check_match(index, None if original is None else original.definition)
         assert original is not None
         of_source = _as_new_global(source, original, billing_mode)

@@ -116,6 +116,14 @@ def test_an_index_that_was_being_deleted_is_not_restored():
     assert [attribute.name for attribute in copy.attribute_definitions] == ["a", "b", "m"]
 
 
+def test_an_index_that_was_being_deleted_can_not_be_asked_for():
+    source = made("PROVISIONED")
+    deleting = replace(source.global_indexes[0], status="DELETING")
+    source = replace(source, global_indexes=(deleting,))
+    with pytest.raises(ValidationException, match="does not match any index"):
+        restored(source, "copy", RestoreOverrides(global_indexes=(BY_N,)))
+
+
 def test_an_index_that_was_being_added_is_restored():
     source = made("PROVISIONED")
     adding = replace(source.global_indexes[0], status="CREATING", backfilling=True)
