@@ -6,7 +6,9 @@ memory alone, and threads the rest, so that neither the loop nor another read wa
 many reads of threads in a row did not go to the disk, the loop reads again.
 
 A thread costs the loop most by taking the GIL and giving it back. So the reads of one turn of the
-loop, or those that come while all threads are busy, are dealt to the threads by the handful.
+loop, or those that come while all threads are busy, are dealt to the threads by the handful. Where
+the disk is quick, few threads with full hands do more than many, since the loop has more time. Of
+a slow disk all read that there are: what it takes long for, it does for many at once.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from asyncio import Future
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 from threading import Thread
+from time import perf_counter
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from rocksdict import Rdict
@@ -31,6 +34,11 @@ _SLICE_SECONDS: Final = 0.002
 _MOST_SLICE_ROWS: Final = 128
 
 _THREADS: Final = 16
+_THREADS_OF_A_QUICK_DISK: Final = 4
+# The time of one read, up to which a disk is a quick one.
+_QUICK_SECONDS: Final = 0.001
+# By how much each handful moves what is known of that.
+_WEIGHT: Final = 1 / 16
 _MOST_AT_ONCE: Final = 16
 _QUICK_READS: Final = 64
 # Elsewhere than on Linux what the engine reads in the background counts too.
@@ -62,6 +70,7 @@ class DiskReads:
         self._handfuls: SimpleQueue[list[_Read] | None] = SimpleQueue()
         self._threads: list[Thread] = []
         self._idle = 0
+        self._read_seconds = 0.0
         self._made: Future[None] | None = None
         self._loop = asyncio.get_running_loop()
         self._is_closed = False
@@ -69,7 +78,12 @@ class DiskReads:
     @property
     def is_idle(self) -> bool:
         """Whether no thread reads, nor is about to, whoever waits for it or does no more."""
-        return self._idle == len(self._threads) and not self._waiting
+        return not self.busy_threads and not self._waiting
+
+    @property
+    def busy_threads(self) -> int:
+        """How many threads read, or are about to."""
+        return len(self._threads) - self._idle
 
     def note_wait(self) -> None:
         """A read on the loop took longer than ``WAIT_SECONDS``: for the disk, or for its turn."""
@@ -91,7 +105,7 @@ class DiskReads:
             self.slice_rows = min(2 * self.slice_rows, _MOST_SLICE_ROWS)
 
     async def load(self, rows: Rdict, keys: Sequence[bytes]) -> Values:
-        """The latest values under these keys, read in a thread.
+        """The latest values under these keys, one at least, read in a thread.
 
         Raises:
             Closed: the store is.
@@ -134,15 +148,23 @@ class DiskReads:
     def _deal(self) -> None:
         """Give what waits to the threads that have nothing to do, in even handfuls."""
         self._is_scheduled = False
-        while self._waiting and self._idle:
-            count = min(-(-len(self._waiting) // self._idle), _MOST_AT_ONCE)
+        is_quick = self._read_seconds < _QUICK_SECONDS
+        resting = max(0, len(self._threads) - _THREADS_OF_A_QUICK_DISK) if is_quick else 0
+        while self._waiting and self._idle > resting:
+            count = min(-(-len(self._waiting) // (self._idle - resting)), _MOST_AT_ONCE)
             handful, self._waiting = self._waiting[:count], self._waiting[count:]
             self._idle -= 1
             self._handfuls.put(handful)
 
     def _finish(
-        self, handful: list[_Read], values: list[Values | StoreError], from_disk: bool
+        self,
+        handful: list[_Read],
+        values: list[Values | StoreError],
+        from_disk: bool,
+        took_seconds: float,
     ) -> None:
+        each_seconds = took_seconds / sum(len(read.keys) for read in handful)
+        self._read_seconds += (each_seconds - self._read_seconds) * _WEIGHT
         for read, result in zip(handful, values, strict=True):
             if read.values.done():
                 continue  # nobody waits any more
@@ -158,10 +180,10 @@ class DiskReads:
 
     def _work(self) -> None:
         while (handful := self._handfuls.get()) is not None:
-            before = self._disk_blocks()
+            before, began = self._disk_blocks(), perf_counter()
             values = _read(handful)
-            from_disk = self._disk_blocks() != before
-            self._loop.call_soon_threadsafe(self._finish, handful, values, from_disk)
+            from_disk, took_seconds = self._disk_blocks() != before, perf_counter() - began
+            self._loop.call_soon_threadsafe(self._finish, handful, values, from_disk, took_seconds)
 
 
 def _read(handful: list[_Read]) -> list[Values | StoreError]:
