@@ -29,7 +29,7 @@ def sync_file(descriptor: int) -> None:
     if _FULL_SYNC is None:
         os.fsync(descriptor)
     else:
-        fcntl.fcntl(descriptor, _FULL_SYNC)
+        complete_syncs(descriptor)
 
 
 def sync_data(descriptor: int) -> None:
@@ -37,7 +37,7 @@ def sync_data(descriptor: int) -> None:
     if _FULL_SYNC is None:
         os.fdatasync(descriptor)
     else:
-        fcntl.fcntl(descriptor, _FULL_SYNC)
+        complete_syncs(descriptor)
 
 
 def complete_syncs(descriptor: int) -> None:

@@ -19,8 +19,8 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from tests.load.generating_process import GeneratingProcess
 from tests.load.items import key, table_item
+from tests.load.measuring_process import MeasuringProcess
 from tests.load.wire.answers import Answer
 from tests.load.wire.connection import Connection
 from tests.load.wire.endpoint import Endpoint
@@ -213,13 +213,13 @@ def _transactions(plan: Plan, version: int) -> list[list[int]]:
 class Generator:
     """A generator in a process of its own."""
 
-    def __init__(self, process: GeneratingProcess) -> None:
+    def __init__(self, process: MeasuringProcess) -> None:
         self._process = process
 
     @classmethod
     async def start(cls, plan: Plan) -> Generator:
         """Start the process and wait until it is warm."""
-        return cls(await GeneratingProcess.start("tests.load.generator", plan))
+        return cls(await MeasuringProcess.start("tests.load.generator", plan))
 
     async def measure(self) -> Report:
         """Measure for the plan's time."""

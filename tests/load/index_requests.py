@@ -20,9 +20,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from tests.load.generating_process import GeneratingProcess
 from tests.load.generator import bucket
 from tests.load.items import key, table_item
+from tests.load.measuring_process import MeasuringProcess
 from tests.support.wire import Connection
 
 _TURN_SECONDS = 0.0005
@@ -61,13 +61,13 @@ class Report(Struct):
 class OpenLoop:
     """The requests in a process of its own."""
 
-    def __init__(self, process: GeneratingProcess) -> None:
+    def __init__(self, process: MeasuringProcess) -> None:
         self._process = process
 
     @classmethod
     async def start(cls, plan: Plan) -> OpenLoop:
         """Start the process and wait until it sends."""
-        return cls(await GeneratingProcess.start(__name__, plan))
+        return cls(await MeasuringProcess.start(__name__, plan))
 
     async def stop(self) -> Report:
         """Send no more, and say what came."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from asyncio.subprocess import PIPE, Process
 from collections import Counter
 from time import time
 
@@ -21,10 +20,10 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from msgspec import Struct
 
 from tests.load.generator import bucket
+from tests.load.measuring_process import MeasuringProcess
 from tests.support.kafka_broker import GivenBroker
 from tests.support.kafka_consumer import Isolation
 from tests.support.kafka_topics import partition_count
-from tests.support.server import PROJECT
 
 _POLL_MILLISECONDS = 200
 
@@ -48,26 +47,17 @@ class Report(Struct):
 class Follower:
     """The consumer in a process of its own."""
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process: MeasuringProcess) -> None:
         self._process = process
 
     @classmethod
     async def start(cls, plan: Plan) -> Follower:
         """Start the process and wait until it reads."""
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", __name__), cwd=PROJECT, stdin=PIPE, stdout=PIPE
-        )
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(msgspec.json.encode(plan) + b"\n")
-        if await process.stdout.readline() != b"ready\n":
-            raise RuntimeError("the consumer failed, see above")
-        return cls(process)
+        return cls(await MeasuringProcess.start(__name__, plan))
 
     async def stop(self) -> Report:
         """Read no more, and say what came."""
-        output, _ = await self._process.communicate(b"stop\n")
-        return msgspec.json.decode(output, type=Report)
+        return msgspec.json.decode(await self._process.report(), type=Report)
 
 
 class _Images(Struct):

@@ -1,4 +1,4 @@
-"""A generator of load in a process of its own: what it costs is not counted as the server's.
+"""Who sends or reads in a process of its own: what that costs is not counted as the server's.
 
 Such a module reads its plan as JSON from the first line of its standard input, prints ``ready``
 when it is, goes on at a second line, and prints its report as JSON.
@@ -16,14 +16,14 @@ from msgspec import Struct
 from tests.support.server import PROJECT
 
 
-class GeneratingProcess:
+class MeasuringProcess:
     """The process, ready."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
 
     @classmethod
-    async def start(cls, module: str, plan: Struct) -> GeneratingProcess:
+    async def start(cls, module: str, plan: Struct) -> MeasuringProcess:
         """Start a module with a plan, and wait until it is ready.
 
         Raises:
@@ -36,7 +36,7 @@ class GeneratingProcess:
         assert process.stdout is not None
         process.stdin.write(msgspec.json.encode(plan) + b"\n")
         if await process.stdout.readline() != b"ready\n":
-            raise RuntimeError("the load generator failed, see above")
+            raise RuntimeError(f"{module} failed, see above")
         return cls(process)
 
     async def report(self) -> bytes:
