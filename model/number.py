@@ -19,9 +19,9 @@ from model.limits import NUMBER_DIGITS, NUMBER_EXPONENT_MAX, NUMBER_EXPONENT_MIN
 # either side of a point, of which the last is no zero.
 _PLAIN: Final = re.compile(r"(?:0|-?[1-9][0-9]{0,36}|-?(?:0|[1-9][0-9]{0,17})\.[0-9]{0,17}[1-9])\Z")
 _WHOLE_DIGITS: Final = 37
-# Possessive quantifiers: a text of megabytes that is no number is refused at its first fault.
+# Each run of digits ends at one place only, so a long text that is no number fails in linear time.
 _NUMBER: Final = re.compile(
-    r"([+-]?)(?:([0-9]++)(?:\.([0-9]*+))?|\.([0-9]++))(?:[eE]([+-]?[0-9]{1,9}))?\Z"
+    r"([+-]?)(?:([0-9]+)(?:\.([0-9]*))?|\.([0-9]+))(?:[eE]([+-]?[0-9]{1,9}))?\Z"
 )
 
 # Wide enough for the exact sum of any two numbers of DynamoDB's range.

@@ -1,0 +1,123 @@
+"""Every regular expression of the product means the same on every Python that it supports.
+
+Python 3.11.2, which Debian 12 ships, matches possessive quantifiers and atomic groups wrongly.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from re import _constants as codes
+from re import _parser as parser
+
+import pytest
+
+PROJECT = Path(__file__).parents[2]
+PACKAGES = ("model", "storage", "streams", "actors", "api")
+FUNCTIONS = frozenset(
+    {"compile", "match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer"}
+)
+# The patterns of the members' limits, which stand where the limits are declared.
+DECLARED_ELSEWHERE = {("api.constraints", "limits.pattern")}
+REFUSED = {codes.POSSESSIVE_REPEAT, codes.POSSESSIVE_REPEAT_ONE, codes.ATOMIC_GROUP}
+
+
+def module_names() -> Iterator[str]:
+    for package in PACKAGES:
+        for path in sorted((PROJECT / package).rglob("*.py")):
+            yield ".".join(path.relative_to(PROJECT).with_suffix("").parts)
+
+
+def pattern_arguments(tree: ast.Module) -> Iterator[ast.expr]:
+    """The pattern of each call of ``re``, and each argument called ``pattern``."""
+    own_names = {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == "re"
+        for alias in node.names
+        if alias.name in FUNCTIONS
+    }
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        named = [word.value for word in node.keywords if word.arg == "pattern"]
+        match node.func:
+            case ast.Attribute(ast.Name("re"), name) if name in FUNCTIONS:
+                yield from named or node.args[:1]
+            case ast.Name(name) if name in own_names:
+                yield from named or node.args[:1]
+            case _:
+                yield from named
+
+
+def text_of(expression: ast.expr, constants: dict[str, object]) -> str:
+    """A pattern as it is compiled: its pieces joined, its module's constants filled in."""
+    match expression:
+        case ast.Constant(value):
+            return str(value)
+        case ast.JoinedStr(pieces):
+            return "".join(text_of(piece, constants) for piece in pieces)
+        case ast.FormattedValue(value, conversion=-1, format_spec=None):
+            return text_of(value, constants)
+        case ast.BinOp(left, ast.Add(), right):
+            return text_of(left, constants) + text_of(right, constants)
+        case ast.Name(name) if isinstance(constants.get(name), str | int):
+            return str(constants[name])
+    raise AssertionError(f"no constant: {ast.unparse(expression)}")
+
+
+def operations(parsed: object) -> Iterator[object]:
+    """The codes of a parsed pattern, at all depths."""
+    if isinstance(parsed, parser.SubPattern | list | tuple):
+        for part in parsed:
+            yield from operations(part)
+    elif isinstance(parsed, type(codes.ANY)):
+        yield parsed
+
+
+def refused_in(pattern: str) -> set[object]:
+    # The flags that matter here change how a pattern is read; VERBOSE is the only one in use.
+    return {
+        operation
+        for flags in (0, re.VERBOSE)
+        for operation in operations(parser.parse(pattern, flags))
+    } & REFUSED
+
+
+def patterns() -> list[tuple[str, str]]:
+    found = []
+    for name in module_names():
+        tree = ast.parse((PROJECT / Path(*name.split("."))).with_suffix(".py").read_text())
+        arguments = [
+            argument
+            for argument in pattern_arguments(tree)
+            if (name, ast.unparse(argument)) not in DECLARED_ELSEWHERE
+        ]
+        if arguments:
+            constants = vars(import_module(name))
+            found += [(name, text_of(argument, constants)) for argument in arguments]
+    return found
+
+
+@pytest.mark.parametrize(
+    "pattern", ["a++", "a*+", "a?+", "a{1,2}+", "(?:ab)*+", "(?>ab)", "(x(?:y|(z++)))?", "(?=a++)"]
+)
+def test_the_check_finds_what_is_refused(pattern: str):
+    assert refused_in(pattern)
+
+
+def test_the_check_finds_patterns_that_are_built_of_pieces():
+    found = patterns()
+    assert {"model.partiql.tokens", "model.number", "api.shapes", "api.arn"} <= {
+        name for name, _ in found
+    }
+    assert ("model.partiql.binding", r"[a-zA-Z0-9_.-]{3,255}\Z") in found
+
+
+@pytest.mark.parametrize("found", patterns(), ids=" ".join)
+def test_no_pattern_has_possessive_quantifiers_or_atomic_groups(found: tuple[str, str]):
+    _, pattern = found
+    assert refused_in(pattern) == set()
