@@ -18,6 +18,7 @@ from tests.support.clients import (
     boto3_client,
     boto3_resource,
 )
+from tests.support.lanes import LanesClient
 from tests.support.left_out import leave_out, left_out
 from tests.support.server import running_server
 from tests.support.tables import local_index, table, unique_name
@@ -127,6 +128,13 @@ def endpoint(pytestconfig: pytest.Config) -> Iterator[str]:
 def wire(endpoint: str) -> Iterator[WireClient]:
     """Requests as they are written, over bare HTTP."""
     with closing(WireClient(endpoint)) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def lanes(endpoint: str) -> Iterator[LanesClient]:
+    """Requests sent over both HTTP lanes, plain and compressed, whose answers must be equal."""
+    with closing(LanesClient(endpoint)) as client:
         yield client
 
 
