@@ -32,6 +32,7 @@ from actors.throttle import TableThrottle
 from actors.transacting_partition import TransactingPartition
 from model import capacity
 from model import key as keys
+from model.batch_room import BatchRoom, TablePartition
 from model.capacity import KeyRead, Receipt
 from model.errors import (
     InternalServerError,
@@ -272,43 +273,65 @@ class Table:
         return ItemRead(stored, units)
 
     async def read_items(
-        self, positions: Sequence[bytes], *, consistent: bool, room_bytes: int
-    ) -> list[ItemRead | Throttled]:
+        self, positions: Sequence[bytes], *, consistent: bool, room: BatchRoom
+    ) -> list[ItemRead | Throttled | None]:
         """The items at these positions, all from one durable view; each is admitted on its own.
 
-        The list ends before the item with which all together would be larger than the room.
+        None stands for an item that has no room in the answer; it takes no units.
+
+        Raises:
+            InternalServerError: what is stored can't be read.
         """
         throttle = self.throttle
-        numbers = list(map(self.partitions.map.number_of, positions))
-        refused = list(map(throttle.refused_read, numbers, positions))
+        table_id = self.definition.table_id
+        reads: list[ItemRead | Throttled | None] = [None] * len(positions)
+        loading: list[tuple[int, TablePartition]] = []
+        for ordinal, position in enumerate(positions):
+            owner = TablePartition(table_id, self.partitions.map.number_of(position))
+            if room.is_closed(owner):
+                continue
+            refusal = throttle.refused_read(owner.number, position)
+            if refusal is None:
+                loading.append((ordinal, owner))
+            else:
+                reads[ordinal] = refusal.error()
         prefix = self.row_prefix
-        admitted = [
-            prefix + position
-            for position, refusal in zip(positions, refused, strict=True)
-            if refusal is None
-        ]
         try:
-            values = iter(await self._store.durable().load(admitted))
+            values = await self._store.durable().load(
+                [prefix + positions[ordinal] for ordinal, _ in loading]
+            )
         except StoreError as error:
             raise unreadable(self.definition.name, error) from error
-        reads: list[ItemRead | Throttled] = []
-        for number, position, refusal in zip(numbers, positions, refused, strict=True):
-            if refusal is not None:
-                reads.append(refusal.error())
-                continue
-            value = next(values)
-            stored = None if value is None else codec.decode(value)
-            size_bytes = 0 if stored is None else stored.size_bytes
-            room_bytes -= size_bytes
-            if room_bytes < 0:
-                break
-            units = capacity.item_read_units(size_bytes, consistent=consistent)
-            # What those before it took is known only now.
-            late = throttle.take_read(number, position, units)
-            if throttle.read_heat.is_due(units):
-                throttle.read_heat.note(number, position)
-            reads.append(ItemRead(stored, units) if late is None else late.error())
+        for (ordinal, owner), value in zip(loading, values, strict=True):
+            reads[ordinal] = self._read_in_batch(
+                value, owner, positions[ordinal], room, consistent=consistent
+            )
         return reads
+
+    def _read_in_batch(
+        self,
+        value: bytes | None,
+        owner: TablePartition,
+        position: bytes,
+        room: BatchRoom,
+        *,
+        consistent: bool,
+    ) -> ItemRead | Throttled | None:
+        """One item of a batch: it takes units and room, or neither."""
+        stored = None if value is None else codec.decode(value)
+        size_bytes = 0 if stored is None else stored.size_bytes
+        if room.is_closed(owner) or not room.fits(owner, size_bytes):
+            return None
+        units = capacity.item_read_units(size_bytes, consistent=consistent)
+        throttle = self.throttle
+        # The items before this one may have used up the units since the batch was admitted.
+        refusal = throttle.take_read(owner.number, position, units)
+        if throttle.read_heat.is_due(units):
+            throttle.read_heat.note(owner.number, position)
+        if refusal is not None:
+            return refusal.error()
+        room.take(owner, size_bytes)
+        return ItemRead(stored, units)
 
     async def heads(self) -> list[PartitionHead]:
         """What each partition, those of indexes too, durably knows: counts and sizes."""

@@ -27,6 +27,7 @@ REQUEST_BYTES: Final = 16 * MIB  # <=
 PAGE_BYTES: Final = 1 * MIB  # a page ends with the item that reaches or passes it (S45)
 BATCH_GET_KEYS: Final = 100  # <=
 BATCH_GET_RESPONSE_BYTES: Final = 16 * MIB  # <=
+BATCH_GET_PARTITION_BYTES: Final = 1 * MIB  # <= of one partition (API reference, "BatchGetItem")
 BATCH_WRITE_REQUESTS: Final = 25  # <=
 TRANSACTION_ITEMS: Final = 100  # <=
 TRANSACTION_BYTES: Final = 4 * MIB  # <= of what is written, and of what is read

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple, TypeVar
 
 from msgspec import Struct, field, json
 
 from actors.database import Database
-from actors.table import Table
+from actors.table import ItemRead, Table
 from api import shapes, structures
 from api.arn import table_name
 from api.item_answers import joined, projected
@@ -15,17 +16,18 @@ from api.item_requests import check_together, is_plain, placeholders_of, project
 from api.operation import Call, Operation
 from model import item as items
 from model import key as keys
+from model.batch_room import BatchRoom
 from model.capacity import Receipt, consumed_capacity
 from model.errors import Throttled, ValidationException
 from model.expressions.key_paths import check_scalar_keys
+from model.expressions.parameters import check_parameters
 from model.expressions.projection import Projector
 from model.item import Item
 from model.key_rules import check_key
-from model.limits import BATCH_GET_KEYS, BATCH_GET_RESPONSE_BYTES
+from model.limits import BATCH_GET_KEYS
 
 # A hundred items of 400 KB are more than twice what an answer holds.
 _KEYS_AT_ONCE: Final = 10
-_NO_ROOM: Final = -1
 
 
 class BatchGetItemInput(structures.Shape, frozen=True):
@@ -41,6 +43,8 @@ class _TableGets(NamedTuple):
     given_name: str
     request: structures.KeysAndAttributesShape
     table: Table
+    # One key for each item, even if the request spells it in two ways.
+    wanted: list[Item]
     positions: list[bytes]
     projector: Projector | None = None
 
@@ -57,10 +61,8 @@ class _Parsed(NamedTuple):
 
 
 class _Outcome(Struct):
-    """What was read of one table, and what was not."""
+    """The items of one table that were read, and the keys that were not."""
 
-    # That of the answer's 16 MB which is left; below 0 once an item did not fit.
-    room_bytes: int
     is_read: bool = False
     found: list[bytes] = field(default_factory=list)
     read_units: float = 0.0
@@ -71,17 +73,13 @@ class _Outcome(Struct):
 async def handle(call: Call[BatchGetItemInput]) -> bytes:
     """Read items of several tables, each at the price of a GetItem.
 
-    Keys refused for want of capacity, and those left once the answer holds 16 MB, are given
-    back as UnprocessedKeys; only if all are refused, the batch fails.
+    UnprocessedKeys has the keys that were throttled, and those whose items have no room in the
+    answer (``BatchRoom``). Only if every key was throttled, the batch fails.
     """
     request = call.request
     gets = _usual(call) or _checked(call)
-    outcomes = []
-    room_bytes = BATCH_GET_RESPONSE_BYTES
-    for of_table in gets:
-        outcome = await _read(call, of_table, room_bytes)
-        room_bytes = outcome.room_bytes
-        outcomes.append(outcome)
+    room = BatchRoom()
+    outcomes = [await _read(call, of_table, room) for of_table in gets]
     if not any(outcome.is_read for outcome in outcomes):
         raise next(outcome.refusal for outcome in outcomes if outcome.refusal)
     responses = [
@@ -110,31 +108,25 @@ async def handle(call: Call[BatchGetItemInput]) -> bytes:
     return joined(members)
 
 
-async def _read(call: Call[BatchGetItemInput], of_table: _TableGets, room_bytes: int) -> _Outcome:
-    """Read what is admitted and fits into the room of an answer; nothing behind that."""
-    outcome = _Outcome(room_bytes)
-    _, request, table, positions, projector = of_table
+async def _read(call: Call[BatchGetItemInput], of_table: _TableGets, room: BatchRoom) -> _Outcome:
+    """Read the items of one table that are admitted and fit into the answer."""
+    outcome = _Outcome()
+    _, request, table, wanted, positions, projector = of_table
     consistent = request.ConsistentRead is True
-    begin = 0
-    while begin < len(positions) and outcome.room_bytes >= 0:
+    for begin in range(0, len(positions), _KEYS_AT_ONCE):
         asked = positions[begin : begin + _KEYS_AT_ONCE]
-        reads = await table.read_items(asked, consistent=consistent, room_bytes=outcome.room_bytes)
+        reads = await table.read_items(asked, consistent=consistent, room=room)
         for at, read in enumerate(reads, start=begin):
-            if isinstance(read, Throttled):
-                outcome.keys_left.append(request.Keys[at])
-                outcome.refusal = read
+            if isinstance(read, ItemRead):
+                outcome.is_read = True
+                outcome.read_units += read.units
+                if call.paid is not None:
+                    call.note(table.definition, read.receipt(consistent=consistent))
+                if read.stored is not None:
+                    outcome.found.append(projected(read.stored, projector))
                 continue
-            outcome.is_read = True
-            outcome.read_units += read.units
-            if call.paid is not None:
-                call.note(table.definition, read.receipt(consistent=consistent))
-            if read.stored is not None:
-                outcome.room_bytes -= read.stored.size_bytes
-                outcome.found.append(projected(read.stored, projector))
-        begin += len(reads)
-        if len(reads) < len(asked):
-            outcome.room_bytes = _NO_ROOM
-    outcome.keys_left += request.Keys[begin:]
+            outcome.keys_left.append(wanted[at])
+            outcome.refusal = read or outcome.refusal
     return outcome
 
 
@@ -156,7 +148,7 @@ def _usual(call: Call[BatchGetItemInput]) -> list[_TableGets] | None:
         keys_count += len(positions)
         if keys_count > BATCH_GET_KEYS or len(set(positions)) < len(positions):
             return None
-        gets.append(_TableGets(given_name, of_table, table, positions))
+        gets.append(_TableGets(given_name, of_table, table, of_table.Keys, positions))
     return gets
 
 
@@ -167,11 +159,11 @@ def _checked(call: Call[BatchGetItemInput]) -> list[_TableGets]:
 
 def _parsed(request: BatchGetItemInput) -> list[_Parsed]:
     """Check all that needs no table."""
+    _check_projections(request)
     gets = []
     keys_count = 0
     for given_name, of_table in request.RequestItems.items():
         name = table_name(given_name)
-        check_together(of_table)
         placeholders = placeholders_of(of_table)
         projector = projector_of(of_table, placeholders)
         placeholders.check_all_used()
@@ -183,11 +175,38 @@ def _parsed(request: BatchGetItemInput) -> list[_Parsed]:
     return gets
 
 
+def _check_projections(request: BatchGetItemInput) -> None:
+    """Refuse a batch that mixes both kinds of projection, be it of different tables.
+
+    Raises:
+        ValidationException: so it does.
+    """
+    for of_table in request.RequestItems.values():
+        check_together(of_table)
+    tables = request.RequestItems.values()
+    check_parameters(
+        {"ProjectionExpression": _first(of_table.ProjectionExpression for of_table in tables)},
+        {"AttributesToGet": _first(of_table.AttributesToGet for of_table in tables)},
+        None,
+    )
+
+
+_T = TypeVar("_T")
+
+
+def _first(given: Iterable[_T | None]) -> _T | None:
+    return next((each for each in given if each is not None), None)
+
+
 def _check_keys(wanted: list[Item]) -> None:
-    """Check the values of keys, and that none stands twice, whatever the table's key is."""
+    """Check the values of keys, and that none is written twice, whatever the table's key is.
+
+    A number in two spellings is no duplicate here: the item is read once.
+    """
+    as_written = {json.encode(key, order="sorted") for key in wanted}
     for key in wanted:
         items.check(key)
-    if len({json.encode(key, order="sorted") for key in wanted}) < len(wanted):
+    if len(as_written) < len(wanted):
         raise ValidationException("Provided list of item keys contains duplicates")
 
 
@@ -197,8 +216,17 @@ def _with_table(database: Database, parsed: _Parsed) -> _TableGets:
     for key in parsed.request.Keys:
         check_key(schema, key)
     check_scalar_keys(table.definition, parsed.nested)
-    positions = [keys.encode(schema, key) for key in parsed.request.Keys]
-    return _TableGets(parsed.given_name, parsed.request, table, positions, parsed.projector)
+    by_position: dict[bytes, Item] = {}
+    for key in parsed.request.Keys:
+        by_position.setdefault(keys.encode(schema, key), key)
+    return _TableGets(
+        parsed.given_name,
+        parsed.request,
+        table,
+        list(by_position.values()),
+        list(by_position),
+        parsed.projector,
+    )
 
 
 def _rest(request: structures.KeysAndAttributesShape, keys_left: list[Item]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from actors.pages import ReadRange, read_page
 from actors.table import Table
 from model import key as keys
 from model import key_range
+from model.batch_room import BatchRoom
 from model.capacity import Receipt
 from model.errors import (
     ConditionalCheckFailedException,
@@ -109,7 +110,7 @@ async def test_reads_and_writes_count_for_the_partition_key_and_for_the_item():
         await read_item(table, key("EC2", "a"))
         schema = table.definition.key_schema
         positions = [keys.encode(schema, key("EC2", "a")), keys.encode(schema, key("S3", "z"))]
-        await table.read_items(positions, consistent=False, room_bytes=9_999)
+        await table.read_items(positions, consistent=False, room=BatchRoom())
 
         assert found(table, "writes") == {"S3": 3, "EC2": 2}
         assert found(table, "writes", whole=True) == {"S3/a": 3, "EC2/a": 1, "EC2/b": 1}
