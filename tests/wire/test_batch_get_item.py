@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.clients import WireClient
+from tests.support.lanes import LanesClient
 from tests.support.tables import table, unique_name
 
 differs_from_dynamodb_local = pytest.mark.differs_from_dynamodb_local
@@ -139,7 +140,7 @@ def heavy_partition(wire: WireClient, composite: str) -> Iterator[str]:
 
 @differs_from_dynamodb_local("it has no partitions")
 def test_keys_are_unprocessed_from_the_first_that_would_pass_1_mb_of_a_partition(
-    wire: WireClient, composite: str, simple: str, heavy_partition: str
+    wire: WireClient, lanes: LanesClient, composite: str, simple: str, heavy_partition: str
 ):
     wire("PutItem", {"TableName": simple, "Item": {"pk": {"S": heavy_partition}}})
     asked: dict[str, Any] = {
@@ -150,7 +151,7 @@ def test_keys_are_unprocessed_from_the_first_that_would_pass_1_mb_of_a_partition
     request = {composite: asked, simple: {"Keys": [{"pk": {"S": heavy_partition}}]}}
     rounds = []
     while request:
-        answer = wire("BatchGetItem", {"RequestItems": request, "ReturnConsumedCapacity": "TOTAL"})
+        answer = lanes("BatchGetItem", {"RequestItems": request, "ReturnConsumedCapacity": "TOTAL"})
         consumed = {
             table["TableName"]: table["CapacityUnits"] for table in answer["ConsumedCapacity"]
         }
@@ -249,32 +250,32 @@ def test_a_batch_is_refused(wire: WireClient, composite: str, entry: Any, messag
 
 
 def test_an_item_whose_key_is_spelled_in_two_ways_comes_once(
-    wire: WireClient, numeric: str, pk: str
+    wire: WireClient, lanes: LanesClient, numeric: str, pk: str
 ):
     wire("PutItem", {"TableName": numeric, "Item": {"pk": {"S": pk}, "sk": {"N": "1"}}})
     keys = [{"pk": {"S": pk}, "sk": {"N": text}} for text in ("1", "1.0", "1e0")]
     request = {"RequestItems": {numeric: {"Keys": keys}}, "ReturnConsumedCapacity": "TOTAL"}
-    answer = wire("BatchGetItem", request)
+    answer = lanes("BatchGetItem", request)
     assert answer == {
         "Responses": {numeric: [{"pk": {"S": pk}, "sk": {"N": "1"}}]},
         "UnprocessedKeys": {},
         "ConsumedCapacity": [{"TableName": numeric, "CapacityUnits": 0.5}],
     }
     keys.append(keys[1])
-    assert wire.refused("BatchGetItem", request) == (
+    assert lanes.refused("BatchGetItem", request) == (
         "ValidationException",
         "Provided list of item keys contains duplicates",
     )
 
 
 def test_both_kinds_of_projection_are_refused_even_on_different_tables(
-    wire: WireClient, composite: str, simple: str
+    lanes: LanesClient, composite: str, simple: str
 ):
     request = {
         simple: {"Keys": [{"pk": {"S": "p"}}], "AttributesToGet": ["a"]},
         composite: {"Keys": [key("p", "s")], "ProjectionExpression": "a"},
     }
-    assert wire.refused("BatchGetItem", {"RequestItems": request}) == (
+    assert lanes.refused("BatchGetItem", {"RequestItems": request}) == (
         "ValidationException",
         (
             "Can not use both expression and non-expression parameters in the same request: "
