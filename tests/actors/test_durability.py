@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from msgspec import structs
 
 from actors.pages import ReadRange, read_page
 from model import key_range
@@ -10,6 +11,7 @@ from model.errors import ConditionalCheckFailedException, InternalServerError
 from model.expressions.condition import parse_condition
 from model.expressions.placeholders import Placeholders
 from model.page import PageRules
+from model.table import StreamSettings
 from model.write import Delete, Put
 from storage.store import Full
 from tests.support.databases import (
@@ -19,6 +21,7 @@ from tests.support.databases import (
     table_definition,
     thread,
 )
+from tests.support.stepped_store import stepped_database
 from tests.support.store import memory_store
 from tests.support.stored_items import read_item
 
@@ -109,3 +112,23 @@ async def test_a_refused_commit_changes_nothing_and_the_next_one_goes_through():
             (item,) = (await read_page(table, SCAN)).items
             assert b'"subject":{"S":"b"}' in item
             assert (await database.describe("Thread")).item_count == 1
+
+
+async def test_followers_of_a_table_never_see_a_change_whose_sync_failed():
+    streamed = structs.replace(table_definition(), stream=StreamSettings("", "NEW_AND_OLD_IMAGES"))
+    async with stepped_database() as (store, database):
+        await database.create_table(streamed)
+        table = database.table("Thread")
+        await table.write(put(thread("EC2", "a", posts=1)))
+        [feed] = [feed for feed in await table.followers.feeds() if feed.tail]
+        store.hold_syncs()
+        unknown = table.submit(put(thread("EC2", "a", posts=2)))
+        while not store.held_count:
+            await asyncio.sleep(0)
+
+        store.fail_syncs()
+        with pytest.raises(InternalServerError, match="unknown"):
+            await unknown
+
+        assert feed.tail == 1
+        assert len(await feed.read(0, max_records=9, max_bytes=1 << 20)) == 1

@@ -1,0 +1,110 @@
+"""A follower of one log: where it goes on, and when those who come behind it begin."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from actors.change_feed import ChangeFeed, RecentChanges
+from actors.subscribers.subscriber import Subscriber, encode_position
+from storage import keys_layout
+from storage.store import Full, Group, Store
+from streams import change_log
+from streams.change_record import ChangeRecord
+from streams.sequence_number import SequenceNumber
+from tests.support.changes import change
+from tests.support.databases import thread
+from tests.support.stepped_store import SteppedStore, commits_of, soon, turns
+from tests.support.store import memory_store
+
+FOLLOWER = b"follower"
+PARENT, CHILD = 1, 2
+
+
+class Noting(Subscriber):
+    """Notes the counters of what it carries out."""
+
+    def __init__(self, feed: ChangeFeed, after: asyncio.Future[None] | None = None) -> None:
+        super().__init__("noting", FOLLOWER, feed, after=after)
+        self.noted: list[int] = []
+
+    async def carry_out(self, records: list[ChangeRecord]) -> None:
+        self.noted += [record.sequence_number.counter for record in records]
+
+
+def record_of(number: int, counter: int) -> ChangeRecord:
+    return change(thread("EC2", "a"), None, {}, SequenceNumber(number, counter))
+
+
+class Log:
+    """A partition's log: what it writes is on the disk, and in memory as long as nobody forgets."""
+
+    def __init__(self, store: Store, number: int, parent: int | None = None) -> None:
+        self.feed = ChangeFeed(number, store, RecentChanges(), parent)
+        self.feed.begin(0)
+
+    async def write(self, counter: int) -> None:
+        record = record_of(self.feed.partition_number, counter)
+        head = b"head %d" % self.feed.partition_number
+        (before,) = await self.feed.store.latest.load([head])
+        group = Group(head, before, b"%d" % counter, puts=[change_log.row(record)])
+        await (await self.feed.store.commit([group]))
+        self.feed.advance(counter, [record], 0)
+
+
+@asynccontextmanager
+async def stepped() -> AsyncIterator[tuple[SteppedStore, asyncio.TaskGroup, list[Noting]]]:
+    """A store, a group for followers, and a list of them: these are told to stop at the end."""
+    followers: list[Noting] = []
+    async with memory_store() as inner, asyncio.TaskGroup() as tasks:
+        store = SteppedStore(inner)
+        try:
+            yield store, tasks, followers
+        finally:
+            store.open_all()
+            for follower in followers:
+                follower.mailbox.close()
+
+
+async def test_a_childs_follower_begins_when_the_end_of_its_parents_log_is_stored() -> None:
+    async with stepped() as (store, tasks, followers):
+        parent, child = Log(store, PARENT), Log(store, CHILD, PARENT)
+        await parent.write(1)
+        await child.write(1)
+        parent.feed.end()
+        first = Noting(parent.feed)
+        second = Noting(child.feed, first.ended)
+        followers.extend([first, second])
+        end = keys_layout.checkpoint(FOLLOWER, PARENT)
+        gate = store.gate_before(commits_of(end))
+        tasks.create_task(first.run())
+        tasks.create_task(second.run())
+
+        await gate.reached()
+        await turns()
+        assert (first.noted, second.noted) == ([1], [])
+
+        gate.open()
+        await soon(lambda: second.noted == [1])
+        assert await store.latest.load([end]) == [encode_position(1)]
+
+
+async def test_an_end_that_the_store_refuses_is_stored_before_a_child_begins() -> None:
+    async with stepped() as (store, tasks, followers):
+        parent = Log(store, PARENT)
+        await parent.write(1)
+        parent.feed.end()
+        follower = Noting(parent.feed)
+        followers.append(follower)
+        gate = store.gate_before(commits_of(keys_layout.checkpoint(FOLLOWER, PARENT)))
+        tasks.create_task(follower.run())
+        await gate.reached()
+        store.refuse_commits(Full("the disk is full"))
+        gate.open()
+        await turns()
+        assert not follower.ended.done()
+
+        store.allow_commits()
+        await soon(follower.ended.done)
+        assert follower.stored_position == 1
