@@ -58,7 +58,7 @@ from actors.table_messages import (
     UpdateTimeToLive,
 )
 from actors.table_state import TableState, state_of
-from actors.tables import Tables, in_use
+from actors.tables import Tables
 from actors.time_to_live_keeper import TimeToLiveKeeper
 from model.errors import (
     DynamoDBError,
@@ -67,7 +67,7 @@ from model.errors import (
     ValidationException,
 )
 from model.table import GlobalIndex, StreamingDestination, TableDefinition
-from model.table_rules import check_deletable
+from model.table_rules import after_update, check_deletable
 from storage import catalog
 from storage.catalog import Catalog
 from storage.store import StoreError
@@ -363,8 +363,6 @@ class DatabaseActor:
         definition = table.definition
         if self._restores.is_stuck(table):
             return await self._give_up_restoring(table)
-        if definition.status != "ACTIVE":
-            raise in_use(definition)
         check_deletable(definition)
         self.table_backups.check_deletable(table)
         state = await state_of(table)
@@ -383,8 +381,8 @@ class DatabaseActor:
         if table.definition.status == "DELETING":
             await self._drop(table, (await state_of(table)).size_bytes)
         elif table.definition.status != "ACTIVE":
-            active = structs.replace(table.definition, status="ACTIVE")
-            await recording.store(self._owner, table, active)
+            await recording.store(self._owner, table, after_update(table.definition))
+            self.tell(GrowTable(message.table_id, message.name))
         self._passing.end(message.table_id)
 
     async def _drop(self, table: Table, size_bytes: int) -> None:
@@ -406,6 +404,8 @@ class DatabaseActor:
             await self._indexes.advance(table, index_id)
             if state is not None:
                 self._passing.end(table_id, index_id)
+                # It may have more throughput now than its partitions can take.
+                self.tell(GrowTable(table_id, message.name))
             for index in table.definition.global_indexes:
                 if index.definition.index_id == index_id and not index.backfilling:
                     self._schedule(table, index)

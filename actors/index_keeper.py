@@ -20,7 +20,9 @@ from actors.recording import Stored
 from actors.runtime.supervisor import Supervisor
 from actors.subscribers.subscriber import first_checkpoints
 from actors.table import Table
+from model import global_index_rules
 from model.table import GlobalIndex, TableDefinition
+from model.table_rules import after_update
 from storage import keys_layout
 from storage.catalog import TableRecord
 
@@ -64,15 +66,14 @@ class IndexKeeper:
         elif index.backfilling is False:
             await self._begin_backfill(table, index)
         elif index.status == "UPDATING":
-            status = "CREATING" if index.backfilling else "ACTIVE"
-            await self._put(table, structs.replace(index, status=status))
+            await self._put(table, global_index_rules.after_update(index))
         elif index.backfilling:
             await self._finish_backfill(table, index)
 
     async def _begin_backfill(self, table: Table, index: GlobalIndex) -> None:
         filling = structs.replace(index, backfilling=True)
         # While its resources were allocated the table itself was UPDATING.
-        definition = structs.replace(_with_index(table.definition, filling), status="ACTIVE")
+        definition = after_update(_with_index(table.definition, filling))
         subscriber = keys_layout.index_subscriber(definition.table_id, index.definition.index_id)
 
         def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:

@@ -29,7 +29,7 @@ from actors.table_backup_keeper import TableBackupKeeper
 from actors.table_filling import Filled, TableFilling
 from actors.table_keeper import TableKeeper
 from actors.table_state import TableState
-from actors.tables import Tables, in_use
+from actors.tables import Tables
 from model.errors import (
     BackupInUseException,
     BackupNotFoundException,
@@ -41,6 +41,7 @@ from model.errors import (
 from model.limits import RESTORES
 from model.table import Restoration, RestorePhase, TableDefinition
 from model.table_backup import TableBackupId
+from model.table_rules import in_use
 from storage import keys_layout
 from storage.catalog import TableRecord
 from storage.store import StoreError

@@ -24,7 +24,7 @@ from actors.surroundings import Surroundings
 from actors.table import Table
 from actors.table_backup_copy import Copied, CopyFailed, CopyOutcome, TableBackupCopy
 from actors.table_state import state_of
-from actors.tables import Tables, in_use
+from actors.tables import Tables
 from model.errors import (
     BackupInUseException,
     BackupNotFoundException,
@@ -34,6 +34,7 @@ from model.errors import (
 )
 from model.table import TableDefinition
 from model.table_backup import TableBackup, TableBackupId, label_of
+from model.table_rules import in_use
 from storage import keys_layout, table_backups
 from storage.store import View
 

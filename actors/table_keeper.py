@@ -26,7 +26,7 @@ from model import destination_rules
 from model.errors import DynamoDBError, ResourceInUseException
 from model.partitions import partition_count
 from model.table import GlobalIndex, TableDefinition
-from model.table_rules import apply_edit
+from model.table_rules import apply_edit, settled
 from storage import keys_layout
 from storage.catalog import CatalogHead, TableRecord
 from storage.store import StoreError
@@ -115,14 +115,12 @@ class TableKeeper:
         if message.edit.stream is not None:
             new = self._labelled(new, now)
         answered = await state_of(table)
-        settled = new
-        if self._is_settled_at_once(new):
-            settled = structs.replace(new, status="ACTIVE")
+        stored = self._settled(new)
         record, head = self._with_index_partitions(
-            structs.replace(table.record, definition=settled), self._owner.head
+            structs.replace(table.record, definition=stored), self._owner.head
         )
         try:
-            stream = await self._changed_stream(table, old, settled, now)
+            stream = await self._changed_stream(table, old, stored, now)
             with self._streams.closing(stream) if stream else nullcontext():
                 await self._owner.put(
                     record, head=head, puts=[stream_row(stream)] if stream else ()
@@ -138,8 +136,8 @@ class TableKeeper:
             # A stream that ends was recorded until its end was durable. Partitions keep to it also
             # where they can't answer, as a write beside it was refused.
             with suppress(DynamoDBError):
-                await table.redefine(settled)
-        for index in settled.global_indexes:
+                await table.redefine(stored)
+        for index in stored.global_indexes:
             if index.status == "DELETING":
                 await table.followers.stop_index(index.definition.index_id)
         return structs.replace(answered, definition=new)
@@ -191,13 +189,11 @@ class TableKeeper:
         label = self._streams.free_label(definition.name, now)
         return structs.replace(definition, stream=structs.replace(stream, label=label))
 
-    def _is_settled_at_once(self, definition: TableDefinition) -> bool:
-        """Whether UPDATING is over with the answer: not while an index gets its resources."""
-        return (
-            definition.status == "UPDATING"
-            and not self._settings.table_transition_seconds
-            and not any(index.backfilling is False for index in definition.global_indexes)
-        )
+    def _settled(self, definition: TableDefinition) -> TableDefinition:
+        """The definition in force once an update is answered: settled without a transition time."""
+        if self._settings.table_transition_seconds:
+            return definition
+        return settled(definition)
 
     def _with_index_partitions(
         self, record: TableRecord, head: CatalogHead

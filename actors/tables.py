@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from actors.table import Table
-from model.errors import ResourceInUseException, ResourceNotFoundException
-from model.table import TableDefinition, TableStatus
+from model.errors import ResourceNotFoundException
+from model.table_rules import in_use
 
 
 class Tables(dict[str, Table]):
@@ -48,19 +46,3 @@ class Tables(dict[str, Table]):
         if table is None or table.definition.table_id != table_id:
             return None
         return table
-
-
-def in_use(definition: TableDefinition) -> ResourceInUseException:
-    """The answer to who would change a table while it is being changed."""
-    return ResourceInUseException(
-        "Attempt to change a resource which is still in use: Table is being "
-        f"{_DOING[definition.status]}: {definition.name}"
-    )
-
-
-_DOING: Final[dict[TableStatus, str]] = {
-    "CREATING": "created",
-    "UPDATING": "updated",
-    "DELETING": "deleted",
-    "ACTIVE": "used",
-}

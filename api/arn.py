@@ -10,6 +10,8 @@ from api.shapes import NAME_CHARACTER
 from model.errors import ValidationException
 from model.limits import TABLE_NAME_CHARACTERS
 
+NO_ARN: Final = "ARNs must start with 'arn:'"
+
 _FEWEST, _MOST = TABLE_NAME_CHARACTERS
 _NAME: Final = re.compile(rf"{NAME_CHARACTER}{{{_FEWEST},{_MOST}}}\Z")
 _ARN_FIELDS: Final = 6
@@ -39,7 +41,7 @@ def table_name(text: str) -> str:
     if ":" not in text:
         return _checked(text)
     if not text.startswith("arn:"):
-        raise ValidationException("ARNs must start with 'arn:'")
+        raise ValidationException(NO_ARN)
     fields = text.split(":", _ARN_FIELDS - 1)
     if len(fields) < _ARN_FIELDS or fields[2] != "dynamodb":
         raise ValidationException(_MALFORMED)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from api.arn import NO_ARN
 from model.errors import ResourceNotFoundException, ValidationException
 
 _TABLE_ARN: Final = re.compile(r"arn:[^:]+:dynamodb:[^:]+:[0-9]+:table/([a-zA-Z0-9_.-]{3,255})\Z")
@@ -16,6 +17,8 @@ def tagged_table_name(resource_arn: str) -> str:
     Raises:
         ValidationException: the text is no table's ARN (message: dynalite, measured on AWS).
     """
+    if not resource_arn.startswith("arn:"):
+        raise ValidationException(NO_ARN)
     match = _TABLE_ARN.match(resource_arn)
     if match is None:
         raise ValidationException(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from actors.database import Database
 from actors.table_state import TableState
@@ -60,11 +60,21 @@ def table_description(database: Database, state: TableState) -> dict[str, Any]:
 
 
 def deleted_table_description(database: Database, state: TableState) -> dict[str, Any]:
-    """The TableDescription of DeleteTable, which shows neither schema nor creation time."""
+    """The TableDescription of DeleteTable, which shows no schema, indexes or creation time."""
     description = table_description(database, state)
-    for name in ("AttributeDefinitions", "KeySchema", "CreationDateTime", "WarmThroughput"):
-        del description[name]
-    return description
+    return {name: value for name, value in description.items() if name not in _NOT_OF_DELETED}
+
+
+_NOT_OF_DELETED: Final = frozenset(
+    {
+        "AttributeDefinitions",
+        "KeySchema",
+        "LocalSecondaryIndexes",
+        "GlobalSecondaryIndexes",
+        "CreationDateTime",
+        "WarmThroughput",
+    }
+)
 
 
 def table_arn(database: Database, name: str) -> str:

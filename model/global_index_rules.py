@@ -68,7 +68,9 @@ def of_new_table(
     taken = {index.name for index in local_indexes}
     made: list[GlobalIndex] = []
     for index_id, index in enumerate(indexes, start=len(local_indexes) + 1):
-        made.append(_made(index, index_id, definitions, billing_mode, taken))
+        made.append(
+            _made(index, index_id, definitions, billing_mode, taken=taken, with_new_table=True)
+        )
         taken.add(index.name)
     if len(made) > GLOBAL_INDEXES:
         raise ValidationException(
@@ -82,18 +84,26 @@ def _made(
     index_id: int,
     definitions: Sequence[KeyAttribute],
     billing_mode: BillingMode,
-    taken: Collection[str],
+    *,
+    taken: Collection[str] = (),
+    with_new_table: bool = False,
 ) -> GlobalIndex:
     key = _key(index.key_schema, definitions)
     projection = schema_rules.projection_of(index)
-    throughput_rules.check_of_index(billing_mode, index.name, index.throughput)
+    throughput_rules.check_of_index(
+        billing_mode, index.name, index.throughput, with_new_table=with_new_table
+    )
     schema_rules.check_new_name(index.name, taken)
     made = GlobalIndex(
         IndexDefinition(index_id, index.name, key, projection),
         throughput=index.throughput or throughput_rules.ON_DEMAND_THROUGHPUT,
     )
     return _with_other_throughput(
-        made, billing_mode, index.on_demand_throughput, index.warm_throughput
+        made,
+        billing_mode,
+        made.throughput,
+        index.on_demand_throughput,
+        index.warm_throughput,
     )
 
 
@@ -119,6 +129,7 @@ def _key(elements: Sequence[KeyElement], definitions: Sequence[KeyAttribute]) ->
 def _with_other_throughput(
     index: GlobalIndex,
     billing_mode: BillingMode,
+    throughput: Throughput,
     on_demand: dict[str, Any] | None,
     warm: dict[str, Any] | None,
 ) -> GlobalIndex:
@@ -130,7 +141,7 @@ def _with_other_throughput(
         index = replace(index, on_demand_throughput=limits)
     if warm is not None:
         held = throughput_rules.warm(
-            billing_mode, index.throughput, index.warm_throughput, warm, f"index {name}"
+            billing_mode, throughput, index.warm_throughput, warm, f"index {name}"
         )
         index = replace(index, warm_throughput=held)
     return index
@@ -160,11 +171,12 @@ def check_table_may_change(definition: TableDefinition) -> None:
     """Refuse another throughput or billing mode of the table in phase 1 of an index (S183).
 
     Raises:
-        ResourceInUseException: an index gets its resources, or gives them back.
+        ResourceInUseException: an index gets its resources, gives them back, or gets new
+            throughput.
     """
     for index in definition.global_indexes:
-        if index.status == "DELETING":
-            state = "DELETING"
+        if index.status in ("DELETING", "UPDATING"):
+            state: str = index.status
         elif index.backfilling is False:
             state = "CREATING, isBackfilling=false"
         else:
@@ -176,16 +188,16 @@ def check_table_may_change(definition: TableDefinition) -> None:
 
 
 def check_table_deletable(definition: TableDefinition) -> None:
-    """Refuse to delete a table while an index is added to it, in either phase (S183, S186).
+    """Refuse to delete a table while one of its indexes is not ACTIVE (S183, S186).
 
     Raises:
-        ResourceInUseException: an index is being created.
+        ResourceInUseException: an index is being created, updated or deleted.
     """
-    if any(
-        index.backfilling is not None and index.status != "DELETING"
-        for index in definition.global_indexes
-    ):
-        raise ResourceInUseException(f"{_IN_USE} created.")
+    if any(index.status != "ACTIVE" for index in definition.global_indexes):
+        raise ResourceInUseException(
+            "Attempt to change a resource which is still in use: Cannot delete table while "
+            "indexes are being created, updated, or deleted."
+        )
 
 
 def check_phases(
@@ -210,12 +222,13 @@ def check_phases(
         _check_alone(definition)
         if len(definition.global_indexes) >= GLOBAL_INDEXES:
             raise LimitExceededException(
-                f"Number of global secondary indexes exceeds per-table limit of {GLOBAL_INDEXES}"
+                "Subscriber limit exceeded: Number of global secondary indexes exceeds per-table "
+                f"limit of {GLOBAL_INDEXES}"
             )
     for name in deletes:
         if definition.local_index(name) is not None:
             raise ValidationException("Cannot delete an index that is not a GlobalSecondaryIndex")
-        _check_deletable(_present(definition, name))
+        _check_deletable(definition.name, _present(definition, name))
         _check_alone(definition, but=name)
     for update in updates:
         _check_updatable(_present(definition, update.name))
@@ -224,15 +237,21 @@ def check_phases(
 def _present(definition: TableDefinition, name: str) -> GlobalIndex:
     index = definition.global_index(name)
     if index is None:
-        raise ResourceNotFoundException("Requested resource not found")
+        raise ResourceNotFoundException(
+            f"Requested resource not found: Index {name} for table {definition.name}"
+        )
     return index
 
 
-def _check_deletable(index: GlobalIndex) -> None:
+def _check_deletable(table_name: str, index: GlobalIndex) -> None:
     if index.status == "DELETING":
         raise ResourceInUseException(f"{_IN_USE} deleted.")
     if index.backfilling is False:
-        raise ResourceInUseException(f"{_IN_USE} created.")
+        raise ResourceInUseException(
+            "Attempt to change a resource which is still in use: Index creation is in resource "
+            "allocation phase. Retry deletion during backfilling phase or when the index is "
+            f"active. Table: {table_name} Index: {index.definition.name}"
+        )
     if index.status == "UPDATING" and index.backfilling is None:
         raise ResourceInUseException(f"{_IN_USE} updated.")
 
@@ -273,7 +292,8 @@ def updated(
 ) -> TableDefinition:
     """A table, already in its new billing mode, with its indexes' new throughput (S166, S208).
 
-    An index whose throughput changes is UPDATING, also while it is filled (S204).
+    An index whose throughput changes is UPDATING, also while it is filled (S204). New units are
+    pending until ``after_update``, unless the billing mode changes with them.
 
     Raises:
         ValidationException: throughput is missing, does not go with the mode, is too much, or
@@ -297,6 +317,8 @@ def updated(
         update = by_name.get(index.definition.name)
         if update is not None:
             changed = _updated(changed, billing_mode, update, now_epoch_seconds, decreases_per_day)
+        if switched:
+            changed = after_update(changed)
         indexes.append(index if changed == index else replace(changed, status="UPDATING"))
     return replace(definition, global_indexes=tuple(indexes))
 
@@ -324,15 +346,26 @@ def _updated(
             f"{INVALID}One of ProvisionedThroughput, OnDemandThroughput, WarmThroughput must be "
             f"specified for index: {name}"
         )
+    throughput = index.throughput
     if update.throughput is not None:
         throughput_rules.check_of_index(billing_mode, name, update.throughput)
         throughput_rules.check_changes(index.throughput, update.throughput, f"index {name}")
         throughput = throughput_rules.changed(
             index.throughput, update.throughput, now_epoch_seconds, decreases_per_day
         )
-        index = replace(index, throughput=throughput)
+        index = replace(index, pending_throughput=throughput)
     return _with_other_throughput(
-        index, billing_mode, update.on_demand_throughput, update.warm_throughput
+        index, billing_mode, throughput, update.on_demand_throughput, update.warm_throughput
+    )
+
+
+def after_update(index: GlobalIndex) -> GlobalIndex:
+    """An index when its update is over: with the throughput asked for, ACTIVE or still filled."""
+    return replace(
+        index,
+        status="CREATING" if index.backfilling else "ACTIVE",
+        throughput=index.pending_throughput or index.throughput,
+        pending_throughput=None,
     )
 
 
@@ -341,20 +374,16 @@ def with_created(
 ) -> TableDefinition:
     """A table with an index in phase 1 (S177, S182).
 
-    ``definitions`` are the request's: they must define the index's key; others that no key
-    uses are dropped (clients send those of indexes they will add next).
+    ``definitions`` are the request's. They must define the index's key. An attribute that the
+    table defines already keeps its type, whatever type the request gives it (observed on AWS).
+    Definitions that no key uses are dropped (clients send those of indexes they will add next).
 
     Raises:
         ValidationException: the index can't be.
     """
-    schema_rules.check_definitions_differ(definitions)
     known = {attribute.name: attribute for attribute in definition.attribute_definitions}
-    if any(known.get(attribute.name, attribute) != attribute for attribute in definitions):
-        raise ValidationException(
-            "invalid attribute, SchemaElement redefined should be of same type as previously "
-            "defined"
-        )
-    made = _made(index, definition.next_index_id, definitions, definition.billing_mode, ())
+    typed = [known.get(attribute.name, attribute) for attribute in definitions]
+    made = _made(index, definition.next_index_id, typed, definition.billing_mode)
     created = replace(made, status="CREATING", backfilling=False)
     added = [attribute for attribute in definitions if attribute.name not in known]
     definition = replace(

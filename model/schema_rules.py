@@ -218,8 +218,10 @@ def check_definitions_differ(definitions: Sequence[KeyAttribute]) -> None:
     Raises:
         ValidationException: there are such.
     """
-    if len({definition.name for definition in definitions}) < len(definitions):
-        raise ValidationException("Cannot have two attributes with the same name")
+    names = [definition.name for definition in definitions]
+    for at, name in enumerate(names):
+        if name in names[:at]:
+            raise ValidationException(f"Attribute Name is duplicated: {name}")
 
 
 def used_names(table: KeySchema, indexes: Iterable[IndexDefinition]) -> set[str]:

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from model.errors import ValidationException
+from model.schema_rules import INVALID
 from model.table import StreamSettings, StreamViewType
 
 
@@ -43,10 +44,16 @@ def of_new_table(change: StreamChange | None) -> StreamSettings | None:
     """The stream that a table is made with.
 
     Raises:
-        ValidationException: as ``check``.
+        ValidationException: as ``check``; CreateTable words a disabled stream with a view type
+            in its own way.
     """
     if change is None:
         return None
+    if not change.enabled and change.view_type is not None:
+        raise ValidationException(
+            f"{INVALID}Table is being created with a stream disabled, UpdateViewType should not "
+            "be specified"
+        )
     check(change)
     return None if change.view_type is None else StreamSettings(change.label, change.view_type)
 

@@ -63,6 +63,8 @@ class GlobalIndex(Struct, frozen=True):
     backfilling: bool | None = None
     # 0 and 0 for an index of an on-demand table.
     throughput: Throughput = Throughput(0, 0)
+    # The throughput that an update asked for. It takes effect when the index leaves UPDATING.
+    pending_throughput: Throughput | None = None
     on_demand_throughput: dict[str, Any] | None = None
     warm_throughput: dict[str, Any] | None = None
     # As it was last set; None if it never was.
@@ -159,6 +161,8 @@ class TableDefinition(Struct, frozen=True):
     on_demand_since_epoch_seconds: float | None = None
     # 0 and 0 for an on-demand table, as DescribeTable shows it.
     throughput: Throughput = Throughput(0, 0)
+    # The throughput that an update asked for. It takes effect when the table leaves UPDATING.
+    pending_throughput: Throughput | None = None
     table_class: TableClass | None = None
     table_class_changed_epoch_seconds: float | None = None
     deletion_protection: bool = False

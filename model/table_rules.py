@@ -19,7 +19,14 @@ from model.key import KeyAttribute
 from model.limits import THROUGHPUT_DECREASES_PER_DAY
 from model.schema_rules import INVALID, KeyElement, NewIndex
 from model.stream_rules import StreamChange
-from model.table import BillingMode, TableClass, TableDefinition, Throughput
+from model.table import BillingMode, TableClass, TableDefinition, TableStatus, Throughput
+
+_DOING: Final[dict[TableStatus, str]] = {
+    "CREATING": "created",
+    "UPDATING": "updated",
+    "DELETING": "deleted",
+    "ACTIVE": "used",
+}
 
 NOTHING_TO_UPDATE: Final = (
     "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, "
@@ -161,10 +168,40 @@ def check_edit(edit: TableEdit) -> None:
             *edit.index_deletes,
         ]
     )
+    schema_rules.check_definitions_differ(edit.attribute_definitions)
+    for index in edit.index_creates:
+        if not edit.attribute_definitions:
+            raise ValidationException(
+                f"{INVALID}AttributeDefinitions is not specified for index: {index.name}"
+            )
+    _check_combination(edit)
     if edit.stream is not None:
         stream_rules.check(edit.stream)
         if edit.throughput is not None:
             raise ValidationException("Cannot change IOPS and Streams at the same time.")
+
+
+def _check_combination(edit: TableEdit) -> None:
+    """Refuse changes that can't be asked for in one request."""
+    if edit.index_creates or edit.index_deletes:
+        if edit.throughput is not None:
+            raise ValidationException("You cannot create or delete index while updating table IOPS")
+        if edit.stream is not None:
+            raise ValidationException(
+                "You cannot create or delete index while changing stream status"
+            )
+    others = replace(edit, attribute_definitions=())
+    if (
+        edit.deletion_protection is not None
+        and replace(others, deletion_protection=None) != TableEdit()
+    ):
+        raise ValidationException(
+            "DeletionProtection modification must be the only operation in the request"
+        )
+    if edit.table_class is not None and replace(others, table_class=None) != TableEdit():
+        raise ValidationException(
+            "TableClass modification must be the only operation in the request"
+        )
 
 
 def apply_edit(
@@ -176,7 +213,8 @@ def apply_edit(
     """The definition after a change that ``check_edit`` let pass.
 
     Its status is UPDATING if the change is of a kind for which DynamoDB shows that state; so is
-    that of indexes with new throughput. A new index is CREATING, one to be deleted DELETING.
+    that of indexes with new throughput. A new index is CREATING, one to be deleted DELETING. New
+    throughput is pending until ``after_update`` and ``global_index_rules.after_update``.
 
     Raises:
         ValidationException: this table can't be changed so.
@@ -189,6 +227,8 @@ def apply_edit(
     changed = global_index_rules.updated(
         changed, edit.index_updates, definition.billing_mode, now_epoch_seconds, decreases_per_day
     )
+    # The table stays ACTIVE while only the throughput of its indexes changes.
+    active_indexes = changed.global_indexes
     for index in edit.index_creates:
         changed = global_index_rules.with_created(changed, index, edit.attribute_definitions)
     for name in edit.index_deletes:
@@ -204,7 +244,7 @@ def apply_edit(
         )
     if edit.sse_specification is not None:
         changed = replace(changed, sse_specification=_checked_sse(edit.sse_specification))
-    if changed != definition:
+    if changed != replace(definition, global_indexes=active_indexes):
         changed = replace(changed, status="UPDATING")
     if edit.deletion_protection is not None:
         changed = replace(changed, deletion_protection=edit.deletion_protection)
@@ -232,24 +272,26 @@ def _check_state(definition: TableDefinition, edit: TableEdit) -> None:
     ):
         allowed["index_updates"] = ()
     if replace(edit, **allowed) != TableEdit():
-        raise ResourceInUseException(
-            "Attempt to change a resource which is still in use: Table is being updated: "
-            f"{definition.name}"
-        )
+        raise in_use(definition)
 
 
 def _with_capacity(
     definition: TableDefinition, edit: TableEdit, now_epoch_seconds: float, decreases_per_day: int
 ) -> TableDefinition:
     billing_mode = edit.billing_mode or definition.billing_mode
+    throughput = definition.throughput
     if edit.throughput is not None:
         throughput_rules.check_with_billing_mode(billing_mode, edit.throughput)
         throughput_rules.check_changes(definition.throughput, edit.throughput)
-        definition = replace(
-            definition,
-            throughput=throughput_rules.changed(
-                definition.throughput, edit.throughput, now_epoch_seconds, decreases_per_day
-            ),
+        throughput = throughput_rules.changed(
+            definition.throughput, edit.throughput, now_epoch_seconds, decreases_per_day
+        )
+        # The example of UpdateTable in AWS's command line reference shows the new units at once
+        # if the table becomes provisioned.
+        definition = (
+            replace(definition, pending_throughput=throughput)
+            if billing_mode == definition.billing_mode
+            else replace(definition, throughput=throughput)
         )
     if billing_mode != definition.billing_mode:
         definition = (
@@ -264,10 +306,7 @@ def _with_capacity(
         definition = replace(definition, on_demand_throughput=limits)
     if edit.warm_throughput is not None:
         warm = throughput_rules.warm(
-            billing_mode,
-            definition.throughput,
-            definition.warm_throughput,
-            edit.warm_throughput,
+            billing_mode, throughput, definition.warm_throughput, edit.warm_throughput
         )
         definition = replace(definition, warm_throughput=warm)
     return definition
@@ -283,16 +322,54 @@ def _on_demand(definition: TableDefinition, now_epoch_seconds: float) -> TableDe
     )
 
 
+def settled(definition: TableDefinition) -> TableDefinition:
+    """A table when all its updates are over; UPDATING while an index gets its resources."""
+    definition = replace(
+        definition,
+        global_indexes=tuple(
+            global_index_rules.after_update(index) if index.status == "UPDATING" else index
+            for index in definition.global_indexes
+        ),
+    )
+    if definition.status != "UPDATING" or any(
+        index.backfilling is False for index in definition.global_indexes
+    ):
+        return definition
+    return after_update(definition)
+
+
+def after_update(definition: TableDefinition) -> TableDefinition:
+    """A table when its creation or update is over: ACTIVE, with the throughput asked for."""
+    return replace(
+        definition,
+        status="ACTIVE",
+        throughput=definition.pending_throughput or definition.throughput,
+        pending_throughput=None,
+    )
+
+
 def check_deletable(definition: TableDefinition) -> None:
-    """Refuse to delete a protected table, and one to which an index is being added.
+    """Refuse to delete a table that is protected, or that is changing, or an index of which is.
 
     Raises:
         ValidationException: deletion protection is on.
-        ResourceInUseException: an index is being created.
+        ResourceInUseException: the table or an index is not ACTIVE.
     """
+    if definition.status in ("CREATING", "DELETING"):
+        raise in_use(definition)
     global_index_rules.check_table_deletable(definition)
+    if definition.status != "ACTIVE":
+        raise in_use(definition)
     if definition.deletion_protection:
         raise ValidationException(
             "Resource cannot be deleted as it is currently protected against deletion. "
             "Disable deletion protection first."
         )
+
+
+def in_use(definition: TableDefinition) -> ResourceInUseException:
+    """The error of a change of a table that is already changing."""
+    return ResourceInUseException(
+        "Attempt to change a resource which is still in use: Table is being "
+        f"{_DOING[definition.status]}: {definition.name}"
+    )

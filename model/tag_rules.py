@@ -1,6 +1,7 @@
-"""The tags of a table: how many, and which keys are not for users.
+"""The tags of a table: how many, of which characters, and which keys are not for users.
 
-Lengths are the API's constraints and are checked with them. Source: "Tagging restrictions".
+Lengths are the API's constraints and are checked with them. Source: "Tagging restrictions". Where
+AWS's message is not known, the words are ours.
 """
 
 from __future__ import annotations
@@ -18,18 +19,24 @@ Tags: TypeAlias = tuple[tuple[str, str], ...]
 THROTTLING_TAG: Final = "dynactor:throttling"
 _THROTTLING_VALUES: Final = ("auto", "enforce", "observe", "off")
 _RESERVED_PREFIX: Final = "aws:"
+# Beside them letters, white space and digits of any script are allowed.
+_PUNCTUATION: Final = "+-=._:/@"
 
 
 def added(current: Tags, tags: Sequence[tuple[str, str]]) -> Tags:
     """The tags after some were added; a key that is there gets the new value.
 
     Raises:
-        ValidationException: a key comes twice or is AWS's own, there are too many in all, or the
-            tag by which throttling is set has a value that says nothing.
+        ValidationException: a key comes twice or is AWS's own, a key or value has a character
+            that is not allowed, there are too many in all, or the tag by which throttling is set
+            has a value that says nothing.
     """
     keys = [key for key, _ in tags]
     if len(set(keys)) < len(keys):
         raise ValidationException(f"{INVALID}Duplicate tag keys in Tags")
+    for key, value in tags:
+        _check_characters("key", key)
+        _check_characters("value", value)
     for key in keys:
         if key.lower().startswith(_RESERVED_PREFIX):
             raise ValidationException(
@@ -52,3 +59,13 @@ def added(current: Tags, tags: Sequence[tuple[str, str]]) -> Tags:
 def removed(current: Tags, keys: Sequence[str]) -> Tags:
     """The tags without those keys; a key that is not there is no error."""
     return tuple((key, value) for key, value in current if key not in keys)
+
+
+def _check_characters(part: str, text: str) -> None:
+    for character in text:
+        if character in _PUNCTUATION or character.isalnum() or character.isspace():
+            continue
+        raise ValidationException(
+            f"{INVALID}The tag {part} {text} has a character that is not allowed. Allowed are "
+            f"letters, white space, digits and {' '.join(_PUNCTUATION)}"
+        )

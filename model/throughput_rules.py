@@ -69,9 +69,15 @@ def check_bounds(throughput: Throughput) -> None:
 
 
 def check_of_index(
-    billing_mode: BillingMode | None, name: str, throughput: Throughput | None
+    billing_mode: BillingMode | None,
+    name: str,
+    throughput: Throughput | None,
+    *,
+    with_new_table: bool = False,
 ) -> None:
     """As ``check_with_billing_mode``, for a global index of a table with that mode (S166, S167).
+
+    CreateTable (``with_new_table``) words a missing throughput in its own way.
 
     Raises:
         ValidationException: as there.
@@ -82,6 +88,10 @@ def check_of_index(
                 f"{INVALID}ProvisionedThroughput should not be specified for index: {name} "
                 "when BillingMode is PAY_PER_REQUEST"
             )
+    elif throughput is None and with_new_table:
+        raise ValidationException(
+            f"{INVALID}ProvisionedThroughput is not specified for index: {name}"
+        )
     elif throughput is None:
         raise _missing_for([name])
     else:
@@ -205,12 +215,13 @@ def check_changes(current: Throughput, wanted: Throughput, subject: str = "table
     """
     if (current.read_units, current.write_units) != (wanted.read_units, wanted.write_units):
         return
-    kind = subject.partition(" ")[0]
+    # AWS writes "for the table", "for the index <name>", but "provisioned for index <name>".
+    holder = "the table" if subject == "table" else subject
     raise ValidationException(
         f"The provisioned throughput for the {subject} will not change. The requested value "
-        "equals the current value. Current ReadCapacityUnits provisioned for the "
-        f"{kind}: {current.read_units}. Requested ReadCapacityUnits: {wanted.read_units}. "
-        f"Current WriteCapacityUnits provisioned for the {kind}: {current.write_units}. Requested "
+        "equals the current value. Current ReadCapacityUnits provisioned for "
+        f"{holder}: {current.read_units}. Requested ReadCapacityUnits: {wanted.read_units}. "
+        f"Current WriteCapacityUnits provisioned for {holder}: {current.write_units}. Requested "
         f"WriteCapacityUnits: {wanted.write_units}. Refer to the Amazon DynamoDB Developer "
         "Guide for current limits and how to request higher limits."
     )
@@ -258,7 +269,7 @@ def warm(
         if units < least[name]:
             raise ValidationException(
                 f"{INVALID}Requested {name} for WarmThroughput for {subject} is lower than current "
-                f"{name}. Requested: {units}, current: {least[name]}"
+                "WarmThroughput, decreasing WarmThroughput is not supported"
             )
         if units > most[name]:
             raise ValidationException(

@@ -54,6 +54,11 @@ def _check(request: DescribeStreamInput) -> None:
             "1 validation error detected: Value 'null' at 'shardFilter.type' failed to satisfy "
             "constraint: Member must be CHILD_SHARDS"
         )
+    if request.ShardFilter.ShardId is None:
+        raise ValidationException(
+            "1 validation error detected: Value 'null' at 'shardFilter.shardId' failed to satisfy "
+            "constraint: Member must not be null"
+        )
     if request.ExclusiveStartShardId is not None:
         raise ValidationException(
             "ShardFilter and ExclusiveStartShardId both should not be specified in the request."
@@ -62,7 +67,7 @@ def _check(request: DescribeStreamInput) -> None:
 
 def _wanted(request: DescribeStreamInput, shards: Iterable[Shard]) -> list[Shard]:
     if request.ShardFilter is not None:
-        parent_id = request.ShardFilter.ShardId or ""
+        parent_id = request.ShardFilter.ShardId
         return [shard for shard in shards if shard.parent_id == parent_id]
     start = request.ExclusiveStartShardId or ""
     return [shard for shard in shards if shard.shard_id > start]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from msgspec import Meta, json
 
@@ -88,14 +88,23 @@ async def handle(call: Call[UpdateTableInput]) -> bytes:
     return json.encode({"TableDescription": table_description(call.database, state)})
 
 
+_INDEX_ACTIONS: Final = (
+    "GlobalSecondaryIndexUpdate.Update, GlobalSecondaryIndexUpdate.Create, "
+    "GlobalSecondaryIndexUpdate.Delete"
+)
+
+
 def _check_index_updates(updates: list[structures.GlobalSecondaryIndexUpdateShape]) -> None:
+    """Each entry has one action.
+
+    The words for more than one are ours: AWS refuses them in words that nobody has written down.
+    """
     for update in updates:
-        if not (update.Update or update.Create or update.Delete):
-            raise ValidationException(
-                f"{INVALID}One of GlobalSecondaryIndexUpdate.Update, "
-                "GlobalSecondaryIndexUpdate.Create, GlobalSecondaryIndexUpdate.Delete must not "
-                "be null"
-            )
+        actions = sum(map(bool, (update.Update, update.Create, update.Delete)))
+        if actions == 0:
+            raise ValidationException(f"{INVALID}One of {_INDEX_ACTIONS} must not be null")
+        if actions > 1:
+            raise ValidationException(f"{INVALID}Only one of {_INDEX_ACTIONS} may be specified")
 
 
 def _index_update(shape: structures.UpdateGlobalSecondaryIndexActionShape) -> GlobalIndexUpdate:

@@ -352,9 +352,11 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         "a table's description",
-        "A table is CREATING at first, and shows its WarmThroughput, as in DynamoDB.",
+        "A table is CREATING at first, and shows its WarmThroughput, as in DynamoDB. An answer "
+        "shows the old units while the table is UPDATING, and no index of a deleted table.",
         results_differ(
             r"\.Table(Description)?\.(TableStatus|WarmThroughput \(ours only\))",
+            r"\.TableDescription\.(LocalSecondaryIndexes|ProvisionedThroughput)\b.*",
         ),
     ),
     Kind(
@@ -369,8 +371,13 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "what DynamoDB Local accepts",
         "DynamoDB refuses: equal keys in two spellings in one batch, empty lists of indexes, "
-        "units of an on-demand table, a tag key twice.",
+        "units of an on-demand table, a tag key twice, a change of an index, of the class or of "
+        "the protection of a table together with other changes.",
         any_of(
+            refused_here(
+                r"You cannot create or delete index|(DeletionProtection|TableClass) modification",
+                "UpdateTable",
+            ),
             refused_here(r"Provided list of item keys contains duplicates$", "BatchGetItem"),
             refused_here(rf"{INVALID}List of LocalSecondaryIndexes is empty", "CreateTable"),
             refused_here(rf"{INVALID}Neither ReadCapacityUnits", "CreateTable UpdateTable"),

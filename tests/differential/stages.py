@@ -89,8 +89,13 @@ _TEXTS: dict[Stage, tuple[str, ...]] = {
             r"One or more parameter values were invalid: (Some index key attributes|Table KeySchema"
             r"|List of (Local|Global)SecondaryIndexes|Duplicate|ReadCapacityUnits and"
             r"|Neither ReadCapacityUnits|ProvisionedThroughput must be|Number of |Index KeySchema"
-            r"|ProjectionType is|Unknown ProjectionType|Tag)"
+            r"|ProjectionType is|Unknown ProjectionType|Tag|The tag|Only one of Global"
+            r"|(AttributeDefinitions|ProvisionedThroughput) is not specified|Table is being created"
+            r")"
         ),
+        r"Attribute Name is duplicated: ",
+        r"You cannot create or delete index while ",
+        r"(DeletionProtection|TableClass) modification must be the only operation ",
         r"Invalid KeySchema: ",
         r"Both the Hash Key and the Range Key ",
         r"Given value \d+ for (Read|Write)CapacityUnits ",

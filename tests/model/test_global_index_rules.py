@@ -19,7 +19,15 @@ from model.index import IndexDefinition, Projection
 from model.key import KeyAttribute, KeySchema
 from model.schema_rules import KeyElement, NewIndex
 from model.table import GlobalIndex, TableDefinition, Throughput
-from model.table_rules import NewTable, TableEdit, apply_edit, check_deletable, check_edit, define
+from model.table_rules import (
+    NewTable,
+    TableEdit,
+    apply_edit,
+    check_deletable,
+    check_edit,
+    define,
+    settled,
+)
 
 INVALID = "One or more parameter values were invalid: "
 ONLY_ONE = (
@@ -199,7 +207,7 @@ def test_partition_attributes_come_before_sort_attributes():
             (index(warm_throughput={"ReadUnitsPerSecond": 1}),),
             (
                 f"{INVALID}Requested ReadUnitsPerSecond for WarmThroughput for index index is "
-                "lower than current ReadUnitsPerSecond. Requested: 1, current: 12000"
+                "lower than current WarmThroughput, decreasing WarmThroughput is not supported"
             ),
         ),
     ],
@@ -236,7 +244,7 @@ def test_indexes_of_a_provisioned_table_need_throughput_of_their_own():
     definition = provisioned(index(throughput=Throughput(2, 3)))
     assert definition.global_indexes[0].throughput == Throughput(2, 3)
     for throughput, message in (
-        (None, f"{INVALID}ProvisionedThroughput must be specified for index: index"),
+        (None, f"{INVALID}ProvisionedThroughput is not specified for index: index"),
         (
             Throughput(40_001, 1),
             (
@@ -256,6 +264,7 @@ def test_indexes_of_a_provisioned_table_need_throughput_of_their_own():
 
 # -- changes ----------------------------------------------------------------------------------
 
+NO_INDEX = "Requested resource not found: Index nothing for table table"
 TWO = provisioned(
     index("one", throughput=Throughput(1, 1)), index("two", "b", throughput=Throughput(1, 1))
 )
@@ -299,10 +308,26 @@ def test_the_request_defines_the_keys_of_an_added_index():
             "Keys: [d], AttributeDefinitions: [a]"
         ),
     )
-    redefined = (KeyAttribute("c", "N"), KeyAttribute("d", "S"))
-    assert refusal(TWO, index_creates=(ADDED,), attribute_definitions=redefined) == (
+    assert refusal(TWO, index_creates=(ADDED,)) == (
         ValidationException,
-        "invalid attribute, SchemaElement redefined should be of same type as previously defined",
+        f"{INVALID}AttributeDefinitions is not specified for index: added",
+    )
+
+
+def test_an_attribute_keeps_its_type_whatever_the_request_defines():
+    redefined = (KeyAttribute("c", "N"), KeyAttribute("d", "S"))
+    changed = edited(TWO, index_creates=(ADDED,), attribute_definitions=redefined)
+    assert changed.attribute_definitions == attributes("abcd")
+    by_c = index("added", "c", throughput=Throughput(3, 3))
+    changed = edited(TWO, index_creates=(by_c,), attribute_definitions=redefined)
+    assert changed.global_indexes[-1].definition.key_schema.partition == attributes("c")
+
+
+def test_an_attribute_is_defined_once_in_a_request():
+    twice = attributes("dd")
+    assert refusal(TWO, index_creates=(ADDED,), attribute_definitions=twice) == (
+        ValidationException,
+        "Attribute Name is duplicated: d",
     )
 
 
@@ -334,9 +359,9 @@ def test_a_deleted_index_takes_its_definitions_with_it():
         ({"index_deletes": ("one", "two")}, (LimitExceededException, ONLY_ONE)),
         (
             {"index_deletes": ("nothing",)},
-            (ResourceNotFoundException, "Requested resource not found"),
+            (ResourceNotFoundException, NO_INDEX),
         ),
-        (update("nothing"), (ResourceNotFoundException, "Requested resource not found")),
+        (update("nothing"), (ResourceNotFoundException, NO_INDEX)),
         (
             {**update("one"), "index_deletes": ("one",)},
             (
@@ -348,7 +373,10 @@ def test_a_deleted_index_takes_its_definitions_with_it():
             ),
         ),
         (
-            {"index_creates": (index("one", throughput=Throughput(1, 1)),)},
+            {
+                "index_creates": (index("one", throughput=Throughput(1, 1)),),
+                "attribute_definitions": attributes("c"),
+            },
             (ValidationException, "Attempting to create an index which already exists"),
         ),
         (
@@ -378,7 +406,10 @@ def test_a_twenty_first_index_is_refused():
     full = made(*(index(f"index{number}") for number in range(20)))
     error, message = refusal(full, index_creates=(index(),), attribute_definitions=attributes("c"))
     assert error is LimitExceededException
-    assert "20" in message
+    assert message == (
+        "Subscriber limit exceeded: Number of global secondary indexes exceeds per-table limit "
+        "of 20"
+    )
 
 
 def test_throughput_of_the_table_and_of_any_number_of_indexes_changes_in_one_call():
@@ -390,11 +421,30 @@ def test_throughput_of_the_table_and_of_any_number_of_indexes_changes_in_one_cal
             GlobalIndexUpdate("two", Throughput(1, 4)),
         ),
     )
+    assert changed.throughput == TWO.throughput
+    one, two = changed.global_indexes
+    assert (one.throughput, two.throughput) == (Throughput(1, 1), Throughput(1, 1))
+    assert (one.status, two.status) == ("UPDATING", "UPDATING")
+    changed = settled(changed)
     assert changed.throughput.read_units == 7
     one, two = changed.global_indexes
     assert one.throughput == Throughput(2, 1, NOW)
     assert two.throughput == Throughput(1, 4, NOW)
-    assert (one.status, two.status) == ("UPDATING", "UPDATING")
+    assert (one.status, two.status) == ("ACTIVE", "ACTIVE")
+
+
+def test_a_table_stays_active_while_only_its_indexes_throughput_changes():
+    changed = edited(TWO, **update("one"))
+    assert (changed.status, status(changed, "one")) == ("ACTIVE", ("UPDATING", None))
+
+
+def test_a_table_is_not_updated_while_an_index_is():
+    changed = edited(TWO, **update("one"))
+    for members in ({"billing_mode": "PAY_PER_REQUEST"}, {"throughput": Throughput(7, 7)}):
+        assert refusal(changed, **members) == (
+            ResourceInUseException,
+            "Can't update table while indexes are in UPDATING status. Table: table Index: one",
+        )
 
 
 def test_the_same_throughput_again_is_refused():
@@ -402,7 +452,7 @@ def test_the_same_throughput_again_is_refused():
     assert error is ValidationException
     assert message.startswith(
         "The provisioned throughput for the index one will not change. The requested value equals "
-        "the current value. Current ReadCapacityUnits provisioned for the index: 1."
+        "the current value. Current ReadCapacityUnits provisioned for index one: 1."
     )
 
 
@@ -410,18 +460,18 @@ def test_indexes_follow_the_tables_mode():
     on_demand = edited(TWO, billing_mode="PAY_PER_REQUEST")
     assert [each.throughput.read_units for each in on_demand.global_indexes] == [0, 0]
     assert status(on_demand, "one") == ("UPDATING", None)
-    settled = in_state(in_state(on_demand, "one", status="ACTIVE"), "two", status="ACTIVE")
+    over = settled(on_demand)
     back = {"billing_mode": "PROVISIONED", "throughput": Throughput(5, 5)}
-    assert refusal(settled, **back) == (
+    assert refusal(over, **back) == (
         ValidationException,
         f"{INVALID}ProvisionedThroughput must be specified for index: one,two",
     )
-    assert refusal(settled, **back, **update("two")) == (
+    assert refusal(over, **back, **update("two")) == (
         ValidationException,
         f"{INVALID}ProvisionedThroughput must be specified for index: one",
     )
     both = (*update("one")["index_updates"], *update("two")["index_updates"])
-    changed = edited(settled, **back, index_updates=both)
+    changed = edited(over, **back, index_updates=both)
     assert [each.throughput.read_units for each in changed.global_indexes] == [9, 9]
 
 
@@ -440,11 +490,9 @@ def test_on_demand_maxima_of_an_index_end_with_the_mode():
             GlobalIndexUpdate("index", on_demand_throughput={"MaxReadRequestUnits": 5}),
         ),
     )
-    settled = in_state(limited, "index", status="ACTIVE")
-    assert settled.global_indexes[0].on_demand_throughput == {"MaxReadRequestUnits": 5}
-    back = edited(
-        settled, billing_mode="PROVISIONED", throughput=Throughput(1, 1), **update("index")
-    )
+    over = settled(limited)
+    assert over.global_indexes[0].on_demand_throughput == {"MaxReadRequestUnits": 5}
+    back = edited(over, billing_mode="PROVISIONED", throughput=Throughput(1, 1), **update("index"))
     assert back.global_indexes[0].on_demand_throughput is None
 
 
@@ -464,7 +512,17 @@ OTHER = {
 @pytest.mark.parametrize(
     ("members", "error"),
     [
-        ({"index_deletes": ("added",)}, (ResourceInUseException, f"{IN_USE} created.")),
+        (
+            {"index_deletes": ("added",)},
+            (
+                ResourceInUseException,
+                (
+                    "Attempt to change a resource which is still in use: Index creation is in "
+                    "resource allocation phase. Retry deletion during backfilling phase or when "
+                    "the index is active. Table: table Index: added"
+                ),
+            ),
+        ),
         (
             update("added"),
             (ResourceInUseException, f"{IN_USE} created but not backfilling."),
@@ -498,8 +556,19 @@ def test_a_table_in_phase_1_is_updating_for_all_else():
 
 @pytest.mark.parametrize("definition", [PHASE_1, PHASE_2])
 def test_a_table_is_not_deleted_while_an_index_is_added(definition: TableDefinition):
-    with pytest.raises(ResourceInUseException):
+    assert deletion_refused(definition) == CHANGING_INDEXES
+
+
+CHANGING_INDEXES = (
+    "Attempt to change a resource which is still in use: Cannot delete table while indexes are "
+    "being created, updated, or deleted."
+)
+
+
+def deletion_refused(definition: TableDefinition) -> str:
+    with pytest.raises(ResourceInUseException) as caught:
         check_deletable(definition)
+    return caught.value.message
 
 
 @pytest.mark.parametrize(
@@ -512,8 +581,7 @@ def test_phase_2_refuses_to_add_or_delete_other_indexes(members: Any):
 def test_phase_2_lets_the_index_be_deleted_and_all_throughput_change():
     deleted = edited(PHASE_2, index_deletes=("added",))
     assert status(deleted, "added") == ("DELETING", None)
-    check_deletable(replace(deleted, status="ACTIVE"))
-    assert edited(PHASE_2, throughput=Throughput(8, 8)).throughput.read_units == 8
+    assert settled(edited(PHASE_2, throughput=Throughput(8, 8))).throughput.read_units == 8
     assert status(edited(PHASE_2, **update("one")), "one") == ("UPDATING", None)
     changed = edited(PHASE_2, **update("added"))
     assert status(changed, "added") == ("UPDATING", True)
@@ -541,7 +609,9 @@ def test_while_an_index_is_deleted_others_throughput_changes():
         ResourceInUseException,
         "Can't update table while indexes are in DELETING status. Table: table Index: one",
     )
-    check_deletable(deleting)
+    assert deletion_refused(deleting) == CHANGING_INDEXES
+    assert deletion_refused(edited(TWO, **update("one"))) == CHANGING_INDEXES
+    check_deletable(settled(edited(TWO, **update("one"))))
 
 
 def test_a_local_index_is_no_global_one():

@@ -14,7 +14,7 @@ from model.key import KeyAttribute
 from model.restore_rules import RestoreOverrides, restored
 from model.schema_rules import KeyElement, NewIndex
 from model.table import BillingMode, StreamSettings, TableDefinition, Throughput, TimeToLive
-from model.table_rules import NewTable, TableEdit, apply_edit, define
+from model.table_rules import NewTable, TableEdit, apply_edit, define, settled
 
 NOON = 1_000_000_000.0
 LIMITS = {"MaxReadRequestUnits": 30, "MaxWriteRequestUnits": 20}
@@ -42,7 +42,7 @@ def made(billing_mode: BillingMode, **members: Any) -> TableDefinition:
 
 def edited(definition: TableDefinition, **members: Any) -> TableDefinition:
     """A definition after an edit that is over."""
-    return replace(apply_edit(definition, TableEdit(**members), NOON), status="ACTIVE")
+    return settled(apply_edit(definition, TableEdit(**members), NOON))
 
 
 def provisioned_later() -> TableDefinition:

@@ -34,10 +34,18 @@ DISABLED = StreamSettings("first", "KEYS_ONLY", enabled=False)
     ],
 )
 def test_a_view_type_goes_with_an_enabled_stream_alone(change: StreamChange, message: str):
-    for checked in (check, of_new_table):
-        with pytest.raises(ValidationException) as caught:
-            checked(change)
-        assert caught.value.message == message
+    with pytest.raises(ValidationException) as caught:
+        check(change)
+    assert caught.value.message == message
+
+
+def test_a_table_is_made_with_no_view_type_beside_a_disabled_stream():
+    with pytest.raises(ValidationException) as caught:
+        of_new_table(StreamChange(enabled=False, view_type="KEYS_ONLY"))
+    assert caught.value.message == (
+        "One or more parameter values were invalid: Table is being created with a stream "
+        "disabled, UpdateViewType should not be specified"
+    )
 
 
 def test_a_table_is_made_with_a_stream_or_without():

@@ -156,6 +156,20 @@ def test_key_attributes_may_be_projected_too():
         ),
         ({"sse_specification": {"SSEType": "AES256"}}, "SSEType AES256 is not supported"),
         ({"tags": (("a", "1"), ("a", "2"))}, "Duplicate tag keys in Tags"),
+        (
+            {"tags": (("a", "1"), ("é 1+-=._:/@", "no, comma"))},
+            (
+                "The tag value no, comma has a character that is not allowed. Allowed are letters, "
+                "white space, digits and + - = . _ : / @"
+            ),
+        ),
+        (
+            {"tags": (("a#", "1"),)},
+            (
+                "The tag key a# has a character that is not allowed. Allowed are letters, white "
+                "space, digits and + - = . _ : / @"
+            ),
+        ),
         ({"tags": (("aws:a", "1"),)}, "Tag keys that begin with aws: are reserved: aws:a"),
         (
             {"on_demand_throughput": {"MaxReadRequestUnits": 0}},
@@ -176,7 +190,7 @@ def test_key_attributes_may_be_projected_too():
             {"warm_throughput": {"ReadUnitsPerSecond": 11_999}},
             (
                 "Requested ReadUnitsPerSecond for WarmThroughput for table is lower than current "
-                "ReadUnitsPerSecond. Requested: 11999, current: 12000"
+                "WarmThroughput, decreasing WarmThroughput is not supported"
             ),
         ),
         (
@@ -240,7 +254,7 @@ def test_a_bad_parameter_is_refused_by_name(members: dict[str, Any], message: st
         ),
         (
             {"attribute_definitions": attributes("abcc")},
-            "Cannot have two attributes with the same name",
+            "Attribute Name is duplicated: c",
         ),
         (
             {"tags": tuple((f"key{number}", "") for number in range(51))},

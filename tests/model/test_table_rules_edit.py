@@ -8,8 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 from model.errors import ValidationException
+from model.global_index_rules import NewGlobalIndex
 from model.key import KeyAttribute
 from model.schema_rules import KeyElement
+from model.stream_rules import StreamChange
 from model.table import TableDefinition, Throughput
 from model.table_rules import (
     NOTHING_TO_UPDATE,
@@ -19,6 +21,7 @@ from model.table_rules import (
     check_deletable,
     check_edit,
     define,
+    settled,
 )
 from model.throughput_rules import warm_of
 
@@ -91,15 +94,17 @@ def test_the_same_throughput_again_is_refused():
 
 def test_increases_and_decreases_leave_their_times():
     changed = edited(made(**PROVISIONED), throughput=Throughput(6, 4))
+    assert changed.throughput == Throughput(5, 5)
+    changed = settled(changed)
     assert changed.throughput == Throughput(6, 4, NOON, NOON, 1)
     changed = edited(changed, NOON + 1, throughput=Throughput(6, 3))
-    assert changed.throughput == Throughput(6, 3, NOON, NOON + 1, 2)
+    assert settled(changed).throughput == Throughput(6, 3, NOON, NOON + 1, 2)
 
 
 def test_decreases_are_counted_by_the_day():
-    changed = edited(made(**PROVISIONED), throughput=Throughput(4, 4))
+    changed = settled(edited(made(**PROVISIONED), throughput=Throughput(4, 4)))
     changed = edited(changed, NOON + DAY, throughput=Throughput(3, 4))
-    assert changed.throughput.decreases_today == 1
+    assert settled(changed).throughput.decreases_today == 1
 
 
 def test_on_demand_maxima_are_merged_and_end_with_the_mode():
@@ -140,6 +145,50 @@ def test_fifty_tags_are_the_most():
     tagged = made(tags=tuple((f"key{number}", "") for number in range(50)))
     assert edited(tagged, tags_to_add=(("key7", "new"),))
     assert "Number of Tags exceed" in refusal(tagged, tags_to_add=(("one more", ""),))
+
+
+CREATE = {
+    "index_creates": (
+        NewGlobalIndex("index", (KeyElement("a", "HASH"),), "ALL", throughput=Throughput(1, 1)),
+    ),
+    "attribute_definitions": (KeyAttribute("a", "S"),),
+}
+ONLY = "modification must be the only operation in the request"
+
+
+@pytest.mark.parametrize("change", [CREATE, {"index_deletes": ("index",)}])
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        (
+            {"throughput": Throughput(7, 7)},
+            "You cannot create or delete index while updating table IOPS",
+        ),
+        (
+            {"stream": StreamChange(enabled=True, view_type="NEW_IMAGE")},
+            "You cannot create or delete index while changing stream status",
+        ),
+        ({"deletion_protection": True}, f"DeletionProtection {ONLY}"),
+        ({"table_class": "STANDARD_INFREQUENT_ACCESS"}, f"TableClass {ONLY}"),
+    ],
+)
+def test_an_index_is_not_added_or_deleted_with_other_changes(
+    change: dict[str, Any], members: dict[str, Any], message: str
+):
+    assert refusal(made(**PROVISIONED), **change, **members) == message
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        ({"deletion_protection": True}, f"DeletionProtection {ONLY}"),
+        ({"table_class": "STANDARD"}, f"TableClass {ONLY}"),
+    ],
+)
+def test_protection_and_class_change_alone(members: dict[str, Any], message: str):
+    table = made(**PROVISIONED)
+    assert refusal(table, **members, throughput=Throughput(7, 7)) == message
+    assert edited(table, **members, attribute_definitions=(KeyAttribute("a", "S"),))
 
 
 def test_a_protected_table_is_not_deleted():

@@ -10,6 +10,7 @@ import pytest
 from tests.support.clients import WireClient
 from tests.support.tables import (
     definition,
+    global_index,
     key_schema,
     local_index,
     table,
@@ -324,6 +325,31 @@ def test_a_definition_is_refused(wire: WireClient, members: Any, message: str):
         name: value for name, value in (definition("pk:S") | members).items() if value is not None
     }
     assert wire.refused("CreateTable", request) == ("ValidationException", message)
+
+
+@differs_from_dynamodb_local("other words")
+def test_an_attribute_is_defined_once(wire: WireClient):
+    request = definition("pk:S") | with_keys("pk", defined="pk xyz xyz")
+    assert wire.refused("CreateTable", request) == (
+        "ValidationException",
+        "Attribute Name is duplicated: xyz",
+    )
+
+
+@differs_from_dynamodb_local("other words")
+def test_a_fault_of_a_global_index_is_told_before_that_of_a_local_one(wire: WireClient):
+    request = definition(
+        "pk:S",
+        "sk:S",
+        indexes=(local_index("l1", "pk", "sk"),),
+        GlobalSecondaryIndexes=[global_index("g1", "sk")],
+    )
+    message = wire.refused("CreateTable", request).message
+    assert message is not None
+    assert message.startswith("2 validation errors detected: ")
+    first, second = message.split("; ")
+    assert "'g1' at 'globalSecondaryIndexes.1.member.indexName'" in first
+    assert "'l1' at 'localSecondaryIndexes.1.member.indexName'" in second
 
 
 @pytest.mark.parametrize(

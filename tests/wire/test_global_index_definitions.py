@@ -134,7 +134,7 @@ def test_local_and_global_indexes_stand_together(wire: WireClient):
                 "ProvisionedThroughput": UNITS,
                 "GlobalSecondaryIndexes": [global_index("by-a", "a")],
             },
-            f"{INVALID}ProvisionedThroughput must be specified for index: by-a",
+            f"{INVALID}ProvisionedThroughput is not specified for index: by-a",
         ),
         (
             {"GlobalSecondaryIndexes": [global_index(f"by-a-{at}", "a") for at in range(21)]},

@@ -29,6 +29,13 @@ ONLY_ONE = (
     "table"
 )
 IN_USE = "Attempt to change a resource which is still in use: Index is being"
+CHANGING_INDEXES = (
+    "ResourceInUseException",
+    (
+        "Attempt to change a resource which is still in use: Cannot delete table while indexes are "
+        "being created, updated, or deleted."
+    ),
+)
 # How long the tests keep an index in a phase: until they end.
 FOR_EVER = "3600"
 OK = 200
@@ -214,12 +221,41 @@ def test_throughput_of_table_and_indexes_changes_in_one_call(wire: WireClient):
 
 
 @differs_from_dynamodb_local("it changes them at once")
-def test_an_index_with_new_throughput_is_updating(wire: WireClient):
+def test_an_index_that_is_updating_has_its_old_units_and_an_active_table(wire: WireClient):
     with a_table(wire, "one", **PROVISIONED) as name:
-        changed = indexes(update(wire, name, **changes(change("one", 2))))["one"]
+        answer = update(wire, name, **changes(change("one", 2)))
+        assert answer["TableStatus"] == "ACTIVE"
+        changed = indexes(answer)["one"]
         assert changed["IndexStatus"] == "UPDATING"
-        assert changed["ProvisionedThroughput"]["LastIncreaseDateTime"] > 0
+        assert changed["ProvisionedThroughput"] == {
+            "NumberOfDecreasesToday": 0,
+            "ReadCapacityUnits": 1,
+            "WriteCapacityUnits": 1,
+        }
+        settled = indexes(wait_until_indexes_active(wire, name))["one"]["ProvisionedThroughput"]
+        assert settled["ReadCapacityUnits"] == 2
+        assert settled["LastIncreaseDateTime"] > 0
+
+
+@differs_from_dynamodb_local("it refuses the request")
+def test_an_attribute_keeps_its_type_whatever_the_request_defines(wire: WireClient):
+    with a_table(wire) as name:
+        request = create("by-a", "a")
+        request["AttributeDefinitions"].append({"AttributeName": "pk", "AttributeType": "N"})
+        update(wire, name, **request)
+        described = wait_until_indexes_active(wire, name)
+        types = {
+            each["AttributeName"]: each["AttributeType"]
+            for each in described["AttributeDefinitions"]
+        }
+        assert types == {"pk": "S", "a": "S"}
+        by_pk = create("by-pk", "pk")
+        by_pk["AttributeDefinitions"][0]["AttributeType"] = "N"
+        update(wire, name, **by_pk)
         wait_until_indexes_active(wire, name)
+        put(wire, name, "text")
+        while keys_in(wire, name, "by-pk") != ["text"]:
+            pass
 
 
 @differs_from_dynamodb_local("it answers 500 to some")
@@ -266,12 +302,39 @@ def test_indexes_follow_the_tables_mode(wire: WireClient):
         ),
         (changes(delete("one"), delete("two")), ("LimitExceededException", ONLY_ONE)),
         (
-            changes(delete("nothing")),
-            ("ResourceNotFoundException", "Requested resource not found"),
+            changes({**delete("one"), "Create": global_index("by-a", "a", **units(1))}),
+            (
+                "ValidationException",
+                (
+                    f"{INVALID}Only one of GlobalSecondaryIndexUpdate.Update, "
+                    "GlobalSecondaryIndexUpdate.Create, GlobalSecondaryIndexUpdate.Delete may be "
+                    "specified"
+                ),
+            ),
         ),
         (
-            changes(change("nothing", 2)),
-            ("ResourceNotFoundException", "Requested resource not found"),
+            changes(change("one", 1)),
+            (
+                "ValidationException",
+                (
+                    "The provisioned throughput for the index one will not change. The requested "
+                    "value equals the current value. Current ReadCapacityUnits provisioned for "
+                    "index one: 1. Requested ReadCapacityUnits: 1. Current WriteCapacityUnits "
+                    "provisioned for index one: 1. Requested WriteCapacityUnits: 1. Refer to the "
+                    "Amazon DynamoDB Developer Guide for current limits and how to request higher "
+                    "limits."
+                ),
+            ),
+        ),
+        (
+            {
+                **create("by-a", "a", **units(1)),
+                "AttributeDefinitions": [
+                    {"AttributeName": "a", "AttributeType": "S"},
+                    {"AttributeName": "a", "AttributeType": "N"},
+                ],
+            },
+            ("ValidationException", "Attribute Name is duplicated: a"),
         ),
         (
             create("one", "a", **units(1)),
@@ -288,16 +351,75 @@ def test_indexes_follow_the_tables_mode(wire: WireClient):
             changes({"Create": global_index("by-a", "a", **units(1))}),
             (
                 "ValidationException",
-                (
-                    f"{INVALID}Some index key attributes are not defined in AttributeDefinitions. "
-                    "Keys: [a], AttributeDefinitions: []"
-                ),
+                f"{INVALID}AttributeDefinitions is not specified for index: by-a",
             ),
         ),
     ],
 )
 def test_a_change_is_refused(wire: WireClient, provisioned: str, members: Any, refusal: Any):
     assert refused(wire, provisioned, **members) == refusal
+
+
+@differs_from_dynamodb_local("other words")
+@pytest.mark.parametrize("members", [changes(delete("nothing")), changes(change("nothing", 2))])
+def test_an_index_that_is_not_there_is_not_found(wire: WireClient, provisioned: str, members: Any):
+    assert refused(wire, provisioned, **members) == (
+        "ResourceNotFoundException",
+        f"Requested resource not found: Index nothing for table {provisioned}",
+    )
+
+
+@differs_from_dynamodb_local("it takes some of them")
+@pytest.mark.parametrize("index", [create("by-a", "a", **units(1)), changes(delete("one"))])
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        (units(8, 8), "You cannot create or delete index while updating table IOPS"),
+        (
+            {"StreamSpecification": {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}},
+            "You cannot create or delete index while changing stream status",
+        ),
+        (
+            {"DeletionProtectionEnabled": True},
+            "DeletionProtection modification must be the only operation in the request",
+        ),
+        (
+            {"TableClass": "STANDARD_INFREQUENT_ACCESS"},
+            "TableClass modification must be the only operation in the request",
+        ),
+    ],
+)
+def test_an_index_is_not_added_or_deleted_with_other_changes(
+    wire: WireClient, provisioned: str, index: Any, members: Any, message: str
+):
+    before = wire("DescribeTable", {"TableName": provisioned})
+    assert refused(wire, provisioned, **index, **members) == ("ValidationException", message)
+    assert wire("DescribeTable", {"TableName": provisioned}) == before
+
+
+@differs_from_dynamodb_local("other words")
+def test_a_twenty_first_index_is_refused(wire: WireClient):
+    with a_table(wire, *[f"index-{number}" for number in range(20)]) as name:
+        assert refused(wire, name, **create("by-a", "a")) == (
+            "LimitExceededException",
+            (
+                "Subscriber limit exceeded: Number of global secondary indexes exceeds per-table "
+                "limit of 20"
+            ),
+        )
+
+
+@differs_from_dynamodb_local("other words")
+def test_warm_throughput_of_an_index_is_not_lowered(wire: WireClient, provisioned: str):
+    warm = {"ReadUnitsPerSecond": 0}
+    lower = changes({"Update": {"IndexName": "one", "WarmThroughput": warm}})
+    assert refused(wire, provisioned, **lower) == (
+        "ValidationException",
+        (
+            f"{INVALID}Requested ReadUnitsPerSecond for WarmThroughput for index one is lower than "
+            "current WarmThroughput, decreasing WarmThroughput is not supported"
+        ),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -342,7 +464,17 @@ def allocating(held_in_phase_1: WireClient) -> str:
 @pytest.mark.parametrize(
     ("members", "refusal"),
     [
-        (changes(delete("added")), ("ResourceInUseException", f"{IN_USE} created.")),
+        (
+            changes(delete("added")),
+            (
+                "ResourceInUseException",
+                (
+                    "Attempt to change a resource which is still in use: Index creation is in "
+                    "resource allocation phase. Retry deletion during backfilling phase or when "
+                    "the index is active. Table: allocating Index: added"
+                ),
+            ),
+        ),
         (
             changes(change("added", 2)),
             ("ResourceInUseException", f"{IN_USE} created but not backfilling."),
@@ -386,7 +518,7 @@ def test_what_phase_1_allows(held_in_phase_1: WireClient, allocating: str):
     while state(wire, allocating, "one") != ("ACTIVE", None):
         pass
     assert state(wire, allocating, "added") == ("CREATING", False)
-    assert wire.refused("DeleteTable", {"TableName": allocating}).type == "ResourceInUseException"
+    assert wire.refused("DeleteTable", {"TableName": allocating}) == CHANGING_INDEXES
     for operation, condition in (("Scan", {}), ("Query", QUERY)):
         request = {"TableName": allocating, "IndexName": "added", **condition}
         assert wire.refused(operation, request) == (
@@ -442,10 +574,7 @@ def test_what_phase_2_refuses_and_allows(held_in_phase_2: WireClient):
     begin_to_fill(wire, name)
     for members in (changes(delete("one")), create("other", "c", **units(1))):
         assert refused(wire, name, **members) == ("LimitExceededException", ONLY_ONE)
-    assert wire.refused("DeleteTable", {"TableName": name}) == (
-        "ResourceInUseException",
-        f"{IN_USE} created.",
-    )
+    assert wire.refused("DeleteTable", {"TableName": name}) == CHANGING_INDEXES
     assert wire.refused("Scan", {"TableName": name, "IndexName": "added"}) == (
         "ValidationException",
         "Cannot read from backfilling global secondary index: added",

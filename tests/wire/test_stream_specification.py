@@ -99,22 +99,30 @@ def test_a_stream_that_is_not_enabled_is_not_disabled(wire: WireClient, simple: 
     assert wire.refused("UpdateTable", request).type == "ResourceNotFoundException"
 
 
+@differs_from_dynamodb_local("other words for a new table")
 @pytest.mark.parametrize(
-    ("specification", "message"),
+    ("specification", "of_new_table", "of_table"),
     [
-        ({"StreamEnabled": True}, NO_VIEW),
-        ({"StreamEnabled": False, "StreamViewType": "KEYS_ONLY"}, USELESS_VIEW),
+        ({"StreamEnabled": True}, NO_VIEW, NO_VIEW),
+        (
+            {"StreamEnabled": False, "StreamViewType": "KEYS_ONLY"},
+            (
+                "One or more parameter values were invalid: Table is being created with a stream "
+                "disabled, UpdateViewType should not be specified"
+            ),
+            USELESS_VIEW,
+        ),
     ],
 )
 def test_a_view_type_goes_with_an_enabled_stream_alone(
-    wire: WireClient, simple: str, specification: Any, message: str
+    wire: WireClient, simple: str, specification: Any, of_new_table: str, of_table: str
 ):
     members = {"StreamSpecification": specification}
     requests = (
-        ("CreateTable", definition("pk:S", **members)),
-        ("UpdateTable", {"TableName": simple, **members}),
+        ("CreateTable", definition("pk:S", **members), of_new_table),
+        ("UpdateTable", {"TableName": simple, **members}, of_table),
     )
-    for operation, request in requests:
+    for operation, request, message in requests:
         assert wire.refused(operation, request) == ("ValidationException", message)
 
 

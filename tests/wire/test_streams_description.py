@@ -126,6 +126,10 @@ def test_a_shard_without_children_has_none(streams_wire: WireClient, streamed: t
             one_error("null", "shardFilter.type", "Member must be CHILD_SHARDS"),
         ),
         (
+            {"ShardFilter": {"Type": "CHILD_SHARDS"}},
+            one_error("null", "shardFilter.shardId", "Member must not be null"),
+        ),
+        (
             {
                 "ShardFilter": {"Type": "CHILD_SHARDS", "ShardId": NO_SUCH_SHARD},
                 "ExclusiveStartShardId": NO_SUCH_SHARD,

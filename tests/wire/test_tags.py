@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.clients import WireClient
-from tests.support.tables import table, unique_name
+from tests.support.tables import definition, table, unique_name
 
 pytestmark = pytest.mark.differs_from_dynamodb_local("its tags are wrong")
 
@@ -83,12 +83,48 @@ def test_limits_count_characters(wire: WireClient, arn: str):
         {"Key": "k", "Value": "v" * 257},
         {"Key": "k"},
         {"Value": "v"},
+        {"Key": "a,b", "Value": "v"},
+        {"Key": "k", "Value": "50%"},
     ],
 )
 def test_a_bad_tag_is_refused(wire: WireClient, arn: str, tag: Any):
     refusal = wire.refused("TagResource", {"ResourceArn": arn, "Tags": [tag]})
     assert refusal.type == "ValidationException"
     assert tags(wire, arn) == {}
+
+
+def test_a_table_is_not_made_with_a_character_that_tags_do_not_have(wire: WireClient):
+    request = definition("pk:S", Tags=[{"Key": "owner", "Value": "me!"}])
+    assert wire.refused("CreateTable", request) == (
+        "ValidationException",
+        (
+            "One or more parameter values were invalid: The tag value me! has a character that is "
+            "not allowed. Allowed are letters, white space, digits and + - = . _ : / @"
+        ),
+    )
+
+
+def test_letters_digits_and_spaces_of_any_script_and_some_signs_are_taken(
+    wire: WireClient, arn: str
+):
+    key, value = "Ключ 1+-=._:/@", "値 ٣ é"
+    wire("TagResource", {"ResourceArn": arn, "Tags": [{"Key": key, "Value": value}]})
+    assert tags(wire, arn) == {key: value}
+
+
+@pytest.mark.parametrize(
+    ("operation", "members"),
+    [
+        ("TagResource", {"Tags": [{"Key": "a", "Value": "1"}]}),
+        ("UntagResource", {"TagKeys": ["a"]}),
+        ("ListTagsOfResource", {}),
+    ],
+)
+def test_what_is_no_arn_is_refused(wire: WireClient, operation: str, members: dict[str, Any]):
+    assert wire.refused(operation, {"ResourceArn": "I_do_not_exist", **members}) == (
+        "ValidationException",
+        "ARNs must start with 'arn:'",
+    )
 
 
 def test_an_unknown_table_is_not_found(wire: WireClient, arn: str):

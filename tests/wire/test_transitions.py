@@ -10,7 +10,13 @@ import pytest
 
 from tests.support.clients import WireClient, boto3_client
 from tests.support.server import running_server
-from tests.support.tables import definition, unique_name, wait_until_active
+from tests.support.tables import (
+    definition,
+    global_index,
+    unique_name,
+    wait_until_active,
+    wait_until_indexes_active,
+)
 
 pytestmark = pytest.mark.ours_alone("only here a transition's length is a setting")
 
@@ -101,6 +107,49 @@ def test_an_updated_table_goes_on_serving(held: WireClient):
     for key in (KEY, other):
         assert held("GetItem", {"TableName": TO_BE_UPDATED, "Key": key})["Item"] == key
     assert status(held, TO_BE_UPDATED) == "UPDATING"
+
+
+def test_new_units_hold_when_the_update_is_over(slow: WireClient):
+    members = {
+        "AttributeDefinitions": [
+            {"AttributeName": name, "AttributeType": "S"} for name in ("pk", "a")
+        ],
+        "BillingMode": "PROVISIONED",
+        **units(1),
+        "GlobalSecondaryIndexes": [global_index("by-a", "a", **units(1))],
+    }
+    request = definition("pk:S") | members
+    name = request["TableName"]
+    slow("CreateTable", request)
+    wait_until_active(slow, name)
+    both = {"TableName": name, **units(2), "GlobalSecondaryIndexUpdates": [CHANGE]}
+    for description in (
+        slow("UpdateTable", both)["TableDescription"],
+        slow("DescribeTable", {"TableName": name})["Table"],
+    ):
+        (index,) = description["GlobalSecondaryIndexes"]
+        assert (description["TableStatus"], index["IndexStatus"]) == ("UPDATING", "UPDATING")
+        assert read_units(description) == read_units(index) == 1
+    described = wait_until_indexes_active(slow, name)
+    (index,) = described["GlobalSecondaryIndexes"]
+    assert (read_units(described), read_units(index)) == (2, 3)
+    again = {"TableName": name, "GlobalSecondaryIndexUpdates": [CHANGE_AGAIN]}
+    assert slow("UpdateTable", again)["TableDescription"]["TableStatus"] == "ACTIVE"
+    assert slow.refused("DeleteTable", {"TableName": name}).type == "ResourceInUseException"
+    wait_until_indexes_active(slow, name)
+    slow("DeleteTable", {"TableName": name})
+
+
+def units(read: int) -> dict[str, Any]:
+    return {"ProvisionedThroughput": {"ReadCapacityUnits": read, "WriteCapacityUnits": 1}}
+
+
+def read_units(description: dict[str, Any]) -> Any:
+    return description["ProvisionedThroughput"]["ReadCapacityUnits"]
+
+
+CHANGE = {"Update": {"IndexName": "by-a", **units(3)}}
+CHANGE_AGAIN = {"Update": {"IndexName": "by-a", **units(4)}}
 
 
 def test_every_change_comes_to_its_end(slow: WireClient):

@@ -24,6 +24,59 @@ def updated(wire: WireClient, name: str, **members: Any) -> dict[str, Any]:
     return wait_until_active(wire, name)
 
 
+@differs_from_dynamodb_local("it shows the new units at once")
+def test_a_table_that_is_updating_has_its_old_units(wire: WireClient):
+    with table(wire, "pk:S", **PROVISIONED) as name:
+        throughput = {"ReadCapacityUnits": 7, "WriteCapacityUnits": 3}
+        request = {"TableName": name, "ProvisionedThroughput": throughput}
+        answer = wire("UpdateTable", request)["TableDescription"]
+        assert answer["TableStatus"] == "UPDATING"
+        assert answer["ProvisionedThroughput"] == {
+            "NumberOfDecreasesToday": 0,
+            "ReadCapacityUnits": 5,
+            "WriteCapacityUnits": 6,
+        }
+        described = wait_until_active(wire, name)["ProvisionedThroughput"]
+        assert described["ReadCapacityUnits"] == 7
+        assert described["NumberOfDecreasesToday"] == 1
+
+
+@differs_from_dynamodb_local("it goes by no class")
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        (
+            {"DeletionProtectionEnabled": True},
+            "DeletionProtection modification must be the only operation in the request",
+        ),
+        (
+            {"TableClass": "STANDARD_INFREQUENT_ACCESS"},
+            "TableClass modification must be the only operation in the request",
+        ),
+    ],
+)
+def test_protection_and_class_change_alone(
+    wire: WireClient, simple: str, members: dict[str, Any], message: str
+):
+    before = wire("DescribeTable", {"TableName": simple})
+    request = {"TableName": simple, **members, **PROVISIONED}
+    assert wire.refused("UpdateTable", request) == ("ValidationException", message)
+    assert wire("DescribeTable", {"TableName": simple}) == before
+
+
+@differs_from_dynamodb_local("other words")
+def test_warm_throughput_is_not_lowered(wire: WireClient, simple: str):
+    request = {"TableName": simple, "WarmThroughput": {"ReadUnitsPerSecond": 11_999}}
+    assert wire.refused("UpdateTable", request) == (
+        "ValidationException",
+        (
+            "One or more parameter values were invalid: Requested ReadUnitsPerSecond for "
+            "WarmThroughput for table is lower than current WarmThroughput, decreasing "
+            "WarmThroughput is not supported"
+        ),
+    )
+
+
 @differs_from_dynamodb_local("it keeps no times")
 def test_provisioned_throughput_changes(wire: WireClient):
     with table(wire, "pk:S", **PROVISIONED) as name:
