@@ -8,6 +8,8 @@ A request is looked at as soon as it is there. Where its operation has nothing t
 answered right then; else the connection's task waits for it. Answers of one turn of the event loop
 go out together at its end: what costs is less the sending than the waking of a client that sleeps
 (13 of 18 µs where both are on one machine), and it is awake for all of them then.
+
+Pipelined requests wait for their turn (``api.turns``), and are dropped when their client has gone.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import asyncio
 import time
 from collections.abc import Awaitable
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from types import TracebackType
 from typing import Final, Self, cast
 from weakref import WeakKeyDictionary
@@ -30,10 +33,12 @@ from api.http_settings import HEADER_BYTES, HttpSettings
 from api.in_pieces import PIECE_BYTES, InPieces
 from api.protocol import Answer, Protocol, Request
 from api.request_room import SMALL_REQUEST_BYTES, Place, RequestRoom
+from api.turns import Turns
 from model.limits import KIB
 
 # What a client may send ahead while its last request is being answered.
 _READ_AHEAD_BYTES: Final = 64 * KIB
+_READ_AHEAD_REQUESTS: Final = 32
 _SWEEPS_PER_TIMEOUT: Final = 4
 
 _log = structlog.get_logger(__name__)
@@ -48,11 +53,13 @@ class FastLanes(AbstractAsyncContextManager["FastLanes"]):
         settings: HttpSettings,
         plain: web.Server,
         room: RequestRoom,
+        turns: Turns,
     ) -> None:
         self.protocol = protocol
         self.settings = settings
         self._plain = plain
         self.room = room
+        self._turns = turns
         # Into which the connections of the plain lane are read.
         self.piece = bytearray(PIECE_BYTES)
         self._connections: set[FastLane] = set()
@@ -103,6 +110,17 @@ class FastLanes(AbstractAsyncContextManager["FastLanes"]):
         for connection in connections:
             connection.send()
 
+    def take_turn(self, connection: FastLane) -> None:
+        """Have a connection begin its next pipelined request when it is its turn."""
+        self._turns.take(partial(self._begin_pipelined, connection))
+
+    def _begin_pipelined(self, connection: FastLane) -> bool:
+        try:
+            return connection.begin_pipelined()
+        except Exception as error:  # noqa: BLE001 - see ``_fail``
+            self._fail(connection, error)
+            return False
+
     def end(self) -> None:
         """Take no more requests; connections close as soon as nothing is under way on them."""
         self._ending = True
@@ -139,13 +157,17 @@ class FastLanes(AbstractAsyncContextManager["FastLanes"]):
         try:
             await connection.serve()
         except (Exception, asyncio.CancelledError) as error:
-            # A bug of ours must not end the other connections.
             if is_cancellation(error):
                 raise
-            _log.exception("a connection failed")
-            connection.abort()
+            self._fail(connection, error)
         finally:
             connection.leave_room()
+
+    @staticmethod
+    def _fail(connection: FastLane, error: BaseException) -> None:
+        """A bug of ours must not end the other connections."""
+        _log.error("a connection failed", exc_info=error)
+        connection.abort()
 
     async def _sweep(self) -> None:
         settings = self.settings
@@ -176,8 +198,10 @@ class FastLane(asyncio.Protocol):
 
     Invariants: requests are answered one at a time, in their order. ``_held`` begins with the
     first byte of the first request that is not answered yet, and is bounded: by one request of
-    16 MB while it is awaited, by ``_READ_AHEAD_BYTES`` and one read while one is answered, or while
-    a large one waits for its place, which it has until it is answered (``api.request_room``).
+    16 MB while it is awaited, by ``_READ_AHEAD_BYTES``, ``_READ_AHEAD_REQUESTS`` and one read while
+    one is answered, or while a large one waits for its place, which it has until it is answered
+    (``api.request_room``). It holds no whole request unless the connection is busy: it answers one,
+    its client has answers to take, or it waits for its turn.
     ``_progress`` rises whenever a request begins or is answered; so it stands still only while
     the server works (``_answering``), has no room or waits for the client.
     """
@@ -197,10 +221,11 @@ class FastLane(asyncio.Protocol):
         # A client that signs nothing often sends the same head again, word for word.
         self._last_head: Head | None = None
         self._last_head_bytes = b""
-        # A request is being answered; and what the task has to wait for, until it does.
+        # A request is awaited by the task; and what it has to await, until it does.
         self._answering = False
         self._awaited: Awaitable[Answer] | None = None
         self._unsent = b""
+        self._awaits_turn = False
         self._ending = False
         self._left = False
         self._reading_paused = False
@@ -227,8 +252,8 @@ class FastLane(asyncio.Protocol):
         if not self._held:
             self._progress += 1
         self._held += data
-        if self._answering or self._unsent or self._writing_paused:
-            if len(self._held) > _READ_AHEAD_BYTES:
+        if self._is_busy:
+            if self._is_far_ahead():
                 self._pause_reading()
         elif len(self._held) >= self._needed_bytes:
             self._begin_next()
@@ -242,9 +267,13 @@ class FastLane(asyncio.Protocol):
         return True
 
     def connection_lost(self, _error: Exception | None) -> None:
-        """The client is gone; a request under way is finished, and answered to nobody."""
+        """The client is gone; a request under way is finished, and answered to nobody.
+
+        Pipelined requests behind it are dropped.
+        """
         self._ending = True
         self._writing_paused = False
+        self._drop_held()
         self._wake()
         self._lanes.closed(self)
 
@@ -255,7 +284,7 @@ class FastLane(asyncio.Protocol):
     def resume_writing(self) -> None:
         """The client has taken its answers."""
         self._writing_paused = False
-        self._wake()
+        self._go_on()
 
     # -- called by the lanes ----------------------------------------------------------------
 
@@ -265,13 +294,19 @@ class FastLane(asyncio.Protocol):
         if not self._transport.is_closing():
             self._transport.write(unsent)
         if self._held or self._ending:
+            self._go_on()
+
+    def begin_pipelined(self) -> bool:
+        """Begin the next pipelined request, if there is one; whether it has to be awaited."""
+        self._awaits_turn = False
+        if not self._is_busy and not self._begin_next() and self._ending:
             self._wake()
+        return self._answering
 
     def end(self) -> None:
         """Take no more requests; close after the answer under way."""
         self._ending = True
-        self._held.clear()
-        self._head = None
+        self._drop_held()
         self._wake()
 
     def abort(self) -> None:
@@ -286,7 +321,8 @@ class FastLane(asyncio.Protocol):
 
     def sweep(self, now: float) -> None:
         """Close if the client has kept the server waiting for too long."""
-        if self._answering or self._waits_for_room() or self._progress != self._swept_progress:
+        is_ours = self._answering or self._awaits_turn or self._waits_for_room()
+        if is_ours or self._progress != self._swept_progress:
             self._swept_progress = self._progress
             self._swept_at = now
             return
@@ -304,13 +340,9 @@ class FastLane(asyncio.Protocol):
             if self._awaited is not None:
                 awaited, self._awaited = self._awaited, None
                 self._answer(await awaited)
-            elif self._unsent or self._writing_paused:
-                await self._wait()
-            elif self._held and self._begin_next():
-                continue
             elif self._left:
                 return
-            elif self._ending:
+            elif self._ending and not self._is_busy:
                 self._transport.close()
                 return
             else:
@@ -326,23 +358,46 @@ class FastLane(asyncio.Protocol):
 
     # -- a request --------------------------------------------------------------------------
 
+    @property
+    def _is_busy(self) -> bool:
+        return bool(self._answering or self._unsent or self._writing_paused or self._awaits_turn)
+
+    def _go_on(self) -> None:
+        """Answers have been sent: go on with what the client has sent ahead."""
+        if self._held and not self._is_busy:
+            self._awaits_turn = True
+            self._lanes.take_turn(self)
+        elif self._ending:
+            self._wake()
+
+    def _is_far_ahead(self) -> bool:
+        """Whether no more of what a client sends ahead is to be read."""
+        held = self._held
+        # Each request begins with this line. A body that has it costs no more than a pause.
+        return len(held) > _READ_AHEAD_BYTES or held.count(REQUEST_LINE) > _READ_AHEAD_REQUESTS
+
+    def _drop_held(self) -> None:
+        self._held.clear()
+        self._head = None
+        self._needed_bytes = 0
+
     def _begin_next(self) -> bool:
         """Begin to answer the next request; whether there is one."""
         request = self._next_request()
         if (
             self._reading_paused
-            and (request is None or len(self._held) <= _READ_AHEAD_BYTES)
+            and (request is None or not self._is_far_ahead())
             and not self._waits_for_room()
         ):
             # A request may be larger than what is read ahead: the rest of it is awaited now.
             self._resume_reading()
         if request is None:
             return False
-        self._answering = True
         answer = self._lanes.protocol.answer(request)
         if isinstance(answer, Answer):
             self._answer(answer)
         else:
+            self._answering = True
             self._awaited = answer
             self._wake()
         return True
@@ -353,6 +408,7 @@ class FastLane(asyncio.Protocol):
         if self._place is not None:
             self.leave_room()
         if self._transport.is_closing():
+            self._drop_held()
             return
         # Behind an answer that says so, no other is looked at.
         is_last = self._ending and not self._held

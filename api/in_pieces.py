@@ -26,11 +26,17 @@ class InPieces(asyncio.BufferedProtocol):
     def __init__(self, protocol: asyncio.Protocol, piece: bytearray) -> None:
         self._protocol = protocol
         self._piece = piece
+        self._has_news = True
 
     def hand_over(self, data: bytes) -> None:
         """What was read before."""
         for start in range(0, len(data), len(self._piece)):
             self._protocol.data_received(data[start : start + len(self._piece)])
+
+    def take_news(self) -> bool:
+        """Whether anything was read since the last call of this."""
+        had_news, self._has_news = self._has_news, False
+        return had_news
 
     def get_buffer(self, _hint_bytes: int) -> bytearray:
         """Where the next piece goes."""
@@ -38,6 +44,7 @@ class InPieces(asyncio.BufferedProtocol):
 
     def buffer_updated(self, size_bytes: int) -> None:
         """A piece has been read."""
+        self._has_news = True
         self._protocol.data_received(bytes(self._piece[:size_bytes]))
 
     def eof_received(self) -> bool | None:

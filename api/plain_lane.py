@@ -22,10 +22,11 @@ from msgspec import structs
 from api.compression import most_inflated_bytes
 from api.explain import REQUEST_HEADER, RESPONSE_HEADER
 from api.http_settings import HEADER_BYTES, SERVER_NAME, HttpSettings
-from api.in_pieces import PIECE_BYTES
+from api.in_pieces import PIECE_BYTES, InPieces
 from api.leftovers import Leftovers
 from api.protocol import Answer, Protocol, Request, is_packed
 from api.request_room import SMALL_REQUEST_BYTES, Place, RequestRoom
+from api.turns import Turns
 from model.errors import (
     AccessDeniedException,
     DynamoDBError,
@@ -40,10 +41,12 @@ _LINGERING_SECONDS: Final = 10.0
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
-def plain_server(protocol: Protocol, settings: HttpSettings, room: RequestRoom) -> web.Server:
+def plain_server(
+    protocol: Protocol, settings: HttpSettings, room: RequestRoom, turns: Turns
+) -> web.Server:
     """The factory of aiohttp's connections."""
     return web.Server(
-        PlainLane(protocol, settings, room).answer,
+        PlainLane(protocol, settings, room, turns).answer,
         access_log=None,
         logger=_quiet_logger(),
         keepalive_timeout=settings.idle_seconds,
@@ -67,14 +70,22 @@ class _RefusedByHeadError(Exception):
 class PlainLane:
     """Answers one request after another on aiohttp's own connections."""
 
-    def __init__(self, protocol: Protocol, settings: HttpSettings, room: RequestRoom) -> None:
+    def __init__(
+        self, protocol: Protocol, settings: HttpSettings, room: RequestRoom, turns: Turns
+    ) -> None:
         self._protocol = protocol
         self._settings = settings
         self._room = room
+        self._turns = turns
         self._leftovers = Leftovers(min(settings.transfer_seconds, _LINGERING_SECONDS))
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer a request, and see to it that the client takes the answer."""
+        if _is_pipelined(request):
+            await self._turns.wait()
+            if request.transport is None or request.transport.is_closing():
+                # The client has gone: what it sent ahead is dropped.
+                return web.Response()
         response = await self._response(request)
         try:
             async with asyncio.timeout(self._settings.transfer_seconds):
@@ -232,6 +243,15 @@ class PlainLane:
     def _health(self) -> web.Response:
         body = f"healthy: dynamodb.{self._settings.region}.amazonaws.com ".encode()
         return _response_of(Answer(200, "text/plain", body, next(self._protocol.request_ids)))
+
+
+def _is_pipelined(request: web.BaseRequest) -> bool:
+    """Whether a request was sent before the one before it was answered."""
+    if request.transport is None:
+        # aiohttp begins no other request of a client that has gone.
+        return False
+    connection = request.transport.get_protocol()
+    return isinstance(connection, InPieces) and not connection.take_news()
 
 
 def _head_of(request: web.BaseRequest) -> Request:

@@ -17,6 +17,7 @@ from api.http_settings import HttpSettings
 from api.plain_lane import plain_server
 from api.protocol import Protocol
 from api.request_room import RequestRoom
+from api.turns import Turns
 
 _BACKLOG: Final = 1024
 
@@ -35,7 +36,7 @@ def listen(host: str, port: int, *, option_prefix: str = "--") -> socket.socket:
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             advice = (
@@ -49,6 +50,10 @@ def listen(host: str, port: int, *, option_prefix: str = "--") -> socket.socket:
             reason = (error.strerror or str(error)).partition(" (")[0]
             advice = f"{reason}; give another {option_prefix}host"
         raise CannotListen(f"Cannot listen on {host} port {port}: {advice}") from None
+    # Connections inherit this. Not every event loop sets it, and without it the second of two
+    # pipelined answers is held back until the client acknowledges the first: for 40 ms.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
 
 
 def url(listener: socket.socket) -> str:
@@ -70,8 +75,9 @@ async def serving(
         grace_seconds=settings.grace_seconds,
         least_bytes_per_second=settings.least_bytes_per_second,
     )
-    plain = plain_server(protocol, settings, room)
-    async with FastLanes(protocol, settings, plain, room) as fast:
+    turns = Turns()
+    plain = plain_server(protocol, settings, room, turns)
+    async with FastLanes(protocol, settings, plain, room, turns) as fast:
         server = await asyncio.get_running_loop().create_server(
             fast.connection, sock=listener, backlog=_BACKLOG
         )

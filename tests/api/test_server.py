@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
-import struct
 from collections.abc import Awaitable
 from contextlib import AsyncExitStack
 from typing import cast
@@ -25,6 +24,7 @@ from api.operation import Call, Operation
 from api.plain_lane import plain_server
 from api.protocol import Answer, Protocol, Request
 from api.request_room import RequestRoom
+from api.turns import Turns
 from tests.support.fake_operations import ECHO, NO_DATABASE, EchoInput, Gate, echo_server
 from tests.support.raw_http import TO_PLAIN_LANE, RawConnection, head, raw_connection, request
 from tests.support.stepped_time import on_stepped_time, pass_seconds
@@ -312,6 +312,9 @@ class FullTransport(asyncio.Transport):
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
         self._protocol = protocol
 
+    def get_protocol(self) -> asyncio.BaseProtocol:
+        return self._protocol
+
     def write(self, data: bytes | bytearray | memoryview) -> None:
         pass
 
@@ -333,7 +336,9 @@ def fast_lanes(settings: HttpSettings) -> FastLanes:
         grace_seconds=settings.grace_seconds,
         least_bytes_per_second=settings.least_bytes_per_second,
     )
-    return FastLanes(protocol, settings, plain_server(protocol, settings, room), room)
+    turns = Turns()
+    plain = plain_server(protocol, settings, room, turns)
+    return FastLanes(protocol, settings, plain, room, turns)
 
 
 @both_lanes
@@ -369,9 +374,7 @@ async def test_a_client_that_is_gone_is_not_handed_to_the_plain_lane():
                 leaving.send(request("Wait") + request("Echo", b"{}", TO_PLAIN_LANE))
                 while not gate.waiting:
                     assert (await other.ask("Echo")).status == 200
-                # It is closed by a reset, which a server learns of while it answers.
-                bare: socket.socket = leaving.writer.get_extra_info("socket")
-                bare.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                leaving.reset_when_closed()
             for _ in range(3):
                 assert (await other.ask("Echo")).status == 200
             gate.opened.set()

@@ -26,6 +26,7 @@ from api.protocol import Protocol
 from api.registry import NOT_IMPLEMENTED, OPERATIONS
 from api.request_room import RequestRoom
 from api.server import listen, url
+from api.turns import Turns
 from model.limits import KIB
 from storage.backups import Backups
 from storage.store import Store
@@ -63,8 +64,9 @@ class Served:
             grace_seconds=settings.grace_seconds,
             least_bytes_per_second=settings.least_bytes_per_second,
         )
-        self.plain = plain_server(self.protocol, settings, self.room)
-        self.lanes = FastLanes(self.protocol, settings, self.plain, self.room)
+        turns = Turns()
+        self.plain = plain_server(self.protocol, settings, self.room, turns)
+        self.lanes = FastLanes(self.protocol, settings, self.plain, self.room, turns)
         self.endpoint = ""
 
     def in_hand(self) -> dict[str, Any]:

@@ -35,6 +35,7 @@ from api.plain_lane import plain_server
 from api.protocol import Protocol
 from api.registry import OPERATIONS
 from api.request_room import RequestRoom
+from api.turns import Turns
 from storage.rocks import open_rocks
 from tests.load.run.fill import fillings
 from tests.load.servers import directory_on
@@ -180,8 +181,9 @@ async def _lanes(database: Any, operations: Sequence[Operation]) -> AsyncIterato
         grace_seconds=settings.grace_seconds,
         least_bytes_per_second=settings.least_bytes_per_second,
     )
-    plain = plain_server(protocol, settings, room)
-    async with FastLanes(protocol, settings, plain, room) as lanes:
+    turns = Turns()
+    plain = plain_server(protocol, settings, room, turns)
+    async with FastLanes(protocol, settings, plain, room, turns) as lanes:
         yield lanes
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
@@ -11,6 +13,9 @@ from urllib.parse import urlsplit
 import msgspec
 
 from tests.support.clients import AUTHORIZATION, JSON_1_0
+
+# Closing a socket with this option resets its connection.
+RESET = struct.pack("ii", 1, 0)
 
 # A header that the fast lane leaves to the plain one.
 TO_PLAIN_LANE = "TE: trailers"
@@ -71,6 +76,12 @@ class RawConnection:
         """One request and its answer."""
         self.send(request(operation, body, *more, **options))
         return await self.answer()
+
+    def reset_when_closed(self) -> None:
+        """Let its end be a reset, of which a server learns while it answers."""
+        bare: socket.socket = self.writer.get_extra_info("socket")
+        if bare.fileno() >= 0:
+            bare.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
 
     async def is_closed(self) -> bool:
         """Wait until the server closes; whether it said no more before."""

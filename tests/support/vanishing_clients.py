@@ -7,8 +7,6 @@ an item, with its index entries, or a transaction's pair of items is there whole
 from __future__ import annotations
 
 import asyncio
-import socket
-import struct
 from collections.abc import Callable
 from random import Random
 from typing import Any, Final, NamedTuple
@@ -164,10 +162,7 @@ class VanishingClient:
         for _ in range(self._draw.randrange(_MOST_TURNS)):
             await asyncio.sleep(0)
         if self._draw.random() < 0.5:
-            bare: socket.socket = connection.writer.get_extra_info("socket")
-            if bare.fileno() >= 0:
-                # A reset.
-                bare.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            connection.reset_when_closed()
         return False
 
     async def _back_up(self) -> None:
