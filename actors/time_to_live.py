@@ -24,7 +24,7 @@ class TimeToLiveSettings(Struct, frozen=True):
     """What may be set for time to live.
 
     ``delay_seconds`` is how long an expired item stays at least, in domain time;
-    ``transition_seconds`` how long ENABLING and DISABLING take at least.
+    ``transition_seconds`` how long ENABLING and DISABLING take at least; 0 shows neither state.
     """
 
     delay_seconds: float = 1.0

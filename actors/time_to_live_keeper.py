@@ -61,10 +61,18 @@ class TimeToLiveKeeper:
             StoreError: nothing was changed.
         """
         now = self._surroundings.clock.now_epoch_seconds()
+        current = table.definition.time_to_live
         settings = changed(
-            table.definition.time_to_live, change, now, self._settings.change_interval_seconds
+            current,
+            change,
+            now,
+            self._settings.change_interval_seconds,
+            self._settings.transition_seconds,
         )
         if change.enabled:
+            if current is not None and current.status == "DISABLING":
+                # The old list goes before a new one begins.
+                await self._end(table, current)
             await self._begin(table, settings)
         else:
             await self._put(table, settings)

@@ -178,7 +178,7 @@ class ServeOptions:
     """How long a table's time to live can't be changed again."""
 
     ttl_transition_seconds: Annotated[float, Parameter(group=_FOR_TESTERS)] = 0
-    """How long time to live stays ENABLING or DISABLING at least."""
+    """How long time to live stays ENABLING or DISABLING at least; 0 shows neither state."""
 
     copy_messages: Annotated[bool, Parameter(group=_FOR_TESTERS, negative=())] = False
     """Send every message between actors through its bytes, as if it crossed a process boundary."""

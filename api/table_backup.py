@@ -13,6 +13,7 @@ from api.table_description import (
     key_schema,
     projection,
     table_arn,
+    time_to_live_description,
     wire_time,
 )
 from model.errors import BackupNotFoundException, ValidationException
@@ -128,10 +129,7 @@ def _features(database: Database, definition: TableDefinition) -> dict[str, Any]
             "StreamViewType": stream.view_type,
         }
     if definition.time_to_live is not None:
-        features["TimeToLiveDescription"] = {
-            "TimeToLiveStatus": definition.time_to_live.status,
-            "AttributeName": definition.time_to_live.attribute_name,
-        }
+        features["TimeToLiveDescription"] = time_to_live_description(database, definition)
     return features | encryption(database, definition)
 
 

@@ -18,6 +18,7 @@ from model.table import (
     Throughput,
 )
 from model.table_backup import TableBackupId
+from model.time_to_live import shown_status
 
 # DynamoDB's times have milliseconds.
 _TIME_DIGITS = 3
@@ -232,6 +233,17 @@ def encryption(database: Database, definition: TableDefinition) -> dict[str, Any
         key = key if key.startswith("alias/") else f"key/{key}"
         key = f"arn:aws:kms:{settings.region}:{settings.account_id}:{key}"
     return {"SSEDescription": {"Status": "ENABLED", "SSEType": "KMS", "KMSMasterKeyArn": key}}
+
+
+def time_to_live_description(database: Database, definition: TableDefinition) -> dict[str, str]:
+    """The TimeToLiveDescription of a table."""
+    settings = definition.time_to_live
+    if settings is None:
+        return {"TimeToLiveStatus": "DISABLED"}
+    status = shown_status(settings.status, database.settings.time_to_live.transition_seconds)
+    if status == "DISABLED":
+        return {"TimeToLiveStatus": status}
+    return {"TimeToLiveStatus": status, "AttributeName": settings.attribute_name}
 
 
 def _table_class(definition: TableDefinition) -> dict[str, Any]:

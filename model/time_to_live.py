@@ -21,7 +21,7 @@ from model.item import Item
 from model.key import KeySchema
 from model.limits import TIME_TO_LIVE_PAST_SECONDS
 from model.stored_item import StoredItem
-from model.table import TableDefinition, TimeToLive
+from model.table import TableDefinition, TimeToLive, TimeToLiveStatus
 
 _MICROSECONDS: Final = 1_000_000
 _MICROSECOND_DIGITS: Final = 6
@@ -131,17 +131,34 @@ def expire(
     return Expiry(reader.key(old), removal(table, old))
 
 
+# What clients are shown of a status for which no time is set.
+_PASSING: Final[dict[TimeToLiveStatus, TimeToLiveStatus]] = {
+    "ENABLING": "ENABLED",
+    "DISABLING": "DISABLED",
+}
+
+
+def shown_status(status: TimeToLiveStatus, transition_seconds: float) -> TimeToLiveStatus:
+    """The status that clients are shown.
+
+    ENABLING and DISABLING are shown only if they are given a time. On AWS, clients that ask right
+    after UpdateTimeToLive see ENABLED (observed in 2026).
+    """
+    return status if transition_seconds else _PASSING.get(status, status)
+
+
 def changed(
     current: TimeToLive | None,
     change: TimeToLiveChange,
     now_epoch_seconds: float,
     interval_seconds: float,
+    transition_seconds: float = 0.0,
 ) -> TimeToLive:
     """A table's time to live once it is switched on or off; ENABLING or DISABLING at first.
 
     Raises:
         ValidationException: it is so already, or goes by another attribute, or was changed less
-            than the interval ago.
+            than the interval ago, or shows that it is still changing.
     """
     is_on = current is not None and current.deletes
     if is_on:
@@ -156,7 +173,7 @@ def changed(
     elif not change.enabled:
         raise ValidationException("TimeToLive is already disabled")
     if current is not None and (
-        current.status in ("ENABLING", "DISABLING")
+        shown_status(current.status, transition_seconds) in _PASSING
         or now_epoch_seconds - current.changed_epoch_seconds < interval_seconds
     ):
         raise ValidationException(

@@ -7,6 +7,7 @@ from msgspec import json
 from api import shapes, structures
 from api.arn import table_name
 from api.operation import Call, Operation
+from api.table_description import time_to_live_description
 
 
 class DescribeTimeToLiveInput(structures.Shape, frozen=True):
@@ -18,13 +19,7 @@ class DescribeTimeToLiveInput(structures.Shape, frozen=True):
 async def handle(call: Call[DescribeTimeToLiveInput]) -> bytes:
     """The state of a table's time to live; its attribute is shown unless it is switched off."""
     state = await call.database.describe(table_name(call.request.TableName))
-    settings = state.definition.time_to_live
-    description = {"TimeToLiveStatus": "DISABLED"}
-    if settings is not None and settings.status != "DISABLED":
-        description = {
-            "TimeToLiveStatus": settings.status,
-            "AttributeName": settings.attribute_name,
-        }
+    description = time_to_live_description(call.database, state.definition)
     return json.encode({"TimeToLiveDescription": description})
 
 

@@ -251,6 +251,31 @@ async def test_switched_off_nothing_is_left_of_it_over_a_restart_too():
             await until_items(database, "Thread", 0)
 
 
+async def test_it_is_switched_off_and_on_before_either_is_over():
+    async with (
+        memory_store() as store,
+        running_database(store, SetClock(NOW), time_to_live=SETTINGS) as database,
+    ):
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        for number in range(300):
+            await table.write(put(thread(f"f{number}", "s", at=NOW + 1_000, other=NOW - 1)))
+        await switch(database, "Thread", "at", enabled=True)
+        assert status_of(table) == "ENABLING"
+        await switch(database, "Thread", "at", enabled=False)
+        assert status_of(table) == "DISABLING"
+        await switch(database, "Thread", "other", enabled=True)
+        assert status_of(table) == "ENABLING"
+        await until_items(database, "Thread", 0)
+        assert status_of(table) == "ENABLED"
+        await until_nothing_is_listed(store, table.definition.table_id)
+
+
+def status_of(table: Table) -> str:
+    assert table.definition.time_to_live is not None
+    return table.definition.time_to_live.status
+
+
 async def nothing_left(store: Store, table_id: int) -> bool:
     """Whether neither expiry rows nor checkpoints of a table are left."""
     ranges = (keys_layout.expiry_range(table_id), keys_layout.checkpoint_range(table_id))

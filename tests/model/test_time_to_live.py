@@ -11,7 +11,7 @@ from model.item import Item
 from model.key import KeyAttribute, KeySchema
 from model.limits import TIME_TO_LIVE_PAST_SECONDS
 from model.stored_item import StoredItem
-from model.table import TableDefinition, TimeToLive
+from model.table import TableDefinition, TimeToLive, TimeToLiveStatus
 from model.time_to_live import (
     Expiry,
     ExpiryReader,
@@ -20,6 +20,7 @@ from model.time_to_live import (
     expire,
     expires_at_us,
     is_expired,
+    shown_status,
 )
 
 NOW = 1_571_827_560.0
@@ -171,6 +172,30 @@ def test_it_goes_by_another_attribute_after_it_was_off():
     assert changed(off, other, NOW + HOUR, HOUR).attribute_name == "other"
 
 
+def test_a_state_that_is_not_shown_refuses_nothing():
+    enabling, disabling = TimeToLive("at", "ENABLING", NOW), TimeToLive("at", "DISABLING", NOW)
+    assert changed(enabling, OFF, NOW + HOUR, HOUR).status == "DISABLING"
+    assert changed(disabling, ON, NOW + HOUR, HOUR).status == "ENABLING"
+    with pytest.raises(ValidationException, match=MULTIPLE_TIMES):
+        changed(enabling, OFF, NOW + HOUR - 1, HOUR)
+
+
+@pytest.mark.parametrize(
+    ("status", "shown"),
+    [
+        ("ENABLING", "ENABLED"),
+        ("ENABLED", "ENABLED"),
+        ("DISABLING", "DISABLED"),
+        ("DISABLED", "DISABLED"),
+    ],
+)
+def test_passing_states_are_shown_only_if_they_are_given_a_time(
+    status: TimeToLiveStatus, shown: TimeToLiveStatus
+):
+    assert shown_status(status, transition_seconds=0) == shown
+    assert shown_status(status, transition_seconds=1) == status
+
+
 MULTIPLE_TIMES = "Time to live has been modified multiple times within a fixed interval"
 ANOTHER = "TimeToLive is active on a different AttributeName: current AttributeName is at"
 
@@ -196,5 +221,5 @@ def test_what_is_refused(
 ):
     current = None if status is None else TimeToLive("at", status, NOW)  # type: ignore[arg-type]
     with pytest.raises(ValidationException) as refused:
-        changed(current, TimeToLiveChange(*asked), NOW + after_seconds, HOUR)
+        changed(current, TimeToLiveChange(*asked), NOW + after_seconds, HOUR, transition_seconds=1)
     assert refused.value.message == message

@@ -41,9 +41,30 @@ def test_it_is_switched_on_and_described(client, wire: WireClient):
             TableName=name, TimeToLiveSpecification=specification("expires")
         )
         assert answer["TimeToLiveSpecification"] == {"Enabled": True, "AttributeName": "expires"}
-        wait_until(lambda: status(wire, name) == "ENABLED")
         described = client.describe_time_to_live(TableName=name)["TimeToLiveDescription"]
         assert described == {"TimeToLiveStatus": "ENABLED", "AttributeName": "expires"}
+
+
+@pytest.mark.ours_alone("the interval between two changes is a setting only here")
+def test_it_is_switched_on_and_off_at_once():
+    with (
+        running_server("--ttl-change-interval-seconds", "0") as server,
+        closing(WireClient(server.endpoint)) as wire,
+        table(wire, "pk:S") as name,
+    ):
+        now = int(time.time())
+        put_all(wire, name, *[{"pk": {"S": str(number)}} for number in range(200)])
+        put_all(wire, name, {"pk": {"S": "expired"}, "expires": {"N": str(now - 60)}})
+        for enabled in (True, False, True):
+            asked = specification("expires", enabled=enabled)
+            wire("UpdateTimeToLive", {"TableName": name, "TimeToLiveSpecification": asked})
+            assert described(wire, name) == (
+                {"TimeToLiveStatus": "ENABLED", "AttributeName": "expires"}
+                if enabled
+                else {"TimeToLiveStatus": "DISABLED"}
+            )
+        wait_until(lambda: found(wire, name, {"pk": {"S": "expired"}}) is None)
+        assert len(wire("Scan", {"TableName": name})["Items"]) == 200
 
 
 def test_a_table_is_named_by_its_arn_too(wire: WireClient):
@@ -176,6 +197,12 @@ def test_its_states_are_shown_and_what_they_allow(tmp_path: Path):
         asked = specification("expires", enabled=enabled)
         wire("UpdateTimeToLive", {"TableName": name, "TimeToLiveSpecification": asked})
 
+    def wait_swept(wire: WireClient) -> None:
+        """Wait until an expired item is gone: what passed is over then."""
+        key = {"pk": {"S": unique_name("expired")}}
+        put_all(wire, name, key | {"expires": {"N": str(START - HOUR)}})
+        wait_until(lambda: found(wire, name, key) is None)
+
     name = unique_name()
     with served("3600") as (_, wire, client):
         wire("CreateTable", definition("pk:S", name=name))
@@ -184,7 +211,8 @@ def test_its_states_are_shown_and_what_they_allow(tmp_path: Path):
         assert refused(client, name, "expires", enabled=False)[1] == MULTIPLE_TIMES
         assert described(wire, name) == {"TimeToLiveStatus": "ENABLING", "AttributeName": "expires"}
     with served("0") as (clocked, wire, client):
-        wait_until(lambda: status(wire, name) == "ENABLED")
+        assert status(wire, name) == "ENABLED"
+        wait_swept(wire)
         clocked.set(START + HOUR - 1)
         assert refused(client, name, "expires", enabled=False)[1] == MULTIPLE_TIMES
         clocked.set(START + HOUR)
@@ -196,7 +224,6 @@ def test_its_states_are_shown_and_what_they_allow(tmp_path: Path):
             "AttributeName": "expires",
         }
     with served("0") as (clocked, wire, client):
-        wait_until(lambda: status(wire, name) == "DISABLED")
         assert described(wire, name) == {"TimeToLiveStatus": "DISABLED"}
         clocked.set(START + 2 * HOUR)
         switch(wire, name, "other")
