@@ -37,6 +37,7 @@ from model import destination_rules as rules
 from model.table import (
     TABLE_INDEX_ID,
     CreationTimePrecision,
+    DestinationStatus,
     StreamingDestination,
     TableDefinition,
 )
@@ -72,11 +73,16 @@ class UpdateDestination(Message[StreamingDestination], frozen=True):
 
 
 class AdvanceDestination(Message[None], frozen=True):
-    """The present phase of a destination is over; its topic has so many partitions."""
+    """The phase ``status`` of a destination is over.
+
+    ``partition_count`` is the number of partitions of its topic, where that was learned. A message
+    that comes when the destination is in another phase has no effect.
+    """
 
     table_id: int
     name: str
     destination_id: int
+    status: DestinationStatus
     partition_count: int | None = None
 
 
@@ -186,9 +192,9 @@ class DestinationKeeper:
         return structs.replace(destination, status="UPDATING")
 
     async def advance(self, table: Table, message: AdvanceDestination) -> None:
-        """The present phase of a destination is over; begin the next one."""
+        """Begin the next phase of a destination, unless it has begun already."""
         destination = _destination(table.definition, message.destination_id)
-        if destination is None:
+        if destination is None or destination.status != message.status:
             return
         if destination.status == "DISABLING":
             await self._end(table, destination)
@@ -360,7 +366,9 @@ class DestinationKeeper:
 
     async def _drain_and_tell(self, table: Table, destination: StreamingDestination) -> None:
         await self.drain(table)
-        self._tell(_advance(table.definition, destination))
+        # A table that was closed meanwhile has stopped its relay before it had drained.
+        if not table.is_closed:
+            self._tell(_advance(table.definition, destination))
 
     async def _end(self, table: Table, destination: StreamingDestination) -> None:
         subscriber = _subscriber(table.definition, destination)
@@ -395,7 +403,11 @@ def _advance(
     definition: TableDefinition, destination: StreamingDestination, count: int | None = None
 ) -> AdvanceDestination:
     return AdvanceDestination(
-        definition.table_id, definition.name, destination.destination_id, count
+        definition.table_id,
+        definition.name,
+        destination.destination_id,
+        destination.status,
+        count,
     )
 
 

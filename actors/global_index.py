@@ -162,9 +162,14 @@ class GlobalIndexActors:
 
     @property
     def is_stuck(self) -> bool:
-        """Whether it is not filled any further: the disk is full, or who fills it was given up."""
-        filling = self._backfill
-        return filling is not None and (self._is_refused or filling.mailbox.closed)
+        """Whether filling it makes no progress: the disk is full, or an actor was given up."""
+        if self._backfill is None:
+            return False
+        return (
+            self._is_refused
+            or self._backfill.mailbox.closed
+            or any(maintainer.mailbox.closed for maintainer in self._maintainers.values())
+        )
 
     @property
     def is_followed(self) -> bool:
@@ -172,9 +177,12 @@ class GlobalIndexActors:
         return bool(self._maintainers)
 
     async def wait_caught_up(self) -> None:
-        """Wait until every change that is durable now is in the index."""
-        await self._wait_passed()
-        self.follows_all = not self._is_closing
+        """Wait until every change that is durable now is in the index.
+
+        ``follows_all`` stays False if a follower was given up: its changes are missing.
+        """
+        has_passed = await self._wait_passed()
+        self.follows_all = has_passed and not self._is_closing
 
     async def wait_readable(self) -> None:
         """Wait until a read sees every change that was answered, or as long as reads wait.
@@ -185,10 +193,9 @@ class GlobalIndexActors:
         with anyio.move_on_after(self.reads_wait_seconds):
             await self._wait_passed()
 
-    async def _wait_passed(self) -> None:
+    async def _wait_passed(self) -> bool:
         tails = {maintainer: maintainer.feed.tail for maintainer in self._maintainers.values()}
-        for maintainer, tail in tails.items():
-            await maintainer.wait_passed(tail)
+        return all([await maintainer.wait_passed(tail) for maintainer, tail in tails.items()])
 
     def floor(self, partition_number: int) -> int:
         """The counter up to which a log's records are not needed any more."""

@@ -133,11 +133,14 @@ class TimeToLiveActors:
             del self._expirers[number]
 
     async def wait_caught_up(self) -> bool:
-        """Wait until every change that is durable now is listed; False if closed before."""
+        """Wait until every change that is durable now is listed.
+
+        Returns:
+            False if time to live was switched off, or an expirer was given up, before.
+        """
         tails = {expirer: expirer.feed.tail for expirer in self._expirers.values()}
-        for expirer, tail in tails.items():
-            await expirer.wait_passed(tail)
-        return not self._is_closing
+        have_passed = [await expirer.wait_passed(tail) for expirer, tail in tails.items()]
+        return all(have_passed) and not self._is_closing
 
     def floor(self, partition_number: int) -> int:
         """The counter up to which a log's records are not needed any more."""

@@ -120,11 +120,14 @@ class KafkaRelay:
         """Wait until all is published that is durable now, as long as the broker takes it."""
         ends = [(log, log.feed.tail) for log in self._logs]
         for log, end in ends:
-            # A counter that no record has is passed by nobody.
-            while log.position.counter < end and await log.first() is not None:
+            while True:
+                # Clear before looking: a round that is published meanwhile must not be missed.
+                self._has_published.clear()
+                # A counter that no record has is passed by nobody.
+                if log.position.counter >= end or await log.first() is None:
+                    break
                 if self.state not in ("CONNECTING", "PUBLISHING", "SNAPSHOT"):
                     return
-                self._has_published.clear()
                 await self._has_published.wait()
 
     # -- the actor --------------------------------------------------------------------------

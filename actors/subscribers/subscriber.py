@@ -85,11 +85,16 @@ class Subscriber(ABC):
         """How many changes it is behind, at most."""
         return max(0, self.feed.tail - self.position)
 
-    async def wait_passed(self, counter: int) -> None:
-        """Wait until it has carried out the changes up to a counter, or is to stop."""
+    async def wait_passed(self, counter: int) -> bool:
+        """Wait until the changes up to a counter are carried out.
+
+        Returns:
+            False if the follower was stopped or given up before.
+        """
         # A follower tells nobody where it is; milliseconds don't matter here.
         while self.position < counter and not self.mailbox.closed:  # noqa: ASYNC110
             await asyncio.sleep(_STEP_SECONDS)
+        return self.position >= counter
 
     async def run(self) -> None:
         """Follow the log until it ends or the mailbox is closed; then store the checkpoint."""

@@ -76,6 +76,60 @@ ORDERS: Final = (
         "tests/streams/test_change_log.py",
         ["test_trimming_deletes_the_records_up_to_a_counter_and_no_others[3]"],
     ),
+    Fault(
+        "relay drain clears its wake-up after looking at the log",
+        "actors/subscribers/kafka_relay.py",
+        """\
+                # Clear before looking: a round that is published meanwhile must not be missed.
+                self._has_published.clear()
+                # A counter that no record has is passed by nobody.
+                if log.position.counter >= end or await log.first() is None:
+                    break
+                if self.state not in ("CONNECTING", "PUBLISHING", "SNAPSHOT"):
+                    return
+""",
+        """\
+                if log.position.counter >= end or await log.first() is None:
+                    break
+                if self.state not in ("CONNECTING", "PUBLISHING", "SNAPSHOT"):
+                    return
+                self._has_published.clear()
+""",
+        "tests/actors/test_draining.py",
+        ["test_a_drain_ends_if_the_last_round_is_published_while_it_reads_the_log"],
+    ),
+    Fault(
+        "destination takes the end of another phase for the end of this one",
+        "actors/destination_keeper.py",
+        "if destination is None or destination.status != message.status:",
+        "if destination is None:",
+        "tests/actors/test_draining.py",
+        ["test_a_destination_whose_topic_is_reached_while_it_is_disabled_is_drained"],
+    ),
+    Fault(
+        "drain of a relay that was stopped counts as done",
+        "actors/destination_keeper.py",
+        "        if not table.is_closed:\n            self._tell",
+        "        if True:\n            self._tell",
+        "tests/actors/test_draining.py",
+        ["test_a_drain_goes_on_after_a_crash_of_the_databases_actor"],
+    ),
+    Fault(
+        "index catches up although a follower was given up",
+        "actors/global_index.py",
+        "self.follows_all = has_passed and not self._is_closing",
+        "self.follows_all = not self._is_closing",
+        "tests/actors/test_given_up_followers.py",
+        ["test_an_index_does_not_catch_up_without_one_of_its_followers"],
+    ),
+    Fault(
+        "time to live catches up although an expirer was given up",
+        "actors/time_to_live.py",
+        "return all(have_passed) and not self._is_closing",
+        "return not self._is_closing",
+        "tests/actors/test_given_up_followers.py",
+        ["test_time_to_live_does_not_catch_up_without_one_of_its_expirers"],
+    ),
 )
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from actors.database import Database
 from actors.runtime.clock import Clock
-from storage.store import Group, NotAtHand, Row, Store, View
+from storage.store import Group, NotAtHand, Row, Store, StoreError, View
 from streams.broker import Broker
 from tests.support.databases import running_database
 from tests.support.faulty_store import FaultyStore
@@ -87,6 +87,7 @@ class Gate:
         self.which = which
         self._reached = asyncio.Event()
         self._opened = asyncio.Event()
+        self._error: StoreError | None = None
 
     async def reached(self) -> None:
         """Wait until a call has arrived."""
@@ -97,10 +98,17 @@ class Gate:
         """Let waiting and later calls pass."""
         self._opened.set()
 
+    def fail(self, error: StoreError) -> None:
+        """Raise an error from waiting and later calls."""
+        self._error = error
+        self._opened.set()
+
     async def arrive(self) -> None:
         """Wait at the gate, as a call of the store."""
         self._reached.set()
         await self._opened.wait()
+        if self._error is not None:
+            raise self._error
 
 
 class SteppedStore(FaultyStore):
