@@ -140,18 +140,26 @@ def condition_of(request: Conditional, placeholders: Placeholders) -> Condition 
 
 
 def filter_of(
-    expression: str | None,
-    conditions: Mapping[str, structures.ConditionShape] | None,
-    conditional_operator: str | None,
-    placeholders: Placeholders,
+    expression: str | None, legacy_filter: Condition | None, placeholders: Placeholders
 ) -> Condition | None:
     """The filter of a Query or Scan, if it has one.
 
     Raises:
-        ValidationException, SerializationException: it is at fault.
+        ValidationException: the expression is at fault.
     """
     if expression is not None:
         return parse_condition(expression, placeholders, kind="FilterExpression")
+    return legacy_filter
+
+
+def legacy_filter_of(
+    conditions: Mapping[str, structures.ConditionShape] | None, conditional_operator: str | None
+) -> Condition | None:
+    """The condition of QueryFilter or ScanFilter, which DynamoDB checks before expressions.
+
+    Raises:
+        ValidationException, SerializationException: it is at fault.
+    """
     return legacy.filter_condition(_members(conditions), conditional_operator)
 
 
@@ -178,9 +186,18 @@ def projector_of(request: Projecting, placeholders: Placeholders) -> Projector |
     """
     if request.ProjectionExpression is not None:
         return parse_projection(request.ProjectionExpression, placeholders)
-    if request.AttributesToGet is not None:
-        return projector_of_names(request.AttributesToGet)
-    return None
+    return legacy_projector_of(request)
+
+
+def legacy_projector_of(request: Projecting) -> Projector | None:
+    """The projection of AttributesToGet, which Query and Scan check before expressions.
+
+    Raises:
+        ValidationException: a name stands twice in it.
+    """
+    if request.AttributesToGet is None:
+        return None
+    return projector_of_names(request.AttributesToGet)
 
 
 def update_of(

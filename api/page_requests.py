@@ -19,7 +19,7 @@ from model.expressions.condition import Condition
 from model.expressions.projection import Projector
 from model.index import IndexDefinition
 from model.item import Item
-from model.key_rules import check_key
+from model.key_rules import NO_MATCH, check_key
 from model.page import Page, PageRules
 from model.table import TableDefinition
 
@@ -180,13 +180,20 @@ def scan_start(table: TableDefinition, index: IndexDefinition | None, start_key:
     """The position of a Scan's start key, exactly the keys of the index and the table.
 
     Raises:
-        ValidationException: it is not.
+        ValidationException: it is not. The messages differ from a Query's.
     """
     if index is None:
         try:
             check_key(table.key_schema, start_key)
         except ValidationException as error:
             raise ValidationException(f"{_BAD_START}: {error.message}") from None
+        return keys.encode(table.key_schema, start_key)
+    # An index key of a wrong type is told before other names are missed.
+    for attribute in index.key_schema.attributes:
+        if attribute.type not in start_key.get(attribute.name, {attribute.type: None}):
+            raise ValidationException(NO_MATCH)
+    if start_key.keys() != _start_names(table, index):
+        raise ValidationException(f"{_BAD_START}: {NO_MATCH}")
     return query_start(table, index, start_key)
 
 
@@ -196,17 +203,27 @@ def query_start(table: TableDefinition, index: IndexDefinition | None, start_key
     Raises:
         ValidationException: it is not. The messages differ from a Scan's.
     """
-    queried = index.key_schema if index else table.key_schema
-    names = {attribute.name for attribute in queried.attributes + table.key_schema.attributes}
-    if start_key.keys() != names:
+    if start_key.keys() != _start_names(table, index):
         raise ValidationException(_BAD_START)
+    queried = index.key_schema if index else table.key_schema
     check_key(queried, queried.key_of(start_key))
     try:
         check_key(table.key_schema, table.key_schema.key_of(start_key))
     except ValidationException as error:
         raise ValidationException(f"{_BAD_START}: {error.message}") from None
+    return start_position(table, index, start_key)
+
+
+def _start_names(table: TableDefinition, index: IndexDefinition | None) -> set[str]:
+    queried = index.key_schema.attributes if index else ()
+    return {attribute.name for attribute in queried + table.key_schema.attributes}
+
+
+def start_position(table: TableDefinition, index: IndexDefinition | None, start_key: Item) -> bytes:
+    """The position of a checked start key."""
     if index is None:
-        return keys.encode(queried, start_key)
+        return keys.encode(table.key_schema, start_key)
+    queried = index.key_schema
     if table.global_index(index.name) is None:
         return keys.encode(queried, start_key) + keys.encode_sort(table.key_schema, start_key)
     return keys.encode(queried, start_key) + b"".join(

@@ -40,6 +40,8 @@ TOO_DEEP: Final = (
     "beyond supported limit"
 )
 
+EMPTY_NAME: Final = "Empty attribute name"
+
 # The item itself is the first level of its documents (DynamoDB Local 3.3 takes 31 below it).
 _ATTRIBUTE_LEVEL: Final = 2
 
@@ -158,7 +160,7 @@ def check_names(names: Container[str]) -> None:
         ValidationException: it is among them.
     """
     if "" in names:
-        raise ValidationException("Empty attribute name")
+        raise ValidationException(EMPTY_NAME)
 
 
 def _check_list(content: Any, level: int) -> int:
@@ -176,14 +178,16 @@ def _too_deep() -> ValidationException:
     return ValidationException(TOO_DEEP)
 
 
-def is_too_deep(value: AttributeValue, level: int = _ATTRIBUTE_LEVEL) -> bool:
-    """Whether a checked value nests documents deeper than DynamoDB allows."""
+def is_too_deep(value: Any, level: int = _ATTRIBUTE_LEVEL) -> bool:
+    """Whether a value nests documents deeper than DynamoDB allows; it need not be checked."""
+    if type(value) is not dict:
+        return False
     members = value.get("L")
-    if members is None:
+    if type(members) is not list:
         content = value.get("M")
-        if content is None:
+        if type(content) is not dict:
             return False
-        members = content.values()
+        members = list(content.values())
     return level > NESTING_LEVELS or any(is_too_deep(member, level + 1) for member in members)
 
 
@@ -314,6 +318,16 @@ def size_bytes(value: AttributeValue) -> int:
 
 def _binary_size_bytes(base64_text: str) -> int:
     return len(base64_text) * 3 // 4 - base64_text.endswith("=") - base64_text.endswith("==")
+
+
+def shown(value: AttributeValue) -> str:
+    """A checked value as DynamoDB writes it in messages; a binary is shown as a Java buffer."""
+    type_name = type_of(value)
+    content: Any = value[type_name]
+    if type_name == "B":
+        count = size_bytes(value)
+        content = f"java.nio.HeapByteBuffer[pos=0 lim={count} cap={count}]"
+    return f"{{{type_name}:{content}}}"
 
 
 def order_key(value: AttributeValue) -> bytes:

@@ -5,7 +5,7 @@ Messages: measured on AWS by the authors of dynalite, and DynamoDB Local.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from model import attribute_value
 from model.attribute_value import AttributeValue
@@ -18,7 +18,7 @@ from model.schema_rules import KeyRole
 from model.table import TableDefinition
 
 _INVALID = "One or more parameter values were invalid: "
-_NO_MATCH = "The provided key element does not match the schema"
+NO_MATCH = "The provided key element does not match the schema"
 
 
 def check_item_key(schema: KeySchema, item: Item) -> None:
@@ -47,11 +47,11 @@ def check_key(schema: KeySchema, key: Item) -> None:
     """
     attributes = schema.attributes
     if len(key) != len(attributes):
-        raise ValidationException(_NO_MATCH)
+        raise ValidationException(NO_MATCH)
     for attribute in attributes:
         value = key.get(attribute.name)
         if value is None or attribute.type not in value:
-            raise ValidationException(_NO_MATCH)
+            raise ValidationException(NO_MATCH)
     _check_sizes(schema, key)
 
 
@@ -108,7 +108,7 @@ def check_batch_put_key(schema: KeySchema, item: Item) -> None:
     for attribute in schema.attributes:
         value = item.get(attribute.name)
         if value is None or attribute.type not in value:
-            raise ValidationException(_NO_MATCH)
+            raise ValidationException(NO_MATCH)
     _check_sizes(schema, item)
 
 
@@ -142,16 +142,18 @@ def check_updated_index_keys(
             _check_index_key(index, item, attributes, updated=True)
 
 
-def check_index_key_literals(table: TableDefinition, literals: Item) -> None:
-    """Check the types of an update's own values for index keys, before the item is looked at.
+def check_index_key_types(table: TableDefinition, types: Mapping[str, str]) -> None:
+    """Check the types that an update gives to index keys, before the item is read.
+
+    ``types`` are those of whole attributes that are known by then (``Update.static_types``).
 
     Raises:
-        ValidationException: one has another type than an index declares.
+        ValidationException: one is another type than an index declares.
     """
     for index in _written_indexes(table):
         for attribute in index.key_schema.attributes:
-            if attribute.name in literals and attribute.type not in literals[attribute.name]:
-                raise _index_key_mismatch(index, attribute, literals[attribute.name])
+            if types.get(attribute.name, attribute.type) != attribute.type:
+                raise _index_key_mismatch(index, attribute, types[attribute.name])
 
 
 def check_index_keys_not_empty(table: TableDefinition, values: Item, *, updated: bool) -> None:
@@ -189,12 +191,12 @@ def _check_index_key(
             continue
         if content is None:
             if updated:
-                # The request's own values passed ``check_index_key_literals``: it is computed.
+                # The types known before the item passed ``check_index_key_types``.
                 raise ValidationException(
                     "The update expression attempted to update the secondary index key to "
                     "unsupported type"
                 )
-            raise _index_key_mismatch(index, attribute, value)
+            raise _index_key_mismatch(index, attribute, attribute_value.type_of(value))
         if content == "":
             raise _empty_index_key(index, attribute, updated=updated)
         all_short = False
@@ -205,11 +207,11 @@ def _check_index_key(
 
 
 def _index_key_mismatch(
-    index: IndexDefinition, attribute: KeyAttribute, value: AttributeValue
+    index: IndexDefinition, attribute: KeyAttribute, actual_type: str
 ) -> ValidationException:
     return ValidationException(
         f"{_INVALID}Type mismatch for Index Key {attribute.name} Expected: {attribute.type} "
-        f"Actual: {attribute_value.type_of(value)} IndexName: {index.name}"
+        f"Actual: {actual_type} IndexName: {index.name}"
     )
 
 

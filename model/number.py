@@ -24,6 +24,10 @@ _NUMBER: Final = re.compile(
     r"([+-]?)(?:([0-9]+)(?:\.([0-9]*))?|\.([0-9]+))(?:[eE]([+-]?[0-9]{1,9}))?\Z"
 )
 
+_OVERFLOW: Final = (
+    "Number overflow. Attempting to store a number with magnitude larger than supported range"
+)
+
 # Wide enough for the exact sum of any two numbers of DynamoDB's range.
 _EXACT: Final = Context(
     prec=300, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[InvalidOperation, Inexact, Rounded]
@@ -89,10 +93,7 @@ def _plain(negative: bool, digits: str, exponent: int) -> str:
     if len(trimmed) > NUMBER_DIGITS:
         raise ValidationException("Attempting to store more than 38 significant digits in a Number")
     if magnitude > NUMBER_EXPONENT_MAX:
-        raise ValidationException(
-            "Number overflow. Attempting to store a number with magnitude larger than "
-            "supported range"
-        )
+        raise ValidationException(_OVERFLOW)
     if magnitude < NUMBER_EXPONENT_MIN:
         raise ValidationException(
             "Number underflow. Attempting to store a number with magnitude smaller than "
@@ -107,10 +108,15 @@ def _plain(negative: bool, digits: str, exponent: int) -> str:
     return "-" + plain if negative else plain
 
 
-def _plain_decimal(number: Decimal) -> str:
+def _result(number: Decimal) -> str:
+    """The canonical text of a computed number."""
     sign, digits, exponent = number.as_tuple()
     assert isinstance(exponent, int)
-    return _plain(sign == 1, "".join(map(str, digits)), exponent)
+    text = "".join(map(str, digits))
+    if len(text.strip("0")) > NUMBER_DIGITS:
+        # DynamoDB calls too many digits of a result an overflow, unlike those of a request.
+        raise ValidationException(_OVERFLOW)
+    return _plain(sign == 1, text, exponent)
 
 
 def add(left: str, right: str) -> str:
@@ -119,12 +125,12 @@ def add(left: str, right: str) -> str:
     Raises:
         ValidationException: the sum has more than 38 digits or is out of range.
     """
-    return _plain_decimal(_EXACT.add(Decimal(left), Decimal(right)))
+    return _result(_EXACT.add(Decimal(left), Decimal(right)))
 
 
 def subtract(left: str, right: str) -> str:
     """The exact difference of two canonical numbers; raises as ``add`` does."""
-    return _plain_decimal(_EXACT.subtract(Decimal(left), Decimal(right)))
+    return _result(_EXACT.subtract(Decimal(left), Decimal(right)))
 
 
 def size_bytes(text: str) -> int:

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from actors.pages import ReadRange, read_page
 from actors.table import Table
 from api import shapes, structures
 from api.arn import table_name
-from api.item_requests import check_together, filter_of, key_terms_of, placeholders_of, projector_of
+from api.item_requests import (
+    check_together,
+    filter_of,
+    key_terms_of,
+    legacy_filter_of,
+    legacy_projector_of,
+    placeholders_of,
+    projector_of,
+)
 from api.operation import Call, Operation
 from api.page_requests import (
     check_select,
@@ -15,8 +25,9 @@ from api.page_requests import (
     page_answer,
     page_rules,
     query_start,
+    start_position,
 )
-from model import key_range, usual_range
+from model import attribute_value, key_range, usual_range
 from model.errors import DynamoDBError, ValidationException
 from model.expressions.condition import Condition
 from model.expressions.key_condition import KeyCondition, KeyTerms
@@ -24,7 +35,6 @@ from model.expressions.key_paths import check_scalar_keys
 from model.index import IndexDefinition
 from model.item import Item
 from model.key import KeySchema
-from model.key_range import KeyRange
 from model.page import PageRules
 from model.table import TableDefinition
 
@@ -59,6 +69,9 @@ async def handle(call: Call[QueryInput]) -> bytes:
     if table is None or read is None:
         table, read = _checked(call)
     page = await call.noting(table.definition, read_page(table, read))
+    if _has_one_item(table.definition, read.index):
+        # Nothing follows, and such a key would be refused as a start key.
+        page = structs.replace(page, last=None)
     return page_answer(request, table.definition.name, page)
 
 
@@ -91,6 +104,8 @@ def _usual(request: QueryInput, table: TableDefinition) -> ReadRange | None:
         return None
     after = None
     if request.ExclusiveStartKey is not None:
+        if _has_one_item(table, index):
+            return None
         after = _usual_start(table, index, request.ExclusiveStartKey)
         if after is None or not key_range.contains(wanted, after):
             return None
@@ -119,6 +134,8 @@ def _checked(call: Call[QueryInput]) -> tuple[Table, ReadRange]:
     request = call.request
     name = table_name(request.TableName)
     check_together(request)
+    legacy_filter = legacy_filter_of(request.QueryFilter, request.ConditionalOperator)
+    legacy_projector_of(request)
     check_start_key_values(request.ExclusiveStartKey)
     if request.KeyConditions is None and request.KeyConditionExpression is None:
         raise ValidationException(
@@ -126,11 +143,9 @@ def _checked(call: Call[QueryInput]) -> tuple[Table, ReadRange]:
             "the request."
         )
     placeholders = placeholders_of(request)
-    condition = filter_of(
-        request.FilterExpression, request.QueryFilter, request.ConditionalOperator, placeholders
-    )
-    projector = projector_of(request, placeholders)
     terms = key_terms_of(request.KeyConditionExpression, request.KeyConditions, placeholders)
+    condition = filter_of(request.FilterExpression, legacy_filter, placeholders)
+    projector = projector_of(request, placeholders)
     placeholders.check_all_used()
     if isinstance(terms, KeyTerms):
         # Its faults that need no table are told before the table is looked for.
@@ -140,16 +155,16 @@ def _checked(call: Call[QueryInput]) -> tuple[Table, ReadRange]:
     definition = table.definition
     index = index_of(definition, request.IndexName, consistent=request.ConsistentRead is True)
     schema = index.key_schema if index else definition.key_schema
+    start_key = request.ExclusiveStartKey
+    after = None if start_key is None else query_start(definition, index, start_key)
     key_condition = terms.on(schema)
     wanted = key_range.of_key_condition(key_condition)
-    after = None
-    if request.ExclusiveStartKey is not None:
-        after = query_start(definition, index, request.ExclusiveStartKey)
-        _check_start(wanted, after, key_condition)
+    if start_key is not None:
+        _check_start(definition, index, key_condition, start_key)
     if condition is not None:
         _check_filter(request, schema, condition)
-    check_scalar_keys(definition, placeholders.nested)
     rules = page_rules(request, definition, index, condition, projector)
+    check_scalar_keys(definition, placeholders.nested)
     read = ReadRange(
         wanted,
         rules,
@@ -172,14 +187,44 @@ def _check_filter(request: QueryInput, schema: KeySchema, condition: Condition) 
             )
 
 
-def _check_start(wanted: KeyRange, after: bytes, condition: KeyCondition) -> None:
-    if key_range.contains(wanted, after):
+def _check_start(
+    table: TableDefinition,
+    index: IndexDefinition | None,
+    condition: KeyCondition,
+    start_key: Item,
+) -> None:
+    """Check that a start key, which fits the schema, lies in the range that a Query reads.
+
+    Raises:
+        ValidationException: it lies outside, or the range has one item, behind which is nothing.
+    """
+    wanted = key_range.of_key_condition(condition)
+    if key_range.contains(wanted, start_position(table, index, start_key)):
+        if _has_one_item(table, index):
+            shown = ", ".join(
+                f"{name}=AttributeValue: {attribute_value.shown(value)}"
+                for name, value in start_key.items()
+            )
+            raise ValidationException(
+                f"The provided exclusive start key is invalid: ExclusiveStartKey: {{{shown}}}"
+            )
         return
     if not condition.sort:
         raise ValidationException(
             "The provided starting key is outside query boundaries based on provided conditions"
         )
+    partition = index.key_schema.partition if index else table.key_schema.partition
+    names = [attribute.name for attribute in partition]
+    in_partition = start_key | dict(zip(names, condition.partition, strict=True))
+    if key_range.contains(wanted, start_position(table, index, in_partition)):
+        # It fits the sort condition, and belongs to another partition key.
+        raise ValidationException("The query can return at most one row and cannot be restarted")
     raise ValidationException("The provided starting key does not match the range key predicate")
+
+
+def _has_one_item(table: TableDefinition, index: IndexDefinition | None) -> bool:
+    """Whether each partition key of what is queried has one item at most."""
+    return index is None and not table.key_schema.sort
 
 
 OPERATION = Operation("Query", QueryInput, handle)

@@ -5,7 +5,14 @@ from __future__ import annotations
 from actors.pages import ReadRange, read_page
 from api import shapes, structures
 from api.arn import table_name
-from api.item_requests import check_together, filter_of, placeholders_of, projector_of
+from api.item_requests import (
+    check_together,
+    filter_of,
+    legacy_filter_of,
+    legacy_projector_of,
+    placeholders_of,
+    projector_of,
+)
 from api.maintenance import is_maintenance
 from api.operation import Call, Operation
 from api.page_requests import (
@@ -48,20 +55,18 @@ async def handle(call: Call[ScanInput]) -> bytes:
     request = call.request
     name = table_name(request.TableName)
     check_together(request)
+    legacy_filter = legacy_filter_of(request.ScanFilter, request.ConditionalOperator)
+    legacy_projector_of(request)
     check_start_key_values(request.ExclusiveStartKey)
     wanted = _segment_range(request)
     placeholders = placeholders_of(request)
-    condition = filter_of(
-        request.FilterExpression, request.ScanFilter, request.ConditionalOperator, placeholders
-    )
+    condition = filter_of(request.FilterExpression, legacy_filter, placeholders)
     projector = projector_of(request, placeholders)
     placeholders.check_all_used()
     check_select(request)
     table = call.database.table(name)
     definition = table.definition
     index = index_of(definition, request.IndexName, consistent=request.ConsistentRead is True)
-    check_scalar_keys(definition, placeholders.nested)
-    rules = page_rules(request, definition, index, condition, projector)
     after = None
     if request.ExclusiveStartKey is not None:
         after = scan_start(definition, index, request.ExclusiveStartKey)
@@ -71,6 +76,8 @@ async def handle(call: Call[ScanInput]) -> bytes:
                 "ExclusiveStartKey with correct Segment. TotalSegments: "
                 f"{request.TotalSegments} Segment: {request.Segment}"
             )
+    rules = page_rules(request, definition, index, condition, projector)
+    check_scalar_keys(definition, placeholders.nested)
     read = ReadRange(
         wanted,
         rules,

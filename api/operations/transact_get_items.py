@@ -20,6 +20,7 @@ from model.errors import ValidationException
 from model.expressions.key_paths import check_scalar_keys
 from model.expressions.projection import Projector, parse_projection
 from model.key_rules import check_key, check_key_not_empty
+from model.stored_item import StoredItem
 
 
 class TransactGetItemsInput(structures.Shape, frozen=True):
@@ -42,10 +43,7 @@ async def handle(call: Call[TransactGetItemsInput]) -> bytes:
     gets = [_parsed(one.Get) for one in request.TransactItems]
     reads = await call.database.transactions.read(_checked(call.database, gets))
     responses = [
-        EMPTY
-        if read.stored is None
-        else joined([b'"Item":' + projected(read.stored, get.projector)])
-        for get, read in zip(gets, reads, strict=True)
+        _response(read.stored, get.projector) for get, read in zip(gets, reads, strict=True)
     ]
     members = capacity_members(
         [get.request.TableName for get in gets],
@@ -55,6 +53,12 @@ async def handle(call: Call[TransactGetItemsInput]) -> bytes:
     )
     members.append(array_member(b"Responses", responses))
     return joined(members)
+
+
+def _response(stored: StoredItem | None, projector: Projector | None) -> bytes:
+    """One item's response; an item of which the projection takes nothing is left out."""
+    shown = EMPTY if stored is None else projected(stored, projector)
+    return EMPTY if shown == EMPTY else joined([b'"Item":' + shown])
 
 
 def _parsed(get: structures.GetShape) -> _ParsedGet:

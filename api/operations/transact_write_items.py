@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
 
 from api import shapes, structures
 from api.item_answers import joined
@@ -17,6 +17,7 @@ from api.transaction_requests import (
     digest,
     metrics_members,
 )
+from model import attribute_value
 from model import item as items
 from model.errors import ValidationException
 from model.expressions.condition import Condition, parse_condition
@@ -26,7 +27,7 @@ from model.expressions.update import parse_update
 from model.index import check_size_with_entries
 from model.item import Item
 from model.key_rules import (
-    check_index_key_literals,
+    check_index_key_types,
     check_index_keys,
     check_index_keys_not_empty,
     check_item_key,
@@ -37,6 +38,13 @@ from model.key_rules import (
 from model.table import TableDefinition
 from model.transaction import Check
 from model.write import Delete, Put, Update
+
+_Action: TypeAlias = (
+    structures.PutShape
+    | structures.UpdateShape
+    | structures.DeleteShape
+    | structures.ConditionCheckShape
+)
 
 # Of actions.
 _KINDS: Final = 4
@@ -93,7 +101,7 @@ def _parsed(one: structures.TransactWriteItemShape) -> ParsedAction:
 
 def _put(request: structures.PutShape) -> ParsedAction:
     item = request.Item
-    size_bytes = items.check(item)
+    size_bytes = _checked_size_bytes(item, request)
     items.check_size(size_bytes)
     if is_plain(request):
         write_on = partial(_put_on, Put(item, size_bytes))
@@ -126,7 +134,7 @@ def _put_on(put: Put, definition: TableDefinition, is_usual: bool) -> Put:
 
 
 def _update(request: structures.UpdateShape) -> ParsedAction:
-    size_bytes = items.check(request.Key)
+    size_bytes = _checked_size_bytes(request.Key, request)
     placeholders = placeholders_of(request)
     update = Update(
         request.Key,
@@ -151,12 +159,12 @@ def _update_on(
     check_key(definition.key_schema, update.key)
     assert update.update is not None
     check_no_key_updated(definition.key_schema, update.update.attributes)
-    check_index_key_literals(definition, update.update.literals)
+    check_index_key_types(definition, update.update.static_types)
     return update
 
 
 def _delete(request: structures.DeleteShape) -> ParsedAction:
-    size_bytes = items.check(request.Key)
+    size_bytes = _checked_size_bytes(request.Key, request)
     placeholders = placeholders_of(request)
     delete = Delete(
         request.Key,
@@ -173,7 +181,7 @@ def _delete(request: structures.DeleteShape) -> ParsedAction:
 
 
 def _check(request: structures.ConditionCheckShape) -> ParsedAction:
-    size_bytes = items.check(request.Key)
+    size_bytes = _checked_size_bytes(request.Key, request)
     placeholders = placeholders_of(request)
     check = Check(
         request.Key,
@@ -223,6 +231,37 @@ def _check_update(update: Update, placeholders: Placeholders, definition: TableD
     _check_key_and_paths(update.key, placeholders, definition)
     assert update.update is not None
     check_index_keys_not_empty(definition, update.update.literals, updated=True)
+
+
+def _checked_size_bytes(item: Item, action: _Action) -> int:
+    """Check an item or a key fresh from the wire, and return its size.
+
+    In a transaction an empty name of an attribute is told before values that nest too deep, and
+    those before an empty name in a map. The faults of the action's expressions are told before
+    the nesting.
+
+    Raises:
+        ValidationException, SerializationException: as ``item.check``.
+    """
+    try:
+        return items.check(item)
+    except ValidationException as fault:
+        if fault.message not in (attribute_value.TOO_DEEP, attribute_value.EMPTY_NAME):
+            raise
+        attribute_value.check_names(item)
+        if not any(map(attribute_value.is_too_deep, item.values())):
+            raise
+    _check_expressions(action)
+    raise ValidationException(attribute_value.TOO_DEEP)
+
+
+def _check_expressions(action: _Action) -> None:
+    """Raise what is wrong with an action's expressions, if anything is."""
+    placeholders = placeholders_of(action)
+    if isinstance(action, structures.UpdateShape):
+        parse_update(action.UpdateExpression, placeholders)
+    _condition(action.ConditionExpression, placeholders)
+    placeholders.check_all_used()
 
 
 def _condition(expression: str | None, placeholders: Placeholders) -> Condition | None:

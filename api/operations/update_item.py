@@ -9,7 +9,7 @@ from api.item_requests import check_together, condition_of, placeholders_of, upd
 from api.operation import Call, Operation
 from model import item as items
 from model.expressions.key_paths import check_scalar_keys
-from model.key_rules import check_index_key_literals, check_key, check_no_key_updated
+from model.key_rules import check_index_key_types, check_key, check_no_key_updated
 from model.write import Update
 
 
@@ -55,7 +55,7 @@ async def handle(call: Call[UpdateItemInput]) -> bytes:
     if update.update is not None:
         check_no_key_updated(schema, update.update.attributes)
         if definition.local_indexes or definition.global_indexes:
-            check_index_key_literals(definition, update.update.literals)
+            check_index_key_types(definition, update.update.static_types)
     check_scalar_keys(definition, placeholders.nested)
     return write_answer(
         table_name=name,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
@@ -528,19 +528,9 @@ def _check_bounds(lower: Operand, upper: Operand) -> None:
         rule = "upper bound to be greater than or equal to lower bound"
     raise ValidationException(
         f"The BETWEEN operator requires {rule}; "
-        f"lower bound operand: AttributeValue: {_shown(lower.value)}, "
-        f"upper bound operand: AttributeValue: {_shown(upper.value)}"
+        f"lower bound operand: AttributeValue: {attribute_value.shown(lower.value)}, "
+        f"upper bound operand: AttributeValue: {attribute_value.shown(upper.value)}"
     )
-
-
-def _shown(value: AttributeValue) -> str:
-    """A value as DynamoDB writes it in messages; of binaries it shows a Java buffer."""
-    type_name = type_of(value)
-    content: Any = value[type_name]
-    if type_name == "B":
-        size_bytes = attribute_value.size_bytes(value)
-        content = f"java.nio.HeapByteBuffer[pos=0 lim={size_bytes} cap={size_bytes}]"
-    return f"{{{type_name}:{content}}}"
 
 
 def _type_name(operand: Operand) -> str:

@@ -15,6 +15,7 @@ from model.attribute_value import AttributeValue, type_of
 from model.errors import ValidationException
 from model.expressions import condition
 from model.expressions.condition import Attribute, Constant, Member, Node, Operand, parse_condition
+from model.expressions.parser import invalid
 from model.expressions.placeholders import Placeholders
 from model.key import KeyAttribute, KeySchema
 
@@ -50,7 +51,13 @@ class KeyTerms(Struct, frozen=True):
         Raises:
             ValidationException: the condition is not one that a Query on this key can take.
         """
-        return key_condition(self.by_name(), schema)
+        terms = self.by_name()
+        if len(terms) > len(schema.attributes):
+            raise ValidationException(
+                f"The number of query conditions ({len(terms)}) exceeds the number of key "
+                f"attributes defined in the schema ({len(schema.attributes)})"
+            )
+        return key_condition(terms, schema)
 
     def by_name(self) -> dict[str, SortCondition]:
         """The terms by the names of their attributes.
@@ -62,8 +69,9 @@ class KeyTerms(Struct, frozen=True):
         for node in conjuncts(self.root):
             term = _term(node)
             if term.name in terms:
-                raise ValidationException(
-                    "KeyConditionExpressions must only contain one condition per key"
+                raise invalid(
+                    "KeyConditionExpression",
+                    "KeyConditionExpressions must only contain one condition per key",
                 )
             terms[term.name] = term
         return terms
@@ -129,7 +137,7 @@ def _term(node: Node) -> SortCondition:
             operator = TURNED[operator]
             operands = (node.right, node.left)
     if operator in ("BETWEEN", "begins_with") and not isinstance(operands[0], Attribute | Member):
-        _check_no_operation(operands)
+        _check_no_operation(operands[:1])
         raise ValidationException(
             f"Invalid condition in KeyConditionExpression: {operator} operator must have the "
             "key attribute as its first operand"

@@ -226,9 +226,7 @@ class LegacyKeyTerms(Struct, frozen=True):
             operator, _ = self.terms.get(attribute.name, ("EQ", ()))
             if operator not in _KEY_OPERATORS:
                 raise ValidationException(
-                    "Query key condition not supported"
-                    if attribute in schema.partition
-                    else "Attempted conditional constraint is not an indexable operation"
+                    "Attempted conditional constraint is not an indexable operation"
                 )
         return key_condition(
             {

@@ -103,6 +103,9 @@ class Difference(Struct, frozen=True, tag=True):
 
 Operand: TypeAlias = Attribute | Constant | IfNotExists | ListAppend | Sum | Difference
 
+# The types of operands that always give one type.
+_COMPUTED_TYPES: Final[dict[type, str]] = {Sum: "N", Difference: "N", ListAppend: "L"}
+
 
 def _numbers(left: AttributeValue, right: AttributeValue) -> tuple[str, str]:
     if "N" not in left or "N" not in right:
@@ -169,23 +172,33 @@ class Update(Struct, frozen=True, tag=True):
 
     @property
     def literals(self) -> Item:
-        """The values of the request that whole attributes are set to, or that are added to them.
-
-        An attribute's own type can be told from them before the item is looked at.
-        """
+        """The values of the request that whole attributes are set to, or that are added to them."""
         values: Item = {}
         for action in self.actions:
-            if isinstance(action, Set):
-                if not isinstance(action.operand, Constant):
-                    continue
-                value = action.operand.value
-            elif isinstance(action, Remove):
-                continue
-            else:
+            if isinstance(action, Add | Delete):
                 value = action.value
+            elif isinstance(action, Set) and isinstance(action.operand, Constant):
+                value = action.operand.value
+            else:
+                continue
             if len(action.path) == 1:
                 values[str(action.path[0])] = value
         return values
+
+    @property
+    def static_types(self) -> dict[str, str]:
+        """The types of whole attributes that are known before the item is read.
+
+        A literal has its own type, a sum and a difference are numbers, and ``list_append`` makes a
+        list, whatever their operands are.
+        """
+        types = {name: type_of(value) for name, value in self.literals.items()}
+        for action in self.actions:
+            if isinstance(action, Set) and len(action.path) == 1:
+                computed = _COMPUTED_TYPES.get(type(action.operand))
+                if computed is not None:
+                    types[str(action.path[0])] = computed
+        return types
 
     def apply(self, old: Item | None, key: Item) -> UpdateResult:
         """As ``edited``, with what the update's paths lead to."""

@@ -20,7 +20,7 @@ from model.index import check_size_with_entries
 from model.item import Item
 from model.key import KeySchema
 from model.key_rules import (
-    check_index_key_literals,
+    check_index_key_types,
     check_index_keys,
     check_item_key,
     check_key,
@@ -88,7 +88,7 @@ def update_of(
     key, left = _key(update.where, schema)
     check_key(schema, key)
     check_no_key_updated(schema, update.update.attributes)
-    check_index_key_literals(table, update.update.literals)
+    check_index_key_types(table, update.update.static_types)
     check_scalar_keys(table, update.nested)
     there = condition.Exists(_partition_attribute(schema))
     return write.Update(

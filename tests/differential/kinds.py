@@ -210,7 +210,8 @@ KINDS: tuple[Kind, ...] = (
         "numbers that are none",
         "DynamoDB's words for what is no number, too large, too small or too long.",
         told(
-            rf"{_IN_VALUES}(The parameter cannot be converted|Attempting to store more than 38)",
+            rf"{_IN_VALUES}(The parameter cannot be converted|Attempting to store more than 38"
+            r"|Number overflow\. )",
             rf"{_IN_VALUES}(A value provided cannot be|DynamoDB only supports precision|Number )",
         ),
     ),
@@ -298,6 +299,10 @@ KINDS: tuple[Kind, ...] = (
                     r"The provided starting key is outside query boundaries ",
                     r"The provided starting key does not match the range key predicate$",
                 ),
+                told(
+                    r"The query can return at most one row and cannot be restarted$",
+                    r"The provided starting key does not match the range key predicate$",
+                ),
                 told(r"The provided starting key ", r"Key attributes must be scalars; "),
                 told(
                     rf"{INVALID}Secondary index \S+ does not project",
@@ -341,14 +346,9 @@ KINDS: tuple[Kind, ...] = (
         _same_but_for_spelling,
     ),
     Kind(
-        "a last key after a full page of one item",
-        "DynamoDB gives LastEvaluatedKey whenever Limit was reached, also where a partition key "
-        "alone can't have a second item.",
-        lambda difference: (
-            difference.request.operation == "Query"
-            and "Limit" in difference.body
-            and results_differ(r"\.LastEvaluatedKey \(ours only\)", NOTATION, CAPACITY)(difference)
-        ),
+        "a start key where there is one item",
+        "DynamoDB refuses it: a partition key without sort key has nothing behind its item.",
+        refused_here(r"The provided exclusive start key is invalid: ", "Query"),
     ),
     Kind(
         "a table's description",
@@ -370,15 +370,13 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         "what DynamoDB Local accepts",
-        "DynamoDB refuses: equal keys in two spellings in one batch, empty lists of indexes, "
-        "units of an on-demand table, a tag key twice, a change of an index, of the class or of "
+        "DynamoDB refuses: empty lists of indexes, units of an on-demand table, a tag key twice, a change of an index, of the class or of "
         "the protection of a table together with other changes.",
         any_of(
             refused_here(
                 r"You cannot create or delete index|(DeletionProtection|TableClass) modification",
                 "UpdateTable",
             ),
-            refused_here(r"Provided list of item keys contains duplicates$", "BatchGetItem"),
             refused_here(rf"{INVALID}List of LocalSecondaryIndexes is empty", "CreateTable"),
             refused_here(rf"{INVALID}Neither ReadCapacityUnits", "CreateTable UpdateTable"),
             refused_here(rf"{INVALID}Duplicate tag keys", "CreateTable"),
@@ -464,7 +462,17 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "how many key conditions there are",
         "DynamoDB's words.",
-        told(r"Conditions can be of length 1 or 2 only", r"Conditions must be at least length"),
+        any_of(
+            told(r"Conditions can be of length 1 or 2 only", r"Conditions must be at least length"),
+            told(
+                r"The number of query conditions \(\d+\) exceeds ",
+                r"Conditions can be of length 1 or 2 only|Query key condition not supported",
+            ),
+            told(
+                r"Invalid KeyConditionExpression: KeyConditionExpressions must only contain one ",
+                r"KeyConditionExpressions must only contain one ",
+            ),
+        ),
     ),
     Kind(
         "an index's key attribute of another type",
@@ -609,6 +617,24 @@ KINDS: tuple[Kind, ...] = (
         "a scan of an index filters what the index holds",
         "As a query does: an attribute that is not projected can't be in the filter.",
         refused_here(rf"{INVALID}Secondary index \S+ does not project", "Scan ExecuteStatement"),
+    ),
+    Kind(
+        "an item whose key is spelled in two ways",
+        "DynamoDB reads it once; DynamoDB Local reads it as often as it is spelled.",
+        lambda difference: (
+            difference.request.operation == "BatchGetItem"
+            and results_differ(
+                r"\.Responses\..*\(length\)", r"\.Responses\..*\(local only\)", NOTATION, CAPACITY
+            )(difference)
+        ),
+    ),
+    Kind(
+        "an operator that no key condition has",
+        "DynamoDB says so of each key attribute.",
+        told(
+            r"Attempted conditional constraint is not an indexable operation$",
+            r"Query key condition not supported|Only scalar types can be used as ",
+        ),
     ),
     Kind(
         "capacity of reads and batches",

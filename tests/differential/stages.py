@@ -158,6 +158,8 @@ _TEXTS: dict[Stage, tuple[str, ...]] = {
         r"The provided starting key ",
         r"Exclusive Start Key ",
         r"The query can return at most ",
+        r"The number of query conditions ",
+        r"The provided exclusive start key ",
         r"Key attributes must be scalars; ",
         r"Hash primary key values ",
         r"Only scalar types can be used as ",

@@ -19,7 +19,7 @@ from tests.differential.normalise import without_spelling
 _OF_AN_UPDATE: Final = re.compile(
     r"The (provided expression refers|document path provided|update expression attempted)"
     r"|An operand in the update expression|Key attributes must be scalars"
-    r"|(Attempting to store more than|DynamoDB only supports precision)"
+    r"|(Number overflow\. |DynamoDB only supports precision)"
     r"|One or more parameter values (were invalid|are not valid)"
     r"|(ValidationError )?(Where clause does not|Multiple conditions|Key attribute)"
 )
@@ -83,6 +83,16 @@ TRANSACTION_KINDS: Final = (
         "The API's model has all of it.",
         lambda difference: (
             _is_transaction(difference) and results_differ(CAPACITY, METRICS, NOTATION)(difference)
+        ),
+    ),
+    Kind(
+        "an item of which a projection takes nothing",
+        "It is left out; DynamoDB Local answers an empty item.",
+        lambda difference: (
+            difference.request.operation == "TransactGetItems"
+            and results_differ(r"\.Responses\[\]\.Item \(local only\)", CAPACITY, NOTATION)(
+                difference
+            )
         ),
     ),
     Kind(

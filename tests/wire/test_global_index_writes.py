@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.clients import WireClient
+from tests.support.lanes import LanesClient
 from tests.support.tables import global_index, key_schema, table
 
 differs_from_dynamodb_local = pytest.mark.differs_from_dynamodb_local
@@ -154,3 +155,28 @@ def test_paths_into_an_index_key_are_refused(wire: WireClient, indexed_twice: st
             "allowed: IndexKey: a"
         ),
     )
+
+
+@differs_from_dynamodb_local("it looks at the item, or at paths, first")
+@pytest.mark.parametrize(
+    ("expression", "values", "types"),
+    [
+        ("SET a = x + :one", {":one": {"N": "1"}}, ("a", "S", "N", "by-a")),
+        ("SET b = :one - x", {":one": {"N": "1"}}, ("b", "B", "N", "by-b")),
+        ("SET n = list_append(x, y)", {}, ("n", "N", "L", "by-a")),
+        # Before a path into the same attribute is refused.
+        ("SET e = a[1], a = x + :one", {":one": {"N": "1"}}, ("a", "S", "N", "by-a")),
+    ],
+)
+def test_a_computed_value_of_another_type_is_refused_before_the_item_is_read(
+    lanes: LanesClient, indexed_twice: str, *, expression: str, values: Any, types: Any
+):
+    request = {"TableName": indexed_twice, "Key": KEY, "UpdateExpression": expression}
+    if values:
+        request["ExpressionAttributeValues"] = values
+    name, expected, actual, index = types
+    message = (
+        f"{INVALID}Type mismatch for Index Key {name} Expected: {expected} Actual: {actual} "
+        f"IndexName: {index}"
+    )
+    assert lanes.refused("UpdateItem", request) == ("ValidationException", message)

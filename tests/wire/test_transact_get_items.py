@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.clients import WireClient
+from tests.support.lanes import LanesClient
 from tests.support.partiql import plain
 from tests.support.transactions import NONE, Reason, cancelled, get, put, read, refused, write
 
@@ -37,9 +38,21 @@ def test_a_projection_cuts_what_is_shown(wire: WireClient, simple: str, pk: str)
         "ProjectionExpression": "#m.a",
         "ExpressionAttributeNames": {"#m": "m"},
     }
-    nothing = get(simple, pk=pk)["Get"] | {"ProjectionExpression": "absent"}
     assert items(read(wire, {"Get": shown})) == [{"m": {"a": 1}}]
-    assert read(wire, {"Get": nothing})["Responses"] == [{"Item": {}}]
+
+
+@differs_from_dynamodb_local("it answers an empty item")
+def test_an_item_of_which_the_projection_takes_nothing_is_left_out(
+    wire: WireClient, lanes: LanesClient, simple: str, pk: str
+) -> None:
+    write(wire, put(simple, pk=pk, v=1), put(simple, pk=f"{pk}b", absent=2))
+    projection = {"ProjectionExpression": "absent, m.x"}
+    gets = [
+        {"Get": get(simple, pk=key)["Get"] | projection} for key in (pk, f"{pk}b", f"{pk}missing")
+    ]
+    answer = read(lanes, *gets, ReturnConsumedCapacity="TOTAL")
+    assert answer["Responses"] == [{}, {"Item": {"absent": {"N": "2"}}}, {}]
+    assert answer["ConsumedCapacity"][0]["CapacityUnits"] == 6.0
 
 
 @differs_from_dynamodb_local("tells only CapacityUnits, in no order")

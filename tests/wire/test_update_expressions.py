@@ -437,22 +437,23 @@ KEY_PART = (
         ("REMOVE pk", KEY_PART),
         ("ADD pk :one", KEY_PART),
         ("DELETE pk :ss", KEY_PART),
-        pytest.param(
-            "SET n = huge + :one",
-            "Attempting to store more than 38 significant digits in a Number",
-            marks=differs_from_dynamodb_local("other words"),
-        ),
-        pytest.param(
-            "ADD huge :one",
-            "Attempting to store more than 38 significant digits in a Number",
-            marks=differs_from_dynamodb_local("other words"),
-        ),
-        pytest.param(
-            "SET n = :big + :big",
-            "Number overflow. Attempting to store a number with magnitude larger than "
-            "supported range",
-            marks=differs_from_dynamodb_local("other words"),
-        ),
+        *[
+            pytest.param(
+                expression,
+                "Number overflow. Attempting to store a number with magnitude larger than "
+                "supported range",
+                marks=differs_from_dynamodb_local("other words"),
+            )
+            for expression in (
+                # A result of more than 38 digits,
+                "SET n = huge + :one",
+                "SET n = huge - :one",
+                "SET n = :one - huge",
+                "ADD huge :one",
+                # and one out of range.
+                "SET n = :big + :big",
+            )
+        ],
     ],
 )
 def test_an_update_that_the_item_does_not_allow_is_refused_and_changes_nothing(

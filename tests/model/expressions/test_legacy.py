@@ -252,7 +252,10 @@ P = compare("EQ", {"S": "k"})
         ({"s": compare("EQ", number("1"))}, "Query condition missed key schema element: p"),
         ({"p": P, "x": compare("NE", number("1"))}, "Query condition missed key schema element: s"),
         ({"p": compare("GT", {"S": "k"})}, "Query key condition not supported"),
-        ({"p": compare("NE", {"S": "k"})}, "Query key condition not supported"),
+        (
+            {"p": compare("NE", {"S": "k"})},
+            "Attempted conditional constraint is not an indexable operation",
+        ),
         (
             {"p": P, "s": compare("NE", number("1"))},
             "Attempted conditional constraint is not an indexable operation",
