@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.clients import WireClient
+from tests.support.lanes import LanesClient
 from tests.support.tables import global_index, table, unique_name, wait_until_indexes_active
 
 differs_from_dynamodb_local = pytest.mark.differs_from_dynamodb_local
@@ -331,22 +332,6 @@ def test_conditions_name_the_key_from_its_beginning(
             f"{INVALID}Global secondary index keys-by-score does not project [wins]",
         ),
         ({"IndexName": "nothing"}, "The table does not have the specified index: nothing"),
-        ({"ExclusiveStartKey": {"user": {"S": "u"}}}, "The provided starting key is invalid"),
-        (
-            {"ExclusiveStartKey": {"user": {"S": "u"}, "game": {"S": "g"}}},
-            "The provided starting key is invalid",
-        ),
-        (
-            {
-                "ExclusiveStartKey": {
-                    "user": {"S": "u"},
-                    "game": {"S": "g"},
-                    "score": {"N": "1"},
-                    "wins": {"N": "1"},
-                }
-            },
-            "The provided starting key is invalid",
-        ),
     ],
 )
 def test_a_read_is_refused(
@@ -357,6 +342,30 @@ def test_a_read_is_refused(
         request["KeyConditionExpression"] = "game = :game"
         request["ExpressionAttributeValues"] = {":game": {"S": "g"}}
     assert wire.refused(operation, request) == ("ValidationException", message)
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        {"user": {"S": "u"}},
+        {"user": {"S": "u"}, "game": {"S": "g"}},
+        {"user": {"S": "u"}, "game": {"S": "g"}, "score": {"N": "1"}, "wins": {"N": "1"}},
+    ],
+)
+def test_a_read_goes_on_behind_exactly_the_keys_of_index_and_table(
+    lanes: LanesClient, games: str, start: Any
+):
+    request = {"TableName": games, "IndexName": "keys-by-score", "ExclusiveStartKey": start}
+    of_game = {
+        "KeyConditionExpression": "game = :game",
+        "ExpressionAttributeValues": {":game": {"S": "g"}},
+    }
+    invalid = "The provided starting key is invalid"
+    assert lanes.refused("Query", request | of_game) == ("ValidationException", invalid)
+    assert lanes.refused("Scan", request) == (
+        "ValidationException",
+        f"{invalid}: The provided key element does not match the schema",
+    )
 
 
 def test_all_attributes_are_read_of_an_index_that_holds_them(
