@@ -370,8 +370,9 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         "what DynamoDB Local accepts",
-        "DynamoDB refuses: empty lists of indexes, units of an on-demand table, a tag key twice, a change of an index, of the class or of "
-        "the protection of a table together with other changes.",
+        "DynamoDB refuses: empty lists of indexes, units of an on-demand table, a tag key twice, "
+        "a change of an index, of the class or of the protection of a table together with other "
+        "changes.",
         any_of(
             refused_here(
                 r"You cannot create or delete index|(DeletionProtection|TableClass) modification",
