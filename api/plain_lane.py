@@ -19,7 +19,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestPayloadError
 from msgspec import structs
 
-from api.compression import most_inflated_bytes
+from api.compression import most_decompressed_bytes
 from api.explain import REQUEST_HEADER, RESPONSE_HEADER
 from api.http_settings import HEADER_BYTES, SERVER_NAME, HttpSettings
 from api.in_pieces import PIECE_BYTES, InPieces
@@ -218,7 +218,7 @@ class PlainLane:
         # Nor does anybody know what a packed one becomes.
         size_bytes = REQUEST_BYTES if length is None else length
         if is_packed(head):
-            size_bytes += most_inflated_bytes(size_bytes)
+            size_bytes += most_decompressed_bytes(size_bytes)
         place = self._room.enter(size_bytes, put_out)
         leaving.callback(self._room.leave, place)
         patience.reschedule(None)

@@ -244,10 +244,10 @@ def _answer(asked: _Asked, status: int, body: bytes) -> Answer:
     explanation = encoding = ""
     if asked.paid:
         explanation = explain.header_text(asked.request.target.partition(".")[2], asked.paid)
-    if len(body) >= compression.WORTH_COMPRESSING_BYTES and compression.accepts_gzip(
-        asked.request.accept_encoding
-    ):
-        body, encoding = compression.deflate(body), "gzip"
+    if len(body) >= compression.WORTH_COMPRESSING_BYTES:
+        coding = compression.accepted_coding(asked.request.accept_encoding)
+        if coding is not None:
+            body, encoding = compression.compress(body, coding), coding
     return Answer(status, asked.content_type, body, asked.request_id, encoding, explanation)
 
 
@@ -286,20 +286,21 @@ def _media_type(content_type: str) -> str:
 
 def is_packed(request: Request) -> bool:
     """Whether more is in a request's body than is sent."""
-    return _coding(request) == "gzip"
+    return _content_coding(request) in compression.CODINGS
 
 
-def _coding(request: Request) -> str:
+def _content_coding(request: Request) -> str:
     return request.content_encoding.strip().lower()
 
 
 def _plain_body(request: Request) -> bytes:
-    coding = _coding(request)
-    if coding in ("", "identity"):
+    named = _content_coding(request)
+    if named in ("", "identity"):
         return request.body
-    if coding == "gzip":
-        return compression.inflate(request.body)
-    raise SerializationException(f"Content-Encoding {coding} is not supported")
+    for coding in compression.CODINGS:
+        if named == coding:
+            return compression.decompress(request.body, coding)
+    raise SerializationException(f"Content-Encoding {named} is not supported")
 
 
 def _check_authorization(authorization: str, query: str) -> None:
