@@ -40,13 +40,18 @@ class Put(Struct, frozen=True, tag=True):
 
 
 class Update(Struct, frozen=True, tag=True):
-    """Change some attributes of an item; it is made where it is missing."""
+    """Change some attributes of an item; it is made where it is missing.
+
+    ``expression_bytes`` is what UpdateItem counts for its expression (``update_size``); no other
+    update counts any.
+    """
 
     key: Item
     update: UpdateExpression | None = None
     condition: Condition | None = None
     return_values: ReturnValues = "NONE"
     return_item_on_failure: bool = False
+    expression_bytes: int = 0
 
     @property
     def identity(self) -> Item:
@@ -136,7 +141,7 @@ def _decide_update(
         written = write.update.attributes
     check_updated_index_keys(table, item, written if old else None)
     new_size_bytes = _updated_size_bytes(old, item, written)
-    check_size(new_size_bytes, TOO_LARGE_AFTER_UPDATE)
+    check_size(max(new_size_bytes, write.expression_bytes), TOO_LARGE_AFTER_UPDATE)
     check_size_with_entries(
         table.local_indexes, table.key_schema, item, new_size_bytes, TOO_LARGE_AFTER_UPDATE
     )

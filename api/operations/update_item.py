@@ -9,6 +9,7 @@ from api.item_requests import check_together, condition_of, placeholders_of, upd
 from api.operation import Call, Operation
 from model import item as items
 from model.expressions.key_paths import check_scalar_keys
+from model.expressions.update_size import expression_bytes
 from model.key_rules import check_index_key_types, check_key, check_no_key_updated
 from model.write import Update
 
@@ -38,12 +39,16 @@ async def handle(call: Call[UpdateItemInput]) -> bytes:
     check_together(request)
     items.check(request.Key)
     placeholders = placeholders_of(request)
+    wanted = update_of(request.UpdateExpression, request.AttributeUpdates, placeholders)
     update = Update(
         request.Key,
-        update=update_of(request.UpdateExpression, request.AttributeUpdates, placeholders),
+        update=wanted,
         condition=condition_of(request, placeholders),
         return_values=request.ReturnValues or "NONE",
         return_item_on_failure=request.ReturnValuesOnConditionCheckFailure == "ALL_OLD",
+        expression_bytes=(
+            0 if wanted is None or request.UpdateExpression is None else expression_bytes(wanted)
+        ),
     )
     placeholders.check_all_used()
     table = call.database.table(name)

@@ -88,6 +88,83 @@ def test_an_update_that_grows_an_item_over_400_kb_is_refused_and_changes_nothing
     assert "w" not in wire("GetItem", {"TableName": simple, "Key": key})["Item"]
 
 
+# The name b, 3 bytes for the expression, and 19 for SET.
+LARGEST_SET_BYTES = ITEM_BYTES - 1 - 3 - 19
+
+
+def set_b(table: str, pk: str, size_bytes: int) -> dict[str, Any]:
+    return {
+        "TableName": table,
+        "Key": {"pk": {"S": pk}},
+        "UpdateExpression": "SET b = :pad",
+        "ExpressionAttributeValues": {":pad": {"S": "x" * size_bytes}},
+    }
+
+
+@differs_from_dynamodb_local("it counts the finished item alone")
+def test_an_update_expression_counts_with_19_bytes_for_each_set(wire: WireClient, simple: str):
+    assert LARGEST_SET_BYTES == 409_577
+    wire("UpdateItem", set_b(simple, "Q", LARGEST_SET_BYTES))
+    refusal = wire.refused("UpdateItem", set_b(simple, "Q", LARGEST_SET_BYTES + 1))
+    assert refusal == TOO_LARGE_TO_UPDATE
+    found = wire("GetItem", {"TableName": simple, "Key": {"pk": {"S": "Q"}}})["Item"]
+    assert len(found["b"]["S"]) == LARGEST_SET_BYTES
+
+
+def test_the_finished_item_counts_where_it_is_larger(wire: WireClient, simple: str):
+    pk = "p" * 100
+    largest = ITEM_BYTES - len("pk") - len(pk) - len("b")
+    wire("UpdateItem", set_b(simple, pk, largest))
+    assert wire.refused("UpdateItem", set_b(simple, pk, largest + 1)) == TOO_LARGE_TO_UPDATE
+
+
+@differs_from_dynamodb_local("it counts the finished item alone")
+@pytest.mark.parametrize(
+    ("expression", "others", "more_bytes"),
+    [
+        ("SET b = :pad, c = :c", {":c": {"N": "1"}}, 19 + 1 + 2),
+        ("ADD s :pad", {}, 0),
+        ("SET b = :pad ADD n :c", {":c": {"N": "12"}}, 19 + 1 + 2),
+        ("SET b = :pad REMOVE abc", {}, 0),
+        ("SET b = if_not_exists(abc, :pad)", {}, 3),
+    ],
+)
+def test_each_action_that_sets_or_adds_counts(
+    wire: WireClient, simple: str, *, expression: str, others: Any, more_bytes: int
+):
+    def request(size_bytes: int) -> dict[str, Any]:
+        text = "x" * size_bytes
+        pad = {"SS": [text]} if "ADD s" in expression else {"S": text}
+        return {
+            "TableName": simple,
+            "Key": {"pk": {"S": "Q"}},
+            "UpdateExpression": expression,
+            "ExpressionAttributeValues": {":pad": pad, **others},
+        }
+
+    wire("DeleteItem", {"TableName": simple, "Key": {"pk": {"S": "Q"}}})
+    largest = LARGEST_SET_BYTES - more_bytes
+    assert wire.refused("UpdateItem", request(largest + 1)) == TOO_LARGE_TO_UPDATE
+    wire("UpdateItem", request(largest))
+
+
+def test_other_updates_count_the_finished_item_alone(wire: WireClient, simple: str):
+    key = {"pk": {"S": "Q"}}
+    largest = ITEM_BYTES - len("pkQb")
+    by_expression = set_b(simple, "Q", largest)
+    text = by_expression["ExpressionAttributeValues"][":pad"]
+    wire("TransactWriteItems", {"TransactItems": [{"Update": by_expression}]})
+    wire(
+        "ExecuteStatement",
+        {"Statement": f"UPDATE \"{simple}\" SET b = ? WHERE pk = 'Q'", "Parameters": [text]},
+    )
+    wire(
+        "UpdateItem",
+        {"TableName": simple, "Key": key, "AttributeUpdates": {"b": {"Value": text}}},
+    )
+    wire("PutItem", {"TableName": simple, "Item": {**key, "b": text}})
+
+
 def test_a_batch_with_one_item_too_large_writes_nothing(wire: WireClient, simple: str, pk: str):
     key = {"pk": {"S": pk}}
     requests = [{"PutRequest": {"Item": key}}, {"PutRequest": {"Item": item_of(ITEM_BYTES + 1)}}]

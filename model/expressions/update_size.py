@@ -1,0 +1,65 @@
+"""The size that DynamoDB counts for an UpdateExpression, beside that of the item it makes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from model import attribute_value
+from model.document_path import Path
+from model.expressions.update import (
+    Add,
+    Attribute,
+    Constant,
+    Difference,
+    IfNotExists,
+    ListAppend,
+    Operand,
+    Set,
+    Sum,
+    Update,
+)
+
+# Overhead of an expression, and of each SET or ADD in it.
+_EXPRESSION_BYTES: Final = 3
+_ACTION_BYTES: Final = 19
+
+
+def expression_bytes(update: Update) -> int:
+    """The bytes that UpdateItem counts for its UpdateExpression.
+
+    UpdateItem refuses an update if this size or that of the finished item is over 400 KB. The other
+    updates (AttributeUpdates, transactions, PartiQL) count the finished item alone.
+
+    The size is 3 bytes, and for each SET or ADD 19 bytes, the names in its path, and its operands:
+    a value has its size, a path the size of its names, a function or a sum that of both operands.
+
+    Measured on AWS in 2026, in us-east-1 and 21 other regions: the 3 and the 19 bytes, and the name
+    and the value of ``SET b = :value``, which takes 409,577 bytes and no more. Inferred: the sizes
+    of paths and of other operands. Ten regions, such as us-east-2 and eu-west-1, count the finished
+    item alone; this server follows us-east-1 in every region.
+    """
+    size_bytes = _EXPRESSION_BYTES
+    for action in update.actions:
+        if isinstance(action, Set):
+            size_bytes += _ACTION_BYTES + _path_bytes(action.path) + _operand_bytes(action.operand)
+        elif isinstance(action, Add):
+            value_bytes = attribute_value.size_bytes(action.value)
+            size_bytes += _ACTION_BYTES + _path_bytes(action.path) + value_bytes
+    return size_bytes
+
+
+def _path_bytes(path: Path) -> int:
+    """The size of a path's names; positions in lists have none."""
+    return sum(len(part.encode()) for part in path if isinstance(part, str))
+
+
+def _operand_bytes(operand: Operand) -> int:
+    match operand:
+        case Constant(value):
+            return attribute_value.size_bytes(value)
+        case Attribute(path):
+            return _path_bytes(path)
+        case IfNotExists(path, otherwise):
+            return _path_bytes(path) + _operand_bytes(otherwise)
+        case ListAppend(first, second) | Sum(first, second) | Difference(first, second):
+            return _operand_bytes(first) + _operand_bytes(second)
