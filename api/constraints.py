@@ -2,47 +2,45 @@
 
 The common case is one msgspec decode. Where that fails, the body is walked once more along
 the input's own type hints, as DynamoDB does it: first JSON types anywhere in the body
-(SerializationException), then the constraints of all members together ("2 validation errors
-detected: …"). What DynamoDB's parser lets through and msgspec does not comes out decoded.
+(SerializationException), then the constraints of all members, which ``api.layers`` words and
+orders. What DynamoDB's parser lets through and msgspec does not comes out decoded.
 
-Left out: the order in which DynamoDB lists several violations, which is that of a hash map;
-here it is the members' own.
+Left out: the order in which DynamoDB lists several violations, which is that of a hash map, where
+nobody captured it; here it is the members' own.
 
-Source of messages: dynalite 4, measured on AWS.
+Source of messages: dynalite 4, measured on AWS; what is newer stands in ``api.layers``.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
-from types import NoneType, UnionType
-from typing import Annotated, Any, Final, Generic, Literal, TypeVar, Union, get_type_hints
+from typing import Any, Final, Generic, Literal, TypeVar
 from typing import get_args as arguments_of
-from typing import get_origin as origin_of
 
 import msgspec
-from msgspec import NODEFAULT, Meta, Struct
-from msgspec.structs import fields
+from msgspec import Meta, Struct
 
 from api import shapes
+from api.hints import Hint, Member, hint_of, java_class, members_of
 from api.json_types import check_attribute_value
+from api.layers import MOST_VIOLATIONS, OLDER, Layer, Place, Rule, Violation, shortest_constraint
 from model import json_types
 from model.errors import SerializationException, ValidationException
 from model.limits import TABLE_NAME_CHARACTERS
 
 InputT = TypeVar("InputT", bound=Struct)
 
-_MOST_VIOLATIONS: Final = 10
-_JAVA_PACKAGE: Final = "com.amazonaws.dynamodb.v20120810."
-_UNDECODABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+# What msgspec raises for a body that is no JSON, or not of the wanted shape.
+UNDECODABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class InputDecoder(Generic[InputT]):
-    """Decodes the bodies of one operation."""
+    """Decodes the bodies of one operation, whose layer words what is wrong with them."""
 
-    def __init__(self, shape: type[InputT]) -> None:
+    def __init__(self, shape: type[InputT], layer: Layer = OLDER) -> None:
         self._shape = shape
+        self.layer = layer
         self._decode = msgspec.json.Decoder(shape).decode
 
     def decode(self, body: bytes) -> InputT:
@@ -55,13 +53,13 @@ class InputDecoder(Generic[InputT]):
         """
         try:
             return self._decode(body)
-        except _UNDECODABLE:
+        except UNDECODABLE:
             return self._explain(body)
 
     def _explain(self, body: bytes) -> InputT:
         walk = _Walk()
         corrected = walk.visit_input(_parse(body), self._shape)
-        walk.raise_violations()
+        walk.raise_violations(self.layer)
         return msgspec.convert(corrected, self._shape)
 
     def check_serialization(self, body: bytes) -> None:
@@ -77,74 +75,11 @@ def _parse(body: bytes) -> dict[str, Any]:
     """The body as plain JSON; DynamoDB gives no message where it is none."""
     try:
         parsed = msgspec.json.decode(body)
-    except _UNDECODABLE:
+    except UNDECODABLE:
         raise SerializationException("") from None
     if type(parsed) is not dict:
         raise SerializationException("")
     return parsed
-
-
-class _Hint(Struct, frozen=True):
-    """A type hint taken apart: its bare type, and the constraints on it."""
-
-    type: Any
-    limits: Meta = Meta()
-    table_name: shapes.TableNameRule | None = None
-    is_long: bool = False
-
-    @property
-    def kind(self) -> Any:
-        """The class to decide by: ``str``, ``list``, ``Literal``, a structure, …."""
-        return origin_of(self.type) or self.type
-
-    @property
-    def elements(self) -> _Hint:
-        """The hint of a list's or map's elements."""
-        return _hint_of(arguments_of(self.type)[-1])
-
-    @property
-    def keys(self) -> _Hint:
-        """The hint of a map's keys."""
-        return _hint_of(arguments_of(self.type)[0])
-
-
-@lru_cache(maxsize=1024)
-def _hint_of(annotation: Any) -> _Hint:
-    origin = origin_of(annotation)
-    if origin is Union or origin is UnionType:
-        (inner,) = (option for option in arguments_of(annotation) if option is not NoneType)
-        return _hint_of(inner)
-    if origin is not Annotated:
-        return _Hint(annotation)
-    bare, *annotations = arguments_of(annotation)
-    found: dict[str, Any] = {}
-    for constraint in annotations:
-        if isinstance(constraint, Meta):
-            found["limits"] = constraint
-        elif isinstance(constraint, shapes.TableNameRule):
-            found["table_name"] = constraint
-        elif isinstance(constraint, shapes.LongRule):
-            found["is_long"] = True
-    return _Hint(bare, **found)
-
-
-class _Member(Struct, frozen=True):
-    name: str
-    hint: _Hint
-    required: bool
-
-
-@lru_cache(maxsize=256)
-def _members_of(shape: type[Struct]) -> tuple[_Member, ...]:
-    hints = get_type_hints(shape, include_extras=True)
-    return tuple(
-        _Member(
-            field.name,
-            _hint_of(hints[field.name]),
-            required=field.default is NODEFAULT and field.default_factory is NODEFAULT,
-        )
-        for field in fields(shape)
-    )
 
 
 class _Walk:
@@ -152,143 +87,146 @@ class _Walk:
 
     def __init__(self) -> None:
         self._foremost: str | None = None
-        self._violations: list[str] = []
+        self._violations: list[Violation] = []
 
-    def raise_violations(self) -> None:
-        """Raise what was found, if anything was."""
+    def raise_violations(self, layer: Layer) -> None:
+        """Raise what was found, if anything was, in the words of a layer."""
         if self._foremost is not None:
             raise ValidationException(self._foremost)
         if self._violations:
-            count = len(self._violations)
-            errors = "error" if count == 1 else "errors"
-            raise ValidationException(
-                f"{count} validation {errors} detected: {'; '.join(self._violations)}"
-            )
+            raise layer.refusal(self._violations)
 
     def visit_input(self, body: dict[str, Any], shape: type[Struct]) -> dict[str, Any]:
         """Walk a whole body; without violations the result is one that msgspec accepts."""
-        return self._visit_members(body, shape, "")
+        return self._visit_members(body, shape, Place())
 
     def _visit_members(
-        self, value: dict[str, Any], shape: type[Struct], parent: str
+        self, value: dict[str, Any], shape: type[Struct], place: Place
     ) -> dict[str, Any]:
         corrected = {}
-        for member in _members_of(shape):
-            path = f"{parent}{member.name[0].lower()}{member.name[1:]}"
+        for member in members_of(shape):
             content = value.get(member.name)
             if content is not None:
-                corrected[member.name] = self._visit(content, member.hint, path)
+                corrected[member.name] = self._visit(
+                    content, member.hint, place.member(member.name)
+                )
             elif member.required:
-                self._miss(member, path)
+                self._miss(member, place.member(member.name))
         return corrected
 
-    def _miss(self, member: _Member, path: str) -> None:
+    def _miss(self, member: Member, place: Place) -> None:
         rule = member.hint.table_name
-        if rule is not None and rule.checked_first:
+        if rule is not None and rule.missing_first:
             self._foremost = (
                 f"The parameter '{member.name}' is required but was not present in the request"
             )
         else:
-            self._violate(None, path, "Member must not be null")
+            self._violate(Rule.PRESENCE, None, member.hint, place, "Member must not be null")
 
-    def _violate(self, value: Any, path: str, constraint: str) -> None:
-        if len(self._violations) < _MOST_VIOLATIONS:
-            self._violations.append(
-                f"Value{_shown(value)} at '{path}' failed to satisfy constraint: {constraint}"
-            )
+    def _violate(self, rule: Rule, value: Any, hint: Hint, place: Place, constraint: str) -> None:
+        if sum(one.rule is rule for one in self._violations) < MOST_VIOLATIONS:
+            self._violations.append(Violation(rule, place, value, hint, constraint))
 
-    def _visit(self, value: Any, hint: _Hint, path: str, *, in_collection: bool = False) -> Any:
+    def _visit(self, value: Any, hint: Hint, place: Place, *, in_collection: bool = False) -> Any:
         if hint.type == shapes.AttributeValue:
-            check_attribute_value(value)
+            check_attribute_value(value, in_collection=in_collection)
             return value
         kind = hint.kind
         if kind is list:
-            return self._visit_list(value, hint, path)
+            return self._visit_list(value, hint, place)
         if kind is dict:
-            return self._visit_map(value, hint, path)
+            return self._visit_map(value, hint, place)
         if kind is str:
-            return self._visit_text(value, hint, path)
+            return self._visit_text(value, hint, place)
         if kind is int:
             number = json_types.integer(value, "Long" if hint.is_long else "Integer")
             for fault in _range_faults(number, hint.limits):
-                self._violate(number, path, fault)
+                self._violate(Rule.LIMIT, number, hint, place, fault)
             return number
         if kind is bool:
             return json_types.boolean(value)
         if kind is float:
             return json_types.timestamp(value)
         if kind is Literal:
-            return self._visit_choice(value, arguments_of(hint.type), path)
-        fields_given = json_types.structure(value, _java_class(hint), in_collection=in_collection)
-        return self._visit_members(fields_given, hint.type, path + ".")
+            return self._visit_choice(value, hint, place)
+        fields_given = json_types.structure(value, java_class(hint), in_collection=in_collection)
+        return self._visit_members(fields_given, hint.type, place)
 
-    def _visit_text(self, value: Any, hint: _Hint, path: str) -> str:
+    def _visit_text(self, value: Any, hint: Hint, place: Place) -> str:
         text = json_types.string(value)
         faults = _text_faults(text, hint)
-        if faults and hint.table_name is not None and hint.table_name.checked_first:
+        if faults and hint.table_name is not None and hint.table_name.length_first:
             fewest, most = TABLE_NAME_CHARACTERS
             if not fewest <= len(text) <= most:
                 self._foremost = (
                     f"TableName must be at least {fewest} characters long "
                     f"and at most {most} characters long"
                 )
+        rule = Rule.LIMIT if hint.table_name is None else Rule.NAME
         for fault in faults:
-            self._violate(text, path, fault)
+            self._violate(rule, text, hint, place, fault)
         return text
 
-    def _visit_choice(self, value: Any, choices: tuple[str, ...], path: str) -> str:
+    def _visit_choice(self, value: Any, hint: Hint, place: Place) -> str:
         text = json_types.string(value)
+        choices = arguments_of(hint.type)
         if text not in choices:
             listed = ", ".join(choices)
-            self._violate(text, path, f"Member must satisfy enum value set: [{listed}]")
+            constraint = f"Member must satisfy enum value set: [{listed}]"
+            self._violate(Rule.CHOICE, text, hint, place, constraint)
         return text
 
-    def _visit_list(self, value: Any, hint: _Hint, path: str) -> list[Any]:
+    def _visit_list(self, value: Any, hint: Hint, place: Place) -> list[Any]:
         elements = json_types.array(value)
         for fault in _length_faults(len(elements), hint.limits):
-            self._violate(elements, path, fault)
+            self._violate(Rule.LIMIT, elements, hint, place, fault)
         return [
-            self._visit_element(element, hint.elements, f"{path}.{position}.member")
+            self._visit_element(element, hint.elements, place.element(position))
             for position, element in enumerate(elements, start=1)
         ]
 
-    def _visit_map(self, value: Any, hint: _Hint, path: str) -> dict[str, Any]:
-        elements = json_types.mapping(value, _java_class(hint.elements))
+    def _visit_map(self, value: Any, hint: Hint, place: Place) -> dict[str, Any]:
+        elements = json_types.mapping(value, java_class(hint.elements))
+        if not elements and hint.not_empty is not None:
+            self._foremost = hint.not_empty.message
         for fault in _length_faults(len(elements), hint.limits):
-            self._violate(elements, path, fault)
+            self._violate(Rule.LIMIT, elements, hint, place, fault)
         if any(_text_faults(key, hint.keys) for key in elements):
             constraints = ", ".join(_constraints_of(_effective_limits(hint.keys)))
-            self._violate(elements, path, f"Map keys must satisfy constraint: [{constraints}]")
+            constraint = f"Map keys must satisfy constraint: [{constraints}]"
+            rule = Rule.LIMIT if hint.keys.table_name is None else Rule.NAME_IN_MAP
+            self._violate(rule, elements, hint, place, constraint)
         element_hint = hint.elements
         if any(
             type(element) is list and _length_faults(len(element), element_hint.limits)
             for element in elements.values()
         ):
             constraints = ", ".join(_constraints_of(element_hint.limits))
-            self._violate(elements, path, f"Map value must satisfy constraint: [{constraints}]")
+            constraint = f"Map value must satisfy constraint: [{constraints}]"
+            self._violate(Rule.LIMIT, elements, hint, place, constraint)
         # The lengths of its lists are told of the map as a whole, and not again of each.
-        element_hint = _Hint(element_hint.type)
+        element_hint = Hint(element_hint.type)
         return {
-            key: self._visit_element(element, element_hint, f"{path}.{key}.member")
+            key: self._visit_element(element, element_hint, place.element(key))
             for key, element in elements.items()
         }
 
-    def _visit_element(self, element: Any, hint: _Hint, path: str) -> Any:
+    def _visit_element(self, element: Any, hint: Hint, place: Place) -> Any:
         if element is not None:
-            return self._visit(element, hint, path, in_collection=True)
+            return self._visit(element, hint, place, in_collection=True)
         if hint.type == shapes.AttributeValue:
             # An empty value, for whose fault the operation has the words.
             return {}
-        self._violate(None, path, "Member must not be null")
+        self._violate(Rule.PRESENCE, None, hint, place, "Member must not be null")
         return None
 
 
-def _effective_limits(hint: _Hint) -> Meta:
+def _effective_limits(hint: Hint) -> Meta:
     """The limits of a text; a table's name has those of a name alone, unless it is an ARN."""
-    return hint.limits if hint.table_name is None else _hint_of(shapes.PlainTableName).limits
+    return hint.limits if hint.table_name is None else hint_of(shapes.PlainTableName).limits
 
 
-def _text_faults(text: str, hint: _Hint) -> list[str]:
+def _text_faults(text: str, hint: Hint) -> list[str]:
     if hint.table_name is not None and ":" in text:
         return _length_faults(len(text), hint.limits)
     limits = _effective_limits(hint)
@@ -301,7 +239,7 @@ def _text_faults(text: str, hint: _Hint) -> list[str]:
 def _length_faults(length: int, limits: Meta) -> list[str]:
     faults = []
     if limits.min_length is not None and length < limits.min_length:
-        faults.append(_shortest_constraint(limits.min_length))
+        faults.append(shortest_constraint(limits.min_length))
     if limits.max_length is not None and length > limits.max_length:
         faults.append(_longest_constraint(limits.max_length))
     return faults
@@ -321,13 +259,9 @@ def _constraints_of(limits: Meta) -> Iterator[str]:
     if limits.max_length is not None:
         yield _longest_constraint(limits.max_length)
     if limits.min_length is not None:
-        yield _shortest_constraint(limits.min_length)
+        yield shortest_constraint(limits.min_length)
     if limits.pattern is not None:
         yield _pattern_constraint(limits.pattern)
-
-
-def _shortest_constraint(length: int) -> str:
-    return f"Member must have length greater than or equal to {length}"
 
 
 def _longest_constraint(length: int) -> str:
@@ -337,27 +271,3 @@ def _longest_constraint(length: int) -> str:
 def _pattern_constraint(pattern: str) -> str:
     shown = pattern.removeprefix("^").removesuffix(r"\Z")
     return f"Member must satisfy regular expression pattern: {shown}"
-
-
-def _shown(value: Any) -> str:
-    """A value as a violation shows it, with a blank before; what holds items is not shown."""
-    if value is None:
-        return " null"
-    if isinstance(value, (str, int)):
-        return f" '{value}'"
-    if not value:
-        return " '[]'" if isinstance(value, list) else " '{}'"
-    if isinstance(value, list) and all(isinstance(element, str) for element in value):
-        return f" '[{', '.join(value)}]'"
-    return ""
-
-
-def _java_class(hint: _Hint) -> str:
-    if hint.type == shapes.AttributeValue:
-        return _JAVA_PACKAGE + "AttributeValue"
-    if hint.kind is list:
-        return f"java.util.List<{_java_class(hint.elements)}>"
-    if hint.kind is str:
-        return "java.lang.String"
-    name: str = hint.type.__name__
-    return _JAVA_PACKAGE + name.removesuffix("Shape")

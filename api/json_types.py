@@ -10,16 +10,20 @@ from model.errors import ValidationException
 from model.limits import NESTING_LEVELS
 
 
-def check_attribute_value(value: Any, level: int = 1) -> None:
+def check_attribute_value(value: Any, level: int = 1, *, in_collection: bool = True) -> None:
     """Find what is no attribute value by its JSON types, and no other fault.
+
+    ``in_collection``: it is an element of a map or list, and no member of a structure.
 
     The messages are those of ``attribute_value.check``, which stops at the first fault of any
     kind. What is nested deeper than any valid value is not looked at.
     """
     if level > NESTING_LEVELS + 1:
         return
+    if value is None:
+        return
     if type(value) is not dict:
-        _check_alone(value)
+        attribute_value.structure(value, in_collection=in_collection)
         return
     for type_name, content in value.items():
         if type_name == "M" and type(content) is dict:

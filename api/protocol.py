@@ -23,7 +23,8 @@ from msgspec import Struct
 from actors.database import Database
 from actors.runtime.cancellation import is_cancellation
 from api import arn, compression, explain
-from api.constraints import InputDecoder
+from api.constraints import UNDECODABLE, InputDecoder
+from api.layers import layer_of
 from api.operation import Call, Operation
 from api.signature import Signatures
 from model.errors import (
@@ -109,7 +110,11 @@ class Protocol:
         self._database = database
         self._signatures = signatures
         self._operations = {
-            operation.target: (operation, InputDecoder(operation.input)) for operation in operations
+            operation.target: (
+                operation,
+                InputDecoder(operation.input, layer_of(operation.name)),
+            )
+            for operation in operations
         }
         self._not_implemented = not_implemented
         self.request_ids = _request_ids()
@@ -124,7 +129,10 @@ class Protocol:
         request_id = next(self.request_ids)
         content_type = _media_type(request.content_type)
         if content_type not in (JSON_1_0, JSON):
-            return _not_understood(request_id)
+            if request.content_type or request.body:
+                return _not_understood(request_id)
+            # Nothing at all is taken for JSON, as DynamoDB does.
+            content_type = JSON_1_0
         asked = _Asked(request, request_id, content_type)
         if request.explain and explain.is_wanted(request.explain):
             asked.paid = []
@@ -180,6 +188,7 @@ class Protocol:
         request = asked.request
         found = self._operations.get(request.target)
         if found is None:
+            _check_json(_plain_body(request))
             raise self._no_such_operation(request.target)
         if self._signatures is None:
             _check_authorization(request.authorization, request.query)
@@ -220,6 +229,8 @@ class Protocol:
                     decoder.check_serialization(_plain_body(asked.request))
                 except SerializationException as found:
                     return found
+                if isinstance(error, ValidationException):
+                    return decoder.layer.worded(error)
             case Throttled():
                 for table in _table_names(call.request):
                     self.throttled_requests[table, operation.name] += 1
@@ -301,6 +312,19 @@ def _plain_body(request: Request) -> bytes:
         if named == coding:
             return compression.decompress(request.body, coding)
     raise SerializationException(f"Content-Encoding {named} is not supported")
+
+
+def _check_json(body: bytes) -> None:
+    """Refuse a body that is no JSON; an empty one is let pass.
+
+    Raises:
+        SerializationException: it is not.
+    """
+    try:
+        if body:
+            msgspec.json.decode(body)
+    except UNDECODABLE:
+        raise SerializationException("") from None
 
 
 def _check_authorization(authorization: str, query: str) -> None:

@@ -46,11 +46,19 @@ _RESOURCE_ARN_CHARACTERS: Final = 1283
 class TableNameRule(Struct, frozen=True):
     """Marks a table's name, which may be an ARN.
 
-    The operations on tables check its presence and length on their own, before and apart from
-    all other constraints (``checked_first``); those on items check them with the rest.
+    The operations on tables tell of a missing name before and apart from all other faults
+    (``missing_first``), and all of them but CreateTable of its length (``length_first``); those on
+    items tell of both with the rest.
     """
 
-    checked_first: bool = False
+    missing_first: bool = False
+    length_first: bool = False
+
+
+class NotEmptyRule(Struct, frozen=True):
+    """Marks a map that may not be empty, for which its operation has words of its own."""
+
+    message: str
 
 
 class LongRule(Struct, frozen=True):
@@ -66,7 +74,12 @@ TableName: TypeAlias = Annotated[
 ControlTableName: TypeAlias = Annotated[
     str,
     Meta(pattern=_TABLE_NAME_OR_ARN, max_length=_ARN_CHARACTERS),
-    TableNameRule(checked_first=True),
+    TableNameRule(missing_first=True, length_first=True),
+]
+NewTableName: TypeAlias = Annotated[
+    str,
+    Meta(pattern=_TABLE_NAME_OR_ARN, max_length=_ARN_CHARACTERS),
+    TableNameRule(missing_first=True),
 ]
 # A name and nothing else, no ARN: ListTables' ExclusiveStartTableName.
 PlainTableName: TypeAlias = Annotated[

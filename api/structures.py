@@ -16,6 +16,7 @@ from model.limits import (
     BATCH_STATEMENTS,
     BATCH_WRITE_REQUESTS,
     KEY_ATTRIBUTE_NAME_BYTES,
+    TABLE_KEY_ATTRIBUTES,
     TRANSACTION_ITEMS,
 )
 
@@ -83,7 +84,9 @@ WriteRequests: TypeAlias = Annotated[
     list[WriteRequestShape], Meta(min_length=1, max_length=BATCH_WRITE_REQUESTS)
 ]
 BatchWriteRequests: TypeAlias = Annotated[
-    dict[shapes.TableName, WriteRequests], Meta(min_length=1, max_length=BATCH_WRITE_REQUESTS)
+    dict[shapes.TableName, WriteRequests],
+    Meta(min_length=1, max_length=BATCH_WRITE_REQUESTS),
+    shapes.NotEmptyRule("The requestItems parameter is required for BatchWriteItem"),
 ]
 
 
@@ -206,6 +209,10 @@ class KeySchemaElementShape(Shape, frozen=True):
 
 
 KeySchemaShape: TypeAlias = Annotated[list[KeySchemaElementShape], Meta(min_length=1)]
+# The service model has no maximum since global indexes take more attributes; DynamoDB has one.
+TableKeySchemaShape: TypeAlias = Annotated[
+    list[KeySchemaElementShape], Meta(min_length=1, max_length=TABLE_KEY_ATTRIBUTES)
+]
 
 
 class ProjectionShape(Shape, frozen=True):
@@ -257,6 +264,10 @@ class GlobalSecondaryIndexShape(Shape, frozen=True):
     WarmThroughput: WarmThroughputShape | None = None
 
 
+class CreateGlobalSecondaryIndexActionShape(GlobalSecondaryIndexShape, frozen=True):
+    """A global secondary index to add to a table."""
+
+
 class UpdateGlobalSecondaryIndexActionShape(Shape, frozen=True):
     """New throughput for a global secondary index."""
 
@@ -276,7 +287,7 @@ class GlobalSecondaryIndexUpdateShape(Shape, frozen=True):
     """One change of UpdateTable to the global secondary indexes."""
 
     Update: UpdateGlobalSecondaryIndexActionShape | None = None
-    Create: GlobalSecondaryIndexShape | None = None
+    Create: CreateGlobalSecondaryIndexActionShape | None = None
     Delete: DeleteGlobalSecondaryIndexActionShape | None = None
 
 

@@ -11,14 +11,16 @@ Checked values are never changed in place.
 
 from __future__ import annotations
 
+import re
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 from collections.abc import Callable, Container
 from decimal import Decimal
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from model import json_types, number
 from model.errors import SerializationException, ValidationException
+from model.faults import RepeatedMember
 from model.limits import ATTRIBUTE_NAME_BYTES, NESTING_LEVELS
 
 AttributeValue: TypeAlias = dict[str, Any]
@@ -54,6 +56,7 @@ _SEVERAL: Final = (
 )
 _INVALID: Final = "One or more parameter values were invalid: "
 _LAST_CHARACTER: Final = "Invalid last non-pad Base64 character dectected"
+_NO_BASE64: Final = re.compile(r"[^A-Za-z0-9+/=]")
 
 
 def type_of(value: AttributeValue) -> str:
@@ -74,7 +77,7 @@ def check(value: Any, level: int = _ATTRIBUTE_LEVEL) -> int:
         SerializationException: a member has a JSON type that its shape does not allow.
     """
     if type(value) is not dict:
-        _shaped(_structure, value)
+        _shaped(structure, value)
     if len(value) != 1:
         return _check_odd(value, level)
     for type_name, content in value.items():
@@ -209,8 +212,10 @@ def _check_set(value: AttributeValue, type_name: str, content: Any) -> int:
         )
     if type_name == "SS":
         if len(set(content)) != len(content):
-            raise ValidationException(
-                f"{_INVALID}Input collection [{', '.join(content)}] contains duplicates."
+            raise _repeated(
+                f"{_INVALID}Input collection [{', '.join(content)}] contains duplicates.",
+                "SS",
+                content,
             )
         # UTF-8 sorts as code points do, and so does Python's str.
         content.sort()
@@ -218,18 +223,35 @@ def _check_set(value: AttributeValue, type_name: str, content: Any) -> int:
     if type_name == "NS":
         plain = [number.canonical(member) for member in content]
         if len(set(plain)) != len(plain):
-            raise ValidationException("Input collection contains duplicates")
+            raise _repeated("Input collection contains duplicates", "NS", plain)
         plain.sort(key=Decimal)
         value["NS"] = plain
         return sum(map(number.size_bytes, plain))
     raw = [_decode_base64(member) for member in content]
     if len(set(raw)) != len(raw):
-        raise ValidationException(
-            f"{_INVALID}Input collection [{', '.join(content)}]of type BS contains duplicates."
+        raise _repeated(
+            f"{_INVALID}Input collection [{', '.join(content)}]of type BS contains duplicates.",
+            "BS",
+            content,
         )
     raw.sort()
     value["BS"] = [b64encode(member).decode() for member in raw]
     return sum(map(len, raw))
+
+
+def _repeated(
+    message: str, type_name: Literal["SS", "NS", "BS"], members: list[str]
+) -> ValidationException:
+    """The error for a set that holds a member twice; equal members are equal texts."""
+    seen: set[str] = set()
+    for member in members:
+        if member in seen:
+            break
+        seen.add(member)
+    order = b64decode if type_name == "BS" else str
+    error = ValidationException(message)
+    error.fault = RepeatedMember(type_name, (*sorted(seen, key=order), member))
+    return error
 
 
 def _check_odd(value: AttributeValue, level: int) -> int:
@@ -261,9 +283,9 @@ def _decode_base64(content: Any) -> bytes:
         raw = b64decode(content, validate=True)
     except (Base64Error, ValueError):
         raise SerializationException(
-            _LAST_CHARACTER
-            if content.rstrip("=").isascii() and content.rstrip("=").isalnum()
-            else "Invalid Base64 character found in the payload"
+            "Invalid Base64 character found in the payload"
+            if _NO_BASE64.search(content)
+            else _LAST_CHARACTER
         ) from None
     # The last character may carry bits beyond the last byte, which Python passes over.
     if b64encode(raw) != content.encode():
@@ -283,8 +305,13 @@ def _shaped(read: Callable[[Any], _Read], content: Any) -> _Read:
     return read(content)
 
 
-def _structure(value: Any) -> dict[str, Any]:
-    return json_types.structure(value, _JAVA_CLASS, in_collection=True)
+def structure(value: Any, *, in_collection: bool = True) -> dict[str, Any]:
+    """The members of what is to be an attribute value: an element of a collection, or a member.
+
+    Raises:
+        SerializationException: it is no JSON object.
+    """
+    return json_types.structure(value, _JAVA_CLASS, in_collection=in_collection)
 
 
 def _mapping(content: Any) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Final
 from msgspec import Struct
 
 from model.capacity import Receipt
+from model.faults import Fault
 
 _SERVICE: Final = "com.amazonaws.dynamodb.v20120810"
 _CORAL_SERVICE: Final = "com.amazon.coral.service"
@@ -45,9 +46,16 @@ class DynamoDBError(Exception):
 
 
 class ValidationException(DynamoDBError):
-    """The request is well formed and breaks a rule."""
+    """The request is well formed and breaks a rule.
+
+    The message is in the words of AWS's older request layer. ``fault`` says what is wrong with a
+    value that the newer layer has other words for; ``is_of_request`` is set if the fault was found
+    before any table was looked at. ``api.layers`` words the answer by both.
+    """
 
     namespace = _CORAL_VALIDATE
+    fault: Fault | None = None
+    is_of_request: bool = False
 
 
 class SerializationException(DynamoDBError):

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Final
 
 from model.errors import ValidationException
+from model.faults import RefusedNumber
 from model.limits import NUMBER_DIGITS, NUMBER_EXPONENT_MAX, NUMBER_EXPONENT_MIN
 
 # What nearly every number looks like, and is canonical as it stands: an integer, or few digits on
@@ -21,8 +22,12 @@ _PLAIN: Final = re.compile(r"(?:0|-?[1-9][0-9]{0,36}|-?(?:0|[1-9][0-9]{0,17})\.[
 _WHOLE_DIGITS: Final = 37
 # Each run of digits ends at one place only, so a long text that is no number fails in linear time.
 _NUMBER: Final = re.compile(
-    r"([+-]?)(?:([0-9]+)(?:\.([0-9]*))?|\.([0-9]+))(?:[eE]([+-]?[0-9]{1,9}))?\Z"
+    r"([+-]?)(?:([0-9]+)(?:\.([0-9]*))?|\.([0-9]+))(?:[eE]([+-]?[0-9]+))?\Z"
 )
+# Java's int, of which the older request layer's exponents are.
+_EXPONENT_BITS: Final = 32
+# More digits than any exponent that is judged by its value: int() refuses texts of 4,301 digits.
+_EXPONENT_DIGITS: Final = 20
 
 _OVERFLOW: Final = (
     "Number overflow. Attempting to store a number with magnitude larger than supported range"
@@ -66,23 +71,84 @@ def canonical(text: str) -> str:
 
     Raises:
         ValidationException: the text is no number, has more than 38 significant digits, or
-            lies outside 1E-130 to 9.9…E+125 and their negatives.
+            lies outside 1E-130 to 9.9…E+125 and their negatives. A zero lies where its exponent
+            says. The message is the older request layer's.
     """
     if _PLAIN.match(text) is not None:
         return text
+    try:
+        return _canonical(text, _EXPONENT_BITS)
+    except ValidationException as error:
+        error.fault = RefusedNumber(text)
+        raise
+
+
+def fault_of(text: str, exponent_bits: int) -> str:
+    """The message for a text that ``canonical`` refuses, where exponents have so many bits.
+
+    With 64 bits, those of the newer request layer, a text that is no number is shown even if it
+    is empty.
+    """
+    try:
+        _canonical(text, exponent_bits)
+    except ValidationException as error:
+        return error.message
+    raise AssertionError("a refused number")
+
+
+def _canonical(text: str, exponent_bits: int) -> str:
     found = _NUMBER.match(text)
     if found is None:
-        raise ValidationException(
-            "The parameter cannot be converted to a numeric value"
-            if text == ""
-            else f"The parameter cannot be converted to a numeric value: {text}"
-        )
-    sign, whole, fraction, lone_fraction, exponent = found.groups(default="")
+        raise _no_number(text, exponent_bits)
+    sign, whole, fraction, lone_fraction, exponent_text = found.groups(default="")
     fraction = fraction or lone_fraction
-    return _plain(sign == "-", whole + fraction, int(exponent or 0) - len(fraction))
+    exponent = 0
+    if exponent_text:
+        exponent = _exponent(exponent_text)
+        least = -(1 << exponent_bits - 1)
+        # Java keeps a number's scale in as many bits, which is turned round.
+        if not least <= exponent < -least or exponent - len(fraction) <= least:
+            raise _no_number(text, exponent_bits)
+    exponent -= len(fraction)
+    digits = (whole + fraction).lstrip("0").rstrip("0")
+    if not digits:
+        _check_magnitude(_wrapped(exponent + 1, exponent_bits) - 1)
+        return "0"
+    return _plain(sign == "-", whole + fraction, exponent, exponent_bits)
 
 
-def _plain(negative: bool, digits: str, exponent: int) -> str:
+def _no_number(text: str, exponent_bits: int) -> ValidationException:
+    what = "The parameter cannot be converted to a numeric value"
+    if text == "" and exponent_bits == _EXPONENT_BITS:
+        return ValidationException(what)
+    return ValidationException(f"{what}: {text}")
+
+
+def _exponent(text: str) -> int:
+    """The value of an exponent; of one with very many digits, any that is as far out of range."""
+    negative = text[0] == "-"
+    digits = text.lstrip("+-").lstrip("0")[:_EXPONENT_DIGITS]
+    value = int(digits or "0")
+    return -value if negative else value
+
+
+def _wrapped(number: int, bits: int) -> int:
+    """A number as a signed integer of so many bits holds it: too large a one becomes negative."""
+    half = 1 << bits - 1
+    return (number + half) % (2 * half) - half
+
+
+def _check_magnitude(magnitude: int) -> None:
+    if magnitude > NUMBER_EXPONENT_MAX:
+        raise ValidationException(_OVERFLOW)
+    if magnitude < NUMBER_EXPONENT_MIN:
+        raise ValidationException(
+            "Number underflow. Attempting to store a number with magnitude smaller than "
+            "supported range"
+        )
+
+
+def _plain(negative: bool, digits: str, exponent: int, exponent_bits: int = _EXPONENT_BITS) -> str:
     """The canonical text of ``digits`` times ten to the ``exponent``."""
     significant = digits.lstrip("0")
     trimmed = significant.rstrip("0")
@@ -92,13 +158,8 @@ def _plain(negative: bool, digits: str, exponent: int) -> str:
     magnitude = exponent + len(trimmed) - 1
     if len(trimmed) > NUMBER_DIGITS:
         raise ValidationException("Attempting to store more than 38 significant digits in a Number")
-    if magnitude > NUMBER_EXPONENT_MAX:
-        raise ValidationException(_OVERFLOW)
-    if magnitude < NUMBER_EXPONENT_MIN:
-        raise ValidationException(
-            "Number underflow. Attempting to store a number with magnitude smaller than "
-            "supported range"
-        )
+    # Java computes the place of the point, one above the magnitude, in this many bits.
+    _check_magnitude(_wrapped(magnitude + 1, exponent_bits) - 1)
     if exponent >= 0:
         plain = trimmed + "0" * exponent
     elif magnitude >= 0:

@@ -29,10 +29,10 @@ class CreateTableInput(structures.Shape, frozen=True, kw_only=True):
     """
 
     AttributeDefinitions: list[structures.AttributeDefinitionShape]
-    TableName: shapes.ControlTableName
+    TableName: shapes.NewTableName
     BillingMode: shapes.BillingMode | None = None
     ProvisionedThroughput: structures.ProvisionedThroughputShape | None = None
-    KeySchema: structures.KeySchemaShape
+    KeySchema: structures.TableKeySchemaShape
     GlobalSecondaryIndexes: list[structures.GlobalSecondaryIndexShape] | None = None
     LocalSecondaryIndexes: list[structures.LocalSecondaryIndexShape] | None = None
     StreamSpecification: structures.StreamSpecificationShape | None = None

@@ -6,6 +6,7 @@ from api import shapes, structures
 from api.arn import table_name
 from api.item_answers import write_answer
 from api.item_requests import check_together, condition_of, placeholders_of
+from api.layers import of_request
 from api.operation import Call, Operation
 from model import item as items
 from model.errors import ValidationException
@@ -34,6 +35,26 @@ async def handle(call: Call[DeleteItemInput]) -> bytes:
     """Delete an item; deleting a missing one succeeds."""
     request = call.request
     name = table_name(request.TableName)
+    delete, nested = _parsed(request)
+    table = call.database.table(name)
+    schema = table.definition.key_schema
+    parts = table.parts_of(request.Key)
+    if parts is None or len(request.Key) != len(schema.attributes):
+        check_key(schema, request.Key)
+    check_scalar_keys(table.definition, nested)
+    return write_answer(
+        table_name=name,
+        schema=schema,
+        key=request.Key,
+        written=await call.noting(table.definition, table.submit(delete, parts)),
+        return_capacity=request.ReturnConsumedCapacity,
+        return_metrics=request.ReturnItemCollectionMetrics,
+    )
+
+
+@of_request
+def _parsed(request: DeleteItemInput) -> tuple[Delete, set[str]]:
+    """The delete, and the attributes that the paths of its condition look into."""
     check_together(request)
     items.check(request.Key)
     if request.ReturnValues not in (None, "NONE", "ALL_OLD"):
@@ -46,20 +67,7 @@ async def handle(call: Call[DeleteItemInput]) -> bytes:
         return_item_on_failure=request.ReturnValuesOnConditionCheckFailure == "ALL_OLD",
     )
     placeholders.check_all_used()
-    table = call.database.table(name)
-    schema = table.definition.key_schema
-    parts = table.parts_of(request.Key)
-    if parts is None or len(request.Key) != len(schema.attributes):
-        check_key(schema, request.Key)
-    check_scalar_keys(table.definition, placeholders.nested)
-    return write_answer(
-        table_name=name,
-        schema=schema,
-        key=request.Key,
-        written=await call.noting(table.definition, table.submit(delete, parts)),
-        return_capacity=request.ReturnConsumedCapacity,
-        return_metrics=request.ReturnItemCollectionMetrics,
-    )
+    return delete, placeholders.nested
 
 
 OPERATION = Operation("DeleteItem", DeleteItemInput, handle)

@@ -8,6 +8,7 @@ from operator import attrgetter
 from msgspec import json
 
 from api import shapes, structures
+from api.layers import detected
 from api.operation import DYNAMODB_STREAMS, Call, Operation
 from api.stream_arn import find_stream
 from api.stream_description import stream_description
@@ -51,13 +52,17 @@ def _check(request: DescribeStreamInput) -> None:
         return
     if request.ShardFilter.Type is None:
         raise ValidationException(
-            "1 validation error detected: Value 'null' at 'shardFilter.type' failed to satisfy "
-            "constraint: Member must be CHILD_SHARDS"
+            detected(
+                "Value 'null' at 'shardFilter.type' failed to satisfy constraint: "
+                "Member must be CHILD_SHARDS"
+            )
         )
     if request.ShardFilter.ShardId is None:
         raise ValidationException(
-            "1 validation error detected: Value 'null' at 'shardFilter.shardId' failed to satisfy "
-            "constraint: Member must not be null"
+            detected(
+                "Value 'null' at 'shardFilter.shardId' failed to satisfy constraint: "
+                "Member must not be null"
+            )
         )
     if request.ExclusiveStartShardId is not None:
         raise ValidationException(

@@ -6,9 +6,11 @@ from api import shapes, structures
 from api.arn import table_name
 from api.item_answers import write_answer
 from api.item_requests import check_together, condition_of, is_plain, placeholders_of
+from api.layers import of_request
 from api.operation import Call, Operation
 from model import item as items
 from model.errors import ValidationException
+from model.expressions.condition import Condition
 from model.expressions.key_paths import check_scalar_keys
 from model.index import check_size_with_entries
 from model.key_rules import check_index_keys, check_item_key
@@ -38,17 +40,9 @@ async def handle(call: Call[PutItemInput]) -> bytes:
     name = table_name(request.TableName)
     # Most puts have nothing that must be bound.
     is_bare = is_plain(request)
-    if not is_bare:
-        check_together(request)
-    size_bytes = items.check(item)
-    if request.ReturnValues not in (None, "NONE", "ALL_OLD"):
-        raise ValidationException("ReturnValues can only be ALL_OLD or NONE")
+    size_bytes = _checked_size(request, is_bare=is_bare)
     items.check_size(size_bytes)
-    condition, nested = None, None
-    if not is_bare:
-        placeholders = placeholders_of(request)
-        condition, nested = condition_of(request, placeholders), placeholders.nested
-        placeholders.check_all_used()
+    condition, nested = (None, None) if is_bare else _condition(request)
     put = Put(
         item,
         size_bytes,
@@ -74,6 +68,26 @@ async def handle(call: Call[PutItemInput]) -> bytes:
         return_capacity=request.ReturnConsumedCapacity,
         return_metrics=request.ReturnItemCollectionMetrics,
     )
+
+
+@of_request
+def _checked_size(request: PutItemInput, *, is_bare: bool) -> int:
+    """Check all but the condition; the size of the item in bytes."""
+    if not is_bare:
+        check_together(request)
+    size_bytes = items.check(request.Item)
+    if request.ReturnValues not in (None, "NONE", "ALL_OLD"):
+        raise ValidationException("ReturnValues can only be ALL_OLD or NONE")
+    return size_bytes
+
+
+@of_request
+def _condition(request: PutItemInput) -> tuple[Condition | None, set[str]]:
+    """The condition, and the attributes that its paths look into."""
+    placeholders = placeholders_of(request)
+    condition = condition_of(request, placeholders)
+    placeholders.check_all_used()
+    return condition, placeholders.nested
 
 
 OPERATION = Operation("PutItem", PutItemInput, handle)

@@ -40,17 +40,17 @@ from model.table import TableDefinition
 
 
 class QueryInput(structures.Shape, frozen=True):
-    """The members of Query."""
+    """The members of Query, in the order in which DynamoDB finds their faults."""
 
     TableName: shapes.TableName
     IndexName: shapes.IndexName | None = None
+    ConditionalOperator: shapes.ConditionalOperator | None = None
     Select: shapes.Select | None = None
     AttributesToGet: shapes.AttributeNameList | None = None
     Limit: shapes.PositiveInteger | None = None
     ConsistentRead: bool | None = None
     KeyConditions: dict[str, structures.ConditionShape] | None = None
     QueryFilter: dict[str, structures.ConditionShape] | None = None
-    ConditionalOperator: shapes.ConditionalOperator | None = None
     ScanIndexForward: bool | None = None
     ExclusiveStartKey: shapes.Key | None = None
     ReturnConsumedCapacity: shapes.ReturnConsumedCapacity | None = None

@@ -51,12 +51,12 @@ _KINDS: Final = 4
 
 
 class TransactWriteItemsInput(structures.Shape, frozen=True):
-    """The members of TransactWriteItems."""
+    """The members of TransactWriteItems, in the order in which DynamoDB lists their faults."""
 
     TransactItems: structures.TransactWriteItems
+    ClientRequestToken: shapes.ClientRequestToken | None = None
     ReturnConsumedCapacity: shapes.ReturnConsumedCapacity | None = None
     ReturnItemCollectionMetrics: shapes.ReturnItemCollectionMetrics | None = None
-    ClientRequestToken: shapes.ClientRequestToken | None = None
 
 
 async def handle(call: Call[TransactWriteItemsInput]) -> bytes:

@@ -6,6 +6,7 @@ from api import shapes, structures
 from api.arn import table_name
 from api.item_answers import write_answer
 from api.item_requests import check_together, condition_of, placeholders_of, update_of
+from api.layers import of_request
 from api.operation import Call, Operation
 from model import item as items
 from model.expressions.key_paths import check_scalar_keys
@@ -14,16 +15,19 @@ from model.key_rules import check_index_key_types, check_key, check_no_key_updat
 from model.write import Update
 
 
-class UpdateItemInput(structures.Shape, frozen=True):
-    """The members of UpdateItem."""
+class UpdateItemInput(structures.Shape, frozen=True, kw_only=True):
+    """The members of UpdateItem, in the order in which DynamoDB lists their faults.
 
+    The first five are seen on the service.
+    """
+
+    ReturnConsumedCapacity: shapes.ReturnConsumedCapacity | None = None
     TableName: shapes.TableName
+    ReturnValues: shapes.ReturnValue | None = None
+    ConditionalOperator: shapes.ConditionalOperator | None = None
     Key: shapes.Key
     AttributeUpdates: dict[str, structures.AttributeValueUpdateShape] | None = None
     Expected: dict[str, structures.ExpectedAttributeValueShape] | None = None
-    ConditionalOperator: shapes.ConditionalOperator | None = None
-    ReturnValues: shapes.ReturnValue | None = None
-    ReturnConsumedCapacity: shapes.ReturnConsumedCapacity | None = None
     ReturnItemCollectionMetrics: shapes.ReturnItemCollectionMetrics | None = None
     UpdateExpression: str | None = None
     ConditionExpression: str | None = None
@@ -36,6 +40,31 @@ async def handle(call: Call[UpdateItemInput]) -> bytes:
     """Update an item, or make it where it is missing."""
     request = call.request
     name = table_name(request.TableName)
+    update, nested = _parsed(request)
+    table = call.database.table(name)
+    definition = table.definition
+    schema = definition.key_schema
+    parts = table.parts_of(request.Key)
+    if parts is None or len(request.Key) != len(schema.attributes):
+        check_key(schema, request.Key)
+    if update.update is not None:
+        check_no_key_updated(schema, update.update.attributes)
+        if definition.local_indexes or definition.global_indexes:
+            check_index_key_types(definition, update.update.static_types)
+    check_scalar_keys(definition, nested)
+    return write_answer(
+        table_name=name,
+        schema=schema,
+        key=request.Key,
+        written=await call.noting(definition, table.submit(update, parts)),
+        return_capacity=request.ReturnConsumedCapacity,
+        return_metrics=request.ReturnItemCollectionMetrics,
+    )
+
+
+@of_request
+def _parsed(request: UpdateItemInput) -> tuple[Update, set[str]]:
+    """The update, and the attributes that the paths of its expressions look into."""
     check_together(request)
     items.check(request.Key)
     placeholders = placeholders_of(request)
@@ -51,25 +80,7 @@ async def handle(call: Call[UpdateItemInput]) -> bytes:
         ),
     )
     placeholders.check_all_used()
-    table = call.database.table(name)
-    definition = table.definition
-    schema = definition.key_schema
-    parts = table.parts_of(request.Key)
-    if parts is None or len(request.Key) != len(schema.attributes):
-        check_key(schema, request.Key)
-    if update.update is not None:
-        check_no_key_updated(schema, update.update.attributes)
-        if definition.local_indexes or definition.global_indexes:
-            check_index_key_types(definition, update.update.static_types)
-    check_scalar_keys(definition, placeholders.nested)
-    return write_answer(
-        table_name=name,
-        schema=schema,
-        key=request.Key,
-        written=await call.noting(definition, table.submit(update, parts)),
-        return_capacity=request.ReturnConsumedCapacity,
-        return_metrics=request.ReturnItemCollectionMetrics,
-    )
+    return update, placeholders.nested
 
 
 OPERATION = Operation("UpdateItem", UpdateItemInput, handle)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from model.errors import ValidationException
+from model.faults import ValuesWithoutExpression
+
+VALUES_ALONE: Final = "ExpressionAttributeValues can only be specified when using expressions"
 
 
 def check_parameters(
@@ -54,7 +57,9 @@ def check_parameters(
         )
     with_values = [name for name in expressions if name != "ProjectionExpression"]
     if values is not None and not any(name in with_values for name in given):
-        raise ValidationException(
-            "ExpressionAttributeValues can only be specified when using expressions: "
-            f"{' and '.join(with_values)} {'are' if len(with_values) > 1 else 'is'} null"
+        error = ValidationException(
+            f"{VALUES_ALONE}: {' and '.join(with_values)} "
+            f"{'are' if len(with_values) > 1 else 'is'} null"
         )
+        error.fault = ValuesWithoutExpression()
+        raise error

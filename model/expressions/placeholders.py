@@ -166,10 +166,12 @@ def _check_values(values: dict[str, Any]) -> None:
         try:
             total_bytes += len(placeholder) + attribute_value.check(value)
         except ValidationException as error:
-            raise ValidationException(
+            wrapped = ValidationException(
                 f"ExpressionAttributeValues contains invalid value: {error.message} "
                 f"for key {placeholder}"
-            ) from None
+            )
+            wrapped.fault = error.fault
+            raise wrapped from None
     _check_total("ExpressionAttributeValues", total_bytes)
 
 

@@ -31,6 +31,11 @@ class ThingInput(structures.Shape, frozen=True):
     Gets: structures.BatchGetRequests | None = None
 
 
+class NewTableInput(structures.Shape, frozen=True):
+    TableName: shapes.NewTableName
+    BillingMode: shapes.BillingMode | None = None
+
+
 class ControlInput(structures.Shape, frozen=True):
     TableName: shapes.ControlTableName
     BillingMode: shapes.BillingMode | None = None
@@ -41,6 +46,7 @@ _TOO_LONG = (
 )
 _thing = InputDecoder(ThingInput)
 _control = InputDecoder(ControlInput)
+_new_table = InputDecoder(NewTableInput)
 
 
 def body(**members: Any) -> bytes:
@@ -142,7 +148,8 @@ def test_at_most_ten_violations_are_told():
         (
             {"Requests": {"abc": [{}], "a;": [{}]}},
             (
-                "Value at 'requests' … Map keys must satisfy constraint: "
+                "Value '{abc=[WriteRequest()], a;=[WriteRequest()]}' at 'requests' … "
+                "Map keys must satisfy constraint: "
                 "[Member must have length less than or equal to 255, "
                 "Member must have length greater than or equal to 3, "
                 "Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+]"
@@ -151,18 +158,17 @@ def test_at_most_ten_violations_are_told():
         (
             {"Requests": {"abc": []}},
             (
-                "Value at 'requests' … Map value must satisfy constraint: "
+                "Value '{abc=[]}' at 'requests' … Map value must satisfy constraint: "
                 "[Member must have length less than or equal to 25, "
                 "Member must have length greater than or equal to 1]"
             ),
         ),
         (
-            {"Requests": {}},
-            "Value '{}' at 'requests' … Member must have length greater than or equal to 1",
-        ),
-        (
             {"Gets": {"abc": {"Keys": [{}] * 101}}},
-            "Value at 'gets.abc.member.keys' … Member must have length less than or equal to 100",
+            (
+                f"Value '[{', '.join(['{}'] * 101)}]' at 'gets.abc.member.keys' … "
+                "Member must have length less than or equal to 100"
+            ),
         ),
         (
             {"Gets": {"abc": {"Keys": [None]}}},
@@ -288,6 +294,21 @@ def test_operations_on_tables_check_the_name_s_characters_with_the_rest():
             "Member must satisfy enum value set: [PROVISIONED, PAY_PER_REQUEST]"
         ),
     ]
+
+
+def test_a_new_table_s_name_is_required_before_all_else_and_measured_with_the_rest():
+    with pytest.raises(ValidationException) as caught:
+        _new_table.decode(b'{"BillingMode":"x"}')
+    assert caught.value.message == (
+        "The parameter 'TableName' is required but was not present in the request"
+    )
+    assert len(violations(b'{"TableName":"ab","BillingMode":"x"}', _new_table)) == 2
+
+
+def test_an_empty_map_may_have_words_of_its_own():
+    with pytest.raises(ValidationException) as caught:
+        _thing.decode(body(Requests={}))
+    assert caught.value.message == "The requestItems parameter is required for BatchWriteItem"
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"5", b'{"TableName":"\xff"}', b"[" * 100_000])

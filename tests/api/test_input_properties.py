@@ -9,12 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from api.constraints import InputDecoder, _members_of, _parse, _Walk
+from api.constraints import InputDecoder, _parse, _Walk
+from api.hints import members_of
+from api.layers import OLDER
 from api.registry import OPERATIONS
 from model.errors import SerializationException, ValidationException
 
 _NAMES = sorted(
-    {member.name for operation in OPERATIONS.values() for member in _members_of(operation.input)}
+    {member.name for operation in OPERATIONS.values() for member in members_of(operation.input)}
     | {"S", "N", "M", "L", "BOOL", "Keys", "Key", "Item", "AttributeName", "KeyType", "Projection"}
     | {"PutRequest", "DeleteRequest", "ComparisonOperator", "AttributeValueList", "Value", "Create"}
 )
@@ -40,7 +42,7 @@ _JSON = st.recursive(
 
 
 def _body(name: str) -> st.SearchStrategy[dict[str, Any]]:
-    members = [member.name for member in _members_of(OPERATIONS[name].input)] or ["Any"]
+    members = [member.name for member in members_of(OPERATIONS[name].input)] or ["Any"]
     return st.dictionaries(st.sampled_from(members), _JSON, max_size=len(members))
 
 
@@ -75,5 +77,5 @@ def test_what_msgspec_accepts_the_walk_accepts(name: str, data: st.DataObject):
     except SerializationException:
         # In an attribute value, into which msgspec does not look.
         return
-    walk.raise_violations()
+    walk.raise_violations(OLDER)
     assert msgspec.convert(corrected, shape) == decoded

@@ -160,3 +160,10 @@ def test_every_task_has_somebody_who_waits_for_it(name: str):
 def test_the_tests_hide_no_package_of_the_project():
     # A tests/model/__init__.py would make ``model`` mean the tests to whoever stands there.
     assert list((PROJECT / "tests").rglob("__init__.py")) == []
+
+
+def test_one_place_alone_words_the_envelope_of_request_errors():
+    # ``api.layers`` knows how each operation's layer words, orders and counts its faults.
+    texts = {name: path.read_text() for name, path in SOURCES.items()}
+    assert {name for name, text in texts.items() if "validation error" in text} == {"api.layers"}
+    assert texts["api.layers"].count("validation error detected") == 1

@@ -38,6 +38,18 @@ def kind_of(difference: Difference) -> Kind | None:
     return None
 
 
+_ENVELOPE = "1 validation error detected: "
+
+
+def _enveloped(difference: Difference) -> bool:
+    """A single write's fault is in the envelope of AWS's newer request layer, and known without."""
+    inner = difference.our_message.removeprefix(_ENVELOPE)
+    if inner == difference.our_message or inner.startswith("Value "):
+        return False
+    bare = difference._replace(ours={**difference.ours, "message": inner})
+    return bare.ours == bare.local or kind_of(bare) is not None
+
+
 def _shape(difference: Difference) -> bool:
     return (
         difference.our_error == "SerializationException"
@@ -100,6 +112,7 @@ def _constraint(difference: Difference) -> bool:
     return stage_of(difference.ours) is Stage.CONSTRAINT
 
 
+_NO_EXPRESSION = "ExpressionAttributeValues can only be specified when using expressions"
 _BAD_START = r"The provided starting key is invalid"
 _EMPTY_KEY = (
     r"One or more parameter values are not valid\. (A value specified|The AttributeValue for a)"
@@ -122,6 +135,16 @@ _LEGACY = frozenset(("Expected", "AttributeUpdates", "KeyConditions", "QueryFilt
 _TABLE_CHANGES = "CreateTable UpdateTable"
 
 KINDS: tuple[Kind, ...] = (
+    Kind(
+        "the envelope of a single write's faults",
+        "AWS's newer request layer; DynamoDB Local has the older one's words.",
+        _enveloped,
+    ),
+    Kind(
+        "values without an expression",
+        "AWS's newer request layer does not list the expressions that are missing.",
+        told(rf"{_NO_EXPRESSION}$", rf"{_NO_EXPRESSION}: "),
+    ),
     *statement_kinds(kind_of),
     *TRANSACTION_KINDS,
     Kind(
@@ -371,6 +394,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         "what DynamoDB Local accepts",
         "DynamoDB refuses: empty lists of indexes, units of an on-demand table, a tag key twice, "
+        "attribute definitions that no key uses, "
         "a change of an index, of the class or of the protection of a table together with other "
         "changes.",
         any_of(
@@ -381,6 +405,7 @@ KINDS: tuple[Kind, ...] = (
             refused_here(rf"{INVALID}List of LocalSecondaryIndexes is empty", "CreateTable"),
             refused_here(rf"{INVALID}Neither ReadCapacityUnits", "CreateTable UpdateTable"),
             refused_here(rf"{INVALID}Duplicate tag keys", "CreateTable"),
+            refused_here(rf"{INVALID}Some AttributeDefinitions are not used", "CreateTable"),
         ),
     ),
     Kind(

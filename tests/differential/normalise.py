@@ -12,7 +12,7 @@ from tests.differential.request import Request
 
 _FREE = re.compile(r"(DateTime|TableId|TimeStamp)$")
 _ARN = re.compile(r"arn:aws:dynamodb:[a-z0-9-]+:[0-9]+:")
-_DETECTED = re.compile(r"([0-9]+ validation errors? detected: )(.*)", re.DOTALL)
+_DETECTED = re.compile(r"([0-9]+ validation errors? detected: )(Value .*)", re.DOTALL)
 _SETS = ("SS", "NS", "BS")
 # Java prints maps in hash order.
 _COMMA = re.compile(", ?")

@@ -27,7 +27,9 @@ class Stage(IntEnum):
 
 _TEXTS: dict[Stage, tuple[str, ...]] = {
     Stage.CONSTRAINT: (
-        r"\d+ validation errors? detected: ",
+        r"\d+ validation errors? detected: Value ",
+        r"Failed to satisfy constraint: ",
+        r"The requestItems parameter is required ",
         r"Value null at ",
         r"TableName must be at least ",
         r"The parameter 'TableName' is required ",

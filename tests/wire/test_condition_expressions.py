@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.clients import WireClient
+from tests.support.envelope import enveloped
 from tests.support.tables import table
 
 differs_from_dynamodb_local = pytest.mark.differs_from_dynamodb_local
@@ -581,7 +582,7 @@ def test_a_condition_is_refused(wire: WireClient, asked: str, condition: str, me
         request["ExpressionAttributeValues"] = used
     assert wire.refused("DeleteItem", request) == (
         "ValidationException",
-        f"Invalid ConditionExpression: {message}",
+        enveloped(f"Invalid ConditionExpression: {message}"),
     )
 
 
@@ -602,5 +603,8 @@ def test_an_unknown_type_name_is_refused(wire: WireClient, asked: str):
     message = wire.refused("DeleteItem", request).message
     assert message is not None
     assert message.startswith(
-        "Invalid ConditionExpression: Invalid attribute type name found; type: STRING, valid types:"
+        enveloped(
+            "Invalid ConditionExpression: Invalid attribute type name found; type: STRING, "
+            "valid types:"
+        )
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.clients import WireClient, refusal
+from tests.support.envelope import enveloped
 
 
 def test_a_deleted_item_is_gone(wire: WireClient, composite: str, pk: str):
@@ -35,7 +36,7 @@ def test_only_all_old_or_none_may_be_returned(wire: WireClient, simple: str, ret
     request = {"TableName": simple, "Key": {"pk": {"S": "k"}}, "ReturnValues": return_values}
     assert wire.refused("DeleteItem", request) == (
         "ValidationException",
-        "ReturnValues can only be ALL_OLD or NONE",
+        enveloped("ReturnValues can only be ALL_OLD or NONE"),
     )
 
 

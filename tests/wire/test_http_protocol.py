@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import closing
 from zlib import crc32
 
 import pytest
@@ -55,6 +56,36 @@ def test_a_body_of_another_content_type_is_not_understood(wire: WireClient, cont
     assert answer.body == b"<UnknownOperationException/>\n"
 
 
+UNKNOWN = {"__type": "com.amazon.coral.service#UnknownOperationException"}
+
+
+@differs_from_dynamodb_local("it asks for a signature")
+@pytest.mark.parametrize("lane", [{}, {"TE": "trailers"}], ids=["fast", "plain"])
+def test_no_body_without_a_content_type_is_taken_for_json(endpoint: str, lane: dict[str, str]):
+    with closing(WireClient(endpoint)) as wire:
+        answer = wire.request("POST", "/", b"", lane)
+        assert (answer.status, answer.json) == (400, UNKNOWN)
+        unsigned = lane | {"Content-Type": "", "Authorization": ""}
+        assert refusal(wire.send("ListTables", b"", unsigned)).type == (
+            "MissingAuthenticationTokenException"
+        )
+        assert wire.send("ListTables", b"{}", lane | {"Content-Type": ""}).status == 404
+
+
+@differs_from_dynamodb_local("it looks at the target first")
+@pytest.mark.parametrize("target", ["", "DynamoDB_20120810.NoSuchOperation"])
+@pytest.mark.parametrize("lane", [{}, {"TE": "trailers"}], ids=["fast", "plain"])
+def test_a_body_that_is_no_json_is_told_before_an_unknown_target(
+    endpoint: str, lane: dict[str, str], target: str
+):
+    with closing(WireClient(endpoint)) as wire:
+        answer = wire.send("", b"hi", lane | {"X-Amz-Target": target})
+    assert (answer.status, answer.json) == (
+        400,
+        {"__type": "com.amazon.coral.service#SerializationException"},
+    )
+
+
 @differs_from_dynamodb_local("it answers HTML or 400")
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH"])
 def test_only_post_is_an_operation(wire: WireClient, method: str):
@@ -87,7 +118,7 @@ def test_get_tells_that_the_server_is_healthy(wire: WireClient):
 def test_an_unknown_target_is_an_unknown_operation(wire: WireClient, target: str):
     answer = wire.send("", {}, {"X-Amz-Target": target})
     assert answer.status == 400
-    assert answer.json == {"__type": "com.amazon.coral.service#UnknownOperationException"}
+    assert answer.json == UNKNOWN
 
 
 @differs_from_dynamodb_local("it answers 500 to some, with a message to others")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.clients import WireClient
+from tests.support.envelope import enveloped
 from tests.support.tables import table
 
 differs_from_dynamodb_local = pytest.mark.differs_from_dynamodb_local
@@ -218,7 +219,7 @@ REFUSED: list[Any] = [
 @pytest.mark.parametrize(("expected", "message"), REFUSED)
 def test_expected_is_refused(wire: WireClient, asked: str, expected: Any, message: str):
     request = {"TableName": asked, "Key": {"pk": ITEM["pk"]}, "Expected": expected}
-    assert wire.refused("DeleteItem", request) == ("ValidationException", message)
+    assert wire.refused("DeleteItem", request) == ("ValidationException", enveloped(message))
 
 
 @pytest.mark.parametrize("members", [{}, {"Expected": {}}])
@@ -231,5 +232,5 @@ def test_a_conditional_operator_needs_something_to_join(wire: WireClient, asked:
     }
     assert wire.refused("DeleteItem", request) == (
         "ValidationException",
-        "ConditionalOperator cannot be used without Filter or Expected",
+        enveloped("ConditionalOperator cannot be used without Filter or Expected"),
     )

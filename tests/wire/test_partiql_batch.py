@@ -279,9 +279,14 @@ def test_constraints_of_the_model_are_told_first(wire: WireClient, simple: str) 
     rule = "failed to satisfy constraint: Member must have length"
     found = "1 validation error detected: Value"
     reads = [select(simple, "a" * number) for number in range(1, 27)]
+    shown = [
+        f"BatchStatementRequest(statement={read['Statement']}, "
+        f"parameters=[AttributeValue(s={read['Parameters'][0]['S']})])"
+        for read in reads
+    ]
     for statements, message in (
         ([], f"{found} '[]' at 'statements' {rule} greater than or equal to 1"),
-        (reads, f"{found} at 'statements' {rule} less than or equal to 25"),
+        (reads, f"{found} '[{', '.join(shown)}]' at 'statements' {rule} less than or equal to 25"),
         (
             [{"Statement": ""}],
             f"{found} '' at 'statements.1.member.statement' {rule} greater than or equal to 1",

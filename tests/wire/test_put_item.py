@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.clients import WireClient, refusal
+from tests.support.envelope import enveloped
 
 differs_from_dynamodb_local = pytest.mark.differs_from_dynamodb_local
 
@@ -170,7 +171,7 @@ def test_only_all_old_or_none_may_be_returned(wire: WireClient, composite: str, 
     request = {"TableName": composite, "Item": KEY, "ReturnValues": return_values}
     assert wire.refused("PutItem", request) == (
         "ValidationException",
-        "ReturnValues can only be ALL_OLD or NONE",
+        enveloped("ReturnValues can only be ALL_OLD or NONE"),
     )
 
 

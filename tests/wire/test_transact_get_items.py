@@ -122,10 +122,15 @@ def test_constraints_of_members_are_told_like_any_others(wire: WireClient, simpl
         ),
     )
     gets = [get(simple, pk=f"{number}") for number in range(101)]
+    shown = [
+        f"TransactGetItem(get=Get(key={{pk=AttributeValue(s={number})}}, tableName={simple}))"
+        for number in range(101)
+    ]
     assert refused(wire, *gets, operation=OPERATION) == (
         "ValidationException",
         (
-            "1 validation error detected: Value at 'transactItems' failed to satisfy constraint: "
+            f"1 validation error detected: Value '[{', '.join(shown)}]' at 'transactItems' failed "
+            "to satisfy constraint: "
             "Member must have length less than or equal to 100"
         ),
     )

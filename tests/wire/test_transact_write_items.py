@@ -333,8 +333,13 @@ def test_constraints_of_members_are_told_like_any_others(
         f"{one} '[]' at 'transactItems' {failed} have length greater than or equal to 1"
     )
     many = [put(simple, pk=f"{pk}-{n}") for n in range(101)]
+    shown = [
+        f"TransactWriteItem(put=Put(item={{pk=AttributeValue(s={pk}-{n})}}, tableName={simple}))"
+        for n in range(101)
+    ]
     assert told({"TransactItems": many}) == (
-        f"{one} at 'transactItems' {failed} have length less than or equal to 100"
+        f"{one} '[{', '.join(shown)}]' at 'transactItems' {failed} have length less than or equal "
+        "to 100"
     )
     assert told({"TransactItems": [{"Put": {"Item": {}}}]}) == (
         f"{one} null at 'transactItems.1.member.put.tableName' {failed} not be null"

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.clients import WireClient
+from tests.support.envelope import enveloped
 from tests.support.tables import unique_name
 
 differs_from_dynamodb_local = pytest.mark.differs_from_dynamodb_local
@@ -372,7 +373,10 @@ def test_an_update_expression_is_refused(
     wire: WireClient, simple: str, expression: str, message: str
 ):
     refusal = wire.refused("UpdateItem", update_request(simple, "refused", expression))
-    assert refusal == ("ValidationException", f"Invalid UpdateExpression: {message}")
+    assert refusal == (
+        "ValidationException",
+        enveloped(f"Invalid UpdateExpression: {message}"),
+    )
 
 
 def test_an_expression_over_4096_bytes_is_refused(wire: WireClient, simple: str):
@@ -381,7 +385,9 @@ def test_an_expression_over_4096_bytes_is_refused(wire: WireClient, simple: str)
     assert refusal.type == "ValidationException"
     assert refusal.message is not None
     assert refusal.message.startswith(
-        "Invalid UpdateExpression: Expression size has exceeded the maximum allowed size;"
+        enveloped(
+            "Invalid UpdateExpression: Expression size has exceeded the maximum allowed size;"
+        )
     )
 
 

@@ -1,0 +1,34 @@
+"""Faults of a request that AWS's two request layers word or judge differently.
+
+A ``ValidationException`` carries one of these beside its message, which is the older layer's.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+
+class RefusedNumber(Struct, frozen=True):
+    """A text that is no number, or a number that is out of range or too long."""
+
+    text: str
+
+
+class RepeatedMember(Struct, frozen=True):
+    """A set that holds one member twice.
+
+    ``shown`` are the distinct members before the first repeat, in the set's order, and then the
+    repeated member: texts as the request has them.
+    """
+
+    type_name: Literal["SS", "NS", "BS"]
+    shown: tuple[str, ...]
+
+
+class ValuesWithoutExpression(Struct, frozen=True):
+    """ExpressionAttributeValues beside no expression that could use them."""
+
+
+Fault: TypeAlias = RefusedNumber | RepeatedMember | ValuesWithoutExpression
