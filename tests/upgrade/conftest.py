@@ -1,0 +1,35 @@
+"""The directory that an earlier version wrote, for every test of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.tables import wait_until_indexes_active
+from tests.support.upgraded import Upgraded, Written, unpack, upgraded, written_by_6ee0983
+
+
+@pytest.fixture(scope="session")
+def written() -> Written:
+    return written_by_6ee0983()
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """A copy of the test's own."""
+    return unpack(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory, written: Written) -> Iterator[Upgraded]:
+    """A server on a copy, for tests that write nothing; all that was begun has come to its end.
+
+    Expired items stay.
+    """
+    directory = unpack(tmp_path_factory.mktemp("written"))
+    with upgraded(written, directory, "--ttl-delay-seconds", "31536000") as server:
+        for name in written.requests:
+            wait_until_indexes_active(server.wire, name)
+        yield server

@@ -1,0 +1,100 @@
+"""Relays go on where an earlier version had published to, with a fake broker."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from msgspec import json
+
+from actors.database import Database
+from storage.rocks import open_rocks
+from streams.kafka_message import KafkaMessage
+from tests.support.databases import SetClock, running_database
+from tests.support.fake_broker import FakeBroker
+from tests.support.in_process import Asked
+from tests.support.published import relay_settings
+from tests.support.upgraded import Written, in_order
+
+# Of the topics, as they were made; and of those that would be made now.
+PARTITIONS, OTHER_PARTITIONS = 3, 5
+# Events that were written when nobody published them.
+PENDING = 15
+
+
+@asynccontextmanager
+async def publishing(
+    written: Written, directory: Path, broker: FakeBroker
+) -> AsyncIterator[Database]:
+    """A database on the directory that publishes to a broker without any topic."""
+    store = await open_rocks(directory)
+    clock = SetClock(written.now_epoch_seconds)
+    relays = relay_settings(partition_count=OTHER_PARTITIONS)
+    try:
+        async with running_database(store, clock, broker, relays=relays) as database:
+            yield database
+    finally:
+        await store.close()
+
+
+def values(messages: list[KafkaMessage]) -> list[dict[str, Any]]:
+    return [json.decode(message.value) for message in messages if message.value is not None]
+
+
+def numbers_in(messages: list[KafkaMessage]) -> list[int]:
+    """The numbers of the events."""
+    return [int(value["dynamodb"]["NewImage"]["n"]["N"]) for value in values(messages)]
+
+
+async def test_a_topic_gets_what_it_has_not_got(written: Written, directory: Path):
+    broker = FakeBroker()
+    async with publishing(written, directory, broker):
+        messages = await broker.wait_messages("events", PENDING)
+    first = written.published["Events"]
+    assert sorted(numbers_in(messages)) == list(range(first, first + PENDING))
+    by_key: defaultdict[bytes, list[int]] = defaultdict(list)
+    for message, number in zip(messages, numbers_in(messages), strict=True):
+        by_key[message.key].append(number)
+    assert all(each == sorted(each) for each in by_key.values())
+
+
+async def test_keys_stay_in_their_partitions_of_the_topic(written: Written, directory: Path):
+    broker = FakeBroker()
+    async with publishing(written, directory, broker):
+        await broker.wait_messages("events", PENDING)
+    found = [len(broker.partition("events", number)) for number in range(OTHER_PARTITIONS)]
+    assert sum(found[:PARTITIONS]) == PENDING
+    assert sum(map(bool, found)) > 1
+
+
+async def test_what_is_published_is_not_published_again(written: Written, directory: Path):
+    broker = FakeBroker()
+    async with publishing(written, directory, broker):
+        await broker.wait_messages("events", PENDING)
+    again = FakeBroker()
+    async with publishing(written, directory, again) as database:
+        item = {"id": {"S": "event-0"}, "n": {"N": "99"}}
+        await Asked(database)("PutItem", {"TableName": "Events", "Item": item})
+        messages = await again.wait_messages("events", 1)
+    assert numbers_in(messages) == [99]
+
+
+async def test_a_topic_that_was_cut_off_is_told_and_gets_every_item(
+    written: Written, directory: Path
+):
+    items = written.items["CutOff"]
+    broker = FakeBroker()
+    async with publishing(written, directory, broker):
+        messages = await broker.wait_messages("cutoff", PARTITIONS + len(items))
+    for number in range(PARTITIONS):
+        gap, *following = [
+            value["eventName"] for value in values(broker.partition("cutoff", number))
+        ]
+        assert gap == "GAP"
+        assert "GAP" not in following
+    inserts = [value for value in values(messages) if value["eventName"] == "INSERT"]
+    assert all(value["snapshot"] for value in inserts)
+    assert in_order([value["dynamodb"]["NewImage"] for value in inserts]) == in_order(items)

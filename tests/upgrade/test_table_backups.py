@@ -1,0 +1,35 @@
+"""Backups of tables that an earlier version made are restored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.support.table_backups import wait_until_available
+from tests.support.tables import wait_until_indexes_active
+from tests.support.upgraded import Upgraded, Written, check_whole, upgraded
+
+
+def test_all_backups_are_listed(opened: Upgraded, written: Written):
+    listed = opened.wire("ListBackups", {})["BackupSummaries"]
+    assert {each["BackupName"]: each["BackupArn"] for each in listed} == {
+        name: backup["BackupArn"] for name, backup in written.backups.items()
+    }
+
+
+def test_each_gives_the_table_as_it_was(written: Written, directory: Path):
+    with upgraded(written, directory) as server:
+        for name, backup in written.backups.items():
+            described = wait_until_available(server.wire, backup["BackupArn"])
+            source = described["SourceTableDetails"]
+            assert source["TableName"] == backup["TableName"]
+            assert source["ItemCount"] == len(backup["items"])
+            target = f"restored-{name}"
+            request = {"TargetTableName": target, "BackupArn": backup["BackupArn"]}
+            server.wire("RestoreTableFromBackup", request)
+            wait_until_indexes_active(server.wire, target)
+            check_whole(server.wire, target, backup["request"], backup["items"])
+        # One that is restored from can't be deleted.
+        wait_until_indexes_active(server.wire, "Restoring")
+        for backup in written.backups.values():
+            server.wire("DeleteBackup", {"BackupArn": backup["BackupArn"]})
+        assert server.wire("ListBackups", {})["BackupSummaries"] == []

@@ -1,0 +1,51 @@
+"""Expiry times that an earlier version listed are kept to."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+from tests.support.clients import WireClient
+from tests.support.server import running_server
+from tests.support.streams import records_of
+from tests.support.ttl import wait_until
+from tests.support.upgraded import Item, Written, in_order, scanned, upgraded
+
+NAME = "Sessions"
+
+
+def test_what_has_expired_goes_at_once_and_the_rest_in_its_time(written: Written, directory: Path):
+    def lasting(items: list[Item], groups: tuple[str, ...]) -> list[Item]:
+        return in_order([item for item in items if item["id"]["S"].startswith(groups)])
+
+    items = written.items[NAME]
+    with upgraded(written, directory) as server:
+
+        def left() -> list[Item]:
+            return in_order(scanned(server.wire, NAME))
+
+        wait_until(lambda: left() == lasting(items, ("last", "no-")))
+        server.clock.set(now=written.last_expiry_epoch_seconds + 10)
+        wait_until(lambda: left() == lasting(items, ("no-",)))
+        records = records_of(server.streams, written.streams[NAME]["StreamArn"])
+        expired = [each for each in records if "userIdentity" in each]
+        assert len(expired) == 15
+
+
+def test_items_are_listed_in_addition(written: Written, directory: Path):
+    with upgraded(written, directory) as server:
+        expires = {"N": str(int(written.now_epoch_seconds) + 100)}
+        item = {"id": {"S": "new"}, "expires": expires}
+        server.wire("PutItem", {"TableName": NAME, "Item": item})
+        server.clock.step(200)
+        wait_until(lambda: item not in scanned(server.wire, NAME))
+
+
+def test_real_time_may_follow_a_virtual_clock_that_it_has_passed(written: Written, directory: Path):
+    with (
+        running_server(data_dir=directory) as server,
+        closing(WireClient(server.endpoint)) as wire,
+    ):
+        without_time = [item for item in written.items[NAME] if item["id"]["S"].startswith("no-")]
+        wait_until(lambda: in_order(scanned(wire, NAME)) == in_order(without_time))
+        assert scanned(wire, "Orders") == written.items["Orders"]
