@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from model import attribute_value
 from model.attribute_value import AttributeValue
 from model.errors import ValidationException
+from model.expressions.key_condition import KeyCondition
 from model.index import SHORT_KEY_CHARACTERS, IndexDefinition, part_size_bytes
 from model.item import Item
 from model.key import KeyAttribute, KeySchema
@@ -75,6 +76,23 @@ def _check_sizes(schema: KeySchema, item: Item) -> None:
     for attribute in schema.sort:
         _check_not_empty(attribute, item[attribute.name])
         if attribute_value.size_bytes(item[attribute.name]) > SORT_KEY_BYTES:
+            raise _too_long("RANGE")
+
+
+def check_condition_size(condition: KeyCondition) -> None:
+    """Check the values on the sort key in a Query's key condition (DynamoDB Local 3.3).
+
+    A value on the partition key may be too long: no item has it, and the answer is empty.
+
+    Raises:
+        ValidationException: together they are longer than a sort key can be.
+    """
+    if not condition.sort:
+        return
+    *equalities, last = condition.sort
+    before_bytes = sum(attribute_value.size_bytes(term.values[0]) for term in equalities)
+    for value in last.values:
+        if before_bytes + attribute_value.size_bytes(value) > SORT_KEY_BYTES:
             raise _too_long("RANGE")
 
 

@@ -35,6 +35,7 @@ from model.expressions.key_paths import check_scalar_keys
 from model.index import IndexDefinition
 from model.item import Item
 from model.key import KeySchema
+from model.key_rules import check_condition_size
 from model.page import PageRules
 from model.table import TableDefinition
 
@@ -158,6 +159,7 @@ def _checked(call: Call[QueryInput]) -> tuple[Table, ReadRange]:
     start_key = request.ExclusiveStartKey
     after = None if start_key is None else query_start(definition, index, start_key)
     key_condition = terms.on(schema)
+    check_condition_size(key_condition)
     wanted = key_range.of_key_condition(key_condition)
     if start_key is not None:
         _check_start(definition, index, key_condition, start_key)

@@ -363,6 +363,13 @@ KINDS: tuple[Kind, ...] = (
         ),
     ),
     Kind(
+        "a query's key condition before its other expressions",
+        "DynamoDB parses the KeyConditionExpression before the FilterExpression.",
+        told(
+            r"Invalid KeyConditionExpression: ", r"Invalid (Filter|Projection)Expression: ", "Query"
+        ),
+    ),
+    Kind(
         "one number in two spellings",
         "DynamoDB gives numbers back in plain decimal, whatever way they came; DynamoDB Local "
         "keeps exponents.",

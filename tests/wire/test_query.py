@@ -467,6 +467,38 @@ def test_a_key_condition_is_refused(
     assert lanes.refused("Query", request) == ("ValidationException", message)
 
 
+@pytest.mark.parametrize(
+    "condition", ["sk = :s", "sk > :s", "sk BETWEEN :p AND :s", "begins_with(sk, :s)"]
+)
+def test_a_sort_condition_has_at_most_the_size_of_a_sort_key(
+    lanes: LanesClient, composite: str, condition: str
+):
+    def request(size_bytes: int) -> dict[str, Any]:
+        return {
+            "TableName": composite,
+            "KeyConditionExpression": f"pk = :p AND {condition}",
+            "ExpressionAttributeValues": {":p": {"S": "p"}, ":s": {"S": "é" * (size_bytes // 2)}},
+        }
+
+    assert lanes("Query", request(1024))["Items"] == []
+    assert lanes.refused("Query", request(1026)) == (
+        "ValidationException",
+        (
+            "One or more parameter values were invalid: Aggregated size of all range keys has "
+            "exceeded the size limit of 1024 bytes"
+        ),
+    )
+
+
+def test_a_partition_key_that_is_too_long_has_no_items(lanes: LanesClient, composite: str):
+    request = {
+        "TableName": composite,
+        "KeyConditionExpression": "pk = :p",
+        "ExpressionAttributeValues": {":p": {"S": "p" * 2_049}},
+    }
+    assert lanes("Query", request) == {"Items": [], "Count": 0, "ScannedCount": 0}
+
+
 @differs_from_dynamodb_local("it looks for the table first")
 def test_a_key_condition_that_no_key_has_is_refused_before_a_missing_table(wire: WireClient):
     request = {
