@@ -246,9 +246,7 @@ def _where(
 def _select(tree: syntax.Select, builder: TreeBuilder) -> _SelectTrees:
     if tree.unsupported:
         raise ValidationException(tree.unsupported[0])
-    if len(tree.sources) > 1:
-        raise ValidationException("Only select from a single table or index is supported.")
-    (source,) = tree.sources
+    source = _only_source(tree.sources)
     if tree.has_alias or source.has_alias:
         raise ValidationException("Aliasing is not supported")
     names = _source_names(source.expression)
@@ -256,6 +254,12 @@ def _select(tree: syntax.Select, builder: TreeBuilder) -> _SelectTrees:
     where = _where(tree.where, builder)
     order = tuple(map(_order, tree.order))
     return _SelectTrees(names[0], names[1] if len(names) > 1 else None, columns, where, order)
+
+
+def _only_source(sources: tuple[syntax.Source, ...]) -> syntax.Source:
+    if len(sources) != 1 or sources[0].unpivots:
+        raise ValidationException("Only select from a single table or index is supported.")
+    return sources[0]
 
 
 def _source_names(expression: syntax.Expression) -> list[str]:
@@ -323,8 +327,6 @@ def _order(term: syntax.SortTerm) -> Order:
 def _insert(tree: syntax.Insert, builder: TreeBuilder) -> _InsertTrees:
     if tree.unsupported:
         raise ValidationException(tree.unsupported[0])
-    if tree.source.has_alias:
-        raise ValidationException("Aliasing is not supported")
     if not isinstance(tree.value, syntax.Tuple):
         raise ValidationException(
             "Unsupported format in item expression. Please use struct format {...} to express "
@@ -332,7 +334,7 @@ def _insert(tree: syntax.Insert, builder: TreeBuilder) -> _InsertTrees:
         )
     members = literals.named_members(tree.value)
     values = tuple((name, builder.value(value)) for name, value in members)
-    names = _source_names(tree.source.expression)
+    names = _source_names(tree.table)
     if len(names) > 1:
         raise ValidationException(
             "FROM clause may only contain a single table name in data manipulation statements"
@@ -349,9 +351,12 @@ _UPDATE_RETURN_VALUES: Final[dict[tuple[str, str], ReturnValues]] = {
 
 
 def _update(tree: syntax.Update, builder: TreeBuilder) -> _UpdateTrees:
-    if tree.source.has_alias:
+    if tree.unsupported is not None:
+        raise ValidationException(tree.unsupported)
+    source = _only_source(tree.sources)
+    if source.has_alias:
         raise ValidationException("Aliasing is not supported")
-    names = _source_names(tree.source.expression)
+    names = _source_names(source.expression)
     returning = _returning(tree.returning)
     where = _where(tree.where, builder)
     clauses = tuple(map(builder.clause, tree.actions))

@@ -7,7 +7,8 @@ from typing import Final
 from model import attribute_value
 from model.errors import ValidationException
 from model.limits import EXPRESSION_OPERATORS
-from model.partiql.tokens import Kind, Token, tokenize
+from model.partiql.keywords import CONSTANTS, OPERATORS
+from model.partiql.tokens import Kind, Token, not_well_formed, tokenize
 
 # Of brackets and operators within one another: documents may have 32 levels, and each costs the
 # parser a dozen calls.
@@ -16,6 +17,18 @@ DEPTH: Final = 40
 TOO_MANY_OPERATORS: Final = (
     f"The expression contains too many operators; operator count: {EXPRESSION_OPERATORS + 1}"
 )
+
+
+# What the messages call a symbol that is missing.
+_SYMBOL_NAMES: Final = {
+    "(": "LEFT_PAREN",
+    ")": "RIGHT_PAREN",
+    "]": "RIGHT_BRACKET",
+    "}": "RIGHT_CURLY",
+    ">>": "RIGHT_DOUBLE_ANGLE_BRACKET",
+    ":": "COLON",
+    ",": "COMMA",
+}
 
 
 class Cursor:
@@ -44,10 +57,6 @@ class Cursor:
         self.at += 1
         return token
 
-    def fault(self) -> ValidationException:
-        """The error for a text that the grammar does not know."""
-        return ValidationException(f"Statement wasn't well formed, can't be processed: {self.text}")
-
     def is_symbol(self, symbol: str) -> bool:
         """Whether this symbol stands here."""
         token = self.tokens[self.at]
@@ -62,12 +71,18 @@ class Cursor:
     def expect(self, symbol: str) -> None:
         """Take this symbol, or fail."""
         if not self.accept(symbol):
-            raise self.fault()
+            raise not_well_formed(f"Expected {_SYMBOL_NAMES[symbol]}")
 
     def is_keyword(self, *keywords: str) -> bool:
         """Whether one of these keywords stands here."""
         token = self.tokens[self.at]
         return token.kind is Kind.KEYWORD and token.text in keywords
+
+    @property
+    def is_at_plain_keyword(self) -> bool:
+        """Whether a keyword stands here that is neither an operator nor a value."""
+        token = self.tokens[self.at]
+        return token.kind is Kind.KEYWORD and token.text not in OPERATORS | CONSTANTS
 
     def accept_keyword(self, keyword: str) -> bool:
         """Take this keyword if it is there."""
@@ -75,17 +90,31 @@ class Cursor:
         self.at += found
         return found
 
-    def expect_keyword(self, *keywords: str) -> str:
-        """Take one of these keywords, or fail."""
-        if not self.is_keyword(*keywords):
-            raise self.fault()
-        return self.take().text
+    def expect_keyword(self, keyword: str, otherwise: str | None = None) -> None:
+        """Take this keyword, or fail; ``otherwise`` is the reason then."""
+        if not self.accept_keyword(keyword):
+            raise not_well_formed(otherwise or f"Expected {keyword.upper()} keyword")
 
-    def accept_word(self, word: str) -> bool:
-        """Take this word if it is there, which is a keyword in some places alone."""
-        token = self.token
-        found = token.kind is Kind.NAME and token.text.lower() == word
-        self.at += found
+    def expect_name(self, otherwise: str) -> Token:
+        """Take an identifier, or fail; ``otherwise`` is the reason then."""
+        if self.token.kind is not Kind.NAME:
+            raise not_well_formed(otherwise)
+        return self.take()
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether all of the text is taken."""
+        return self.tokens[self.at].kind is Kind.END
+
+    def accept_words(self, *words: str) -> bool:
+        """Take these words, which no quotes stand around, if they all are there, in any case."""
+        following = self.tokens[self.at : self.at + len(words)]
+        # A quoted name is longer as it is written.
+        found = len(following) == len(words) and all(
+            token.text.lower() == word and token.length == len(word)
+            for token, word in zip(following, words, strict=True)
+        )
+        self.at += len(words) * found
         return found
 
     def enter(self) -> None:

@@ -8,6 +8,12 @@ from __future__ import annotations
 
 from typing import Final
 
+# Keywords that stand between two operands.
+OPERATORS: Final = frozenset(
+    {"and", "or", "in", "is", "between", "like", "union", "except", "intersect"}
+)
+# Keywords that are values.
+CONSTANTS: Final = frozenset({"true", "false", "null", "missing"})
 KEYWORDS: Final = frozenset(
     (
         "absolute",

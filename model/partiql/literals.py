@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from model import attribute_value
+from model import attribute_value, number
 from model.attribute_value import AttributeValue
 from model.errors import ValidationException
 from model.partiql import syntax
@@ -17,6 +17,7 @@ from model.partiql.syntax import Expression
 from model.partiql.tokens import Token
 
 _SETS: Final = {"S": "SS", "N": "NS"}
+EMPTY_BAG: Final = "Empty bags are not supported"
 _ONLY_STRINGS_AND_NUMBERS: Final = (
     "Unsupported data type in Bag. DynamoDB only supports either numbers or strings in bags"
 )
@@ -41,7 +42,7 @@ def attribute_value_of(expression: Expression) -> AttributeValue:
     Raises:
         ValidationException: it is none, or none that DynamoDB has.
     """
-    value = _value(expression, "root")
+    value = _value(expression, "root", "root")
     attribute_value.check(value)
     return value
 
@@ -97,22 +98,37 @@ def type_name(expression: Expression) -> str:
             return name
         case syntax.Subquery():
             return "SELECT"
+        case syntax.Unsupported(_, shown):
+            return shown
+        case syntax.Symbol():
+            return "SYMBOL"
         case _:
             return type(expression).__name__
 
 
-def _value(expression: Expression, place: str) -> AttributeValue:
+def _value(expression: Expression, place: str, number_place: str) -> AttributeValue:
+    """A value; the two places are those that messages show, of numbers and of all others."""
     match expression:
+        case syntax.Literal({"N": text}):
+            return {"N": _number(text, number_place)}
         case syntax.Literal(value):
-            # Numbers are made canonical in place.
             return dict(value)
         case syntax.Sequence(elements, token, is_bag):
             if is_bag:
-                return _set(elements, token)
-            return {"L": [_value(one, f"{place}.{at}") for at, one in enumerate(elements)]}
+                return _set(elements, token, number_place)
+            return {
+                "L": [
+                    _value(one, f"{place}.{at}", f"{number_place}[{at}]")
+                    for at, one in enumerate(elements)
+                ]
+            }
         case syntax.Tuple():
-            members = named_members(expression, is_item=False)
-            return {"M": {name: _value(one, f"{place}.{name}") for name, one in members}}
+            return {
+                "M": {
+                    name: _value(one, f"{place}.{name}", f"{number_place}.{name}")
+                    for name, one in named_members(expression, is_item=False)
+                }
+            }
         case syntax.Ion(token):
             raise ValidationException(
                 f"Ion Literals are not supported: {_ion_type(token.text[1:-1])} "
@@ -135,18 +151,26 @@ def _value(expression: Expression, place: str) -> AttributeValue:
     )
 
 
-def _set(elements: tuple[Expression, ...], token: Token) -> AttributeValue:
+def _number(text: str, place: str) -> str:
+    try:
+        return number.canonical(text)
+    except ValidationException as error:
+        raise ValidationException(f"{error.message} under {place}") from None
+
+
+def _set(elements: tuple[Expression, ...], token: Token, place: str) -> AttributeValue:
     if not elements:
-        raise ValidationException(f"Empty bags are not supported{token.at}")
+        raise ValidationException(EMPTY_BAG + token.at)
     types = set()
     contents = []
-    for element in elements:
+    for at, element in enumerate(elements):
         scalar = _literal_type(element)
         if scalar not in _SETS:
             raise ValidationException(_ONLY_STRINGS_AND_NUMBERS + element.token.at)
         assert isinstance(element, syntax.Literal)
         types.add(scalar)
-        contents.append(element.value[scalar])
+        content: str = element.value[scalar]
+        contents.append(_number(content, f"{place}[{at}]") if scalar == "N" else content)
     if len(types) > 1:
         raise ValidationException(_ONLY_STRINGS_AND_NUMBERS)
     return {_SETS[types.pop()]: contents}

@@ -1,31 +1,29 @@
 """From a statement's text to its tree.
 
-Only what the grammar forbids is a fault here, and there is one message for it. What the grammar
-allows and DynamoDB does not support is kept in the tree, where ``model.partiql.binding`` finds
-it. A text of brackets must not exhaust the stack: depth is bounded, and so is the number of
+The grammar and its messages are those of the parser that DynamoDB uses, the open source
+partiql-lang-kotlin; ``tests/model/partiql/grammar.txt`` holds what version 0.3.4 of it says. What
+the grammar allows and DynamoDB does not support is kept in the tree, where
+``model.partiql.binding`` finds it.
+
+Depth is bounded, so that a text of brackets can't exhaust the stack, and so is the number of
 operators, as in expressions.
 """
 
 from __future__ import annotations
 
-from typing import Final, NoReturn
+from typing import Final
 
 from model.errors import ValidationException
 from model.limits import EXPRESSION_OPERATORS
 from model.partiql import syntax
 from model.partiql.cursor import TOO_MANY_OPERATORS
-from model.partiql.expression_parser import ExpressionParser
 from model.partiql.syntax import Expression
-from model.partiql.tokens import Kind
+from model.partiql.tokens import Kind, Token, not_well_formed
+from model.partiql.write_parser import WriteParser
 
-# Statements of the language that DynamoDB does not have, and what it calls them.
-_UNSUPPORTED_STATEMENTS: Final = {
-    ("create", "table"): "CreateTable",
-    ("create", "index"): "CreateIndex",
-    ("drop", "table"): "DropTable",
-    ("drop", "index"): "DropIndex",
-}
 EXISTS_OUTSIDE_TRANSACTION: Final = "EXISTS can only be used in ExecuteTransaction write requests."
+# What the messages call a nested write, by its first keyword.
+_NESTED_NAMES: Final = {"insert": "insert_into", "update": "null", "from": "null"}
 
 
 def parse(text: str) -> tuple[syntax.Statement, int]:
@@ -38,151 +36,132 @@ def parse(text: str) -> tuple[syntax.Statement, int]:
     return parser.statement(), parser.parameters
 
 
-class _Parser(ExpressionParser):
-    """Parses statements."""
+class _Parser(WriteParser):
+    """Parses statements.
+
+    ``top_level_words`` are the first words of the operands that were parsed and that only a whole
+    statement may be: writes and what other databases have.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.top_level_words: list[Token] = []
 
     def statement(self) -> syntax.Statement:
-        """The whole text, perhaps with a semicolon behind it."""
-        statement = self.bare_statement()
-        self.accept(";")
-        if self.token.kind is not Kind.END:
-            raise self.fault()
+        """The whole text, perhaps with a semicolon behind it.
+
+        Raises:
+            ValidationException: the text is no statement, or no statement of DynamoDB's.
+        """
+        expression = self.expression()
+        if self.accept(";"):
+            self.expect_end("Unexpected token after semicolon. (Only one query is allowed.)")
+        self.expect_end("Unexpected token after expression")
+        self.check_not_nested(expression)
         if self.operators > EXPRESSION_OPERATORS:
             raise ValidationException(TOO_MANY_OPERATORS)
-        return statement
+        return _statement(expression)
 
-    def bare_statement(self) -> syntax.Statement:
-        """A statement of any kind."""
-        if self.accept_keyword("insert"):
-            return self.insert()
-        if self.accept_keyword("update"):
-            return self.update()
-        if self.accept_keyword("delete"):
-            return self.delete()
-        if self.is_keyword("create", "drop"):
-            self.unsupported_statement()
-        # SELECT, perhaps in parentheses, and EXISTS are expressions by the grammar.
-        expression = self.expression()
-        if isinstance(expression, syntax.Subquery):
-            return expression.select
-        if isinstance(expression, syntax.Call) and expression.name == "exists":
-            match expression.arguments:
-                case (syntax.Subquery(select),):
-                    return syntax.Exists(select)
-        if self.token.kind is not Kind.END:
-            raise self.fault()
-        if isinstance(expression, syntax.Operation | syntax.Call):
-            # DynamoDB takes any operator or function in the place of a statement for EXISTS.
-            raise ValidationException(EXISTS_OUTSIDE_TRANSACTION)
-        raise ValidationException(f"Unsupported operation: {_kind(expression)}")
+    def expect_end(self, otherwise: str) -> None:
+        """Fail where the text goes on; ``otherwise`` is the reason then."""
+        if not self.is_at_end:
+            raise not_well_formed(otherwise)
 
-    def unsupported_statement(self) -> NoReturn:
-        """Refuse a statement that other databases have."""
-        name = _UNSUPPORTED_STATEMENTS.get((self.take().text, self.take().text))
-        if name is None:
-            raise self.fault()
-        raise ValidationException(f"Unsupported operation: {name}")
+    def check_not_nested(self, expression: Expression) -> None:
+        """Refuse writes within a statement."""
+        is_whole = isinstance(expression, syntax.Nested | syntax.Unsupported)
+        for token in self.top_level_words:
+            if not (is_whole and token is expression.token):
+                name = _NESTED_NAMES.get(token.text, token.text)
+                raise not_well_formed(f"Keyword {name} only expected at the top level in the query")
 
-    def insert(self) -> syntax.Insert:
-        """What follows INSERT."""
-        self.expect_keyword("into")
-        source = self.source_of_write()
-        unsupported = []
-        if not self.accept_keyword("value"):
-            # The older form of the language, which takes many items.
-            if self.accept_keyword("values") and not self.is_symbol("("):
-                raise self.fault()
-            unsupported.append("Unsupported operation: InsertOp")
-        value = self.expression()
-        if_not_exists = self.accept_word("if")
-        if if_not_exists:
-            self.expect_keyword("not")
-            self.expect_keyword("exists")
-        if self.accept_keyword("on"):
-            for keyword in ("conflict", "where"):
-                self.expect_keyword(keyword)
-            self.expression()
-            for keyword in ("do", "nothing"):
-                self.expect_keyword(keyword)
-            unsupported.append("Unsupported clause: ON CONFLICT")
-        if self.returning():
-            unsupported.append("RETURNING is not supported in INSERT")
-        return syntax.Insert(source, value, if_not_exists, tuple(unsupported))
+    def write_operand(self, token: Token) -> Expression | None:
+        """What begins with this keyword, which is taken; None where nothing does."""
+        at = len(self.top_level_words)
+        match token.text:
+            case "create":
+                operand: Expression | None = self.created(token)
+            case "drop":
+                operand = self.dropped(token)
+            case "exec":
+                operand = self.executed(token)
+            case _:
+                operand = super().write_operand(token)
+        if operand is not None:
+            # Before those within it.
+            self.top_level_words.insert(at, token)
+        return operand
 
-    def update(self) -> syntax.Update:
-        """What follows UPDATE."""
-        source = self.source_of_write()
-        actions: list[syntax.Assignment | syntax.Removal] = []
-        while True:
-            if self.accept_keyword("set"):
-                actions.append(self.assignment())
-                while self.accept(","):
-                    actions.append(self.assignment())
-            elif self.accept_keyword("remove"):
-                actions.append(syntax.Removal(self.document_path()))
-            else:
-                break
-        if not actions:
-            raise self.fault()
-        where = self.expression() if self.accept_keyword("where") else None
-        return syntax.Update(source, tuple(actions), where, self.returning())
+    def created(self, token: Token) -> syntax.Unsupported:
+        """What follows CREATE."""
+        if self.accept_keyword("table"):
+            self.expect_name("Expected identifier!")
+            return self.defined("CreateTable", token)
+        self.expect_keyword("index", "Unexpected token following CREATE")
+        self.expect_keyword("on", "Expected ON")
+        self.expect_name("Index target must be an identifier")
+        if not self.accept("("):
+            raise not_well_formed("Expected parenthesis for keys")
+        self.simple_path()
+        while self.accept(","):
+            self.simple_path()
+        self.expect(")")
+        return self.defined("CreateIndex", token)
 
-    def assignment(self) -> syntax.Assignment:
-        """A path and the value it is set to."""
-        path = self.document_path()
-        self.expect("=")
-        return syntax.Assignment(path, self.expression())
+    def dropped(self, token: Token) -> syntax.Unsupported:
+        """What follows DROP."""
+        if not self.accept_keyword("table"):
+            self.expect_keyword("index", "Unexpected token following DROP")
+            self.expect_name("Expected identifier!")
+            self.expect_keyword("on", "Expected ON")
+            self.expect_name("Table target must be an identifier")
+            return self.defined("DropIndex", token)
+        self.expect_name("Expected identifier!")
+        return self.defined("DropTable", token)
 
-    def delete(self) -> syntax.Delete:
-        """What follows DELETE."""
-        self.expect_keyword("from")
-        source = self.source_of_write()
-        where = self.expression() if self.accept_keyword("where") else None
-        return syntax.Delete(source, where, self.returning())
+    def defined(self, kind: str, token: Token) -> syntax.Unsupported:
+        """A definition of this kind, which only the end of the text may follow."""
+        after = self.tokens[self.at + self.is_symbol(";")]
+        if after.kind is not Kind.END:
+            raise not_well_formed(f"Unexpected tokens after {token.text.upper()} statement!")
+        return syntax.Unsupported(kind, "", token)
 
-    def source_of_write(self) -> syntax.Source:
-        """The table of a write."""
-        path = self.document_path()
-        return syntax.Source(path, self.token.text.lower() != "if" and self.alias())
-
-    def document_path(self) -> Expression:
-        """A path of names and positions, as it may stand before ``=``."""
-        if self.token.kind is not Kind.NAME:
-            raise self.fault()
-        path = self.operand()
-        if isinstance(path, syntax.Path):
-            if not all(isinstance(step, syntax.Literal | syntax.Variable) for step in path.steps):
-                raise self.fault()
-        elif not isinstance(path, syntax.Variable):
-            raise self.fault()
-        return path
-
-    def returning(self) -> tuple[syntax.Returning, ...]:
-        """A RETURNING, if there is one."""
-        if not self.accept_keyword("returning"):
-            return ()
-        elements = []
-        while True:
-            extent = self.expect_keyword("all", "modified")
-            image = self.expect_keyword("old", "new")
-            has_star = self.accept("*")
-            if not has_star:
-                self.expression()
-            elements.append(
-                syntax.Returning(
-                    "all" if extent == "all" else "modified",
-                    "old" if image == "old" else "new",
-                    has_star,
-                )
-            )
-            if not self.accept(","):
-                return tuple(elements)
+    def executed(self, token: Token) -> syntax.Unsupported:
+        """What follows EXEC."""
+        if self.is_at_end:
+            raise not_well_formed("No stored procedure provided")
+        self.take()
+        if self.is_symbol("("):
+            raise not_well_formed("Unexpected LEFT_PAREN found following stored procedure call")
+        if not (self.token.kind is Kind.END or self.is_symbol(";")):
+            self.expressions()
+        return syntax.Unsupported("Exec", "", token)
 
 
-def _kind(expression: Expression) -> str:
-    """What DynamoDB calls an expression that is no statement."""
+def _statement(expression: Expression) -> syntax.Statement:
+    """The statement that an expression is.
+
+    Raises:
+        ValidationException: it is none of DynamoDB's.
+    """
     match expression:
-        case syntax.Literal() | syntax.Ion() | syntax.Missing():
+        case syntax.Subquery(select):
+            return select
+        case syntax.Nested(write):
+            return write
+        case syntax.Call("exists", (syntax.Subquery(select),)):
+            return syntax.Exists(select)
+    # DynamoDB takes any operator or function in the place of a statement for EXISTS.
+    kind = _kind(expression)
+    if kind is None:
+        raise ValidationException(EXISTS_OUTSIDE_TRANSACTION)
+    raise ValidationException(f"Unsupported operation: {kind}")
+
+
+def _kind(expression: Expression) -> str | None:
+    """What DynamoDB calls an expression that is no statement; None of operators and functions."""
+    match expression:
+        case syntax.Literal() | syntax.Ion() | syntax.Missing() | syntax.NegativeZero():
             return "Literal"
         case syntax.Variable():
             return "VariableReference"
@@ -190,5 +169,13 @@ def _kind(expression: Expression) -> str:
             return "Seq"
         case syntax.Tuple():
             return "Struct"
+        case syntax.Operation("is"):
+            return "Typed"
+        case syntax.Call() if expression.is_aggregate:
+            return "CallAgg"
+        case syntax.Operation() | syntax.Call():
+            return None
+        case syntax.Unsupported(kind):
+            return kind
         case _:
             return type(expression).__name__

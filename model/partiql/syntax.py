@@ -7,13 +7,20 @@ has a message of its own.
 
 from __future__ import annotations
 
+from typing import Final, TypeAlias
 from typing import Literal as OneOf
-from typing import TypeAlias
 
 from msgspec import Struct
 
 from model.attribute_value import AttributeValue
-from model.partiql.tokens import Token
+from model.partiql.tokens import Kind, Token
+
+_AGGREGATES: Final = frozenset({"avg", "count", "max", "min", "sum"})
+
+
+def is_aggregate(function: Token) -> bool:
+    """Whether a function's name is that of a function of many items."""
+    return function.kind is Kind.KEYWORD and function.text in _AGGREGATES
 
 
 class Literal(Struct, frozen=True):
@@ -77,6 +84,11 @@ class Call(Struct, frozen=True):
     arguments: tuple[Expression, ...]
     token: Token
 
+    @property
+    def is_aggregate(self) -> bool:
+        """Whether it is one of the functions of many items."""
+        return is_aggregate(self.token)
+
 
 class Sequence(Struct, frozen=True):
     """``[a, b]`` or ``(a, b)``, and the bag ``<<a, b>>``."""
@@ -115,6 +127,30 @@ class Subquery(Struct, frozen=True):
     token: Token
 
 
+class Symbol(Struct, frozen=True):
+    """A bare word that a function takes, such as YEAR in ``EXTRACT(YEAR FROM a)``."""
+
+    token: Token
+
+
+class Unsupported(Struct, frozen=True):
+    """What DynamoDB never supports, such as CASE.
+
+    ``kind`` is what the messages call it as a statement, ``shown`` as an operand.
+    """
+
+    kind: str
+    shown: str
+    token: Token
+
+
+class Nested(Struct, frozen=True):
+    """A write where an expression may stand; only the whole statement may be one."""
+
+    write: Insert | Update | Delete
+    token: Token
+
+
 Expression: TypeAlias = (
     Literal
     | Missing
@@ -130,6 +166,9 @@ Expression: TypeAlias = (
     | TypeName
     | Operation
     | Subquery
+    | Symbol
+    | Unsupported
+    | Nested
 )
 
 
@@ -138,6 +177,7 @@ class Source(Struct, frozen=True):
 
     expression: Expression
     has_alias: bool = False
+    unpivots: bool = False
 
 
 class SortTerm(Struct, frozen=True):
@@ -164,7 +204,7 @@ class Select(Struct, frozen=True):
 class Insert(Struct, frozen=True):
     """``INSERT INTO table VALUE item``."""
 
-    source: Source
+    table: Expression
     value: Expression
     if_not_exists: bool = False
     unsupported: tuple[str, ...] = ()
@@ -183,21 +223,29 @@ class Removal(Struct, frozen=True):
     path: Expression
 
 
+Extent: TypeAlias = OneOf["all", "modified"]
+Image: TypeAlias = OneOf["old", "new"]
+
+
 class Returning(Struct, frozen=True):
     """``RETURNING ALL OLD *`` and its like."""
 
-    extent: OneOf["all", "modified"]
-    image: OneOf["old", "new"]
+    extent: Extent
+    image: Image
     has_star: bool = True
 
 
 class Update(Struct, frozen=True):
-    """``UPDATE table SET … REMOVE … WHERE … RETURNING …``."""
+    """``UPDATE table SET … WHERE …``, and the same as ``FROM table WHERE … SET …``.
 
-    source: Source
+    ``unsupported`` is the message for an operation that is no SET and no REMOVE.
+    """
+
+    sources: tuple[Source, ...]
     actions: tuple[Assignment | Removal, ...]
     where: Expression | None = None
     returning: tuple[Returning, ...] = ()
+    unsupported: str | None = None
 
 
 class Delete(Struct, frozen=True):

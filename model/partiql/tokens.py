@@ -6,6 +6,7 @@ import re
 from enum import Enum
 from typing import Final, NamedTuple
 
+from model.errors import ValidationException
 from model.partiql.keywords import KEYWORDS
 
 
@@ -18,7 +19,6 @@ class Kind(Enum):
     NUMBER = "a number without sign"
     ION = "a literal of Amazon Ion, in backquotes"
     SYMBOL = "an operator or a bracket"
-    UNKNOWN = "what no statement has"
     END = "the end of the text"
 
 
@@ -48,9 +48,9 @@ _TOKEN: Final = re.compile(
       (?P<WORD>[A-Za-z_$][A-Za-z0-9_$]*)
     | (?P<QUOTED>"[^"]*(?:""[^"]*)*"(?!"))
     | (?P<STRING>'[^']*(?:''[^']*)*'(?!'))
-    | (?P<NUMBER>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
+    | (?P<NUMBER>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]*)?)
     | (?P<ION>`[^`]+`)
-    | (?P<SYMBOL><<|>>|<>|<=|>=|!=|\|\||[=<>()\[\]{}.,:;?*/%+@-])
+    | (?P<SYMBOL><<|>>|<>|<=|>=|!=|\|\||/(?!\*)|[=<>()\[\]{}.,:;?*%+@-])
     | (?P<END>\Z)
     | (?P<UNKNOWN>.)
     )""",
@@ -58,10 +58,21 @@ _TOKEN: Final = re.compile(
 )
 # The same operator in two spellings.
 _SYNONYMS: Final = {"!=": "<>"}
+_INT_MIN: Final = -(2**31)
+_INT_MAX: Final = 2**31 - 1
+
+
+def not_well_formed(reason: str) -> ValidationException:
+    """The error for a text that is no statement; ``reason`` is the PartiQL parser's message."""
+    return ValidationException(f"Statement wasn't well formed, can't be processed: {reason}")
 
 
 def tokenize(text: str) -> list[Token]:
-    """The tokens of a statement, an END at last."""
+    """The tokens of a statement, an END at last.
+
+    Raises:
+        ValidationException: a part of the text is no token. DynamoDB gives no reason for this.
+    """
     tokens: list[Token] = []
     position = 0
     # Where the present line begins, and up to where lines are counted.
@@ -71,6 +82,8 @@ def tokenize(text: str) -> list[Token]:
         assert match is not None
         group = match.lastgroup
         assert group is not None
+        if group == "UNKNOWN" or (group == "NUMBER" and not _is_decimal(match[group])):
+            raise not_well_formed("")
         start, position = match.start(group), match.end()
         newlines = text.count("\n", counted, start)
         if newlines:
@@ -94,3 +107,15 @@ def _meaning(group: str, written: str) -> tuple[Kind, str]:
     if group == "SYMBOL":
         return Kind.SYMBOL, _SYNONYMS.get(written, written)
     return Kind[group], written
+
+
+def _is_decimal(written: str) -> bool:
+    """Whether Java's BigDecimal can be made of a number: its exponent and scale are 32-bit."""
+    digits, has_exponent, exponent = written.lower().partition("e")
+    if not has_exponent:
+        return True
+    if not exponent.lstrip("+-"):
+        return False
+    decimals = len(digits.partition(".")[2])
+    power = int(exponent)
+    return _INT_MIN <= power <= _INT_MAX and _INT_MIN <= decimals - power <= _INT_MAX

@@ -21,7 +21,6 @@ _CONDITION_FUNCTIONS: Final = frozenset(
     {"attribute_exists", "attribute_not_exists", "attribute_type", "begins_with", "contains"}
 )
 _UPDATE_FUNCTIONS: Final = frozenset({"if_not_exists", "list_append"})
-_AGGREGATES: Final = frozenset({"avg", "count", "max", "min", "sum"})
 _SET_ACTIONS: Final = frozenset({"set_add", "set_delete"})
 _SET_ARGUMENTS: Final = 2
 _CONDITION_OPERATORS: Final = frozenset({"and", "or", "not", "between", "in", "is"})
@@ -104,6 +103,8 @@ class TreeBuilder:
                 return expressions.Function(_function(name), tuple(map(self.operand, arguments)))
             case syntax.Call(name) if _function(name) != "size":
                 raise self._no_condition_function(expression)
+            case syntax.Unsupported():
+                self.plain_operand(expression)
         raise ValidationException(_NO_BOOLEAN)
 
     def _tested(self, test: syntax.Operation) -> expressions.Condition:
@@ -190,6 +191,8 @@ class TreeBuilder:
                 raise ValidationException("MISSING must be compared using IS operator")
             case syntax.Subquery(_, token):
                 raise ValidationException(f"Unsupported token in expression: SELECT{token.at}")
+            case syntax.Unsupported(_, shown, token):
+                raise ValidationException(f"Unsupported token in expression: {shown}{token.at}")
             case syntax.Star(token):
                 raise ValidationException(f"Unexpected path component{token.at}")
         return self.value(expression)
@@ -197,7 +200,7 @@ class TreeBuilder:
     def _no_condition_function(self, call: syntax.Call) -> ValidationException:
         """The error for a function that conditions don't have; its arguments' faults come first."""
         function = _function(call.name)
-        if function in _AGGREGATES:
+        if call.is_aggregate:
             return ValidationException(
                 f"Unsupported token in expression: {function}{call.token.at}"
             )
@@ -232,12 +235,15 @@ class TreeBuilder:
         first, second = call.arguments
         if not isinstance(first, syntax.Variable | syntax.Path) or path_of(first) != path:
             raise ValidationException(
-                f"The first argument to {name} must equal the assignment value"
+                f"The first argument to {name} must equal the assignment value{call.token.at}"
             )
         # A path has no place in DynamoDB's messages, a name has.
         place = first.token.at if isinstance(first, syntax.Variable) else ""
         no_set = f"The second argument to {name} must be a value with type SET{place}"
         is_bag = isinstance(second, syntax.Sequence) and second.is_bag
+        if isinstance(second, syntax.Sequence) and second.is_bag and not second.elements:
+            # Elsewhere the message shows the place of the bag.
+            raise ValidationException(literals.EMPTY_BAG)
         if isinstance(second, syntax.Sequence | syntax.Tuple):
             # Faults within it come first.
             literals.attribute_value_of(second)
@@ -292,10 +298,15 @@ def path_of(expression: Expression) -> expressions.Path:
     if isinstance(expression, syntax.Variable):
         literals.check_name(expression.name)
         return expressions.Path((expression.name,))
-    if not (isinstance(expression, syntax.Path) and isinstance(expression.root, syntax.Variable)):
+    if not isinstance(expression, syntax.Path):
         raise _no_component(expression)
-    literals.check_name(expression.root.name)
-    parts = (expression.root.name, *map(_part, expression.steps))
+    root = expression.root
+    if isinstance(root, syntax.Sequence):
+        raise ValidationException(f"A path cannot start with a list index{root.token.at}")
+    if not isinstance(root, syntax.Variable):
+        raise _no_component(expression)
+    literals.check_name(root.name)
+    parts = (root.name, *map(_part, expression.steps))
     return expressions.Path(parts)
 
 
@@ -358,4 +369,4 @@ def _unsupported_operator(kind: str, operator: str) -> ValidationException:
 
 
 def _unknown_function(call: syntax.Call) -> ValidationException:
-    return ValidationException(f"Unrecognized function: {call.name}")
+    return ValidationException(f"Unrecognized function: {call.name}{call.token.at}")

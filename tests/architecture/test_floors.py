@@ -17,6 +17,7 @@ FLOORS = ("model", "storage", "streams", "actors", "api")
 OPEN_TO_MODEL = frozenset(
     {
         "__future__",
+        "abc",
         "base64",
         "binascii",
         "bisect",

@@ -30,6 +30,7 @@ _PAGE = r"\.(LastEvaluatedKey \(ours only\)|NextToken \((ours|local) only\))"
 _NESTED_COLUMN = re.compile(r"SELECT (?!\*)[^?]*?[.\[]", re.IGNORECASE)
 _PARTITION_IS = re.compile(r"""\bp"? ?= ?|= "?p\b|\bp"? IN\b""")
 _FILTERED = re.compile(r"<>|\b(NOT|IN|IS)\b", re.IGNORECASE)
+_PLACE = re.compile(r" (at \d+:\d+:\d+|under root\S*)$")
 _OR_OR_TURNED = re.compile(r"""\bOR\b|(?:\?|'|[0-9]|true|null) ?(?:<=?|>=?) ?"?\w""", re.IGNORECASE)
 
 
@@ -57,6 +58,14 @@ def _other_order(difference: Difference) -> bool:
     # A page of a scan has the items that come first; some filters make DynamoDB Local scan.
     text = _text(difference)
     return _PARTITION_IS.search(text) is None or _FILTERED.search(text) is not None
+
+
+def _other_place(difference: Difference) -> bool:
+    """Both refuse, with the same words but for the place."""
+    ours, local = (
+        _PLACE.sub("", told) for told in (difference.our_message, difference.local_message)
+    )
+    return both_refuse(difference) and ours == local
 
 
 def _items(answer: dict[str, Any]) -> list[str]:
@@ -115,6 +124,17 @@ def statement_kinds(kind_of: Callable[[Difference], Kind | None]) -> tuple[Kind,
             "what a batch says of its statements",
             "Each statement differs as it does alone.",
             _known_in_parts(kind_of),
+        ),
+        Kind(
+            "a statement that is not well formed",
+            "The service shows the parser's message (captured in 2026), DynamoDB Local the text.",
+            told(r"Statement wasn't well formed", r"Statement wasn't well formed"),
+        ),
+        Kind(
+            "places in the messages of statements",
+            "The service shows where an unknown function, a wrong argument of SET_ADD or "
+            "SET_DELETE, or a number out of range stands (captured in 2026).",
+            _other_place,
         ),
         Kind(
             "a SELECT of more than one item in a batch",

@@ -270,7 +270,17 @@ class Statement:
         return f"INSERT INTO {self.source()} VALUE {{{members}}}"
 
     def update(self) -> str:
-        """An UPDATE, of several actions now and then."""
+        """An UPDATE, of several actions now and then, or the same with FROM."""
+        if self.random.random() < 0.15:
+            # Parameters come in the order of the text.
+            where = self.where_of_write()
+            text = f"FROM {self.source()} WHERE {where} {self._clauses()}"
+        else:
+            clauses = self._clauses()
+            text = f"UPDATE {self.source()} {clauses} WHERE {self.where_of_write()}"
+        return text + self._returning(("ALL OLD", "ALL NEW", "MODIFIED OLD", "MODIFIED NEW"), 0.4)
+
+    def _clauses(self) -> str:
         random = self.random
         clauses: list[str] = []
         for _ in range(random.choice((1, 1, 1, 2, 3))):
@@ -279,8 +289,7 @@ class Statement:
             else:
                 actions = [self._assignment() for _ in range(random.choice((1, 1, 2)))]
                 clauses.append(f"SET {', '.join(actions)}")
-        text = f"UPDATE {self.source()} {' '.join(clauses)} WHERE {self.where_of_write()}"
-        return text + self._returning(("ALL OLD", "ALL NEW", "MODIFIED OLD", "MODIFIED NEW"), 0.4)
+        return " ".join(clauses)
 
     def delete(self) -> str:
         """A DELETE."""

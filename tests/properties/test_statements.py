@@ -17,6 +17,7 @@ WORDS = (
     *("SELECT", "*", "FROM", "WHERE", "AND", "OR", "NOT", "IN", "BETWEEN", "IS", "MISSING"),
     *("NULL", "ORDER BY", "DESC", "INSERT INTO", "VALUE", "UPDATE", "SET", "REMOVE", "DELETE"),
     *("RETURNING", "ALL", "OLD", "NEW", "MODIFIED", "EXISTS", "LIMIT", "GROUP BY", "LIKE", "true"),
+    *("CASE", "WHEN", "THEN", "END", "CAST(", "AS", "DATE", "TIME", "UNION", "JOIN", "ON", "INTO"),
     *("=", "<>", "<", ">=", "(", ")", "[", "]", "{", "}", "<<", ">>", ",", ".", ":", ";", "?"),
     *("+", "-", "*", "||", "'a'", "''", "1", "-0.0", "1e125", "`1`", "size(", "contains(", "@"),
     *("list_append(", "set_add(", "--", "/*", "*/", '"', "'", "\n", "$songs", "$index"),
@@ -101,6 +102,7 @@ items = st.lists(st.tuples(names, literals).map("'{0[0]}': {0[1]}".format), max_
 statements = st.one_of(
     st.tuples(columns, sources, wheres, orders).map("SELECT {0[0]} FROM {0[1]}{0[2]}{0[3]}".format),
     st.tuples(sources, updates, wheres, returnings).map("UPDATE {0[0]} {0[1]}{0[2]}{0[3]}".format),
+    st.tuples(sources, wheres, updates, returnings).map("FROM {0[0]}{0[1]} {0[2]}{0[3]}".format),
     st.tuples(sources, wheres, returnings).map("DELETE FROM {0[0]}{0[1]}{0[2]}".format),
     st.tuples(sources, items.map(", ".join)).map("INSERT INTO {0[0]} VALUE {{{0[1]}}}".format),
     st.lists(st.one_of(st.sampled_from(WORDS), names, literals), max_size=12).map(" ".join),

@@ -204,6 +204,29 @@ def test_faults_of_statements_are_told_with_their_place(
         assert told(wire, good, fault) == of_statement(1, message)
 
 
+@differs_from_dynamodb_local("shows the statement")
+def test_a_statement_that_is_not_well_formed_is_told_by_itself(
+    wire: WireClient, simple: str
+) -> None:
+    assert told(wire, statement(f'SELEC * FROM "{simple}"')) == (
+        "Statement wasn't well formed, can't be processed: Expected data manipulation"
+    )
+
+
+def test_an_update_may_be_written_with_from_first(wire: WireClient, simple: str, pk: str) -> None:
+    transaction(wire, insert(simple, pk, 1))
+    older = statement(f'FROM "{simple}" WHERE pk = ? AND v = ? SET v = ?', pk, 1, 2)
+    transaction(wire, older, insert(simple, f"{pk}b", 1))
+    assert values(wire, simple, pk, f"{pk}b") == [2, 1]
+    removing = statement(f'FROM "{simple}" WHERE pk = ? REMOVE v', f"{pk}b")
+    assert cancelled(wire, older, removing, operation=OPERATION) == [FAILED, NONE]
+    assert values(wire, simple, pk, f"{pk}b") == [2, 1]
+    returning = statement(f'FROM "{simple}" WHERE pk = ? SET v = 1 RETURNING ALL OLD *', pk)
+    assert told(wire, returning) == of_statement(
+        0, "RETURNING clause is not supported in ExecuteTransaction."
+    )
+
+
 def test_faults_of_the_whole_request(wire: WireClient, simple: str, pk: str) -> None:
     assert told(wire, select(simple, pk), insert(simple, pk, 1)) == (
         "ExecuteTransaction API does not support both read and write operations in the same "
@@ -214,10 +237,6 @@ def test_faults_of_the_whole_request(wire: WireClient, simple: str, pk: str) -> 
         "request."
     )
     assert told(wire, update(simple, pk, 1), update(simple, pk, 2)) == ON_ONE_ITEM
-    text = f'SELEC * FROM "{simple}"'
-    assert told(wire, statement(text)) == (
-        f"Statement wasn't well formed, can't be processed: {text}"
-    )
     negated = f"NOT EXISTS(SELECT * FROM \"{simple}\" WHERE pk = 'a' AND v = 1)"
     assert told(wire, statement(negated)) == "Unsupported operation in transaction."
     missing = update("no-such-table-anywhere", pk, 1)

@@ -68,6 +68,18 @@ def test_reads_answer_in_the_order_of_their_statements(
     ]
 
 
+def test_an_update_may_be_written_with_from_first(wire: WireClient, simple: str, pk: str) -> None:
+    batch(wire, insert(simple, pk, v=1))
+    older = statement(f'FROM "{simple}" WHERE pk = ? AND v = ? SET v = ?', pk, 1, 2)
+    missing = statement(f'FROM "{simple}" WHERE pk = ? REMOVE v', f"{pk}b")
+    changed, failed = batch(wire, older, missing)
+    assert item_of(changed) is None
+    assert error_of(failed) == ("ConditionalCheckFailed", "The conditional request failed")
+    assert item_of(*batch(wire, select(simple, pk))) == {"pk": pk, "v": 2}
+    refusal = wire.refused("BatchExecuteStatement", {"Statements": [older, select(simple, "a")]})
+    assert refusal.message == "Read and write requests together in the same batch is not supported."
+
+
 @differs_from_dynamodb_local("leaves the documents around them")
 def test_columns_of_reads_are_named_as_elsewhere(wire: WireClient, simple: str, pk: str) -> None:
     batch(wire, insert(simple, pk, m={"k": [7]}))
@@ -153,7 +165,7 @@ def test_a_fault_of_one_statement_leaves_the_others_alone(
     )
     assert item_of(responses[0]) is None
     assert [error_of(response) for response in responses[1:]] == [
-        ("ValidationError", "Statement wasn't well formed, can't be processed: SELECT"),
+        ("ValidationError", "Statement wasn't well formed, can't be processed: Unexpected term"),
         (
             "ValidationError",
             "Where clause does not contain a mandatory equality on all key attributes",

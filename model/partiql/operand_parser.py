@@ -1,0 +1,197 @@
+"""Operands of PartiQL expressions: values, names, paths, calls and brackets."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Final
+
+from model import attribute_value
+from model.partiql import syntax
+from model.partiql.expression_parser import ExpressionParser
+from model.partiql.keywords import OPERATORS
+from model.partiql.syntax import Expression
+from model.partiql.tokens import Kind, Token, not_well_formed
+
+# Keywords that are functions where a parenthesis follows.
+_FUNCTIONS: Final = frozenset(
+    {
+        *("size", "exists", "char_length", "character_length", "coalesce", "lower", "upper"),
+        *("nullif", "bag", "list", "sexp", "avg", "count", "max", "min", "sum"),
+    }
+)
+_NO_TERMS: Final = frozenset({"as", "at", "by", "for", "asc", "desc"})
+_OPERATOR_SYMBOLS: Final = frozenset({"=", "<>", "<", "<=", ">", ">=", "||", "/", "%"})
+_CONSTANTS: Final[dict[str, attribute_value.AttributeValue]] = {
+    "true": {"BOOL": True},
+    "false": {"BOOL": False},
+    "null": {"NULL": True},
+}
+
+
+class OperandParser(ExpressionParser):
+    """Parses operands."""
+
+    @abstractmethod
+    def keyword_operand(self, token: Token) -> Expression | None:
+        """What begins with this keyword, which is taken; None where nothing does."""
+
+    def operand(self) -> Expression:
+        """A value, name, call or bracket, with the steps of a path behind it."""
+        token = self.token
+        return self.path(self.bare_operand(), token)
+
+    def path(self, root: Expression, token: Token) -> Expression:
+        """The steps of a path behind its root."""
+        steps: list[Expression] = []
+        while True:
+            if self.accept("."):
+                steps.append(self.step())
+            elif self.accept("["):
+                star = self.token
+                if self.accept("*"):
+                    steps.append(syntax.Star(star, in_brackets=True))
+                else:
+                    steps.append(self.expression())
+                self.expect("]")
+            else:
+                return syntax.Path(root, tuple(steps), token) if steps else root
+
+    def step(self) -> Expression:
+        """What follows a dot: a name is a step as a string in brackets is."""
+        star = self.token
+        if self.accept("*"):
+            return syntax.Star(star)
+        token = self.expect_name("Invalid path dot component")
+        return syntax.Literal({"S": token.text}, token)
+
+    def simple_path(self) -> Expression:
+        """A path of names and literals, as it may stand before ``=``."""
+        token = self.expect_name("Expected identifier for simple path")
+        steps: list[Expression] = []
+        while True:
+            if self.accept("."):
+                if self.is_symbol("*"):
+                    raise not_well_formed("Invalid path dot component for simple path")
+                steps.append(self.step())
+            elif self.accept("["):
+                star = self.token
+                step = syntax.Star(star) if self.accept("*") else self.expression()
+                self.expect("]")
+                atoms = syntax.Literal | syntax.Variable | syntax.Missing | syntax.Ion
+                if not isinstance(step, atoms | syntax.NegativeZero):
+                    raise not_well_formed("Invalid path component for simple path")
+                steps.append(step)
+            else:
+                root = syntax.Variable(token.text, token)
+                return syntax.Path(root, tuple(steps), token) if steps else root
+
+    def bare_operand(self) -> Expression:
+        """An operand without a path behind it."""
+        token = self.token
+        match token.kind:
+            case Kind.END:
+                raise not_well_formed("Unexpected term")
+            case Kind.KEYWORD:
+                return self.keyword(token)
+            case Kind.SYMBOL:
+                return self.bracketed(token)
+        self.take()
+        match token.kind:
+            case Kind.STRING:
+                return syntax.Literal({"S": token.text}, token)
+            case Kind.NUMBER:
+                return syntax.Literal({"N": token.text}, token)
+            case Kind.ION:
+                return syntax.Ion(token)
+            case _:
+                return self.call(token) if self.accept("(") else syntax.Variable(token.text, token)
+
+    def keyword(self, token: Token) -> Expression:
+        """An operand that begins with a keyword."""
+        word = token.text
+        if word in OPERATORS:
+            raise not_well_formed("Unexpected operator")
+        if word in _NO_TERMS:
+            raise not_well_formed("Unexpected term")
+        self.take()
+        if word in _CONSTANTS:
+            return syntax.Literal(_CONSTANTS[word], token)
+        if word == "missing":
+            return syntax.Missing(token)
+        if word in _FUNCTIONS and self.accept("("):
+            return self.call(token)
+        operand = self.keyword_operand(token)
+        if operand is None:
+            raise not_well_formed("Unexpected keyword")
+        return operand
+
+    def call(self, token: Token) -> Expression:
+        """The arguments of a function, the parenthesis taken."""
+        name = token.text
+        is_aggregate = syntax.is_aggregate(token)
+        quantifier = self.token
+        is_quantified = is_aggregate and (
+            self.accept_keyword("distinct") or self.accept_keyword("all")
+        )
+        arguments: list[Expression] = []
+        star = self.token
+        if self.accept("*"):
+            if name.lower() != "count":
+                raise not_well_formed(f"{name}(*) is not allowed")
+            if is_quantified:
+                raise not_well_formed(f"COUNT({quantifier.text.upper()} *) is not supported")
+            arguments.append(syntax.Star(star))
+        elif not self.is_symbol(")") or (is_quantified and name == "count"):
+            arguments = self.expressions()
+        elif is_aggregate:
+            raise not_well_formed("Aggregate functions are always unary")
+        self.expect(")")
+        self.operators += 1
+        return syntax.Call(name, tuple(arguments), token)
+
+    def bracketed(self, token: Token) -> Expression:
+        """A parameter, list, bag or tuple, an expression in parentheses."""
+        if token.text in _OPERATOR_SYMBOLS:
+            raise not_well_formed("Unexpected operator")
+        self.take()
+        match token.text:
+            case "?":
+                self.parameters += 1
+                return syntax.Parameter(self.parameters - 1, token)
+            case "@":
+                name = self.expect_name("Identifier must follow @-operator")
+                return syntax.Variable(name.text, name)
+            case "(":
+                elements = self.expressions()
+                self.expect(")")
+                if len(elements) == 1:
+                    return elements[0]
+                return syntax.Sequence(tuple(elements), token)
+            case "[":
+                return syntax.Sequence(self.elements("]"), token)
+            case "<<":
+                return syntax.Sequence(self.elements(">>"), token, is_bag=True)
+            case "{":
+                return self.members(token)
+        raise not_well_formed("Unexpected term")
+
+    def elements(self, closing: str) -> tuple[Expression, ...]:
+        """Elements up to a closing bracket; there may be none."""
+        if self.accept(closing):
+            return ()
+        elements = self.expressions()
+        self.expect(closing)
+        return tuple(elements)
+
+    def members(self, token: Token) -> Expression:
+        """The members of a tuple, the brace taken."""
+        members = []
+        if not self.accept("}"):
+            while True:
+                name = self.expression()
+                self.expect(":")
+                members.append((name, self.expression()))
+                if not self.accept(","):
+                    break
+            self.expect("}")
+        return syntax.Tuple(tuple(members), token)

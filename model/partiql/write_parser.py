@@ -1,0 +1,159 @@
+"""INSERT, UPDATE, DELETE, and the older ``FROM table WHERE … SET …``."""
+
+from __future__ import annotations
+
+from typing import Final, get_args
+
+from msgspec import structs
+
+from model.partiql import syntax
+from model.partiql.select_parser import SelectParser
+from model.partiql.syntax import Expression
+from model.partiql.tokens import Token, not_well_formed
+
+_RETURNED: Final = tuple(
+    (extent, image) for extent in get_args(syntax.Extent) for image in get_args(syntax.Image)
+)
+_MOST_RETURNED_STEPS: Final = 1
+
+
+class WriteParser(SelectParser):
+    """Parses statements that write."""
+
+    def write_operand(self, token: Token) -> Expression | None:
+        """The write that begins with this keyword, which is taken; None where none does."""
+        write: syntax.Insert | syntax.Update | syntax.Delete
+        match token.text:
+            case "insert" if self.accept_keyword("into"):
+                write = self.insert(token)
+            case "update":
+                write = self.update(token)
+            case "delete":
+                write = self.delete()
+            case "from":
+                write = self.update_from(token)
+            case "set" | "remove":
+                # The grammar knows these by themselves, too.
+                self.at -= 1
+                write = self.operations((), token)
+            case _:
+                return None
+        return syntax.Nested(write, token)
+
+    def insert(self, token: Token) -> syntax.Insert:
+        """What follows INSERT INTO; the token is INSERT."""
+        table = self.simple_path()
+        unsupported = []
+        if not self.accept_keyword("value"):
+            # The older form of the language, which takes many items.
+            items = self.expression()
+            return syntax.Insert(table, items, unsupported=("Unsupported operation: InsertOp",))
+        value = self.expression()
+        if self.accept_keyword("at"):
+            self.expression()
+            unsupported.append(f"AT is not supported in insert statements.{token.at}")
+        if_not_exists = self.accept_words("if", "not", "exists")
+        if self.accept_words("on", "conflict"):
+            self.on_conflict()
+            unsupported.append("Unsupported clause: ON CONFLICT")
+        if self.returning():
+            unsupported.append("RETURNING is not supported in INSERT")
+        return syntax.Insert(table, value, if_not_exists, tuple(unsupported))
+
+    def on_conflict(self) -> None:
+        """What follows ON CONFLICT."""
+        self.expect_keyword("where", "invalid ON CONFLICT syntax")
+        self.expression()
+        for keyword in ("do", "nothing"):
+            self.expect_keyword(keyword, "invalid ON CONFLICT syntax")
+
+    def update(self, token: Token) -> syntax.Update:
+        """What follows UPDATE."""
+        source = syntax.Source(self.simple_path(), self.aliases())
+        update = self.operations((source,), token)
+        where = self.expression() if self.accept_keyword("where") else None
+        return self.returned(update, where)
+
+    def update_from(self, token: Token) -> syntax.Update:
+        """What follows FROM where a statement begins with it."""
+        sources = self.sources(self.expression)
+        where = self.expression() if self.accept_keyword("where") else None
+        return self.returned(self.operations(tuple(sources), token), where)
+
+    def returned(self, update: syntax.Update, where: Expression | None) -> syntax.Update:
+        """An update with its condition, and the RETURNING that follows it."""
+        return syntax.Update(
+            update.sources, update.actions, where, self.returning(), update.unsupported
+        )
+
+    def operations(self, sources: tuple[syntax.Source, ...], token: Token) -> syntax.Update:
+        """All SET and REMOVE that follow one another."""
+        actions: list[syntax.Assignment | syntax.Removal] = []
+        unsupported: str | None = None
+        while True:
+            if self.accept_keyword("set"):
+                actions.append(self.assignment())
+                while self.accept(","):
+                    actions.append(self.assignment())
+            elif self.accept_keyword("remove"):
+                actions.append(syntax.Removal(self.simple_path()))
+            elif self.accept_words("insert", "into"):
+                self.insert(token)
+                unsupported = unsupported or _unsupported_insert(token, is_first=not actions)
+            else:
+                break
+        if not actions and unsupported is None:
+            raise not_well_formed("Expected data manipulation")
+        return syntax.Update(sources, tuple(actions), unsupported=unsupported)
+
+    def assignment(self) -> syntax.Assignment:
+        """A path and the value it is set to."""
+        path = self.simple_path()
+        if not self.accept("="):
+            raise not_well_formed("Expected '='")
+        return syntax.Assignment(path, self.expression())
+
+    def delete(self) -> syntax.Delete:
+        """What follows DELETE."""
+        self.expect_keyword("from", "Expected FROM after DELETE")
+        source = syntax.Source(self.simple_path(), self.aliases())
+        where = self.expression() if self.accept_keyword("where") else None
+        return syntax.Delete(source, where, self.returning())
+
+    def returning(self) -> tuple[syntax.Returning, ...]:
+        """A RETURNING, if there is one."""
+        if not self.accept_keyword("returning"):
+            return ()
+        elements = []
+        while True:
+            element = self.returned_image()
+            if not self.accept("*"):
+                self.returned_column()
+                element = structs.replace(element, has_star=False)
+            elements.append(element)
+            if not self.accept(","):
+                return tuple(elements)
+
+    def returned_image(self) -> syntax.Returning:
+        """What an element of RETURNING begins with: ``ALL OLD`` and its like."""
+        for extent, image in _RETURNED:
+            if self.accept_words(extent, image):
+                return syntax.Returning(extent, image)
+        raise not_well_formed(
+            "Expected ( MODIFIED | ALL ) ( NEW | OLD ) in each returning element."
+        )
+
+    def returned_column(self) -> None:
+        """A column of RETURNING, which the grammar knows beside ``*``."""
+        column = self.expression()
+        if isinstance(column, syntax.Path) and len(column.steps) > _MOST_RETURNED_STEPS:
+            raise not_well_formed("More than two paths in RETURNING columns.")
+        if isinstance(column, syntax.Operation | syntax.Call):
+            raise not_well_formed("Unsupported syntax in RETURNING columns.")
+
+
+def _unsupported_insert(token: Token, *, is_first: bool) -> str:
+    """The message for an INSERT behind FROM or UPDATE."""
+    if is_first:
+        return f"Unsupported FROM ... WHERE ... clause in INSERT statement.{token.at}"
+    return "Only SET and REMOVE are supported in update expressions at this time"
