@@ -171,7 +171,7 @@ class _Collector(Collector):
     def _building(self) -> Iterator[Metric]:
         progress = GaugeMetricFamily(
             "dynactor_online_index_percentage_progress",
-            "OnlineIndexPercentageProgress: how much of its table was read into an index "
+            "OnlineIndexPercentageProgress: how much of its table is in an index "
             "that is being added.",
             labels=_INDEX,
         )

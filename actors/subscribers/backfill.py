@@ -56,16 +56,34 @@ class _Entry(NamedTuple):
     item: bytes
 
 
-class _Page(NamedTuple):
-    """A page of items on its way into the index, and where the next one begins.
+class _Page:
+    """A page of items on its way into the index.
 
-    ``entries`` by the numbers of the index's partitions.
+    ``entries`` by the numbers of the index's partitions; ``asked``, of those messages that are
+    not known to be carried out, what waits for that and how many entries each has; ``following``
+    is where the next page begins.
     """
 
-    entries: dict[int, list[_Entry]]
-    written: list[Awaitable[None]]
-    items: int
-    following: bytes
+    def __init__(self, items: int, following: bytes) -> None:
+        self.entries: dict[int, list[_Entry]] = {}
+        self.asked: deque[tuple[Awaitable[None], int]] = deque()
+        self.written_entries = 0
+        self.items = items
+        self.following = following
+
+    @property
+    def share_written(self) -> float:
+        """How much of the page is durably in the index; 0 until it has entries."""
+        entries = sum(map(len, self.entries.values()))
+        return self.written_entries / entries if entries else 0.0
+
+    async def wait_written(self) -> None:
+        """Wait until all that was asked for is durable."""
+        while self.asked:
+            carried_out, entries = self.asked[0]
+            await carried_out
+            self.asked.popleft()
+            self.written_entries += entries
 
 
 class IndexBackfill:
@@ -111,13 +129,27 @@ class IndexBackfill:
         self._cursor_key = keys_layout.backfill_cursor(table_id, index.index_id)
         self._stored_cursor: bytes | None = None
         self._cursor = self._prefix
+        # Those before the cursor's end that are under way, in their order.
+        self._pages: deque[_Page] = deque()
 
     @property
     def fraction_done(self) -> float:
-        """How much of the table was read, as the share of its hash space."""
-        if self._cursor == _DONE:
+        """How much of the table is in the index, as the share of its hash space.
+
+        Of a page that is under way, the entries that are written count.
+        """
+        begin = done = self._share_before(self._cursor)
+        for page in self._pages:
+            end = self._share_before(page.following)
+            done += (end - begin) * page.share_written
+            begin = end
+        return done
+
+    def _share_before(self, cursor: bytes) -> float:
+        """The share of the hash space before a cursor."""
+        if cursor == _DONE:
             return 1.0
-        position = self._cursor[len(self._prefix) :][:_HASH_BYTES].ljust(_HASH_BYTES, b"\x00")
+        position = cursor[len(self._prefix) :][:_HASH_BYTES].ljust(_HASH_BYTES, b"\x00")
         return int.from_bytes(position, "big") / _HASH_SPACE
 
     async def run(self) -> None:
@@ -129,7 +161,7 @@ class IndexBackfill:
         start = self._cursor
         closed = self.mailbox.when_closed()
         loop = asyncio.get_running_loop()
-        pages: deque[_Page] = deque()
+        self._pages = pages = deque[_Page]()
         passed = 0
         stored_at_events = 0
         try:
@@ -140,7 +172,7 @@ class IndexBackfill:
                         start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES
                     )
                     start = rows[-1].key + b"\x00" if rows else _DONE
-                    page = _Page({}, [], len(rows), start)
+                    page = _Page(len(rows), start)
                     # Known before it is whole: it may be left half asked for.
                     pages.append(page)
                     await self._fill(page, rows)
@@ -165,7 +197,7 @@ class IndexBackfill:
                 raise
         finally:
             # What is under way would come late to an index whose followers have begun.
-            asked = [carried_out for page in pages for carried_out in page.written]
+            asked = [carried_out for page in pages for carried_out, _ in page.asked]
             await asyncio.gather(*asked, return_exceptions=True)
         if self._cursor == _DONE:
             self._ended()
@@ -208,8 +240,13 @@ class IndexBackfill:
                         self.throttle_events += 1
                         self._ask(page, number, entries[begin:at])
                         begin = at
-                    await asyncio.wait([wait, closed], return_when=asyncio.FIRST_COMPLETED)
-                    wait.cancel()
+                    try:
+                        # There is time to see how far it came.
+                        for under_way in self._pages:
+                            await under_way.wait_written()
+                        await asyncio.wait([wait, closed], return_when=asyncio.FIRST_COMPLETED)
+                    finally:
+                        wait.cancel()
                     if closed.done():
                         return False
                 self.write_units += entry.units
@@ -222,12 +259,11 @@ class IndexBackfill:
                 tuple([(entry.position, entry.value) for entry in entries]),
                 (entries[0].item, entries[-1].item),
             )
-            page.written.append(self._writer.ask(number, message))
+            page.asked.append((self._writer.ask(number, message), len(entries)))
 
     async def _pass(self, page: _Page) -> None:
         """Wait until a page is durable, all of it, and go on behind it."""
-        for carried_out in page.written:
-            await carried_out
+        await page.wait_written()
         self.read_items += page.items
         self._cursor = page.following
 

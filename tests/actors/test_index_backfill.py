@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 from itertools import pairwise
 
+import pytest
 from msgspec import structs
 from structlog.testing import capture_logs
 
@@ -261,6 +262,64 @@ async def test_others_have_the_loop_within_a_page_and_more_of_it_if_they_use_the
     # A page of 128 rows is made in four turns.
     assert all(later - earlier >= 4 for earlier, later in pairwise(alone[:-1]))
     assert shared[-1] - shared[0] > alone[-1] - alone[0]
+
+
+class _UnitsByHand(BackfillUnits):
+    """As many units as the test gives."""
+
+    def __init__(self) -> None:
+        self.units = 0
+        self.waiting: asyncio.Future[None] | None = None
+
+    def is_table_in_use(self) -> bool:
+        return False
+
+    def take(self, partition_number: int, units: int) -> asyncio.Future[None] | None:  # noqa: ARG002
+        if self.units >= units:
+            self.units -= units
+            return None
+        self.waiting = asyncio.get_running_loop().create_future()
+        return self.waiting
+
+    async def give(self, units: int) -> None:
+        """Give units, and wait until no more is done with them."""
+        self.units += units
+        waiting = self.waiting
+        assert waiting is not None
+        waiting.set_result(None)
+        while self.waiting is waiting:
+            await asyncio.sleep(0)
+
+
+async def test_progress_follows_the_entries_that_are_written():
+    async with memory_store() as store, running_database(store) as database:
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        for number in range(300):
+            await table.write(put(thread(f"f{number}", "s", posts=number)))
+        units, writer = _UnitsByHand(), _Writer(Turns())
+        backfill = IndexBackfill(
+            INDEX,
+            table.definition.table_id,
+            table.definition.key_schema,
+            writer,
+            store,
+            units=units,
+            ended=lambda: None,
+        )
+        running = asyncio.ensure_future(backfill.run())
+        while units.waiting is None:
+            await asyncio.sleep(0)
+        fractions = [backfill.fraction_done]
+        for _ in range(29):
+            await units.give(10)
+            fractions.append(backfill.fraction_done)
+        units.units = 10
+        units.waiting.set_result(None)
+        await running
+    assert fractions == pytest.approx([number / 30 for number in range(30)], abs=0.1)
+    assert all(later > earlier for earlier, later in pairwise(fractions))
+    assert backfill.fraction_done == 1
 
 
 async def test_a_backfill_is_told_whether_its_table_is_in_use():

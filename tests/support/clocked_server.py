@@ -29,10 +29,12 @@ class Clocked:
         """Set the clock on to a time."""
         self._clock.set(now=epoch_seconds)
 
-    def metric(self, name: str, table: str) -> float:
-        """A metric of a table; 0 if it is not there."""
+    def metric(self, name: str, table: str, index: str | None = None) -> float:
+        """A metric of a table, or of an index of it; 0 if it is not there."""
         text = ask(self._port, "/metrics").body.decode()
-        found = re.search(rf'^{name}{{table="{re.escape(table)}"}} (\S+)$', text, re.MULTILINE)
+        names = [*([] if index is None else [("index", index)]), ("table", table)]
+        labels = ",".join(f'{label}="{value}"' for label, value in names)
+        found = re.search(rf"^{name}{{{re.escape(labels)}}} (\S+)$", text, re.MULTILINE)
         return 0.0 if found is None else float(found[1])
 
     def deleted_items(self, table: str) -> int:
