@@ -32,7 +32,7 @@ from actors.throttle import TableThrottle
 from actors.transacting_partition import TransactingPartition
 from model import capacity
 from model import key as keys
-from model.batch_room import BatchRoom, TablePartition
+from model.batch_room import BatchRoom
 from model.capacity import KeyRead, Receipt
 from model.errors import (
     InternalServerError,
@@ -288,55 +288,43 @@ class Table:
             InternalServerError: what is stored can't be read.
         """
         throttle = self.throttle
-        table_id = self.definition.table_id
-        reads: list[ItemRead | Throttled | None] = [None] * len(positions)
-        loading: list[tuple[int, TablePartition]] = []
-        for ordinal, position in enumerate(positions):
-            owner = TablePartition(table_id, self.partitions.map.number_of(position))
-            if room.is_closed(owner):
-                continue
-            refusal = throttle.refused_read(owner.number, position)
-            if refusal is None:
-                loading.append((ordinal, owner))
-            else:
-                reads[ordinal] = refusal.error()
+        number_of = self.partitions.map.number_of
         prefix = self.row_prefix
+        reads: list[ItemRead | Throttled | None] = [None] * len(positions)
+        ordinals: list[int] = []
+        numbers: list[int] = []
+        rows: list[bytes] = []
+        for ordinal, position in enumerate(positions):
+            number = number_of(position)
+            if room.is_closed(number):
+                continue
+            refusal = throttle.refused_read(number, position)
+            if refusal is not None:
+                reads[ordinal] = refusal.error()
+                continue
+            ordinals.append(ordinal)
+            numbers.append(number)
+            rows.append(prefix + position)
         try:
-            values = await self._store.durable().load(
-                [prefix + positions[ordinal] for ordinal, _ in loading]
-            )
+            values = await self._store.durable().load(rows)
         except StoreError as error:
             raise unreadable(self.definition.name, error) from error
-        for (ordinal, owner), value in zip(loading, values, strict=True):
-            reads[ordinal] = self._read_in_batch(
-                value, owner, positions[ordinal], room, consistent=consistent
-            )
+        for ordinal, number, value in zip(ordinals, numbers, values, strict=True):
+            stored = None if value is None else codec.decode(value)
+            size_bytes = 0 if stored is None else stored.size_bytes
+            if not room.fits(number, size_bytes):
+                continue
+            units = capacity.item_read_units(size_bytes, consistent=consistent)
+            # The items before this one may have used up the units since it was admitted.
+            refusal = throttle.take_read(number, positions[ordinal], units)
+            if throttle.read_heat.is_due(units):
+                throttle.read_heat.note(number, positions[ordinal])
+            if refusal is not None:
+                reads[ordinal] = refusal.error()
+                continue
+            room.take(number, size_bytes)
+            reads[ordinal] = ItemRead(stored, units)
         return reads
-
-    def _read_in_batch(
-        self,
-        value: bytes | None,
-        owner: TablePartition,
-        position: bytes,
-        room: BatchRoom,
-        *,
-        consistent: bool,
-    ) -> ItemRead | Throttled | None:
-        """One item of a batch: it takes units and room, or neither."""
-        stored = None if value is None else codec.decode(value)
-        size_bytes = 0 if stored is None else stored.size_bytes
-        if room.is_closed(owner) or not room.fits(owner, size_bytes):
-            return None
-        units = capacity.item_read_units(size_bytes, consistent=consistent)
-        throttle = self.throttle
-        # The items before this one may have used up the units since the batch was admitted.
-        refusal = throttle.take_read(owner.number, position, units)
-        if throttle.read_heat.is_due(units):
-            throttle.read_heat.note(owner.number, position)
-        if refusal is not None:
-            return refusal.error()
-        room.take(owner, size_bytes)
-        return ItemRead(stored, units)
 
     async def heads(self) -> list[PartitionHead]:
         """What each partition, those of indexes too, durably knows: counts and sizes."""

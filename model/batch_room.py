@@ -6,20 +6,11 @@ Sizes are those of whole items, before projection.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from model.limits import BATCH_GET_PARTITION_BYTES, BATCH_GET_RESPONSE_BYTES
 
 
-class TablePartition(NamedTuple):
-    """A partition, unique over all tables."""
-
-    table_id: int
-    number: int
-
-
 class BatchRoom:
-    """The bytes left in one answer, over all its tables.
+    """The bytes left in one answer, by the numbers of partitions, which no two tables share.
 
     The first item that does not fit closes its partition, or the whole answer if that is full.
     Later keys of a closed partition stay unprocessed, even if their items are small, so a client
@@ -29,24 +20,28 @@ class BatchRoom:
     def __init__(self) -> None:
         self._left_bytes = BATCH_GET_RESPONSE_BYTES
         self._is_full = False
-        self._taken_bytes: dict[TablePartition, int] = {}
-        self._closed: set[TablePartition] = set()
+        self._taken_bytes: dict[int, int] = {}
+        self._closed: set[int] = set()
 
-    def is_closed(self, partition: TablePartition) -> bool:
+    def is_closed(self, partition_number: int) -> bool:
         """Whether the answer takes no further item of a partition."""
-        return self._is_full or partition in self._closed
+        return self._is_full or partition_number in self._closed
 
-    def fits(self, partition: TablePartition, size_bytes: int) -> bool:
+    def fits(self, partition_number: int, size_bytes: int) -> bool:
         """Whether the next item of a partition fits; if not, close the partition or the answer."""
+        if self._is_full or partition_number in self._closed:
+            return False
         if size_bytes > self._left_bytes:
             self._is_full = True
-        elif self._taken_bytes.get(partition, 0) + size_bytes > BATCH_GET_PARTITION_BYTES:
-            self._closed.add(partition)
-        else:
-            return True
-        return False
+            return False
+        if self._taken_bytes.get(partition_number, 0) + size_bytes > BATCH_GET_PARTITION_BYTES:
+            self._closed.add(partition_number)
+            return False
+        return True
 
-    def take(self, partition: TablePartition, size_bytes: int) -> None:
+    def take(self, partition_number: int, size_bytes: int) -> None:
         """Count an item that the answer returns."""
         self._left_bytes -= size_bytes
-        self._taken_bytes[partition] = self._taken_bytes.get(partition, 0) + size_bytes
+        self._taken_bytes[partition_number] = (
+            self._taken_bytes.get(partition_number, 0) + size_bytes
+        )
