@@ -376,6 +376,16 @@ KINDS: tuple[Kind, ...] = (
         _same_but_for_spelling,
     ),
     Kind(
+        "a last key at the end of its range",
+        "DynamoDB gives LastEvaluatedKey whenever Limit was reached, also by the last item that a "
+        "condition on the sort key allows.",
+        lambda difference: (
+            difference.request.operation == "Query"
+            and "Limit" in difference.body
+            and results_differ(r"\.LastEvaluatedKey \(ours only\)", NOTATION, CAPACITY)(difference)
+        ),
+    ),
+    Kind(
         "a start key where there is one item",
         "DynamoDB refuses it: a partition key without sort key has nothing behind its item.",
         refused_here(r"The provided exclusive start key is invalid: ", "Query"),
