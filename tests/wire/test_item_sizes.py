@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.clients import WireClient
+from tests.support.lanes import LanesClient
 from tests.support.tables import unique_name
 
 differs_from_dynamodb_local = pytest.mark.differs_from_dynamodb_local
@@ -102,12 +103,12 @@ def set_b(table: str, pk: str, size_bytes: int) -> dict[str, Any]:
 
 
 @differs_from_dynamodb_local("it counts the finished item alone")
-def test_an_update_expression_counts_with_19_bytes_for_each_set(wire: WireClient, simple: str):
+def test_an_update_expression_counts_with_19_bytes_for_each_set(lanes: LanesClient, simple: str):
     assert LARGEST_SET_BYTES == 409_577
-    wire("UpdateItem", set_b(simple, "Q", LARGEST_SET_BYTES))
-    refusal = wire.refused("UpdateItem", set_b(simple, "Q", LARGEST_SET_BYTES + 1))
+    lanes("UpdateItem", set_b(simple, "Q", LARGEST_SET_BYTES))
+    refusal = lanes.refused("UpdateItem", set_b(simple, "Q", LARGEST_SET_BYTES + 1))
     assert refusal == TOO_LARGE_TO_UPDATE
-    found = wire("GetItem", {"TableName": simple, "Key": {"pk": {"S": "Q"}}})["Item"]
+    found = lanes("GetItem", {"TableName": simple, "Key": {"pk": {"S": "Q"}}})["Item"]
     assert len(found["b"]["S"]) == LARGEST_SET_BYTES
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.clients import WireClient
+from tests.support.lanes import LanesClient
 from tests.support.envelope import enveloped
 from tests.support.tables import unique_name
 
@@ -463,10 +464,10 @@ KEY_PART = (
     ],
 )
 def test_an_update_that_the_item_does_not_allow_is_refused_and_changes_nothing(
-    wire: WireClient, simple: str, pk: str, expression: str, message: str
+    lanes: LanesClient, simple: str, pk: str, expression: str, message: str
 ):
-    wire("PutItem", {"TableName": simple, "Item": {"pk": {"S": pk}, **BEFORE}})
-    before = wire("GetItem", {"TableName": simple, "Key": {"pk": {"S": pk}}})
+    lanes("PutItem", {"TableName": simple, "Item": {"pk": {"S": pk}, **BEFORE}})
+    before = lanes("GetItem", {"TableName": simple, "Key": {"pk": {"S": pk}}})
     request = update_request(simple, pk, expression)
-    assert wire.refused("UpdateItem", request) == ("ValidationException", message)
-    assert wire("GetItem", {"TableName": simple, "Key": {"pk": {"S": pk}}}) == before
+    assert lanes.refused("UpdateItem", request) == ("ValidationException", message)
+    assert lanes("GetItem", {"TableName": simple, "Key": {"pk": {"S": pk}}}) == before
