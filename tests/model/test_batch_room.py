@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from model.batch_room import BatchRoom
 from model.limits import ITEM_SIZE_BYTES, MIB
 
@@ -50,3 +53,34 @@ def test_an_item_that_was_not_taken_leaves_its_room():
     room = BatchRoom()
     assert room.fits(FIRST, MIB)
     assert took(room, FIRST, MIB)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 20), st.integers(0, ITEM_SIZE_BYTES)), min_size=1, max_size=100
+    )
+)
+def test_rounds_answer_every_item_in_the_order_of_its_partition(
+    items: list[tuple[int, int]],
+) -> None:
+    left = items
+    while left:
+        room = BatchRoom()
+        answered: dict[int, list[int]] = {}
+        unprocessed = []
+        for partition, size_bytes in left:
+            if took(room, partition, size_bytes):
+                answered.setdefault(partition, []).append(size_bytes)
+            else:
+                unprocessed.append((partition, size_bytes))
+        wanted = {
+            partition: [size for one, size in left if one == partition] for partition, _ in left
+        }
+        total_bytes = sum(map(sum, answered.values()))
+        assert total_bytes <= 16 * MIB
+        for partition, sizes in wanted.items():
+            of_partition = answered.get(partition, [])
+            assert of_partition == sizes[: len(of_partition)]
+            assert sum(of_partition) <= MIB
+            assert of_partition or total_bytes > 16 * MIB - ITEM_SIZE_BYTES
+        left = unprocessed

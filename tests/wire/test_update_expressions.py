@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.support.clients import WireClient
-from tests.support.lanes import LanesClient
 from tests.support.envelope import enveloped
+from tests.support.lanes import LanesClient
 from tests.support.tables import unique_name
 
 differs_from_dynamodb_local = pytest.mark.differs_from_dynamodb_local
