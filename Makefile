@@ -4,6 +4,7 @@
 #   make serve ARGS="--port 9000"   the same, with options: see `make help`
 #   make test                       everything that a change must pass
 #   make test-kafka                 the tests that need a Kafka broker: Java 17 and Maven too
+#   make test-pythons               most tests on every other Python 3.11 to 3.13 of the machine
 #   make load ARGS="--workload get" a workload against a running server: make load ARGS=--help
 #
 # The long runs are not part of `make test`: make crash, make crash-kafka, make histories,
@@ -24,8 +25,8 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 ARGS ?=
 WORKERS ?= 2
 
-.PHONY: serve test test-kafka check unit crash crash-kafka histories mutants differential bench \
-	load install-load scale compare image install clean help
+.PHONY: serve test test-kafka test-pythons check unit crash crash-kafka histories mutants differential \
+	bench load install-load scale compare image install clean help
 
 serve: $(VENV)/.runs
 	@exec $(BIN)/dynactor serve $(ARGS)
@@ -45,6 +46,11 @@ unit: $(VENV)/.develops
 # A broker of DYNACTOR_TEST_KAFKA=host:port, or Kafka started by Java 17 out of Maven's artifacts.
 test-kafka: $(VENV)/.develops
 	$(BIN)/pytest tests/kafka $(ARGS)
+
+# The tests of model, storage, streams and wire on every other supported Python that is found, each
+# in a virtual environment of its own; on one of them, another each day, by ARGS=--in-turn.
+test-pythons: $(VENV)/.develops
+	@$(BIN)/python -m tests.pythons $(ARGS)
 
 # kill -9 and power cuts at random moments, 100 rounds of each.
 crash: $(VENV)/.develops
@@ -98,7 +104,7 @@ image:
 install: $(VENV)/.develops
 
 clean:
-	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-* dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 help: $(VENV)/.runs
 	@$(BIN)/dynactor serve --help
