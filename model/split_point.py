@@ -85,9 +85,11 @@ class SizeProfile:
 def by_heat(positions: Sequence[bytes], *, divides_collections: bool) -> SplitPoint | None:
     """Where half of the requests go before, of which these are a sample in their order of time.
 
-    None if there are too few, or if more than half of them go to one position, which no split
-    divides: a single item never exceeds its partition's ceiling (S139). None, too, where keys
-    rise or fall with time: all that comes then would go to one of the children, again and again.
+    An item that is hotter than all others together is put apart from them: it never exceeds its
+    partition's ceiling (S139), but they do not share that ceiling with it any more. None if there
+    are too few requests, or if nearly all go to one position, which no split divides. None, too,
+    where keys rise or fall with time: all that comes then would go to one of the children, again
+    and again.
     """
     ordered = sorted(positions)
     count = len(ordered)
@@ -95,17 +97,12 @@ def by_heat(positions: Sequence[bytes], *, divides_collections: bool) -> SplitPo
         return None
     collections: list[SplitPoint] = []
     rows: list[SplitPoint] = []
-    run = longest_run = 1
     for at in range(1, count):
         before, position = ordered[at - 1], ordered[at]
-        run = run + 1 if before == position else 1
-        longest_run = max(longest_run, run)
         if before[:HASH_BYTES] != position[:HASH_BYTES]:
             collections.append(SplitPoint(position[:HASH_BYTES], at / count))
         elif before != position:
             rows.append(SplitPoint(position, at / count))
-    if longest_run * 2 > count:
-        return None
     point = _chosen(collections, rows if divides_collections else [])
     return point if point is not None and _stays_divided(positions, point) else None
 

@@ -109,9 +109,32 @@ def test_requests_to_one_collection_are_halved_at_a_sort_key():
 
 
 def test_what_one_item_is_asked_for_can_not_be_divided():
-    positions = [at(1, 0)] * 60 + [at(2, sort) for sort in range(40)]
+    positions = [at(1, 0), *([at(2, 0)] * 96), at(3, 0), at(4, 0), at(5, 0)]
 
-    assert by_heat(positions, divides_collections=True) is None
+    assert by_heat(in_turn(positions), divides_collections=True) is None
+
+
+@pytest.mark.parametrize("hot", [51, 60, 94])
+def test_an_item_that_is_hotter_than_all_others_together_is_put_apart(hot: int):
+    others = [at(2, sort) for sort in range(100 - hot)]
+
+    point = by_heat(in_turn([at(1, 0)] * hot + others), divides_collections=True)
+
+    assert point == SplitPoint(at(2), hot / 100)
+
+
+def test_an_item_between_others_is_put_apart_on_one_side_first():
+    before, after = ([at(hashed, 0)] * 20 for hashed in (1, 3))
+
+    point = by_heat(in_turn([*before, *([at(2, 0)] * 60), *after]), divides_collections=True)
+
+    assert point is not None
+    assert point.at in (at(2), at(3))
+
+
+def in_turn(positions: list[bytes]) -> list[bytes]:
+    """The same requests in an order of time that mixes them."""
+    return [positions[number * 37 % len(positions)] for number in range(len(positions))]
 
 
 @pytest.mark.parametrize("direction", [1, -1])

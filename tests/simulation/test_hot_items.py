@@ -1,0 +1,104 @@
+"""Items that are hot together get partitions of their own, on virtual time (S139).
+
+A whole database on demand with its limits enforced: a minute of heat, then the splits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from msgspec import structs
+
+from actors.database import Database
+from model.errors import Throttled
+from model.item import Item
+from model.key import KeyAttribute, KeySchema
+from model.limits import KIB
+from model.table import TableDefinition
+from tests.support.databases import SetClock, put, running_database, table_definition
+
+START = 1_700_000_000
+# The time in which a hot partition is found, and some more.
+SECONDS = 90
+# Of an item's size, for what is beside its text.
+REST_BYTES = 64
+
+
+def keyed(names: Sequence[str]) -> TableDefinition:
+    """A table on demand with these key attributes, strings."""
+    attributes = tuple(KeyAttribute(name, "S") for name in names)
+    return structs.replace(
+        table_definition("hot"),
+        attribute_definitions=attributes,
+        key_schema=KeySchema(attributes[:1], attributes[1:]),
+    )
+
+
+def item(names: Sequence[str], value: str, size_kib: int) -> Item:
+    """An item that takes so many write units."""
+    key = {name: {"S": value} for name in names}
+    return {**key, "text": {"S": "x" * (size_kib * KIB - REST_BYTES)}}
+
+
+async def second(database: Database, clock: SetClock, offered: Sequence[Item]) -> int:
+    """Offer these puts, evenly over a second; how many were accepted."""
+    table = database.table("hot")
+    accepted = 0
+    for each in offered:
+        try:
+            await table.write(put(each))
+        except Throttled:
+            pass
+        else:
+            accepted += 1
+        clock.step(1 / len(offered))
+    await database.split_watch.check()
+    # An order that comes behind the splits.
+    await database.actor.keep_streams()
+    return accepted
+
+
+async def partitions_after(offered: Sequence[Item], names: Sequence[str]) -> tuple[int, int]:
+    """How many partitions a table has after such load, and how many puts a second it accepts."""
+    clock = SetClock(START)
+    async with running_database(
+        clock=clock, partitions_per_table=1, throttling="enforce", copy_messages=False
+    ) as database:
+        await database.create_table(keyed(names))
+        assert await second(database, clock, offered) < len(offered)
+        for _ in range(SECONDS):
+            await second(database, clock, offered)
+        partitions = len(database.table("hot").record.partitions)
+        return partitions, await second(database, clock, offered)
+
+
+@pytest.mark.parametrize("names", [("pk",), ("pk", "sk")])
+@pytest.mark.parametrize(("size_kib", "puts"), [(20, 64), (50, 32), (98, 16), (100, 16)])
+async def test_two_items_in_turn_are_put_apart_whatever_their_size(
+    size_kib: int, puts: int, names: Sequence[str]
+):
+    """Of 98 KiB eleven puts are accepted in most seconds, six of them of the first item."""
+    both = [item(names, value, size_kib) for value in "ab"]
+
+    assert await partitions_after(both * (puts // 2), names) == (2, puts)
+
+
+async def test_an_item_that_is_hotter_than_another_is_put_apart_from_it():
+    names = ("pk",)
+    hot, other = (item(names, value, 98) for value in "ab")
+
+    partitions, accepted = await partitions_after([hot, hot, hot, other] * 4, names)
+
+    assert partitions == 2
+    # All four of the other, and what one partition takes of the hot one.
+    assert accepted in (14, 15)
+
+
+async def test_an_item_alone_is_not_split():
+    names = ("pk",)
+
+    partitions, accepted = await partitions_after([item(names, "a", 98)] * 16, names)
+
+    assert partitions == 1
+    assert accepted in (10, 11)
