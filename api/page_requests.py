@@ -99,11 +99,12 @@ _BARE = (
 
 
 def index_of(
-    table: TableDefinition, name: str | None, *, consistent: bool, tell_missing: bool = True
+    table: TableDefinition, name: str | None, *, consistent: bool, is_statement: bool = False
 ) -> IndexDefinition | None:
     """The index a request names; None for the table itself.
 
-    ``tell_missing``: the message names an index that is not there.
+    ``is_statement``: the messages are PartiQL's, which don't name an index that is not there
+    (recorded from the service).
 
     Raises:
         ValidationException: the table has no such index, or it can't be read, or not
@@ -116,12 +117,16 @@ def index_of(
         return index
     global_index = table.global_index(name)
     if global_index is None or global_index.status == "DELETING":
-        which = f": {name}" if tell_missing else ""
+        which = "" if is_statement else f": {name}"
         raise ValidationException(f"The table does not have the specified index{which}")
     if global_index.backfilling is not None:
         raise ValidationException(f"Cannot read from backfilling global secondary index: {name}")
     if consistent:
-        raise ValidationException("Consistent reads are not supported on global secondary indexes")
+        raise ValidationException(
+            "Strongly consistent read is not supported on Global Secondary Indexes"
+            if is_statement
+            else "Consistent reads are not supported on global secondary indexes"
+        )
     return global_index.definition
 
 
@@ -131,11 +136,15 @@ def page_rules(
     index: IndexDefinition | None,
     condition: Condition | None,
     projector: Projector | None,
+    *,
+    is_query: bool,
 ) -> PageRules:
     """What the page is to hold.
 
     A local index's missing attributes are fetched from the table where they are asked for by
-    name or by ALL_ATTRIBUTES (S13, S43); a global one's can't be (S82).
+    name or by ALL_ATTRIBUTES (S13, S43); a global one's can't be (S82). A Query's filter names
+    only what the index holds. A Scan's filter may name any attribute, and the index lacks those
+    that it does not hold (seen on the service in 2026).
 
     Raises:
         ValidationException: the request needs attributes that the index does not hold.
@@ -147,7 +156,8 @@ def page_rules(
             projector is not None and not projector.names <= held
         )
         is_global = table.global_index(index.name) is not None
-        if condition is not None and (is_global or not fetch) and not condition.attributes <= held:
+        sees_index_alone = is_global or not fetch
+        if is_query and condition and sees_index_alone and not condition.attributes <= held:
             raise ValidationException(
                 f"{_INVALID}Secondary index {index.name} does not project one or more filter "
                 f"attributes: {_listed(condition.attributes - held)}"

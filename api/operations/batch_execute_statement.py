@@ -11,7 +11,7 @@ from msgspec import Raw, json
 from api import shapes, structures
 from api.item_answers import joined
 from api.operation import Call, Operation
-from api.statements import Outcome, Reading, Task, task_of
+from api.statements import Outcome, Reading, Task, bound, task_of
 from model.capacity import consumed_capacity
 from model.errors import (
     ConditionalCheckFailedException,
@@ -26,7 +26,7 @@ from model.errors import (
     TransactionConflictException,
     ValidationException,
 )
-from model.partiql.binding import bind, is_read
+from model.partiql.binding import is_read
 from model.partiql.statement import Exists, Select, Statement
 
 # The errors that are a statement's own; any other is the whole request's.
@@ -57,11 +57,11 @@ async def handle(call: Call[BatchExecuteStatementInput]) -> bytes:
     A statement that fails leaves the others alone; its error is in its response.
     """
     request = call.request
-    bound = [_bound(one) for one in request.Statements]
-    _check_not_mixed(bound, request.Statements)
+    statements = [_bound(call, one) for one in request.Statements]
+    _check_not_mixed(statements, request.Statements)
     tasks = [
         statement if isinstance(statement, DynamoDBError) else _task(call, statement, one)
-        for statement, one in zip(bound, request.Statements, strict=True)
+        for statement, one in zip(statements, request.Statements, strict=True)
     ]
     _check_distinct(tasks)
     outcomes = await _outcomes(call, tasks)
@@ -81,20 +81,22 @@ async def handle(call: Call[BatchExecuteStatementInput]) -> bytes:
     return joined(members)
 
 
-def _bound(request: structures.BatchStatementRequestShape) -> Statement | DynamoDBError:
+def _bound(
+    call: Call[BatchExecuteStatementInput], request: structures.BatchStatementRequestShape
+) -> Statement | DynamoDBError:
     try:
-        return bind(request.Statement, request.Parameters or [])
+        return bound(call.database, request.Statement, request.Parameters or [])
     except ValidationException as error:
         return error
 
 
 def _check_not_mixed(
-    bound: Sequence[Statement | DynamoDBError],
+    statements: Sequence[Statement | DynamoDBError],
     requests: Sequence[structures.BatchStatementRequestShape],
 ) -> None:
     """Refuse reads beside writes; those that are at fault count, too."""
     kinds = set()
-    for statement, request in zip(bound, requests, strict=True):
+    for statement, request in zip(statements, requests, strict=True):
         if isinstance(statement, DynamoDBError):
             kinds.add(is_read(request.Statement))
         elif not isinstance(statement, Exists):

@@ -7,9 +7,8 @@ from msgspec import json
 from api import shapes, structures
 from api.item_answers import array_member, capacity_member, joined
 from api.operation import Call, Operation
-from api.statements import Reading, task_of
+from api.statements import Reading, bound, task_of
 from model.attribute_value import AttributeValue
-from model.partiql.binding import bind
 from model.partiql.next_token import Position, next_token, position_of
 from model.partiql.statement import Select, Statement
 
@@ -30,7 +29,7 @@ async def handle(call: Call[ExecuteStatementInput]) -> bytes:
     """Read or write by one PartiQL statement."""
     request = call.request
     parameters = request.Parameters or []
-    statement = bind(request.Statement, parameters)
+    statement = bound(call.database, request.Statement, parameters)
     task = task_of(
         call.database,
         statement,

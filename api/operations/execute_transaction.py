@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Final, NoReturn
 
@@ -29,7 +30,7 @@ from model.errors import (
     ValidationException,
 )
 from model.partiql import read_plan, write_plan
-from model.partiql.binding import bind
+from model.partiql.binding import check_parameters, prepare
 from model.partiql.parser import EXISTS_OUTSIDE_TRANSACTION
 from model.partiql.statement import Delete, Exists, Insert, Select, Statement, Update
 from model.table import TableDefinition
@@ -65,8 +66,20 @@ async def handle(call: Call[ExecuteTransactionInput]) -> bytes:
 
 
 def _bound(place: int, request: structures.ParameterizedStatementShape) -> Statement:
+    parameters = request.Parameters or []
+    with _faults_of(place):
+        prepared = prepare(request.Statement)
+    # Faults of parameters are told without their statement's place.
+    check_parameters(parameters)
+    with _faults_of(place):
+        return prepared.bound(parameters)
+
+
+@contextmanager
+def _faults_of(place: int) -> Iterator[None]:
+    """Tell a statement's faults with its place, but for those of its grammar."""
     try:
-        return bind(request.Statement, request.Parameters or [])
+        yield
     except ValidationException as error:
         if error.message == EXISTS_OUTSIDE_TRANSACTION:
             raise ValidationException("Unsupported operation in transaction.") from None

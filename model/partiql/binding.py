@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
@@ -54,19 +54,28 @@ def bind(text: str, parameters: Sequence[AttributeValue]) -> Statement:
         ValidationException: the statement or a parameter is at fault, whatever the table.
         SerializationException: as ``attribute_value.check``.
     """
-    prepared = _kept(text) if len(text) <= _CACHED_CHARACTERS else _prepared(text)
+    prepared = prepare(text)
+    check_parameters(parameters)
+    return prepared.bound(parameters)
+
+
+def prepare(text: str) -> Prepared:
+    """A statement before its parameters are known.
+
+    Raises:
+        ValidationException: the text is no statement, or one that names no table.
+    """
+    return _kept(text) if len(text) <= _CACHED_CHARACTERS else _prepared(text)
+
+
+def check_parameters(parameters: Sequence[AttributeValue]) -> None:
+    """Check parameters, and make them canonical in place.
+
+    Raises:
+        ValidationException, SerializationException: as ``attribute_value.check``.
+    """
     for value in parameters:
         attribute_value.check(value)
-    # Parameters that no mark stands for are passed over.
-    if len(parameters) < prepared.parameters:
-        raise ValidationException("Number of parameters in request and statement don't match.")
-    values = dict(prepared.literals)
-    for position in range(prepared.parameters):
-        values[parameter_name(position)] = parameters[position]
-    for name, message in prepared.sets:
-        if attribute_value.type_of(values[name]) not in SET_TYPES:
-            raise ValidationException(message)
-    return prepared.operation.bound(_Values(values))
 
 
 def is_read(text: str) -> bool | None:
@@ -204,37 +213,86 @@ class _ExistsTrees(Struct, frozen=True):
         return Exists(self.select.bound(values))
 
 
-class _Prepared(Struct, frozen=True):
-    """What is known of a statement from its text alone."""
+_Trees: TypeAlias = _SelectTrees | _InsertTrees | _UpdateTrees | _DeleteTrees | _ExistsTrees
 
-    operation: _SelectTrees | _InsertTrees | _UpdateTrees | _DeleteTrees | _ExistsTrees
+
+class Prepared(Struct, frozen=True):
+    """What is known of a statement from its text alone.
+
+    ``index`` are the names of the table and the index that a SELECT reads, where it reads an
+    index. ``operation`` is the message of a fault that is told after those of the index's key.
+    """
+
+    operation: _Trees | str
     literals: dict[str, AttributeValue]
     parameters: int
     # The parameters that must be sets, and the message where one is not.
     sets: tuple[tuple[str, str], ...]
+    index: tuple[str, str] | None = None
+
+    def bound(self, parameters: Sequence[AttributeValue]) -> Statement:
+        """The statement with its parameters, which have been checked.
+
+        Raises:
+            ValidationException: the statement or a parameter is at fault, whatever the table.
+        """
+        if isinstance(self.operation, str):
+            raise ValidationException(self.operation)
+        # Parameters that no mark stands for are passed over.
+        if len(parameters) < self.parameters:
+            raise ValidationException("Number of parameters in request and statement don't match.")
+        values = dict(self.literals)
+        for position in range(self.parameters):
+            values[parameter_name(position)] = parameters[position]
+        for name, message in self.sets:
+            if attribute_value.type_of(values[name]) not in SET_TYPES:
+                raise ValidationException(message)
+        return self.operation.bound(_Values(values))
 
 
 @lru_cache(maxsize=_CACHED_TEXTS)
-def _kept(text: str) -> _Prepared:
+def _kept(text: str) -> Prepared:
     return _prepared(text)
 
 
-def _prepared(text: str) -> _Prepared:
+def _prepared(text: str) -> Prepared:
     tree, parameters = parse(text)
     builder = TreeBuilder()
-    operation: _SelectTrees | _InsertTrees | _UpdateTrees | _DeleteTrees | _ExistsTrees
+    index = _index(tree)
+    operation: _Trees | str
+    try:
+        operation = _trees(tree, builder)
+    except ValidationException as error:
+        if index is None:
+            raise
+        operation = error.message
+    return Prepared(operation, builder.values, parameters, tuple(builder.sets.items()), index)
+
+
+def _index(tree: syntax.Statement) -> tuple[str, str] | None:
+    """The names of the table and the index that a SELECT reads, if it reads an index."""
+    if not isinstance(tree, syntax.Select):
+        return None
+    try:
+        table, *index = _source_names(_only_source(tree.sources).expression)
+    except ValidationException:
+        # Told again where the statement is bound.
+        return None
+    return (table, index[0]) if index else None
+
+
+def _trees(tree: syntax.Statement, builder: TreeBuilder) -> _Trees:
     match tree:
         case syntax.Select():
-            operation = _select(tree, builder)
+            return _select(tree, builder)
         case syntax.Insert():
-            operation = _insert(tree, builder)
+            return _insert(tree, builder)
         case syntax.Update():
-            operation = _update(tree, builder)
+            return _update(tree, builder)
         case syntax.Delete():
-            operation = _delete(tree, builder)
+            return _delete(tree, builder)
         case syntax.Exists():
-            operation = _ExistsTrees(_select(tree.select, builder))
-    return _Prepared(operation, builder.values, parameters, tuple(builder.sets.items()))
+            return _ExistsTrees(_select(tree.select, builder))
 
 
 def _where(

@@ -28,12 +28,17 @@ from model.partiql.statement import Select
 
 
 class ReadPlan(Struct, frozen=True):
-    """The ranges to read one after another, each as a Query, or a Scan of everything."""
+    """The ranges to read one after another, each as a Query, or a Scan of everything.
+
+    ``is_keyed``: conditions that always hold fix the partition key, by equality or IN; those
+    within an OR do not, though they make ranges, too.
+    """
 
     ranges: tuple[KeyRange, ...]
     filter: Condition | None
     is_scan: bool = False
     reverse: bool = False
+    is_keyed: bool = False
 
 
 def read_plan(select: Select, schema: KeySchema) -> ReadPlan:
@@ -66,6 +71,7 @@ def read_plan(select: Select, schema: KeySchema) -> ReadPlan:
         tuple(_range(values, [term for _, term in terms], schema) for values in partitions),
         _joined(left, select.where),
         reverse=_is_descending(schema.sort, descending),
+        is_keyed=_is_keyed(nodes, schema),
     )
 
 
@@ -105,6 +111,15 @@ def _partitions(
                 f"number of operands: {len(node.choices)}"
             )
     return list(product(*of_attributes))
+
+
+def _is_keyed(nodes: Sequence[Node], schema: KeySchema) -> bool:
+    """Whether conditions by themselves fix each attribute of the partition key."""
+    fixing = [node for node in nodes if not isinstance(node, condition.Or)]
+    return all(
+        any(_values(node, attribute.name) is not None for node in fixing)
+        for attribute in schema.partition
+    )
 
 
 def _check_filter_types(nodes: Sequence[Node], schema: KeySchema) -> None:

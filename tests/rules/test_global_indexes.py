@@ -165,14 +165,18 @@ def test_s82_an_index_can_not_fetch_from_its_table(wire, asked):
             of_comet = {"AttributeValueList": [{"S": COMET}], "ComparisonOperator": "EQ"}
             request["KeyConditions"] = {"GameTitle": of_comet}
         queried = wire.refused("Query", request)
-        scanned = wire.refused("Scan", {"TableName": name, "IndexName": GAME_TITLE, **asked})
+        scan = {"TableName": name, "IndexName": GAME_TITLE, **asked}
+        if "FilterExpression" in asked:
+            # A Scan's filter may name it, and sees an entry without it.
+            assert wire("Scan", scan)["Items"] == []
+        else:
+            assert GAME_TITLE in (wire.refused("Scan", scan).message or "")
         held = wire(
             "Query", query_of(name, where={"GameTitle": COMET}, ProjectionExpression="Losses")
         )
 
-    assert queried.type == scanned.type == "ValidationException"
+    assert queried.type == "ValidationException"
     assert GAME_TITLE in (queried.message or "")
-    assert GAME_TITLE in (scanned.message or "")
     assert held["Items"] == []
 
 

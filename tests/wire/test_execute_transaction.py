@@ -14,6 +14,10 @@ from tests.support.transactions import FAILED, NONE, Reason, cancelled, refused
 differs_from_dynamodb_local = pytest.mark.differs_from_dynamodb_local
 
 OPERATION = "ExecuteTransaction"
+TOO_DEEP = (
+    "Nesting Levels have exceeded supported limits: Attributes in the item have nested levels "
+    "beyond supported limit"
+)
 ON_ONE_ITEM = "Transaction request cannot include multiple operations on one item"
 NO_CHECK = "EXISTS() must contain a single item read with additional condition"
 NO_KEY = (
@@ -56,6 +60,14 @@ def values(wire: WireClient, table: str, *pks: str) -> list[Any]:
     """The attribute v of these items; None for one that is not there."""
     found = [execute(wire, f'SELECT * FROM "{table}" WHERE pk = ?', pk) for pk in pks]
     return [items[0].get("v") if items else None for items in found]
+
+
+def nested(levels: int) -> dict[str, Any]:
+    """Lists in so many levels."""
+    value: dict[str, Any] = {"S": "x"}
+    for _ in range(levels):
+        value = {"L": [value]}
+    return value
 
 
 # -- reads ------------------------------------------------------------------------------------
@@ -202,6 +214,29 @@ def test_faults_of_statements_are_told_with_their_place(
         (statement(f'EXISTS(SELECT * FROM "{composite}" WHERE pk = ? AND v = 1)', pk), NO_CHECK),
     ):
         assert told(wire, good, fault) == of_statement(1, message)
+
+
+@differs_from_dynamodb_local("tells them with their place")
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({"N": "abc"}, "The parameter cannot be converted to a numeric value: abc"),
+        (
+            {"N": "1e126"},
+            (
+                "Number overflow. Attempting to store a number with magnitude larger than "
+                "supported range"
+            ),
+        ),
+        (nested(33), TOO_DEEP),
+        ({"SS": []}, "One or more parameter values were invalid: An string set  may not be empty"),
+    ],
+)
+def test_faults_of_parameters_are_told_without_a_place(
+    wire: WireClient, simple: str, value: dict[str, Any], message: str
+) -> None:
+    text = f"INSERT INTO \"{simple}\" VALUE {{'pk': 'a', 'v': ?}}"
+    assert told(wire, {"Statement": text, "Parameters": [value]}) == message
 
 
 @differs_from_dynamodb_local("shows the statement")

@@ -394,6 +394,48 @@ def test_a_filter_names_what_the_index_holds(wire: WireClient, games: str, membe
     )
 
 
+@differs_from_dynamodb_local("filters whole items")
+@pytest.mark.parametrize(
+    ("condition", "count"),
+    [
+        ("losses = :two", 0),
+        ("NOT losses = :two", 3),
+        ("attribute_not_exists(losses)", 3),
+        ("losses = :two OR wins = :one", 3),
+        ("losses = :two AND wins = :one", 0),
+    ],
+)
+def test_a_scans_filter_sees_what_the_index_holds(
+    lanes: LanesClient, games: str, scores: str, condition: str, count: int
+):
+    request: dict[str, Any] = {
+        "TableName": games,
+        "IndexName": "some-by-score",
+        "FilterExpression": f"game = :game AND ({condition})",
+        "ExpressionAttributeValues": {
+            name: value
+            for name, value in ((":two", {"N": "2"}), (":one", {"N": "1"}))
+            if name in condition
+        }
+        | {":game": {"S": scores}},
+    }
+    answer = lanes("Scan", request)
+    assert answer["Count"] == count
+    assert all(item.keys() == {"user", "game", "score", "wins"} for item in answer["Items"])
+
+
+@differs_from_dynamodb_local("filters whole items")
+def test_a_legacy_filter_of_a_scan_sees_what_the_index_holds(
+    wire: WireClient, games: str, scores: str
+):
+    of_game = {"ComparisonOperator": "EQ", "AttributeValueList": [{"S": scores}]}
+    request = {"TableName": games, "IndexName": "some-by-score"}
+    missing = {"game": of_game, "losses": {"ComparisonOperator": "NULL"}}
+    assert wire("Scan", request | {"ScanFilter": missing})["Count"] == 3
+    there = {"game": of_game, "losses": {"ComparisonOperator": "NOT_NULL"}}
+    assert wire("Scan", request | {"ScanFilter": there})["Count"] == 0
+
+
 def test_a_filter_may_name_the_tables_key_but_not_the_indexs(
     wire: WireClient, games: str, scores: str
 ):

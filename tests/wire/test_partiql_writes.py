@@ -108,6 +108,14 @@ def test_a_parameter_that_must_be_a_set_is_one(wire: WireClient) -> None:
             {"N": "1", "S": "a"},
             f"Supplied AttributeValue has more than one datatypes set, {ONE_TYPE}",
         ),
+        (
+            # The exponent is turned round in 32 bits.
+            {"N": "1e2147483647"},
+            (
+                "Number underflow. Attempting to store a number with magnitude smaller than "
+                "supported range"
+            ),
+        ),
         ({"SS": []}, "One or more parameter values were invalid: An string set  may not be empty"),
     ],
 )
