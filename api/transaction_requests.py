@@ -22,6 +22,8 @@ from actors.holds import Done
 from actors.transaction import TableAction, TableKey, table_action
 from api.arn import table_name
 from api.item_answers import collection_metrics
+from model import attribute_value
+from model import item as items
 from model.capacity import Receipt, ReturnConsumedCapacity, TransactionUnits, consumed_capacity
 from model.errors import TransactionCanceledException, ValidationException
 from model.item import Item
@@ -56,6 +58,28 @@ class CheckedActions(NamedTuple):
     cancelled: TransactionCanceledException | None
 
 
+def checked_size_bytes(item: Item, check_expressions: Callable[[], object]) -> int:
+    """Check an item or a key fresh from the wire, and return its size.
+
+    In a transaction an empty name of an attribute is told before values that nest too deep, and
+    those before an empty name in a map. ``check_expressions`` raises the faults of the action's
+    expressions, which are told before the nesting.
+
+    Raises:
+        ValidationException, SerializationException: as ``item.check``.
+    """
+    try:
+        return items.check(item)
+    except ValidationException as fault:
+        if fault.message not in (attribute_value.TOO_DEEP, attribute_value.EMPTY_NAME):
+            raise
+        attribute_value.check_names(item)
+        if not any(map(attribute_value.is_too_deep, item.values())):
+            raise
+    check_expressions()
+    raise ValidationException(attribute_value.TOO_DEEP)
+
+
 def checked_actions(database: Database, parsed: Sequence[ParsedAction]) -> CheckedActions:
     """The actions with their tables.
 
@@ -77,8 +101,8 @@ def checked_actions(database: Database, parsed: Sequence[ParsedAction]) -> Check
             actions.append(table_action(ordinal, table, write, parts))
         except ValidationException as fault:
             cancelling.note(ordinal, fault)
-    items = {(table.definition.table_id, action.position) for table, action in actions}
-    if len(items) < len(actions):
+    named = {(table.definition.table_id, action.position) for table, action in actions}
+    if len(named) < len(actions):
         raise ValidationException(_ON_ONE_ITEM)
     return CheckedActions(actions, [one.given_name for one in parsed], cancelling.error)
 
@@ -98,14 +122,14 @@ class Cancelling:
             self.error = TransactionCanceledException(reasons)
 
 
-def check_distinct(items: Sequence[TableKey]) -> None:
+def check_distinct(keys: Sequence[TableKey]) -> None:
     """Refuse a transaction that names an item twice.
 
     Raises:
         ValidationException: so it does.
     """
-    named = {(table.definition.table_id, position) for table, position in items}
-    if len(named) < len(items):
+    named = {(table.definition.table_id, position) for table, position in keys}
+    if len(named) < len(keys):
         raise ValidationException(_ON_ONE_ITEM)
 
 

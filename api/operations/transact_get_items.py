@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 from actors.database import Database
@@ -13,8 +14,12 @@ from api.arn import table_name
 from api.item_answers import EMPTY, array_member, joined, projected
 from api.item_requests import check_together, placeholders_of
 from api.operation import Call, Operation
-from api.transaction_requests import Cancelling, capacity_members, check_distinct
-from model import item as items
+from api.transaction_requests import (
+    Cancelling,
+    capacity_members,
+    check_distinct,
+    checked_size_bytes,
+)
 from model.capacity import Receipt
 from model.errors import ValidationException
 from model.expressions.key_paths import check_scalar_keys
@@ -63,7 +68,11 @@ def _response(stored: StoredItem | None, projector: Projector | None) -> bytes:
 
 def _parsed(get: structures.GetShape) -> _ParsedGet:
     check_together(get)
-    items.check(get.Key)
+    checked_size_bytes(get.Key, partial(_bound, get))
+    return _bound(get)
+
+
+def _bound(get: structures.GetShape) -> _ParsedGet:
     placeholders = placeholders_of(get)
     projector = None
     if get.ProjectionExpression is not None:

@@ -14,10 +14,10 @@ from api.transaction_requests import (
     capacity_members,
     carry_out,
     checked_actions,
+    checked_size_bytes,
     digest,
     metrics_members,
 )
-from model import attribute_value
 from model import item as items
 from model.errors import ValidationException
 from model.expressions.condition import Condition, parse_condition
@@ -101,7 +101,7 @@ def _parsed(one: structures.TransactWriteItemShape) -> ParsedAction:
 
 def _put(request: structures.PutShape) -> ParsedAction:
     item = request.Item
-    size_bytes = _checked_size_bytes(item, request)
+    size_bytes = checked_size_bytes(item, partial(_check_expressions, request))
     items.check_size(size_bytes)
     if is_plain(request):
         write_on = partial(_put_on, Put(item, size_bytes))
@@ -134,7 +134,7 @@ def _put_on(put: Put, definition: TableDefinition, is_usual: bool) -> Put:
 
 
 def _update(request: structures.UpdateShape) -> ParsedAction:
-    size_bytes = _checked_size_bytes(request.Key, request)
+    size_bytes = checked_size_bytes(request.Key, partial(_check_expressions, request))
     placeholders = placeholders_of(request)
     update = Update(
         request.Key,
@@ -164,7 +164,7 @@ def _update_on(
 
 
 def _delete(request: structures.DeleteShape) -> ParsedAction:
-    size_bytes = _checked_size_bytes(request.Key, request)
+    size_bytes = checked_size_bytes(request.Key, partial(_check_expressions, request))
     placeholders = placeholders_of(request)
     delete = Delete(
         request.Key,
@@ -181,7 +181,7 @@ def _delete(request: structures.DeleteShape) -> ParsedAction:
 
 
 def _check(request: structures.ConditionCheckShape) -> ParsedAction:
-    size_bytes = _checked_size_bytes(request.Key, request)
+    size_bytes = checked_size_bytes(request.Key, partial(_check_expressions, request))
     placeholders = placeholders_of(request)
     check = Check(
         request.Key,
@@ -231,28 +231,6 @@ def _check_update(update: Update, placeholders: Placeholders, definition: TableD
     _check_key_and_paths(update.key, placeholders, definition)
     assert update.update is not None
     check_index_keys_not_empty(definition, update.update.literals, updated=True)
-
-
-def _checked_size_bytes(item: Item, action: _Action) -> int:
-    """Check an item or a key fresh from the wire, and return its size.
-
-    In a transaction an empty name of an attribute is told before values that nest too deep, and
-    those before an empty name in a map. The faults of the action's expressions are told before
-    the nesting.
-
-    Raises:
-        ValidationException, SerializationException: as ``item.check``.
-    """
-    try:
-        return items.check(item)
-    except ValidationException as fault:
-        if fault.message not in (attribute_value.TOO_DEEP, attribute_value.EMPTY_NAME):
-            raise
-        attribute_value.check_names(item)
-        if not any(map(attribute_value.is_too_deep, item.values())):
-            raise
-    _check_expressions(action)
-    raise ValidationException(attribute_value.TOO_DEEP)
 
 
 def _check_expressions(action: _Action) -> None:

@@ -1,4 +1,4 @@
-"""Of two faults in one action of TransactWriteItems, the one that DynamoDB tells."""
+"""Of two faults in one action of a transaction, the one that DynamoDB tells."""
 
 from __future__ import annotations
 
@@ -91,3 +91,19 @@ def test_an_update_is_told_before_its_key_too(lanes: LanesClient, simple: str):
         "ConditionExpression": "a =",
     }
     assert str(told(lanes, "Update", action)).startswith("Invalid UpdateExpression: Syntax error")
+
+
+@pytest.mark.parametrize(
+    ("projection", "message"),
+    [("a,", "Invalid ProjectionExpression: Syntax error; token: "), ("a", TOO_DEEP)],
+)
+def test_a_projection_is_told_before_a_key_that_nests_too_deep(
+    lanes: LanesClient, simple: str, projection: str, message: str
+):
+    get = {
+        "TableName": simple,
+        "Key": {"pk": nested(100, "L")},
+        "ProjectionExpression": projection,
+    }
+    refusal = lanes.refused("TransactGetItems", {"TransactItems": [{"Get": get}]})
+    assert str(refusal.message).startswith(message)
