@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.clients import WireClient
+from tests.support.lanes import LanesClient
 from tests.support.tables import (
     definition,
     global_index,
@@ -328,23 +329,23 @@ def test_a_definition_is_refused(wire: WireClient, members: Any, message: str):
 
 
 @differs_from_dynamodb_local("other words")
-def test_an_attribute_is_defined_once(wire: WireClient):
+def test_an_attribute_is_defined_once(lanes: LanesClient):
     request = definition("pk:S") | with_keys("pk", defined="pk xyz xyz")
-    assert wire.refused("CreateTable", request) == (
+    assert lanes.refused("CreateTable", request) == (
         "ValidationException",
         "Attribute Name is duplicated: xyz",
     )
 
 
 @differs_from_dynamodb_local("other words")
-def test_a_fault_of_a_global_index_is_told_before_that_of_a_local_one(wire: WireClient):
+def test_a_fault_of_a_global_index_is_told_before_that_of_a_local_one(lanes: LanesClient):
     request = definition(
         "pk:S",
         "sk:S",
         indexes=(local_index("l1", "pk", "sk"),),
         GlobalSecondaryIndexes=[global_index("g1", "sk")],
     )
-    message = wire.refused("CreateTable", request).message
+    message = lanes.refused("CreateTable", request).message
     assert message is not None
     assert message.startswith("2 validation errors detected: ")
     first, second = message.split("; ")

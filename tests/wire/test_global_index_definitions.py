@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.clients import WireClient
+from tests.support.lanes import LanesClient
 from tests.support.tables import (
     definition,
     global_index,
@@ -157,9 +158,9 @@ def test_local_and_global_indexes_stand_together(wire: WireClient):
         ),
     ],
 )
-def test_a_definition_is_refused(wire: WireClient, members: Any, message: str):
+def test_a_definition_is_refused(lanes: LanesClient, members: Any, message: str):
     request = definition("pk:S", "a:S", KeySchema=key_schema("pk")) | members
-    assert wire.refused("CreateTable", request) == ("ValidationException", message)
+    assert lanes.refused("CreateTable", request) == ("ValidationException", message)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.clients import WireClient
 from tests.support.clients import refusal as refusal_of
+from tests.support.lanes import LanesClient
 from tests.support.server import running_server
 from tests.support.tables import (
     definition,
@@ -356,14 +357,16 @@ def test_indexes_follow_the_tables_mode(wire: WireClient):
         ),
     ],
 )
-def test_a_change_is_refused(wire: WireClient, provisioned: str, members: Any, refusal: Any):
-    assert refused(wire, provisioned, **members) == refusal
+def test_a_change_is_refused(lanes: LanesClient, provisioned: str, members: Any, refusal: Any):
+    assert refused(lanes, provisioned, **members) == refusal
 
 
 @differs_from_dynamodb_local("other words")
 @pytest.mark.parametrize("members", [changes(delete("nothing")), changes(change("nothing", 2))])
-def test_an_index_that_is_not_there_is_not_found(wire: WireClient, provisioned: str, members: Any):
-    assert refused(wire, provisioned, **members) == (
+def test_an_index_that_is_not_there_is_not_found(
+    lanes: LanesClient, provisioned: str, members: Any
+):
+    assert refused(lanes, provisioned, **members) == (
         "ResourceNotFoundException",
         f"Requested resource not found: Index nothing for table {provisioned}",
     )
@@ -390,11 +393,11 @@ def test_an_index_that_is_not_there_is_not_found(wire: WireClient, provisioned: 
     ],
 )
 def test_an_index_is_not_added_or_deleted_with_other_changes(
-    wire: WireClient, provisioned: str, index: Any, members: Any, message: str
+    lanes: LanesClient, provisioned: str, index: Any, members: Any, message: str
 ):
-    before = wire("DescribeTable", {"TableName": provisioned})
-    assert refused(wire, provisioned, **index, **members) == ("ValidationException", message)
-    assert wire("DescribeTable", {"TableName": provisioned}) == before
+    before = lanes("DescribeTable", {"TableName": provisioned})
+    assert refused(lanes, provisioned, **index, **members) == ("ValidationException", message)
+    assert lanes("DescribeTable", {"TableName": provisioned}) == before
 
 
 @differs_from_dynamodb_local("other words")
@@ -410,10 +413,10 @@ def test_a_twenty_first_index_is_refused(wire: WireClient):
 
 
 @differs_from_dynamodb_local("other words")
-def test_warm_throughput_of_an_index_is_not_lowered(wire: WireClient, provisioned: str):
+def test_warm_throughput_of_an_index_is_not_lowered(lanes: LanesClient, provisioned: str):
     warm = {"ReadUnitsPerSecond": 0}
     lower = changes({"Update": {"IndexName": "one", "WarmThroughput": warm}})
-    assert refused(wire, provisioned, **lower) == (
+    assert refused(lanes, provisioned, **lower) == (
         "ValidationException",
         (
             f"{INVALID}Requested ReadUnitsPerSecond for WarmThroughput for index one is lower than "

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.clients import WireClient
+from tests.support.lanes import LanesClient
 from tests.support.tables import definition, table, unique_name, wait_until_active
 
 differs_from_dynamodb_local = pytest.mark.differs_from_dynamodb_local
@@ -115,7 +116,7 @@ def test_a_stream_that_is_not_enabled_is_not_disabled(wire: WireClient, simple: 
     ],
 )
 def test_a_view_type_goes_with_an_enabled_stream_alone(
-    wire: WireClient, simple: str, specification: Any, of_new_table: str, of_table: str
+    lanes: LanesClient, simple: str, specification: Any, of_new_table: str, of_table: str
 ):
     members = {"StreamSpecification": specification}
     requests = (
@@ -123,7 +124,7 @@ def test_a_view_type_goes_with_an_enabled_stream_alone(
         ("UpdateTable", {"TableName": simple, **members}, of_table),
     )
     for operation, request, message in requests:
-        assert wire.refused(operation, request) == ("ValidationException", message)
+        assert lanes.refused(operation, request) == ("ValidationException", message)
 
 
 def test_throughput_and_stream_do_not_change_together(wire: WireClient, simple: str):

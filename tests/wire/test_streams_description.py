@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
-from tests.support.clients import WireClient
+from tests.support.clients import STREAMS_TARGET_PREFIX, WireClient
+from tests.support.lanes import LanesClient
 from tests.support.streams import shards_of, streamed_table
 from tests.support.tables import key_schema, table, unique_name, wait_until_active
 
@@ -126,10 +128,6 @@ def test_a_shard_without_children_has_none(streams_wire: WireClient, streamed: t
             one_error("null", "shardFilter.type", "Member must be CHILD_SHARDS"),
         ),
         (
-            {"ShardFilter": {"Type": "CHILD_SHARDS"}},
-            one_error("null", "shardFilter.shardId", "Member must not be null"),
-        ),
-        (
             {
                 "ShardFilter": {"Type": "CHILD_SHARDS", "ShardId": NO_SUCH_SHARD},
                 "ExclusiveStartShardId": NO_SUCH_SHARD,
@@ -144,6 +142,17 @@ def test_a_wrong_request_to_describe_is_refused(
     _, arn = streamed
     refusal = streams_wire.refused("DescribeStream", {"StreamArn": arn, **members})
     assert refusal == ("ValidationException", message)
+
+
+@pytest.mark.differs_from_dynamodb_local("it answers no shards")
+def test_a_filter_for_child_shards_names_their_parent(endpoint: str, streamed: tuple[str, str]):
+    _, arn = streamed
+    request = {"StreamArn": arn, "ShardFilter": {"Type": "CHILD_SHARDS"}}
+    with closing(LanesClient(endpoint, STREAMS_TARGET_PREFIX)) as lanes:
+        assert lanes.refused("DescribeStream", request) == (
+            "ValidationException",
+            one_error("null", "shardFilter.shardId", "Member must not be null"),
+        )
 
 
 @pytest.mark.differs_from_dynamodb_local("it takes an unknown type for none")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.clients import WireClient
+from tests.support.lanes import LanesClient
 from tests.support.tables import definition, table, unique_name
 
 pytestmark = pytest.mark.differs_from_dynamodb_local("its tags are wrong")
@@ -93,9 +94,9 @@ def test_a_bad_tag_is_refused(wire: WireClient, arn: str, tag: Any):
     assert tags(wire, arn) == {}
 
 
-def test_a_table_is_not_made_with_a_character_that_tags_do_not_have(wire: WireClient):
+def test_a_table_is_not_made_with_a_character_that_tags_do_not_have(lanes: LanesClient):
     request = definition("pk:S", Tags=[{"Key": "owner", "Value": "me!"}])
-    assert wire.refused("CreateTable", request) == (
+    assert lanes.refused("CreateTable", request) == (
         "ValidationException",
         (
             "One or more parameter values were invalid: The tag value me! has a character that is "
@@ -120,8 +121,8 @@ def test_letters_digits_and_spaces_of_any_script_and_some_signs_are_taken(
         ("ListTagsOfResource", {}),
     ],
 )
-def test_what_is_no_arn_is_refused(wire: WireClient, operation: str, members: dict[str, Any]):
-    assert wire.refused(operation, {"ResourceArn": "I_do_not_exist", **members}) == (
+def test_what_is_no_arn_is_refused(lanes: LanesClient, operation: str, members: dict[str, Any]):
+    assert lanes.refused(operation, {"ResourceArn": "I_do_not_exist", **members}) == (
         "ValidationException",
         "ARNs must start with 'arn:'",
     )

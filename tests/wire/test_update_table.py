@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.clients import WireClient
+from tests.support.lanes import LanesClient
 from tests.support.tables import table, wait_until_active
 
 differs_from_dynamodb_local = pytest.mark.differs_from_dynamodb_local
@@ -56,18 +57,18 @@ def test_a_table_that_is_updating_has_its_old_units(wire: WireClient):
     ],
 )
 def test_protection_and_class_change_alone(
-    wire: WireClient, simple: str, members: dict[str, Any], message: str
+    lanes: LanesClient, simple: str, members: dict[str, Any], message: str
 ):
-    before = wire("DescribeTable", {"TableName": simple})
+    before = lanes("DescribeTable", {"TableName": simple})
     request = {"TableName": simple, **members, **PROVISIONED}
-    assert wire.refused("UpdateTable", request) == ("ValidationException", message)
-    assert wire("DescribeTable", {"TableName": simple}) == before
+    assert lanes.refused("UpdateTable", request) == ("ValidationException", message)
+    assert lanes("DescribeTable", {"TableName": simple}) == before
 
 
 @differs_from_dynamodb_local("other words")
-def test_warm_throughput_is_not_lowered(wire: WireClient, simple: str):
+def test_warm_throughput_is_not_lowered(lanes: LanesClient, simple: str):
     request = {"TableName": simple, "WarmThroughput": {"ReadUnitsPerSecond": 11_999}}
-    assert wire.refused("UpdateTable", request) == (
+    assert lanes.refused("UpdateTable", request) == (
         "ValidationException",
         (
             "One or more parameter values were invalid: Requested ReadUnitsPerSecond for "
