@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.clients import WireClient
+from tests.support.lanes import LanesClient
 from tests.support.songs import songs_table
 from tests.support.statement_scripts import Scripted, scripted
 
@@ -29,7 +30,7 @@ def songs(wire: WireClient) -> Iterator[str]:
 
 @pytest.mark.parametrize("case", ERRORS)
 def test_a_statement_is_refused_as_its_script_says(
-    wire: WireClient, simple: str, songs: str, case: Scripted
+    lanes: LanesClient, simple: str, songs: str, case: Scripted
 ) -> None:
     text = case.statement.replace("$simple", f'"{simple}"').replace("$songs", f'"{songs}"')
     expected = case.part("→") or ""
@@ -41,7 +42,7 @@ def test_a_statement_is_refused_as_its_script_says(
     # Places in messages are counted from the end of the first table's name.
     behind = text.find(f'"{simple}"') + len(simple) + 2
     expected = _PLACE_BEHIND_TABLE.sub(lambda match: str(behind + int(match[1])), expected)
-    refusal = wire.refused("ExecuteStatement", {"Statement": text})
+    refusal = lanes.refused("ExecuteStatement", {"Statement": text})
     assert f"{refusal.type}: {refusal.message}" == expected
 
 

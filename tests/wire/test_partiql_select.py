@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.support.clients import WireClient
+from tests.support.lanes import LanesClient
 from tests.support.partiql import execute, plain, request_of, statement
 from tests.support.songs import SONGS, songs_table
 from tests.support.statement_scripts import Scripted, scripted
@@ -87,14 +88,14 @@ def in_order(found: list[str], others: list[Other]) -> list[str]:
 
 @pytest.mark.parametrize("case", READS)
 def test_a_select_finds_what_a_query_or_scan_finds(
-    wire: WireClient, songs: str, case: Scripted
+    lanes: LanesClient, songs: str, case: Scripted
 ) -> None:
     others = others_of(case, songs)
-    found = in_order(places(execute(wire, text_of(case, songs))), others)
+    found = in_order(places(execute(lanes, text_of(case, songs))), others)
     assert found == (case.part("→") or "").split()
     of_others = []
     for other in others:
-        answer = wire(other.operation, other.request)
+        answer = lanes(other.operation, other.request)
         of_others += places([plain(item) for item in answer["Items"]])
     if any(other.wider for other in others):
         of_others = [place for place in of_others if place in found]
