@@ -37,9 +37,13 @@ class Done(Struct, frozen=True, gc=False):
 
 
 class Refused(Struct, frozen=True, gc=False):
-    """Why a transaction is cancelled, for each of its actions in this partition."""
+    """Why a transaction is cancelled, for each of its actions in this partition.
+
+    ``receipts`` are what each action has taken all the same; none where nothing was decided.
+    """
 
     reasons: tuple[CancellationReason, ...]
+    receipts: tuple[Receipt, ...] = ()
 
 
 class Accepted(Struct, frozen=True, gc=False):

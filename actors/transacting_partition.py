@@ -26,6 +26,7 @@ from actors.partition import Partition, PartitionSettings, WriteBatch
 from actors.runtime.clock import Clock
 from actors.runtime.mailbox import Envelope, Mailbox, Message
 from actors.throttle import Paid, TableThrottle
+from model.capacity import Receipt
 from model.change import Change, give_version
 from model.errors import (
     CancellationReason,
@@ -198,17 +199,21 @@ class TransactingPartition(Partition):
     ) -> tuple[tuple[Change, ...], Accepted] | Refused:
         changes: list[Change] = []
         reasons: list[CancellationReason] = []
+        receipts: list[Receipt] = []
         # Of each item collection, by all actions together.
         grown_bytes: dict[bytes, int] = {}
         for action in part.actions:
             try:
-                changes.append(self._decide_action(batch, envelope, action, grown_bytes))
+                change = self._decide_action(batch, envelope, action, grown_bytes)
             except CANCELLING as error:
                 reasons.append(reason_of(error))
+                receipts.append(error.receipt)
             else:
+                changes.append(change)
                 reasons.append(NO_REASON)
+                receipts.append(change.receipt)
         if len(changes) < len(reasons):
-            return Refused(tuple(reasons))
+            return Refused(tuple(reasons), tuple(receipts))
         outcomes: list[Done] = []
         for action, change in zip(part.actions, changes, strict=True):
             size_bytes = None
@@ -247,10 +252,12 @@ class TransactingPartition(Partition):
             grown_bytes[action.partition_key] = grown_before_bytes + self._check_collection(
                 batch, action.partition_key, change, grown_before_bytes
             )
-        except ConditionalCheckFailedException:
-            refused = self._pay(payer, position, failed_action(old, action.write))
+        except ConditionalCheckFailedException as error:
+            failed = failed_action(old, action.write)
+            refused = self._pay(payer, position, failed)
             if refused is not None:
                 raise refused from None
+            error.receipt = failed.receipt
             raise
         refused = self._pay(payer, position, change)
         if refused is not None:

@@ -35,6 +35,7 @@ from actors.subscribers.lag import NO_LAG, IndexLag
 from actors.table import ItemRead, Table
 from actors.transaction_rounds import Candidate, Ending, Rounds
 from model import key as keys
+from model.capacity import Receipt
 from model.errors import (
     CancellationReason,
     DynamoDBError,
@@ -301,10 +302,14 @@ class Transactions:
         # What those before it took is known only now.
         reasons = [self._pay(*each, read) for each, read in zip(wanted, found, strict=True)]
         if any(reason is not NO_REASON for reason in reasons):
-            raise TransactionCanceledException(reasons)
+            receipts = [
+                read.receipt(consistent=True) if reason is NO_REASON else Receipt()
+                for read, reason in zip(found, reasons, strict=True)
+            ]
+            raise TransactionCanceledException(reasons, receipts)
         return found
 
-    async def read_units(self, wanted: Sequence[TableKey]) -> list[float]:
+    async def receipts_again(self, wanted: Sequence[TableKey]) -> list[Receipt]:
         """What a transaction costs that is sent again: the reading of each of its items.
 
         Raises:
@@ -313,7 +318,7 @@ class Transactions:
         found = await self._load(wanted)
         for each, read in zip(wanted, found, strict=True):
             self._pay(*each, read)
-        return [read.units for read in found]
+        return [read.receipt(consistent=True) for read in found]
 
     def _pay(self, table: Table, position: bytes, read: ItemRead) -> CancellationReason:
         refused = table.throttle.take_read(table.number_of(position), position, read.units)
@@ -369,11 +374,19 @@ def _accepted(
     if len(accepted) == len(answers):
         return accepted
     reasons: dict[int, CancellationReason] = {}
+    receipts: dict[int, Receipt] = {}
     for participant, answer in zip(participants, answers, strict=True):
-        of_part = answer.reasons if isinstance(answer, Refused) else ()
+        if isinstance(answer, Refused):
+            of_part, taken = answer.reasons, answer.receipts
+        else:
+            of_part, taken = (), tuple(outcome.receipt for outcome in answer.outcomes)
         for place, action in enumerate(participant.actions):
             reasons[action.ordinal] = of_part[place] if of_part else NO_REASON
-    raise TransactionCanceledException([reasons[ordinal] for ordinal in range(len(reasons))])
+            receipts[action.ordinal] = taken[place] if taken else Receipt()
+    ordinals = range(len(reasons))
+    raise TransactionCanceledException(
+        [reasons[ordinal] for ordinal in ordinals], [receipts[ordinal] for ordinal in ordinals]
+    )
 
 
 async def _until_settled(pending: asyncio.Future[Any]) -> None:

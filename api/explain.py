@@ -54,6 +54,7 @@ class _Summary(Struct, frozen=True, rename="pascal", omit_defaults=True):
     table_count: int
     tables: tuple[_TableCounts, ...] = ()
     cheaper: tuple[Cheaper, ...] = ()
+    cancelled: bool = False
 
 
 def is_wanted(header: str) -> bool:
@@ -71,6 +72,7 @@ def header_text(operation: str, paid: Sequence[Paid]) -> str:
         table_count=len(explanation.tables),
         tables=tuple(map(_table_counts, explanation.tables)),
         cheaper=explanation.cheaper[:_MOST_ADVICE],
+        cancelled=explanation.cancelled,
     )
     for candidate in (explanation, summary, structs.replace(summary, tables=(), cheaper=())):
         text = json.encode(candidate).decode("ascii")

@@ -10,7 +10,7 @@ from msgspec import Struct
 from actors.database import Database
 from model.capacity import Receipt
 from model.errors import DynamoDBError
-from model.explanation import Paid
+from model.explanation import Outcome, Paid
 from model.table import TableDefinition
 
 InputT = TypeVar("InputT")
@@ -44,10 +44,12 @@ class Call(Struct, Generic[InputT], frozen=True):
     paid: list[Paid] | None = None
     headers: Mapping[str, str] = {}
 
-    def note(self, table: TableDefinition, receipt: Receipt) -> None:
+    def note(
+        self, table: TableDefinition, receipt: Receipt, transaction: Outcome | None = None
+    ) -> None:
         """Note what a part of the request cost on a table, if it is to be explained."""
         if self.paid is not None and receipt.work:
-            self.paid.append(Paid(table, receipt))
+            self.paid.append(Paid(table, receipt, transaction))
 
     def noting(self, table: TableDefinition, work: Awaitable[PricedT]) -> Awaitable[PricedT]:
         """The same work; what it costs is noted, also where it fails."""

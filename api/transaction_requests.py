@@ -19,13 +19,16 @@ from msgspec import json
 from actors.client_tokens import Claim
 from actors.database import Database
 from actors.holds import Done
+from actors.table import ItemRead
 from actors.transaction import TableAction, TableKey, table_action
 from api.arn import table_name
 from api.item_answers import collection_metrics
+from api.operation import Call
 from model import attribute_value
 from model import item as items
 from model.capacity import Receipt, ReturnConsumedCapacity, TransactionUnits, consumed_capacity
 from model.errors import TransactionCanceledException, ValidationException
+from model.explanation import Outcome
 from model.item import Item
 from model.limits import TRANSACTION_BYTES
 from model.table import TableDefinition
@@ -148,6 +151,24 @@ def digest(content: Any) -> bytes:
     return blake2b(json.encode(content, order="deterministic"), digest_size=16).digest()
 
 
+async def read_items(call: Call[Any], wanted: Sequence[TableKey]) -> list[ItemRead]:
+    """Read items at one moment; what each cost is noted, also where the read is cancelled.
+
+    Raises:
+        TransactionCanceledException, ValidationException, InternalServerError: as
+            ``Transactions.read``.
+    """
+    tables = [table.definition for table, _ in wanted]
+    try:
+        reads = await call.database.transactions.read(wanted)
+    except TransactionCanceledException as error:
+        _note_actions(call, tables, error.receipts, "cancelled")
+        raise
+    if call.paid is not None:
+        _note_actions(call, tables, [read.receipt(consistent=True) for read in reads], "done")
+    return reads
+
+
 class Written(NamedTuple):
     """What became of a transaction; a repeated one has receipts of reads, and nothing else."""
 
@@ -157,17 +178,42 @@ class Written(NamedTuple):
 
 
 async def carry_out(
-    database: Database, checked: CheckedActions, token: str | None, content: bytes | None
+    call: Call[Any], checked: CheckedActions, token: str | None, content: bytes | None
 ) -> Written:
     """Do a transaction, or nothing if it was done before with the same token.
 
-    ``content`` is the digest of the request.
+    ``content`` is the digest of the request. What each action cost is noted, also where the
+    transaction is cancelled.
 
     Raises:
         TransactionCanceledException: it can't be done.
         TransactionInProgressException, IdempotentParameterMismatchException: as ``ClientTokens``.
         ResourceNotFoundException, InternalServerError: as ``Transactions.write``.
     """
+    tables = [table.definition for table, _ in checked.actions]
+    try:
+        written = await _carried_out(call.database, checked, token, content)
+    except TransactionCanceledException as error:
+        _note_actions(call, tables, error.receipts, "cancelled")
+        raise
+    _note_actions(call, tables, written.receipts, "done")
+    return written
+
+
+def _note_actions(
+    call: Call[Any],
+    tables: Sequence[TableDefinition],
+    receipts: Sequence[Receipt],
+    outcome: Outcome,
+) -> None:
+    """Note what the actions of a transaction cost; without receipts they cost nothing."""
+    for table, receipt in zip(tables, receipts, strict=False):
+        call.note(table, receipt, outcome)
+
+
+async def _carried_out(
+    database: Database, checked: CheckedActions, token: str | None, content: bytes | None
+) -> Written:
     transactions = database.transactions
     if token is None or content is None:
         return await _done(database, checked, None)
@@ -175,8 +221,8 @@ async def carry_out(
     try:
         if claim.is_repeated and checked.cancelled is None:
             wanted = [TableKey(table, action.position) for table, action in checked.actions]
-            units = await transactions.read_units(wanted)
-            return Written([Receipt(read_units=each) for each in units], [], "ReadCapacityUnits")
+            receipts = await transactions.receipts_again(wanted)
+            return Written(receipts, [], "ReadCapacityUnits")
         return await _done(database, checked, claim)
     finally:
         transactions.tokens.let_go(claim)

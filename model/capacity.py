@@ -72,7 +72,8 @@ class EntryWrite(IndexUnits, frozen=True):
 class ItemWrite(Struct, frozen=True):
     """The write of one item, from the size that it had to the one it has; None for no item.
 
-    ``refused``: its condition was false, and only the item that is there counts.
+    ``refused``: its condition was false, and only the item that is there counts. ``is_check``: a
+    transaction only looked at it. ``units`` are those of the write alone, in a transaction too.
     """
 
     old_bytes: int | None
@@ -80,6 +81,7 @@ class ItemWrite(Struct, frozen=True):
     units: int
     entries: tuple[EntryWrite, ...] = ()
     refused: bool = False
+    is_check: bool = False
 
     @property
     def counted_bytes(self) -> int:

@@ -160,15 +160,21 @@ class CancellationReason(Struct, frozen=True):
 
 
 class TransactionCanceledException(DynamoDBError):
-    """Nothing of a transaction was done; the reasons stand in the order of its actions."""
+    """Nothing of a transaction was done; the reasons stand in the order of its actions.
 
-    def __init__(self, reasons: Sequence[CancellationReason]) -> None:
+    ``receipts``, if any, are what each action has taken all the same.
+    """
+
+    def __init__(
+        self, reasons: Sequence[CancellationReason], receipts: Sequence[Receipt] = ()
+    ) -> None:
         codes = ", ".join(reason.code for reason in reasons)
         super().__init__(
             "Transaction cancelled, please refer cancellation reasons for specific reasons "
             f"[{codes}]"
         )
         self.reasons = tuple(reasons)
+        self.receipts = tuple(receipts)
 
     def members(self) -> dict[str, Any]:
         """The message, with a capital letter in this error, and the reasons."""

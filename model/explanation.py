@@ -16,20 +16,28 @@ from model import capacity
 from model.capacity import EntryWrite, IndexKind, ItemWrite, KeyRead, RangeRead, Receipt, Work
 from model.limits import READ_UNIT_BYTES, WRITE_UNIT_BYTES
 from model.table import TableDefinition
+from model.transaction import UNITS_FACTOR
 
+# What became of a transaction.
+Outcome: TypeAlias = Literal["done", "cancelled"]
+WriteKind: TypeAlias = Literal[
+    "put", "delete", "nothing to delete", "condition check", "condition failed"
+]
 EntryChange: TypeAlias = Literal["put", "delete", "delete and put", "none"]
 
 _READ: Final = "Arithmetic: Read"
 _WRITE: Final = "Arithmetic: Write"
+_TRANSACTIONS: Final = "Arithmetic: Transactions"
 # A size is near a unit's bound if no more than this share of it is above.
 _NEAR: Final = 1 / 4
 
 
 class Paid(NamedTuple):
-    """What a request, or a part of it, cost on one table."""
+    """What a request, or a part of it, cost on one table; ``transaction``: of what it is a part."""
 
     table: TableDefinition
     receipt: Receipt
+    transaction: Outcome | None = None
 
 
 class Fetched(Struct, frozen=True, rename="pascal"):
@@ -80,7 +88,7 @@ class Written(Struct, frozen=True, rename="pascal", omit_defaults=True):
     ``bytes`` is the size that counts, the larger of both.
     """
 
-    write: Literal["put", "delete", "nothing to delete", "condition failed"]
+    write: WriteKind
     bytes: int
     units: int
     rules: tuple[str, ...]
@@ -108,41 +116,53 @@ class Cheaper(Struct, frozen=True, rename="pascal", omit_defaults=True):
 
 
 class Explanation(Struct, frozen=True, rename="pascal", omit_defaults=True):
-    """The whole: tables in the order of the request, the largest saving first."""
+    """The whole: tables in the order of the request, the largest saving first.
+
+    ``cancelled``: nothing was written of a transaction, and this was paid all the same.
+    """
 
     operation: str
     capacity_units: float
     tables: tuple[TableCost, ...]
     cheaper: tuple[Cheaper, ...] = ()
+    cancelled: bool = False
 
 
 def explain(operation: str, paid: Sequence[Paid]) -> Explanation:
     """The explanation of a request that cost this."""
     by_table: dict[str, Paid] = {}
-    for table, receipt in paid:
-        known = by_table.get(table.name)
-        by_table[table.name] = Paid(table, receipt if known is None else known.receipt + receipt)
+    for part in paid:
+        known = by_table.get(part.table.name)
+        receipt = part.receipt if known is None else known.receipt + part.receipt
+        by_table[part.table.name] = part._replace(receipt=receipt)
     costs = tuple(_table_cost(each) for each in by_table.values())
-    cheaper = [advice for each in by_table.values() for advice in _cheaper(each.receipt.work)]
+    cheaper = [advice for each in by_table.values() for advice in _cheaper(each)]
     cheaper.sort(key=lambda advice: advice.saves or 0.0, reverse=True)
-    return Explanation(operation, sum(cost.capacity_units for cost in costs), costs, tuple(cheaper))
+    return Explanation(
+        operation,
+        sum(cost.capacity_units for cost in costs),
+        costs,
+        tuple(cheaper),
+        cancelled=any(part.transaction == "cancelled" for part in paid),
+    )
 
 
 # -- what was done --------------------------------------------------------------------------
 
 
 def _table_cost(paid: Paid) -> TableCost:
-    table, receipt = paid
+    table, receipt, transaction = paid
+    in_transaction = transaction is not None
     reads: list[Read] = []
     writes: list[Written] = []
     for work in receipt.work:
         match work:
             case KeyRead():
-                reads.append(_item_read(table, work))
+                reads.append(_item_read(table, work, in_transaction=in_transaction))
             case RangeRead():
                 reads.append(_range_read(table, work))
             case ItemWrite():
-                writes.append(_written(table, work))
+                writes.append(_written(table, work, in_transaction=in_transaction))
     return TableCost(table.name, receipt.total_units, _counted(reads), _counted(writes))
 
 
@@ -157,15 +177,15 @@ def _counted(each: Sequence[_CountedT]) -> tuple[_CountedT, ...]:
     return tuple(structs.replace(one, count=count) for one, count in counts.items())
 
 
-def _item_read(table: TableDefinition, work: KeyRead) -> Read:
+def _item_read(table: TableDefinition, work: KeyRead, *, in_transaction: bool) -> Read:
     return Read(
         "Item",
         work.size_bytes,
-        _blocks(work.units, consistent=work.consistent),
+        capacity.read_blocks(work.size_bytes) or 1,
         work.consistent,
         work.units,
         table.name,
-        (_READ, "S42"),
+        (_READ, _TRANSACTIONS) if in_transaction else (_READ, "S42"),
     )
 
 
@@ -203,18 +223,19 @@ def _blocks(units: float, *, consistent: bool) -> int:
     return int(units if consistent else units * 2)
 
 
-def _written(table: TableDefinition, work: ItemWrite) -> Written:
+def _written(table: TableDefinition, work: ItemWrite, *, in_transaction: bool) -> Written:
     touched = {entry.name for entry in work.entries}
     indexes = [_index_write(table, entry) for entry in work.entries]
-    if not work.refused:
+    if not (work.refused or work.is_check):
         indexes += [
             IndexWrite(name, "none", 0, _payer(table, name, kind), (_NONE_RULES[kind],))
             for name, kind in _index_names(table)
             if name not in touched
         ]
     if work.refused:
-        write: Literal["put", "delete", "nothing to delete", "condition failed"]
-        write = "condition failed"
+        write: WriteKind = "condition failed"
+    elif work.is_check:
+        write = "condition check"
     elif work.new_bytes is not None:
         write = "put"
     else:
@@ -222,8 +243,8 @@ def _written(table: TableDefinition, work: ItemWrite) -> Written:
     return Written(
         write,
         work.counted_bytes,
-        work.units,
-        (_WRITE,),
+        work.units * UNITS_FACTOR if in_transaction else work.units,
+        (_WRITE, _TRANSACTIONS) if in_transaction else (_WRITE,),
         work.old_bytes,
         work.new_bytes,
         tuple(indexes),
@@ -285,8 +306,12 @@ _LEAST_WRITES: Final[dict[EntryChange, int]] = {
 # -- what would have cost less --------------------------------------------------------------
 
 
-def _cheaper(work: Sequence[Work]) -> Iterator[Cheaper]:
+def _cheaper(paid: Paid) -> Iterator[Cheaper]:
     """The advice on one table's part."""
+    work = paid.receipt.work
+    if paid.transaction is not None:
+        yield from _cheaper_than_a_transaction(work)
+        return
     item_reads = [each for each in work if isinstance(each, KeyRead)]
     range_reads = [each for each in work if isinstance(each, RangeRead)]
     writes = [each for each in work if isinstance(each, ItemWrite)]
@@ -296,6 +321,38 @@ def _cheaper(work: Sequence[Work]) -> Iterator[Cheaper]:
     for read in range_reads:
         yield from _less_of_a_range(read)
     yield from _smaller_writes(writes)
+    yield from _less_of_indexes([entry for write in writes for entry in write.entries])
+
+
+def _cheaper_than_a_transaction(work: Sequence[Work]) -> Iterator[Cheaper]:
+    """The advice on one table's part of a transaction, which pays for each item twice."""
+    reads = [each for each in work if isinstance(each, KeyRead)]
+    writes = [each for each in work if isinstance(each, ItemWrite)]
+    if reads:
+        yield Cheaper(
+            "BatchGetItem, if the items need not be of one moment: at half the units with "
+            "ConsistentRead true, at a quarter without",
+            _TRANSACTIONS,
+            sum(read.units for read in reads) / UNITS_FACTOR,
+        )
+    changes = [write for write in writes if not write.is_check]
+    if changes:
+        yield Cheaper(
+            "Single writes or BatchWriteItem, if one of them may be done without the others: at "
+            "half the table's units",
+            _TRANSACTIONS,
+            float(sum(write.units for write in changes)),
+        )
+    checks = [write for write in writes if write.is_check]
+    if checks:
+        yield Cheaper(
+            "Conditions on the items that are written anyway, instead of checks of other items",
+            _TRANSACTIONS,
+            float(sum(write.units for write in checks) * UNITS_FACTOR),
+        )
+    for advice in (*_smaller_items(reads), *_smaller_writes(changes)):
+        assert advice.saves is not None
+        yield structs.replace(advice, saves=advice.saves * UNITS_FACTOR)
     yield from _less_of_indexes([entry for write in writes for entry in write.entries])
 
 

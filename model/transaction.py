@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from model import capacity
-from model.capacity import Receipt
+from model.capacity import ItemWrite, Receipt
 from model.change import Change
 from model.errors import (
     CancellationReason,
@@ -90,7 +90,9 @@ def decide_action(table: TableDefinition, old: StoredItem | None, write: ActionW
     """
     if isinstance(write, Check):
         check_condition(old, write)
-        return _unchanged(old, old.size_bytes if old else 0)
+        size_bytes = old.size_bytes if old else None
+        units = capacity.write_units(size_bytes or 0)
+        return _unchanged(old, ItemWrite(size_bytes, size_bytes, units, is_check=True))
     change = decide(table, old, write, version=0)
     receipt = change.receipt
     # By hand: every action does it, and ``replace`` looks at each field.
@@ -109,14 +111,14 @@ def decide_action(table: TableDefinition, old: StoredItem | None, write: ActionW
 
 def failed_action(old: StoredItem | None, write: ActionWrite) -> Change:
     """What an action whose condition is false costs all the same."""
-    size_bytes = old.size_bytes if old else 0
-    if isinstance(write, Put):
-        size_bytes = max(size_bytes, write.size_bytes)
-    return _unchanged(old, size_bytes)
+    old_bytes = old.size_bytes if old else None
+    put_bytes = write.size_bytes if isinstance(write, Put) else None
+    units = capacity.write_units(max(old_bytes or 0, put_bytes or 0))
+    return _unchanged(old, ItemWrite(old_bytes, put_bytes, units, refused=True))
 
 
-def _unchanged(old: StoredItem | None, size_bytes: int) -> Change:
-    receipt = Receipt(write_units=UNITS_FACTOR * capacity.write_units(size_bytes))
+def _unchanged(old: StoredItem | None, work: ItemWrite) -> Change:
+    receipt = Receipt(write_units=UNITS_FACTOR * work.units, work=(work,))
     return Change(old, old, (), None, receipt, ())
 
 

@@ -21,9 +21,9 @@ from api.transaction_requests import (
     check_distinct,
     checked_actions,
     digest,
+    read_items,
 )
 from model import attribute_value
-from model.capacity import Receipt
 from model.errors import (
     CancellationReason,
     TransactionCanceledException,
@@ -96,7 +96,7 @@ def _refuse(place: int, message: str) -> NoReturn:
 
 
 async def _read(call: Call[ExecuteTransactionInput], selects: Sequence[Select]) -> bytes:
-    reads = await call.database.transactions.read(_checked(call.database, selects))
+    reads = await read_items(call, _checked(call.database, selects))
     responses = [
         EMPTY
         if read.stored is None
@@ -106,7 +106,7 @@ async def _read(call: Call[ExecuteTransactionInput], selects: Sequence[Select]) 
     members = [array_member(b"Responses", responses)]
     members += capacity_members(
         [select.table for select in selects],
-        [Receipt(read_units=read.units) for read in reads],
+        [read.receipt(consistent=True) for read in reads],
         call.request.ReturnConsumedCapacity,
         "ReadCapacityUnits",
     )
@@ -154,7 +154,7 @@ async def _write(
     ]
     checked = checked_actions(call.database, parsed)
     try:
-        written = await carry_out(call.database, checked, request.ClientRequestToken, content)
+        written = await carry_out(call, checked, request.ClientRequestToken, content)
     except TransactionCanceledException as error:
         raise _told_of_duplicates(error, statements) from None
     members = [b'"Responses":[]']
@@ -174,7 +174,8 @@ def _told_of_duplicates(
             if isinstance(statement, Insert) and reason.code == "ConditionalCheckFailed"
             else reason
             for statement, reason in zip(statements, error.reasons, strict=True)
-        ]
+        ],
+        error.receipts,
     )
 
 

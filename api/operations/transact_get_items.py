@@ -19,8 +19,8 @@ from api.transaction_requests import (
     capacity_members,
     check_distinct,
     checked_size_bytes,
+    read_items,
 )
-from model.capacity import Receipt
 from model.errors import ValidationException
 from model.expressions.key_paths import check_scalar_keys
 from model.expressions.projection import Projector, parse_projection
@@ -46,13 +46,13 @@ async def handle(call: Call[TransactGetItemsInput]) -> bytes:
     """Read items of several tables as they are at one moment."""
     request = call.request
     gets = [_parsed(one.Get) for one in request.TransactItems]
-    reads = await call.database.transactions.read(_checked(call.database, gets))
+    reads = await read_items(call, _checked(call.database, gets))
     responses = [
         _response(read.stored, get.projector) for get, read in zip(gets, reads, strict=True)
     ]
     members = capacity_members(
         [get.request.TableName for get in gets],
-        [Receipt(read_units=read.units) for read in reads],
+        [read.receipt(consistent=True) for read in reads],
         request.ReturnConsumedCapacity,
         "ReadCapacityUnits",
     )

@@ -67,7 +67,7 @@ async def handle(call: Call[TransactWriteItemsInput]) -> bytes:
     content = None if token is None else digest(request.TransactItems)
     parsed = [_parsed(one) for one in request.TransactItems]
     checked = checked_actions(call.database, parsed)
-    written = await carry_out(call.database, checked, token, content)
+    written = await carry_out(call, checked, token, content)
     members = capacity_members(
         checked.given_names, written.receipts, request.ReturnConsumedCapacity, written.told_as
     )

@@ -466,9 +466,171 @@ def test_the_page_shows_what_the_server_answers():
             operation: wire.send(operation, {"TableName": "Thread", **request}, ASK)
             for operation, request in requests.items()
         }
+        opened = {
+            "TableName": "Thread",
+            "Key": key,
+            "ConditionExpression": "#s = :open",
+            "ExpressionAttributeNames": {"#s": "Status"},
+            "ExpressionAttributeValues": {":open": {"S": "closed"}},
+        }
+        answered["TransactWriteItems"] = transact(
+            wire,
+            {"Put": {"TableName": "Thread", "Item": thread(7, 10)}},
+            {"ConditionCheck": opened},
+        )
 
     page = PAGE.read_text()
     shown = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", page, re.DOTALL)]
-    for operation in ("PutItem", "Query"):
+    for operation in ("PutItem", "Query", "TransactWriteItems"):
         assert explained(answered[operation]) in shown
     assert f"{TELLS}: {answered['GetItem'].headers[TELLS]}\n" in page
+
+
+# -- transactions ---------------------------------------------------------------------------
+
+TRANSACTIONS = "Arithmetic: Transactions"
+
+
+def transact(wire: WireClient, *actions: dict[str, Any], **members: Any) -> Answer:
+    request = {"TransactItems": list(actions), "ReturnConsumedCapacity": "INDEXES", **members}
+    return wire.send("TransactWriteItems", request, ASK)
+
+
+def consumed(answer: Answer) -> Units:
+    return summed([units_of(each) for each in answer.json["ConsumedCapacity"]])
+
+
+def test_a_transaction_of_writes_pays_each_item_twice(wire, indexed, simple, pk):
+    old = key_of(0, pk) | text(10, "a")
+    wire("PutItem", {"TableName": indexed, "Item": old})
+    new = old | text(1_200)
+    check = {"TableName": simple, "Key": {"pk": {"S": pk}}}
+
+    answer = transact(
+        wire,
+        {"Put": {"TableName": indexed, "Item": new}},
+        {"Delete": {"TableName": indexed, "Key": key_of(1, pk)}},
+        {"ConditionCheck": check | {"ConditionExpression": "attribute_not_exists(pk)"}},
+    )
+
+    explanation = explained(answer)
+    assert explanation["Operation"] == "TransactWriteItems"
+    assert units_of_explanation(explanation) == consumed(answer)
+    assert "Cancelled" not in explanation
+    of_indexed, of_simple = explanation["Tables"]
+    put, delete = of_indexed["Writes"]
+    assert (put["Write"], put["Bytes"], put["Units"]) == ("put", 1_310, 4)
+    assert (delete["Write"], delete["Units"]) == ("nothing to delete", 2)
+    [by_all] = [each for each in put["Indexes"] if each["Index"] == "by-all"]
+    assert (by_all["Change"], by_all["Units"]) == ("put", 2)
+    assert of_simple["Writes"] == [
+        {
+            "Write": "condition check",
+            "Bytes": 0,
+            "Units": 2,
+            "Rules": ["Arithmetic: Write", TRANSACTIONS],
+        }
+    ]
+    # Half of the table's 6 units; and the check's two.
+    saved = [each["Saves"] for each in explanation["Cheaper"] if each["Rule"] == TRANSACTIONS]
+    assert saved == [3.0, 2.0]
+
+
+@pytest.mark.parametrize("partitions", ["one", "several"])
+def test_a_cancelled_transaction_tells_what_it_took_all_the_same(wire, simple, pk, partitions):
+    keys = [f"{pk}-{number}" for number in range(1 if partitions == "one" else 6)]
+    puts = [
+        {"Put": {"TableName": simple, "Item": {"pk": {"S": key}} | text(1_500)}} for key in keys
+    ]
+    failing = {
+        "TableName": simple,
+        "Key": {"pk": {"S": f"{pk}-none"}},
+        "ConditionExpression": "attribute_exists(pk)",
+    }
+
+    answer = transact(wire, *puts, {"ConditionCheck": failing})
+
+    assert answer.status == 400
+    explanation = explained(answer)
+    assert explanation["Cancelled"] is True
+    [cost] = explanation["Tables"]
+    writes = {each["Write"]: each for each in cost["Writes"]}
+    assert writes["put"]["Units"] == 4
+    assert sum(each.get("Count", 1) for each in cost["Writes"] if each["Write"] == "put") == len(
+        keys
+    )
+    assert writes["condition failed"]["Units"] == 2
+    assert cost["CapacityUnits"] == explanation["CapacityUnits"] == 4 * len(keys) + 2
+
+
+def test_a_transaction_that_takes_nothing_is_not_explained(wire, simple):
+    action = {"Delete": {"TableName": simple, "Key": {"pk": {"N": "1"}}}}
+    answer = transact(wire, action)
+    assert answer.status == 400
+    assert TELLS not in answer.headers
+
+
+def test_a_transaction_that_is_sent_again_tells_its_reads(wire, simple, pk):
+    action = {"Put": {"TableName": simple, "Item": {"pk": {"S": pk}} | text(5_000)}}
+    token = {"ClientRequestToken": pk[:36]}
+    transact(wire, action, **token)
+
+    answer = transact(wire, action, **token)
+
+    explanation = explained(answer)
+    [read] = explanation["Tables"][0]["Reads"]
+    assert (read["Read"], read["Blocks"], read["Units"]) == ("Item", 2, 4.0)
+    assert units_of_explanation(explanation) == consumed(answer)
+
+
+def test_a_transaction_of_reads_pays_each_item_twice(wire, simple, composite, pk):
+    wire("PutItem", {"TableName": simple, "Item": {"pk": {"S": pk}} | text(4_200)})
+    gets = [
+        {"Get": {"TableName": simple, "Key": {"pk": {"S": pk}}}},
+        {"Get": {"TableName": composite, "Key": {"pk": {"S": pk}, "sk": {"S": "a"}}}},
+    ]
+    request = {"TransactItems": gets, "ReturnConsumedCapacity": "INDEXES"}
+
+    answer = wire.send("TransactGetItems", request, ASK)
+
+    explanation = explained(answer)
+    assert units_of_explanation(explanation) == consumed(answer)
+    found, missing = (cost["Reads"][0] for cost in explanation["Tables"])
+    assert (found["Blocks"], found["Units"], found["Consistent"]) == (2, 4.0, True)
+    assert (missing["Bytes"], missing["Blocks"], missing["Units"]) == (0, 1, 2.0)
+    assert found["Rules"] == ["Arithmetic: Read", TRANSACTIONS]
+    saved = [(each["Rule"], each["Saves"]) for each in explanation["Cheaper"]]
+    assert saved == [(TRANSACTIONS, 2.0), ("Arithmetic: Read", 2.0), (TRANSACTIONS, 1.0)]
+
+
+def test_statements_in_a_transaction_are_explained(wire, simple, pk):
+    insert = f"INSERT INTO \"{simple}\" VALUE {{'pk': '{pk}'}}"
+    exists = f"EXISTS(SELECT * FROM \"{simple}\" WHERE pk = '{pk}b' AND v IS MISSING)"
+    select = f"SELECT * FROM \"{simple}\" WHERE pk = '{pk}'"
+
+    def sent(*texts: str) -> Answer:
+        statements = [{"Statement": each} for each in texts]
+        request = {"TransactStatements": statements, "ReturnConsumedCapacity": "TOTAL"}
+        return wire.send("ExecuteTransaction", request, ASK)
+
+    written, read, failed = sent(insert), sent(select), sent(insert, exists)
+
+    for answer, units in ((written, 2.0), (read, 2.0), (failed, 4.0)):
+        explanation = explained(answer)
+        assert explanation["Operation"] == "ExecuteTransaction"
+        assert explanation["CapacityUnits"] == units
+    assert explained(failed)["Cancelled"] is True
+    [cost] = explained(failed)["Tables"]
+    assert cost["Writes"][0]["Write"] == "condition failed"
+
+
+def test_a_long_explanation_of_a_transaction_is_summarized(wire, indexed, pk):
+    actions = [
+        {"Put": {"TableName": indexed, "Item": key_of(number, pk) | text(10 * number + 1)}}
+        for number in range(1, 101)
+    ]
+    answer = transact(wire, *actions)
+    explanation = explained(answer)
+    assert explanation["Summarized"] is True
+    assert explanation["CapacityUnits"] == consumed(answer).total
+    assert explanation["Tables"][0]["Writes"] == 100
