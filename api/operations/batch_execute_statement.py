@@ -10,6 +10,7 @@ from msgspec import Raw, json
 
 from api import shapes, structures
 from api.item_answers import joined
+from api.json_types import check_attribute_value
 from api.operation import Call, Operation
 from api.statements import Outcome, Reading, Task, bound, task_of
 from model.capacity import consumed_capacity
@@ -87,6 +88,9 @@ def _bound(
     try:
         return bound(call.database, request.Statement, request.Parameters or [])
     except ValidationException as error:
+        # JSON types of all parameters come before anything else in any of them.
+        for value in request.Parameters or ():
+            check_attribute_value(value)
         return error
 
 

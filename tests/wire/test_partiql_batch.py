@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.clients import WireClient
+from tests.support.lanes import LanesClient
 from tests.support.partiql import plain, statement, typed
 
 differs_from_dynamodb_local = pytest.mark.differs_from_dynamodb_local
@@ -342,3 +343,13 @@ def test_each_statement_has_its_consumed_capacity(wire: WireClient, indexed: str
         for sort, consistent in (("a", False), ("b", True), ("nobody", False))
     ]
     assert units == gets == [1.0, 2.0, 0.5]
+
+
+def test_a_json_type_in_a_parameter_is_told_before_its_other_faults(
+    lanes: LanesClient, simple: str
+) -> None:
+    read = select(simple, "a") | {"Parameters": [{"L": [{"N": "x"}, {"S": 1}]}]}
+    assert lanes.refused("BatchExecuteStatement", {"Statements": [read]}) == (
+        "SerializationException",
+        "NUMBER_VALUE cannot be converted to String",
+    )
