@@ -1,0 +1,129 @@
+"""The table that the guards are tried on, and requests to it that nothing is wrong with."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from tests.guards.sites import Request, Site
+from tests.support.tables import Call, definition, global_index, local_index, unique_name
+
+TABLE: Final = unique_name("guards")
+EMPTY_TABLE: Final = unique_name("guards-empty")
+LOCAL_INDEX: Final = "by-l"
+GLOBAL_INDEX: Final = "by-g"
+KEY: Final[dict[str, Any]] = {"pk": {"S": "a"}, "sk": {"S": "b"}}
+# Not written by any request without a fault.
+HELD: Final[dict[str, Any]] = {"pk": {"S": "held"}, "sk": {"S": "b"}}
+WHERE: Final = "WHERE pk = 'a' AND sk = 'b'"
+WHERE_HELD: Final = "WHERE pk = 'held' AND sk = 'b'"
+# The item is the first level of its documents, so this value is as deep as any may be.
+DEEPEST_LEVELS: Final = 31
+
+
+def nested(levels: int) -> dict[str, Any]:
+    """A list in a list, so many deep."""
+    value: dict[str, Any] = {"S": "x"}
+    for _ in range(levels):
+        value = {"L": [value]}
+    return value
+
+
+def prepare(call: Call) -> None:
+    """Make the tables and the item ``HELD``."""
+    call(
+        "CreateTable",
+        definition(
+            "pk:S",
+            "sk:S",
+            "l:S",
+            "g:S",
+            name=TABLE,
+            indexes=(local_index(LOCAL_INDEX, "pk", "l"),),
+            GlobalSecondaryIndexes=[global_index(GLOBAL_INDEX, "g", projection="KEYS_ONLY")],
+        ),
+    )
+    call("CreateTable", definition("pk:S", "sk:S", name=EMPTY_TABLE))
+    item = HELD | {
+        "deep": nested(DEEPEST_LEVELS),
+        "holder": {"M": {}},
+        "big": {"S": "x" * 300_000},
+        "v": {"S": "x"},
+    }
+    call("PutItem", {"TableName": TABLE, "Item": item})
+
+
+_MEMBERS: Final[dict[str, Any]] = {
+    "TableName": TABLE,
+    "Item": KEY,
+    "Key": KEY,
+    "Keys": [KEY],
+    "UpdateExpression": "REMOVE nothing",
+    "ConditionExpression": "attribute_not_exists(nothing)",
+    "Statement": f'SELECT * FROM "{TABLE}" {WHERE}',
+    "TargetTableName": unique_name("restored"),
+    "BackupName": "a-backup",
+    "BackupArn": f"arn:aws:dynamodb:us-east-1:000000000000:table/{TABLE}/backup/01-abcdefab",
+    "ResourceArn": f"arn:aws:dynamodb:us-east-1:000000000000:table/{TABLE}",
+    "StreamArn": "arn:aws:kinesis:us-east-1:000000000000:stream/a-stream",
+    "Tags": [{"Key": "a", "Value": "b"}],
+    "TagKeys": ["a"],
+    "TimeToLiveSpecification": {"AttributeName": "expires", "Enabled": True},
+    "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True},
+    "ContributorInsightsAction": "ENABLE",
+}
+# What an operation needs beside what the model requires.
+_ASIDE: Final[dict[str, Request]] = {
+    "CreateTable": definition("pk:S", name=TABLE),
+    "UpdateTable": {"BillingMode": "PAY_PER_REQUEST"},
+    "UpdateKinesisStreamingDestination": {
+        "UpdateKinesisStreamingConfiguration": {
+            "ApproximateCreationDateTimePrecision": "MILLISECOND"
+        }
+    },
+}
+_QUERY: Final[Request] = {
+    "KeyConditionExpression": "pk = :pk",
+    "ExpressionAttributeValues": {":pk": {"S": "a"}},
+}
+
+
+def base(site: Site) -> Request:
+    """A structure for a site with what it requires; expressions rather than legacy parameters."""
+    part = _required(site)
+    return part | _QUERY if site.operation == "Query" else part
+
+
+def _required(site: Site) -> Request:
+    required = {name: _MEMBERS[name] for name in site.required & _MEMBERS.keys()}
+    return _ASIDE.get(site.operation, {}) | required
+
+
+def legacy_base(site: Site) -> Request:
+    """The same without expressions where the site does not require them."""
+    part = _required(site)
+    if site.operation == "Query":
+        part["KeyConditions"] = {"pk": equal({"S": "a"})}
+    return part
+
+
+def equal(value: dict[str, Any]) -> Request:
+    """A legacy condition."""
+    return {"ComparisonOperator": "EQ", "AttributeValueList": [value]}
+
+
+def expressing(
+    part: Request,
+    member: str,
+    text: str,
+    names: dict[str, str] | None = None,
+    values: dict[str, Any] | None = None,
+) -> Request:
+    """A structure with an expression, and its placeholders beside those that are there."""
+    made = {**part, member: text}
+    for parameter, placeholders in (
+        ("ExpressionAttributeNames", names),
+        ("ExpressionAttributeValues", values),
+    ):
+        if placeholders:
+            made[parameter] = {**part.get(parameter, {}), **placeholders}
+    return made

@@ -1,0 +1,154 @@
+"""Rules, and the cells of their table: one broken request for each place where a rule applies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import Enum
+from functools import partial
+from typing import Any, NamedTuple
+
+from tests.guards.ground import TABLE
+from tests.guards.sites import Request, Site, holds_values, sites
+
+
+class Reason(Enum):
+    """Why a rule has no cell at a place where the model has its members."""
+
+    REQUIRED = "the model requires the member, so no request is without it"
+    NO_EXPRESSION = "the model has no expression beside the member"
+    NO_TRANSACTION = "the operation is no transaction of the model"
+    NO_INDEX = "the model has no index beside the member"
+    ONE_ITEM = "the model has the statement in a list, where a SELECT reads one item"
+    NO_ACTIONS = "the member is in no action of a transaction of the model"
+    NOT_BUILT = "the server refuses the member, which the model does not require"
+    NO_LIST = "the model has the member once, so a request names one item"
+    NO_KEY_CONDITION = "the model has no key condition beside the filter"
+    NO_NEW_TABLE = "the model gives the table no key, so the operation makes none"
+    MAKES_TABLE = "the model gives the table its key, so the operation makes the table"
+    NARROWS = "the model does not require the member: a list of tables is narrowed by it"
+
+    def is_true(self, site: Site, member: str) -> bool:
+        """Whether the model says so."""
+        expressions = [name for name in site.members if name.endswith("Expression")]
+        match self:
+            case Reason.REQUIRED:
+                return any(name in site.required for name in expressions)
+            case Reason.NO_EXPRESSION:
+                return not expressions
+            case Reason.NO_TRANSACTION:
+                return not any(step.startswith("Transact") for step in site.path)
+            case Reason.NO_INDEX:
+                return "IndexName" not in site.members
+            case Reason.ONE_ITEM:
+                return "[]" in site.path
+            case Reason.NO_ACTIONS:
+                return "TransactItems" not in site.path
+            case Reason.NOT_BUILT:
+                return member not in site.required
+            case Reason.NO_LIST:
+                return "[]" not in site.path and site.members[member].type_name != "list"
+            case Reason.NO_KEY_CONDITION:
+                return "KeyConditionExpression" not in site.members
+            case Reason.NO_NEW_TABLE:
+                return "KeySchema" not in site.members
+            case Reason.MAKES_TABLE:
+                return "KeySchema" in site.members
+            case Reason.NARROWS:
+                return site.operation.startswith("List") and member not in site.required
+
+
+# A structure at a site, or some where the site is an element of a list.
+Parts = Request | tuple[Request, ...]
+# What makes the structures of a broken request, by what is broken; or why there are none.
+Broken = Mapping[str, Callable[[], Parts]] | Reason
+
+
+def given(parts: Mapping[str, Parts]) -> Broken:
+    """Broken requests that are at hand."""
+    return {variant: partial(_same, part) for variant, part in parts.items()}
+
+
+def later(make: Callable[[], Mapping[str, Parts]], variants: Iterable[str]) -> Broken:
+    """Broken requests that are made when they are sent, since they are large."""
+    return {variant: partial(_one_of, make, variant) for variant in variants}
+
+
+def _same(part: Parts) -> Parts:
+    return part
+
+
+def _one_of(make: Callable[[], Mapping[str, Parts]], variant: str) -> Parts:
+    return make()[variant]
+
+
+class Rule(NamedTuple):
+    """``told`` is searched in the refusal; ``concerns`` decides by a member's name and shape."""
+
+    name: str
+    told: str
+    concerns: Callable[[str, Any], bool]
+    broken: Callable[[Site, str], Broken]
+
+
+class Cell(NamedTuple):
+    """A rule at one member of one site; ``request`` makes the broken request."""
+
+    rule: Rule
+    site: Site
+    member: str
+    variant: str
+    request: Callable[[], Request]
+
+    @property
+    def name(self) -> str:
+        """A test's name."""
+        variant = f"-{self.variant}" if self.variant else ""
+        return f"{self.rule.name}-{self.site.name}-{self.member}{variant}"
+
+    @property
+    def names_items(self) -> bool:
+        """Whether its site names items, keys or statements."""
+        return any(
+            holds_values(shape) or shape.name == "PartiQLStatement"
+            for shape in self.site.members.values()
+        )
+
+
+class EmptyCell(NamedTuple):
+    """A rule that has nothing to break at a member that it concerns."""
+
+    rule: Rule
+    site: Site
+    member: str
+    reason: Reason
+
+
+def table(rules: Iterable[Rule]) -> Iterator[Cell | EmptyCell]:
+    """Each rule at each member of the model that it concerns."""
+    for rule in rules:
+        for site in sites():
+            for member, shape in site.members.items():
+                if rule.concerns(member, shape):
+                    yield from _cells(rule, site, member)
+
+
+def _cells(rule: Rule, site: Site, member: str) -> Iterator[Cell | EmptyCell]:
+    broken = rule.broken(site, member)
+    if isinstance(broken, Reason):
+        yield EmptyCell(rule, site, member, broken)
+        return
+    for variant, part in broken.items():
+        yield Cell(rule, site, member, variant, _enclosing(site, part))
+
+
+def _enclosing(site: Site, make: Callable[[], Parts]) -> Callable[[], Request]:
+    def request() -> Request:
+        parts = make()
+        return site.enclosed(TABLE, *(parts if isinstance(parts, tuple) else (parts,)))
+
+    return request
+
+
+def named(*members: str) -> Callable[[str, Any], bool]:
+    """Concerns members of these names."""
+    return lambda name, _shape: name in members

@@ -1,0 +1,35 @@
+"""One cell against a server."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from tests.guards.rules import Cell
+from tests.support.clients import Answer, WireClient
+
+
+def fault_of(cell: Cell, wire: WireClient) -> str | None:
+    """What is wrong with the server's answer to a cell's request; None if the rule was kept."""
+    answer = wire.send(cell.site.operation, cell.request())
+    told = refusals(answer)
+    if any(re.search(cell.rule.told, text) for text in told):
+        return None
+    return f"{answer.status}: {told or answer.body[:300]!r}"
+
+
+def refusals(answer: Answer) -> list[str]:
+    """All that an answer refuses: of a request, of a transaction's actions, of statements."""
+    body: Any = answer.json if answer.body else {}
+    if answer.status == 200:
+        return [
+            f"{response['Error']['Code']}: {response['Error'].get('Message', '')}"
+            for response in body.get("Responses", ())
+            if isinstance(response, dict) and "Error" in response
+        ]
+    told = [f"{body['__type'].partition('#')[2]}: {body.get('message', body.get('Message', ''))}"]
+    told += [
+        f"{reason['Code']}: {reason.get('Message', '')}"
+        for reason in body.get("CancellationReasons", ())
+    ]
+    return told if answer.status == 400 else []

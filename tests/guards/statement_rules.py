@@ -1,0 +1,95 @@
+"""What no statement may be, wherever the model has one."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.guards.ground import GLOBAL_INDEX, TABLE, WHERE, WHERE_HELD, base
+from tests.guards.rules import Broken, Reason, Rule, given, named
+from tests.guards.sites import Site
+
+_FROM: Final = f'FROM "{TABLE}"'
+_INTO: Final = f'INTO "{TABLE}" VALUE'
+
+
+def _statement(name: str, told: str, text: str, *more: str) -> Rule:
+    """A rule that these statements break."""
+
+    def broken(site: Site, member: str) -> Broken:
+        return given(
+            {
+                f"{number}" if number else "": base(site) | {member: statement}
+                for number, statement in enumerate((text, *more))
+            }
+        )
+
+    return Rule(f"statements: {name}", told, named("Statement"), broken)
+
+
+def _select(name: str, told: str, text: str) -> Rule:
+    """A rule that a SELECT of more than one item breaks."""
+
+    def broken(site: Site, member: str) -> Broken:
+        if not site.is_whole:
+            return Reason.ONE_ITEM
+        return {"": lambda: base(site) | {member: text}}
+
+    return Rule(f"statements: {name}", told, named("Statement"), broken)
+
+
+STATEMENT_RULES: Final = (
+    _statement("a form", "Statement wasn't well formed|Unsupported operation", "SLECT"),
+    _statement(
+        "no writes to indexes",
+        "not supported on an index",
+        f'UPDATE "{TABLE}"."{GLOBAL_INDEX}" SET v = 1 {WHERE}',
+        f'DELETE {_FROM}."{GLOBAL_INDEX}" {WHERE}',
+    ),
+    _statement("names of tables", "Table name should be within", f'SELECT * FROM "ab" {WHERE}'),
+    _statement(
+        "the number of operators",
+        "too many operators|nested|operators",
+        f"SELECT * {_FROM} {WHERE} AND {' AND '.join(['v = 1'] * 400)}",
+    ),
+    _statement("names", "cannot be an empty string", f'SELECT "" {_FROM} {WHERE}'),
+    _statement(
+        "types of keys",
+        "Key attribute's data type|schema type",
+        f"SELECT * {_FROM} WHERE pk = 'a' AND sk = 1",
+        f"UPDATE \"{TABLE}\" SET v = 1 WHERE pk = 'a' AND sk = 1",
+        f"DELETE {_FROM} WHERE pk = 'a' AND sk = 1",
+        f"INSERT {_INTO} {{'pk': 'a', 'sk': 1}}",
+    ),
+    _statement("distinct operands", "must be distinct", f"SELECT * {_FROM} {WHERE} AND v = v"),
+    _statement(
+        "scalar keys",
+        "Key attributes must be scalars",
+        f'UPDATE "{TABLE}" SET v = 1 {WHERE} AND g.v = 1',
+        f"DELETE {_FROM} {WHERE} AND g.v = 1",
+    ),
+    _statement(
+        "ways into documents",
+        "document path provided in the update expression is invalid",
+        f'UPDATE "{TABLE}" SET gone.w = 1 {WHERE_HELD}',
+    ),
+    _statement(
+        "parameters", "Number of parameters|parameters", f"SELECT * {_FROM} {WHERE} AND v = ?"
+    ),
+)
+
+# A SELECT in a batch or transaction reads one item: these read more.
+SELECT_RULES: Final = (
+    _select("scalar keys of a SELECT", "must be scalars", f"SELECT * {_FROM} {WHERE} AND g.v = 1"),
+    _select("an order needs a condition", "Must have WHERE", f"SELECT * {_FROM} ORDER BY pk"),
+    _select(
+        "an order needs the key",
+        "hash key condition",
+        f"SELECT * {_FROM} WHERE v = 1 ORDER BY pk",
+    ),
+    _select(
+        "an order of keys",
+        "must be part of the primary key",
+        f"SELECT * {_FROM} WHERE pk = 'a' ORDER BY v",
+    ),
+    _select("types of keys in filters", "schema type", f"SELECT * {_FROM} WHERE NOT sk = 1"),
+)

@@ -1,0 +1,44 @@
+"""Each rule is kept at every member of the service model that it concerns."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from tests.guards.ground import TABLE, base, prepare
+from tests.guards.rules import Cell, table
+from tests.guards.run import fault_of
+from tests.guards.sites import Site, sites
+from tests.guards.table import RULES
+from tests.support.clients import WireClient
+
+pytestmark = pytest.mark.differs_from_dynamodb_local("its words and stages are others")
+
+_CELLS: Final = [cell for cell in table(RULES) if isinstance(cell, Cell)]
+
+
+@pytest.fixture(scope="module")
+def ground(wire: WireClient) -> WireClient:
+    """The server, with the tables that the cells name."""
+    prepare(wire)
+    return wire
+
+
+@pytest.mark.parametrize("cell", _CELLS, ids=[cell.name for cell in _CELLS])
+def test_a_request_that_breaks_the_rule_is_refused(ground: WireClient, cell: Cell) -> None:
+    assert fault_of(cell, ground) is None
+
+
+_OF_ITEMS: Final = [
+    site
+    for site in sites()
+    if base(site).keys() & {"Item", "Key", "Keys", "Statement"}
+    or site.operation in ("Query", "Scan")
+]
+
+
+@pytest.mark.parametrize("site", _OF_ITEMS, ids=[site.name for site in _OF_ITEMS])
+def test_the_same_request_without_a_fault_is_accepted(ground: WireClient, site: Site) -> None:
+    answer = ground(site.operation, site.enclosed(TABLE, base(site)))
+    assert not any("Error" in one for one in answer.get("Responses", ()) if isinstance(one, dict))

@@ -1,0 +1,54 @@
+"""The table of rules and operations has no empty cell without a reason that the model confirms."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from api.operation import DYNAMODB
+from api.registry import NOT_IMPLEMENTED, OPERATIONS
+from tests.guards.rules import Cell, EmptyCell, Rule, table
+from tests.guards.sites import sites
+from tests.guards.table import RULES
+
+_CELLS: Final = list(table(RULES))
+_OPERATIONS: Final = sorted({site.operation for site in sites()})
+
+
+def test_the_table_has_every_operation_on_tables_and_items() -> None:
+    served = {name for name, operation in OPERATIONS.items() if operation.service == DYNAMODB}
+    assert set(_OPERATIONS) == served
+    assert not served & NOT_IMPLEMENTED
+
+
+def test_the_names_of_rules_and_cells_are_distinct() -> None:
+    assert len({rule.name for rule in RULES}) == len(RULES)
+    names = [cell.name for cell in _CELLS if isinstance(cell, Cell)]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=[rule.name for rule in RULES])
+def test_a_rule_has_a_cell_wherever_the_model_has_its_members(rule: Rule) -> None:
+    for operation in _OPERATIONS:
+        of_both = [
+            cell for cell in _CELLS if cell.rule is rule and cell.site.operation == operation
+        ]
+        has_members = any(
+            rule.concerns(member, shape)
+            for site in sites()
+            if site.operation == operation
+            for member, shape in site.members.items()
+        )
+        assert bool(of_both) == has_members, operation
+    assert any(isinstance(cell, Cell) for cell in _CELLS if cell.rule is rule)
+
+
+_EMPTY: Final = [cell for cell in _CELLS if isinstance(cell, EmptyCell)]
+
+
+@pytest.mark.parametrize(
+    "cell", _EMPTY, ids=[f"{cell.rule.name}-{cell.site.name}-{cell.member}" for cell in _EMPTY]
+)
+def test_the_model_confirms_why_a_cell_is_empty(cell: EmptyCell) -> None:
+    assert cell.reason.is_true(cell.site, cell.member), cell.reason.value
