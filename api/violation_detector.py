@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 from msgspec import Struct
 
 from api.client import Client, Refused
+from api.pace import Pace
 from model import attribute_value, number
 from model.attribute_value import AttributeValue
 from model.errors import DynamoDBError
@@ -30,12 +31,17 @@ _NO_VALUE: Final = "not mended: there is no value for it"
 
 
 class Target(Struct, frozen=True):
-    """What is looked at: a table, and the key of an index that it has or may get."""
+    """What is looked at: a table, and the key of an index that it has or may get.
+
+    ``read_units`` and ``write_units`` are those a second that the table has.
+    """
 
     table_name: str
     table_key: tuple[str, ...]
     index_key: KeySchema
     item_count: int
+    read_units: int = 0
+    write_units: int = 0
 
 
 class Violation(Struct, frozen=True):
@@ -108,8 +114,40 @@ class Convert:
         return None
 
 
-async def pages(client: Client, target: Target, segment: int, segments: int) -> AsyncIterator[Page]:
-    """One segment of the table, some items at a time.
+class Allowance:
+    """How many items may still be looked at; None for all of them."""
+
+    def __init__(self, items: int | None) -> None:
+        self._left = items
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether no more items may be looked at."""
+        return self._left == 0
+
+    def take(self) -> int | None:
+        """How many items the next page may have; None for any number."""
+        if self._left is None:
+            return None
+        taken, self._left = self._left, 0
+        return taken
+
+    def give_back(self, items: int) -> None:
+        """Of what was taken, so much was not used."""
+        if self._left is not None:
+            self._left += items
+
+
+async def pages(
+    client: Client,
+    target: Target,
+    segment: int,
+    segments: int,
+    *,
+    allowance: Allowance,
+    pace: Pace | None,
+) -> AsyncIterator[Page]:
+    """One segment of the table, some items at a time, while items may be looked at.
 
     Raises:
         Refused, CannotCall: as ``Client.call``.
@@ -125,8 +163,17 @@ async def pages(client: Client, target: Target, segment: int, segments: int) -> 
         "ProjectionExpression": ", ".join(names),
         "ExpressionAttributeNames": names,
     }
-    while True:
+    if pace is not None:
+        request["ReturnConsumedCapacity"] = "TOTAL"
+    while not allowance.is_spent:
+        taken = allowance.take()
+        if taken is not None:
+            request["Limit"] = taken
         answer = await client.call("Scan", request)
+        if taken is not None:
+            allowance.give_back(taken - answer["ScannedCount"])
+        if pace is not None:
+            await pace.wait_after(answer["ConsumedCapacity"]["CapacityUnits"])
         found = (violations_of(target, item) for item in answer["Items"])
         yield Page(answer["ScannedCount"], [violations for violations in found if violations])
         if "LastEvaluatedKey" not in answer:
@@ -159,7 +206,11 @@ def violations_of(target: Target, item: Item) -> list[Violation]:
 
 
 async def mend(
-    client: Client, target: Target, violations: Sequence[Violation], fix: Fix
+    client: Client,
+    target: Target,
+    violations: Sequence[Violation],
+    fix: Fix,
+    pace: Pace | None = None,
 ) -> list[Violation]:
     """Mend one item in one step, unless a value has changed since; returns what became of each.
 
@@ -178,7 +229,7 @@ async def mend(
         for at, violation in enumerate(violations)
     }
     if new_values:
-        refusal = await _update(client, target, violations, new_values)
+        refusal = await _update(client, target, violations, new_values, pace)
         for at, value in new_values.items():
             outcomes[at] = refusal or (REWRITTEN if value else REMOVED)
     return [
@@ -199,6 +250,7 @@ async def _update(
     target: Target,
     violations: Sequence[Violation],
     new_values: Mapping[int, AttributeValue],
+    pace: Pace | None,
 ) -> str:
     """Put new values in the place of old ones, or none of them; returns why not."""
     sets = [f"#{at} = :new{at}" for at, value in new_values.items() if value]
@@ -218,12 +270,16 @@ async def _update(
             **{f":new{at}": value for at, value in new_values.items() if value},
         },
     }
+    if pace is not None:
+        request["ReturnConsumedCapacity"] = "TOTAL"
     try:
-        await client.call("UpdateItem", request)
+        answer = await client.call("UpdateItem", request)
     except Refused as error:
         if error.error_type == "ConditionalCheckFailedException":
             return _CHANGED
         if error.error_type == "ValidationException":
             return f"not mended: {error.message}"
         raise
+    if pace is not None:
+        await pace.wait_after(answer["ConsumedCapacity"]["CapacityUnits"])
     return ""

@@ -15,16 +15,28 @@ import anyio
 import msgspec
 from cyclopts import Parameter
 from cyclopts.types import PositiveInt
+from cyclopts.validators import Number
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
 from api import violation_detector
 from api.client import CannotCall, Client, Refused, open_client
-from api.violation_detector import Convert, Delete, Fix, Rewrite, Target, Violation
+from api.pace import Pace
+from api.violation_corrections import BadCorrection, Corrections, read_corrections
+from api.violation_detector import (
+    Allowance,
+    Convert,
+    Delete,
+    Fix,
+    Rewrite,
+    Target,
+    Violation,
+)
 from model import attribute_value
 from model.attribute_value import AttributeValue
 from model.errors import DynamoDBError
 from model.key import KeyAttribute, KeySchema, KeyType
+from model.limits import ON_DEMAND_READ_UNITS, ON_DEMAND_WRITE_UNITS
 
 NONE_LEFT: Final = 0
 SOME_LEFT: Final = 1
@@ -75,8 +87,24 @@ class ViolationsOptions:
     value: Annotated[tuple[str, ...], Parameter(negative=())] = ()
     """With --fix rewrite: the new value of an attribute, as NAME=TEXT; base64 for a binary."""
 
+    corrections: Path | None = None
+    """A report of this command with corrections in it, which are made instead of a search.
+
+    A line's correction is the new value, base64 for a binary; Y in its column delete removes the
+    attribute. A line is passed over if its value has changed since.
+    """
+
     segments: PositiveInt = 4
     """How many parts of the table are read at a time."""
+
+    max_violations: PositiveInt | None = None
+    """Stop after so many violations."""
+
+    max_items: PositiveInt | None = None
+    """Look at no more items than that."""
+
+    units_percent: Annotated[float | None, Parameter(validator=Number(gt=0, lte=100))] = None
+    """Use no more than this share of the table's units a second, such as 25; else all there are."""
 
 
 def find_violations(options: ViolationsOptions) -> int:
@@ -97,10 +125,15 @@ def find_violations(options: ViolationsOptions) -> int:
 async def _run(options: ViolationsOptions) -> int:
     async with open_client(options.endpoint) as client:
         target = await _target(client, options)
-        fix = _fix(options, target.index_key)
+        corrections = _corrections(options, target)
+        fix = corrections or _fix(options, target.index_key)
         with _report(options) as report, _progress(options, target.item_count) as scanned:
-            run = _Run(client, target, fix, report, scanned)
-            await run.all_segments(options.segments)
+            run = _Run(client, target, fix, report=report, scanned=scanned, options=options)
+            if corrections is not None:
+                await run.all_corrections(corrections)
+            else:
+                # Segments that end early would leave their part of a limit unused.
+                await run.all_segments(1 if options.max_items else options.segments)
     sys.stderr.write(run.summary())
     return SOME_LEFT if run.found > run.mended else NONE_LEFT
 
@@ -131,7 +164,24 @@ async def _target(client: Client, options: ViolationsOptions) -> Target:
         tuple(element["AttributeName"] for element in description["KeySchema"]),
         schema,
         description["ItemCount"],
+        description["ProvisionedThroughput"]["ReadCapacityUnits"] or ON_DEMAND_READ_UNITS,
+        description["ProvisionedThroughput"]["WriteCapacityUnits"] or ON_DEMAND_WRITE_UNITS,
     )
+
+
+def _corrections(options: ViolationsOptions, target: Target) -> Corrections | None:
+    if options.corrections is None:
+        return None
+    if options.fix is not None:
+        raise _Trouble("Give either --fix or --corrections")
+    if options.output is not None and options.output.resolve() == options.corrections.resolve():
+        raise _Trouble("--output would write over the --corrections")
+    try:
+        return read_corrections(options.corrections, options.format, target)
+    except BadCorrection as error:
+        raise _Trouble(str(error)) from None
+    except OSError as error:
+        raise _Trouble(f"Cannot read {options.corrections}: {error.strerror}") from None
 
 
 def _attribute(text: str, types: dict[str, KeyType]) -> KeyAttribute:
@@ -215,13 +265,24 @@ class _Run:
     """One pass over a table, its counts as far as it has come."""
 
     def __init__(
-        self, client: Client, target: Target, fix: Fix | None, report: _Report, scanned: _Scanned
+        self,
+        client: Client,
+        target: Target,
+        fix: Fix | None,
+        *,
+        report: _Report,
+        scanned: _Scanned,
+        options: ViolationsOptions,
     ) -> None:
         self._client = client
         self._target = target
         self._fix = fix
         self._report = report
         self._scanned = scanned
+        self._allowance = Allowance(options.max_items)
+        self._max_violations = options.max_violations
+        self._reading = _pace(target.read_units, options)
+        self._writing = _pace(target.write_units, options)
         self.items = 0
         self.found = 0
         self.mended = 0
@@ -243,16 +304,43 @@ class _Run:
             raise failures[0]
 
     async def _one_segment(self, segment: int, segments: int) -> None:
-        async for page in violation_detector.pages(self._client, self._target, segment, segments):
-            for violations in page.violations:
-                await self._tell(violations)
+        pages = violation_detector.pages(
+            self._client,
+            self._target,
+            segment,
+            segments,
+            allowance=self._allowance,
+            pace=self._reading,
+        )
+        async for page in pages:
             self.items += page.items
             self._scanned(page.items)
+            for violations in page.violations:
+                if self._has_enough:
+                    return
+                await self._tell(violations)
+
+    async def all_corrections(self, corrections: Corrections) -> None:
+        """Make the corrections of a file, item by item.
+
+        Raises:
+            Refused, CannotCall, OSError: what ended it.
+        """
+        for violations in corrections.violations:
+            if self._has_enough:
+                return
+            self.items += 1
+            await self._tell(violations)
+
+    @property
+    def _has_enough(self) -> bool:
+        """Whether as many violations were found as are wanted."""
+        return self._max_violations is not None and self.found >= self._max_violations
 
     async def _tell(self, violations: list[Violation]) -> None:
         if self._fix is not None:
             violations = await violation_detector.mend(
-                self._client, self._target, violations, self._fix
+                self._client, self._target, violations, self._fix, self._writing
             )
         for violation in violations:
             self.found += 1
@@ -262,7 +350,19 @@ class _Run:
     def summary(self) -> str:
         """The counts in a line."""
         mended = "" if self._fix is None else f", {self.mended:,} of them mended"
-        return f"{self.found:,} violations in {self.items:,} items{mended}\n"
+        stopped = ""
+        if self._has_enough:
+            stopped = "; stopped at --max-violations"
+        elif self._allowance.is_spent:
+            stopped = "; stopped at --max-items"
+        return f"{self.found:,} violations in {self.items:,} items{mended}{stopped}\n"
+
+
+def _pace(units_per_second: int, options: ViolationsOptions) -> Pace | None:
+    """The rate of units that may be used; None for any."""
+    if options.units_percent is None:
+        return None
+    return Pace(units_per_second * options.units_percent / 100)
 
 
 # -- what is told ---------------------------------------------------------------------------
@@ -275,19 +375,20 @@ def _columns(violation: Violation) -> dict[str, Any]:
         "expected_type": violation.attribute.type,
         "found_type": attribute_value.type_of(violation.value),
         "reason": violation.reason,
+        "value": violation.value,
     }
     if violation.outcome:
-        columns["outcome"] = violation.outcome
-    return columns
+        return columns | {"outcome": violation.outcome}
+    # To be filled in for --corrections.
+    return columns | {"correction": "", "delete": ""}
 
 
 class _Csv:
-    """Comma-separated values; keys are in DynamoDB's JSON."""
+    """Comma-separated values; keys and values are in DynamoDB's JSON."""
 
     def __init__(self, file: IO[str], *, with_outcome: bool) -> None:
-        names = ["key", "attribute", "expected_type", "found_type", "reason"]
-        if with_outcome:
-            names.append("outcome")
+        names = ["key", "attribute", "expected_type", "found_type", "reason", "value"]
+        names += ["outcome"] if with_outcome else ["correction", "delete"]
         # Lines as the tools of Unix end them.
         self._writer = csv.DictWriter(file, names, lineterminator="\n")
         self._writer.writeheader()
@@ -295,7 +396,8 @@ class _Csv:
     def write(self, violation: Violation) -> None:
         """Write a line."""
         columns = _columns(violation)
-        self._writer.writerow({**columns, "key": _encode(columns["key"]).decode()})
+        texts = {name: _encode(columns[name]).decode() for name in ("key", "value")}
+        self._writer.writerow(columns | texts)
 
 
 class _JsonLines:
@@ -315,7 +417,7 @@ def _report(options: ViolationsOptions) -> Iterator[_Report]:
         if options.format == "json":
             yield _JsonLines(file)
         else:
-            yield _Csv(file, with_outcome=options.fix is not None)
+            yield _Csv(file, with_outcome=bool(options.fix or options.corrections))
         file.flush()
 
 

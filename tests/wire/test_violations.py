@@ -55,7 +55,13 @@ def run_process(endpoint: str, *arguments: str, **streams: Any) -> subprocess.Co
 
 
 def lines(done: subprocess.CompletedProcess[str]) -> list[dict[str, str]]:
+    # A line shows the whole value.
+    csv.field_size_limit(1_000_000)
     return list(csv.DictReader(io.StringIO(done.stdout)))
+
+
+def json_text(value: dict[str, Any]) -> str:
+    return msgspec.json.encode(value).decode()
 
 
 def put(wire: WireClient, table_name: str, pk: str, /, **attributes: Any) -> None:
@@ -94,8 +100,11 @@ def test_each_kind_of_violation_is_listed_with_its_reason(endpoint: str, scores:
             "expected_type": "N" if attribute == "score" else "S",
             "found_type": found_type,
             "reason": reason,
+            "value": json_text(value),
+            "correction": "",
+            "delete": "",
         }
-        for pk, (attribute, _, found_type, reason) in VIOLATIONS.items()
+        for pk, (attribute, value, found_type, reason) in VIOLATIONS.items()
     }
 
 
@@ -104,7 +113,9 @@ def test_a_table_without_violations_ends_with_0(endpoint: str, wire: WireClient)
         put(wire, name, "sound", score={"N": "1"})
         done = run(endpoint, "--table", name, "--partition-key", "score:N")
     assert done.returncode == 0
-    assert done.stdout == "key,attribute,expected_type,found_type,reason\n"
+    assert done.stdout == (
+        "key,attribute,expected_type,found_type,reason,value,correction,delete\n"
+    )
     assert done.stderr == "0 violations in 1 items\n"
 
 
@@ -122,6 +133,9 @@ def test_json_is_an_object_a_line_and_goes_where_it_is_told(
         "expected_type": "S",
         "found_type": "S",
         "reason": "empty",
+        "value": {"S": ""},
+        "correction": "",
+        "delete": "",
     } in found
 
 
@@ -218,6 +232,134 @@ def test_a_value_in_the_item_s_own_key_is_told_and_left(endpoint: str, wire: Wir
     assert line["outcome"] == "not mended: it is part of the item's own key"
 
 
+# -- how much is looked at --------------------------------------------------------------------
+
+
+def test_a_search_stops_after_so_many_violations(endpoint: str, scores: str):
+    done = run(endpoint, "--table", scores, *OF_INDEX, "--max-violations", "2", "--segments", "1")
+    assert len(lines(done)) == 2
+    assert done.returncode == 1
+    assert done.stderr.startswith("2 violations in ")
+    assert done.stderr.endswith("; stopped at --max-violations\n")
+
+
+@pytest.mark.parametrize("most", [1, 3, 6])
+def test_a_search_stops_after_so_many_items(endpoint: str, scores: str, most: int):
+    done = run(endpoint, "--table", scores, *OF_INDEX, "--max-items", str(most))
+    assert len(lines(done)) <= most
+    assert f" violations in {most} items" in done.stderr
+    assert done.stderr.endswith("; stopped at --max-items\n")
+
+
+def test_a_limit_that_is_not_reached_is_not_told(endpoint: str, scores: str):
+    done = run(endpoint, "--table", scores, *OF_INDEX, "--max-items", "100")
+    assert done.stderr == "5 violations in 7 items\n"
+
+
+def test_a_share_of_the_units_slows_a_search_and_finds_the_same(endpoint: str, scores: str):
+    whole = run(endpoint, "--table", scores, *OF_INDEX)
+    slowed = run(endpoint, "--table", scores, *OF_INDEX, "--units-percent", "90")
+    assert sorted(map(str, lines(slowed))) == sorted(map(str, lines(whole)))
+    fixed = run(endpoint, "--table", scores, *OF_INDEX, "--fix", "delete", "--units-percent", "100")
+    assert fixed.returncode == 0
+
+
+# -- corrections from a file ------------------------------------------------------------------
+
+
+def corrected(
+    path: Path, done: subprocess.CompletedProcess[str], answers: dict[str, dict[str, str]]
+) -> str:
+    """A report with answers in it, by the partition keys of its lines."""
+    found = lines(done)
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(found[0]))
+        writer.writeheader()
+        for line in found:
+            pk = msgspec.json.decode(line["key"])["pk"]["S"]
+            writer.writerow(line | answers.get(pk, {}))
+    return str(path)
+
+
+def test_an_edited_report_corrects_what_it_says(
+    endpoint: str, wire: WireClient, scores: str, tmp_path: Path
+):
+    before = items(wire, scores)
+    report = run(endpoint, "--table", scores, *OF_INDEX)
+    put(wire, scores, "null", score={"N": "9"}, name={"S": "ann"})
+    answers = {
+        "string": {"correction": "12.50"},
+        "list": {"delete": "Y"},
+        "null": {"correction": "3"},
+        "empty": {"correction": "bob"},
+    }
+    path = corrected(tmp_path / "edited.csv", report, answers)
+
+    done = run(endpoint, "--table", scores, *OF_INDEX, "--corrections", path)
+
+    found = items(wire, scores)
+    assert found["string"] == before["string"] | {"score": {"N": "12.5"}}
+    assert found["list"] == {"name": {"S": "ann"}}
+    assert found["empty"] == before["empty"] | {"name": {"S": "bob"}}
+    # Changed since, and without an answer.
+    assert found["null"]["score"] == {"N": "9"}
+    assert found["long"] == before["long"]
+    outcomes = {msgspec.json.decode(line["key"])["pk"]["S"]: line for line in lines(done)}
+    assert {pk: line["outcome"] for pk, line in outcomes.items()} == {
+        "string": "rewritten",
+        "list": "removed",
+        "null": "not mended: the value has changed meanwhile",
+        "empty": "rewritten",
+        "long": "not mended: there is no value for it",
+    }
+    assert (done.returncode, done.stderr) == (1, "5 violations in 5 items, 3 of them mended\n")
+
+
+def test_corrections_come_as_json_too(endpoint: str, wire: WireClient, scores: str, tmp_path: Path):
+    path = tmp_path / "edited.json"
+    as_json = ("--table", scores, *OF_INDEX, "--format", "json")
+    report = run(endpoint, *as_json).stdout
+    answered = [
+        msgspec.json.decode(line) | {"correction": "7" if '"score"' in line else "x"}
+        for line in report.splitlines()
+    ]
+    path.write_bytes(b"\n".join(map(msgspec.json.encode, answered)))
+
+    done = run(endpoint, *as_json, "--corrections", str(path))
+
+    assert (done.returncode, done.stderr) == (0, "5 violations in 5 items, 5 of them mended\n")
+    assert items(wire, scores)["long"]["name"] == {"S": "x"}
+    assert run(endpoint, "--table", scores, *OF_INDEX).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ({"correction": "many"}, "numeric value: many"),
+        ({"correction": "1", "delete": "Y"}, "and delete is Y"),
+        ({"delete": "maybe"}, "Y or N"),
+        ({"attribute": "other"}, "not part of the index's key"),
+        ({"key": "{}"}, "the key is not that of"),
+        ({"key": "nonsense"}, "malformed"),
+        ({"value": ""}, "truncated"),
+    ],
+)
+def test_a_file_with_a_bad_line_changes_nothing(
+    endpoint: str, wire: WireClient, scores: str, tmp_path: Path, *, answer: Any, words: str
+):
+    before = items(wire, scores)
+    report = run(endpoint, "--table", scores, *OF_INDEX)
+    answers = {"string": answer, "list": {"delete": "Y"}}
+    path = corrected(tmp_path / "edited.csv", report, answers)
+
+    done = run(endpoint, "--table", scores, *OF_INDEX, "--corrections", path)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"dynactor: {path}, line ")
+    assert words in done.stderr
+    assert items(wire, scores) == before
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -234,6 +376,9 @@ def test_a_value_in_the_item_s_own_key_is_told_and_left(endpoint: str, wire: Wir
         (("--partition-key", "x:N", "--fix", "rewrite", "--value", "y=1"), "y=1"),
         (("--partition-key", "x:S", "--fix", "rewrite", "--value", "x="), "violation itself"),
         (("--partition-key", "x:S", "--output", "/nonexistent/file"), "/nonexistent/file"),
+        (("--partition-key", "x:S", "--corrections", "/nonexistent/file"), "/nonexistent/file"),
+        (("--partition-key", "x:S", "--corrections", "a", "--fix", "delete"), "--corrections"),
+        (("--partition-key", "x:S", "--corrections", "a", "--output", "a"), "--output"),
     ],
 )
 def test_what_can_not_be_done_is_told_in_a_line(
