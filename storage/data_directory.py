@@ -4,6 +4,13 @@
 - ``lock``: held by the process that uses the directory, and names it
 - ``mark``: how far the log is known to be durable (storage/durable_mark.py)
 - ``rocksdb/``: the engine's files, nobody else's business
+
+A version reads the formats of all versions before it. It raises the format when it opens a
+directory, before its first write, so that an older version refuses the directory instead of losing
+what it does not know. The formats:
+
+- 1: the first one
+- 2: a table or index in UPDATING has the throughput that was asked for, beside the one in effect
 """
 
 from __future__ import annotations
@@ -14,22 +21,28 @@ import re
 from pathlib import Path
 from typing import Final
 
+import structlog
+
 from storage.disk_sync import sync_file
 from storage.store import CannotOpen
 
-FORMAT_VERSION: Final = 1
+# Raise it when older versions would lose what is stored from now on, or can't read it.
+FORMAT_VERSION: Final = 2
 
 _FORMAT_LINE: Final = "dynactor data, format {}\n"
 _FORMAT_PATTERN: Final = re.compile(r"dynactor data, format (\d+)\n")
 # What a first start may have left behind when it was cut short.
 _UNFINISHED: Final = frozenset({"lock", "format.new"})
 
+_log = structlog.get_logger(__name__)
+
 
 class DataDirectory:
     """A data directory in use by this process, until it is closed."""
 
-    def __init__(self, path: Path, lock: int) -> None:
+    def __init__(self, path: Path, lock: int, format_version: int) -> None:
         self.path = path
+        self.format_version = format_version
         self._lock = lock
 
     @property
@@ -41,6 +54,21 @@ class DataDirectory:
     def mark(self) -> Path:
         """The file of the durable mark."""
         return self.path / "mark"
+
+    def raise_format(self) -> None:
+        """Keep older versions out, durably, before anything is written that they don't know.
+
+        Raises:
+            CannotOpen: it can't be written.
+        """
+        if self.format_version == FORMAT_VERSION:
+            return
+        try:
+            _write_format(self.path)
+        except OSError as error:
+            raise _cannot_be_used(self.path, error) from error
+        _log.info("format_raised", before=self.format_version, now=FORMAT_VERSION)
+        self.format_version = FORMAT_VERSION
 
     def close(self) -> None:
         """Let another process use the directory."""
@@ -56,10 +84,7 @@ def open_data_directory(path: Path) -> DataDirectory:
         make_directory_durably(path.absolute())
         return _take(path)
     except OSError as error:
-        raise CannotOpen(
-            f"The data directory {path} can't be used: {error.strerror}. "
-            "Choose another one, or correct its permissions."
-        ) from error
+        raise _cannot_be_used(path, error) from error
 
 
 def make_directory_durably(path: Path) -> None:
@@ -103,26 +128,45 @@ def write_durably(path: Path, content: bytes) -> None:
 
 
 def _take(path: Path) -> DataDirectory:
-    _check_is_ours(path)
+    _read_format(path)
     lock = _lock(path / "lock")
     try:
-        if not (path / "format").exists():
-            write_durably(path / "format", _FORMAT_LINE.format(FORMAT_VERSION).encode())
-        directory = DataDirectory(path, lock)
+        # Read again: another process may have had the directory, and raised its format.
+        format_version = _read_format(path)
+        if format_version is None:
+            format_version = FORMAT_VERSION
+            _write_format(path)
+        directory = DataDirectory(path, lock, format_version)
         if not directory.engine.exists():
             directory.engine.mkdir()
             sync_directory(path)
-    except OSError:
+    except (OSError, CannotOpen):
         os.close(lock)
         raise
     return directory
 
 
-def _check_is_ours(path: Path) -> None:
+def _write_format(path: Path) -> None:
+    write_durably(path / "format", _FORMAT_LINE.format(FORMAT_VERSION).encode())
+
+
+def _cannot_be_used(path: Path, error: OSError) -> CannotOpen:
+    return CannotOpen(
+        f"The data directory {path} can't be used: {error.strerror}. "
+        "Choose another one, or correct its permissions."
+    )
+
+
+def _read_format(path: Path) -> int | None:
+    """The format of a directory; None if it is empty.
+
+    Raises:
+        CannotOpen: it is not a data directory, or of a newer format.
+    """
     names = {entry.name for entry in path.iterdir()}
     if "format" not in names:
         if names <= _UNFINISHED:
-            return
+            return None
         raise CannotOpen(
             f"{path} holds files and is no data directory of dynactor. "
             "Choose an empty directory, or one that does not exist yet."
@@ -134,11 +178,14 @@ def _check_is_ours(path: Path) -> None:
             f"The file {path / 'format'} is damaged: it should read "
             f"{_FORMAT_LINE.format(FORMAT_VERSION)!r}. Restore the directory from a backup."
         )
-    if int(match[1]) > FORMAT_VERSION:
+    format_version = int(match[1])
+    if format_version > FORMAT_VERSION:
         raise CannotOpen(
-            f"The data directory {path} has format {match[1]}, this dynactor knows formats up to "
-            f"{FORMAT_VERSION}. Start the newer version that wrote it, or choose another directory."
+            f"The data directory {path} has format {format_version}, this dynactor knows formats "
+            f"up to {FORMAT_VERSION}. Start the newer version that wrote it, or choose another "
+            "directory."
         )
+    return format_version
 
 
 def _lock(path: Path) -> int:

@@ -70,6 +70,7 @@ class DiskEngine:
         self._mark = DurableMark(directory.mark)
         try:
             self.rows = self._open()
+            self._raise_format()
         except StoreError:
             self._mark.close()
             raise
@@ -138,6 +139,14 @@ class DiskEngine:
             self._mark.sync()
         self._mark.close()
         self._directory.close()
+
+    def _raise_format(self) -> None:
+        """Not before the engine is open: an older version may have to look at what is damaged."""
+        try:
+            self._directory.raise_format()
+        except CannotOpen:
+            self._close_rows()
+            raise
 
     def _unflushed_bytes(self) -> int:
         return self.rows.property_int_value("rocksdb.cur-size-all-mem-tables") or 0

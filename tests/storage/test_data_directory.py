@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.data_directory import open_data_directory
+from storage.data_directory import FORMAT_VERSION, open_data_directory
 from storage.rocks import open_rocks
 from storage.store import CannotOpen, Damaged
 from tests.support.store_process import StoreProcess
@@ -15,7 +15,7 @@ from tests.support.store_process import StoreProcess
 async def test_a_missing_directory_is_made_with_its_parents(tmp_path: Path) -> None:
     store = await open_rocks(tmp_path / "a" / "b")
     await store.close()
-    assert (tmp_path / "a" / "b" / "format").read_text() == "dynactor data, format 1\n"
+    assert (tmp_path / "a" / "b" / "format").read_text() == format_line(FORMAT_VERSION)
 
 
 async def test_a_directory_in_use_is_refused_until_its_server_stops(tmp_path: Path) -> None:
@@ -36,9 +36,40 @@ async def test_a_killed_server_leaves_no_lock_behind(tmp_path: Path) -> None:
 
 async def test_a_newer_format_is_refused(tmp_path: Path) -> None:
     open_data_directory(tmp_path).close()
-    (tmp_path / "format").write_text("dynactor data, format 2\n")
-    with pytest.raises(CannotOpen, match="has format 2, this dynactor knows formats up to 1"):
+    newer = FORMAT_VERSION + 1
+    (tmp_path / "format").write_text(format_line(newer))
+    known = f"has format {newer}, this dynactor knows formats up to {FORMAT_VERSION}"
+    with pytest.raises(CannotOpen, match=known):
         await open_rocks(tmp_path)
+    assert (tmp_path / "format").read_text() == format_line(newer)
+
+
+async def test_an_older_format_is_raised_so_that_older_versions_refuse_it(tmp_path: Path) -> None:
+    await (await open_rocks(tmp_path)).close()
+    (tmp_path / "format").write_text(format_line(1))
+    await (await open_rocks(tmp_path)).close()
+    assert (tmp_path / "format").read_text() == format_line(FORMAT_VERSION)
+
+
+async def test_the_format_of_what_can_not_be_opened_stays(tmp_path: Path) -> None:
+    await (await open_rocks(tmp_path)).close()
+    (tmp_path / "format").write_text(format_line(1))
+    (tmp_path / "rocksdb" / "CURRENT").write_bytes(b"nonsense")
+    with pytest.raises(Damaged):
+        await open_rocks(tmp_path)
+    assert (tmp_path / "format").read_text() == format_line(1)
+
+
+async def test_a_format_that_can_not_be_raised_leaves_the_directory_free(tmp_path: Path) -> None:
+    await (await open_rocks(tmp_path)).close()
+    (tmp_path / "format").write_text(format_line(1))
+    # In the place of the file that would replace it.
+    (tmp_path / "format.new").mkdir()
+    for _attempt in range(2):
+        with pytest.raises(CannotOpen, match="can't be used: Is a directory"):
+            await open_rocks(tmp_path)
+    (tmp_path / "format.new").rmdir()
+    await (await open_rocks(tmp_path)).close()
 
 
 async def test_a_damaged_format_is_refused(tmp_path: Path) -> None:
@@ -82,6 +113,10 @@ async def test_a_failed_opening_leaves_the_directory_free(tmp_path: Path) -> Non
     current.write_bytes(whole)
     store = await open_rocks(tmp_path)
     await store.close()
+
+
+def format_line(version: int) -> str:
+    return f"dynactor data, format {version}\n"
 
 
 def names_in(directory: Path) -> list[str]:

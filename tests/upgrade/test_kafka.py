@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -23,6 +24,7 @@ from tests.support.upgraded import Written, in_order
 PARTITIONS, OTHER_PARTITIONS = 3, 5
 # Events that were written when nobody published them.
 PENDING = 15
+DEADLINE_SECONDS = 60
 
 
 @asynccontextmanager
@@ -34,7 +36,10 @@ async def publishing(
     clock = SetClock(written.now_epoch_seconds)
     relays = relay_settings(partition_count=OTHER_PARTITIONS)
     try:
-        async with running_database(store, clock, broker, relays=relays) as database:
+        async with (
+            asyncio.timeout(DEADLINE_SECONDS),
+            running_database(store, clock, broker, relays=relays) as database,
+        ):
             yield database
     finally:
         await store.close()

@@ -84,21 +84,32 @@ def handed_out(wire: WireClient, streams: WireClient) -> dict[str, Any]:
 
 
 def transfer(amount: int) -> dict[str, Any]:
-    """A transaction of writes with a token."""
+    """A transaction of every kind of write, with a token."""
+
+    def keyed(account: str) -> dict[str, Any]:
+        return {"TableName": "Accounts", "Key": {"id": text(account)}}
+
+    exists = {
+        "ConditionExpression": "attribute_exists(#id)",
+        "ExpressionAttributeNames": {"#id": "id"},
+    }
+    added = {
+        account: {
+            **keyed(account),
+            "UpdateExpression": "ADD balance :amount",
+            **exists,
+            "ExpressionAttributeValues": {":amount": number(sign * amount)},
+        }
+        for account, sign in (("a", -1), ("b", 1))
+    }
+    opened = {"id": text("f"), "balance": number(0)}
     return {
         "ClientRequestToken": "transfer-1",
         "TransactItems": [
-            {
-                "Update": {
-                    "TableName": "Accounts",
-                    "Key": {"id": text(account)},
-                    "UpdateExpression": "ADD balance :amount",
-                    "ConditionExpression": "attribute_exists(#id)",
-                    "ExpressionAttributeNames": {"#id": "id"},
-                    "ExpressionAttributeValues": {":amount": number(sign * amount)},
-                }
-            }
-            for account, sign in (("a", -1), ("b", 1))
+            *({"Update": each} for each in added.values()),
+            {"Put": {"TableName": "Accounts", "Item": opened}},
+            {"Delete": keyed("e")},
+            {"ConditionCheck": keyed("c") | exists},
         ],
     }
 

@@ -206,11 +206,11 @@ def destination_status(wire: WireClient, name: str) -> Any:
 
 
 def write_readings(scribe: Scribe, numbers: range) -> None:
-    """Items of some size, each changed once."""
+    """Items, each changed once."""
     name = "Readings"
     for at in numbers:
         key = {"sensor": text(f"sensor-{at}"), "at": number(at)}
-        scribe.put(name, {**key, "kind": text(f"kind-{at % 3}"), "text": text("some text " * 12)})
+        scribe.put(name, {**key, "kind": text(f"kind-{at % 3}"), "text": text("some text " * 4)})
         scribe.update(name, key, kind=text(f"kind-{at % 4}"))
 
 

@@ -140,7 +140,7 @@ def split(scribe: Scribe, directory: Path) -> None:
 
 def write_books(scribe: Scribe, directory: Path) -> None:
     """Tables with units, each written in a second of its own."""
-    counts = {"Library": 150, "Narrowed": 20, "Widened": 20, "Catalogue": 450}
+    counts = {"Library": 100, "Narrowed": 20, "Widened": 20, "Catalogue": 420}
     with serving(scribe, directory) as server:
         for name, count in counts.items():
             server.clock.step(1)
@@ -219,6 +219,8 @@ def write_with_tokens(scribe: Scribe) -> list[dict[str, Any]]:
         for account, balance in balances.items():
             key = {"id": text(account)}
             scribe.note("Accounts", key, {**key, "balance": {"N": f"{balance}"}})
+    scribe.note("Accounts", {"id": text("f")}, {"id": text("f"), "balance": {"N": "0"}})
+    scribe.note("Accounts", {"id": text("e")}, None)
     return [
         {"operation": operation, "done": request(30), "other": request(31)}
         for operation, request, _ in transactions

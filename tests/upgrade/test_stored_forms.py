@@ -1,0 +1,64 @@
+"""The names and types of what is stored, held against those that 6ee0983 stored.
+
+Records are stored as maps by the names of their fields. Names of classes and modules are stored
+nowhere. A field with another name, or an alternative that is gone, makes old records unreadable.
+If the field has a default, old records are read as if it had never been set, and nobody notices.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from msgspec import Struct
+
+from actors.client_tokens import StoredToken
+from actors.clock_keeper import StoredClock
+from model.table_backup import TableBackup
+from storage.catalog import CatalogHead, PartitionHead, TableRecord
+from storage.data_directory import FORMAT_VERSION
+from streams.shard import Stream
+from tests.support.stored_forms import Field, fields
+
+FORMS: dict[str, type[Struct]] = {
+    "catalog head": CatalogHead,
+    "table": TableRecord,
+    "partition head": PartitionHead,
+    "stream": Stream,
+    "backup of a table": TableBackup,
+    "virtual clock": StoredClock,
+    "client token": StoredToken,
+}
+PINNED = Path(__file__).parent / "written_by_6ee0983" / "stored_forms.json"
+BEFORE = msgspec.json.decode(PINNED.read_bytes(), type=dict[str, Field])
+NOW = fields(FORMS)
+
+
+@pytest.mark.parametrize("path", BEFORE)
+def test_a_field_is_stored_as_before(path: str):
+    before = BEFORE[path]
+    assert path in NOW, "what was stored under this name would be lost"
+    now = NOW[path]
+    assert now.type == before.type
+    assert set(now.alternatives) >= set(before.alternatives)
+    assert now.may_be_missing or not before.may_be_missing
+
+
+def test_old_records_are_read_without_the_fields_that_came_later():
+    later = {path for path in NOW.keys() - BEFORE.keys() if not NOW[path].may_be_missing}
+    # A record that came later has its own fields.
+    assert {path for path in later if parent(path) in BEFORE} == set()
+
+
+def parent(path: str) -> str:
+    """The path of the record that a field is in; that of a whole row is one of its fields."""
+    record, separator, _ = path.rpartition(".")
+    if not separator:
+        name = path.partition(": ")[0]
+        return next((each for each in BEFORE if each.startswith(f"{name}: ")), "")
+    return record.rstrip("[]{}")
+
+
+def test_the_format_is_higher_where_older_versions_would_lose_something():
+    assert FORMAT_VERSION > 1 or NOW == BEFORE
