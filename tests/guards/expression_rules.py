@@ -12,6 +12,7 @@ from model.limits import (
     EXPRESSION_VALUES_BYTES,
     IN_OPERANDS,
     PLACEHOLDER_BYTES,
+    SORT_KEY_BYTES,
 )
 from tests.guards.ground import base, equal, expressing, legacy_base
 from tests.guards.rules import Broken, Reason, Rule, given, named
@@ -308,6 +309,12 @@ EXPRESSION_RULES: Final = (
     ),
     _in_updates("each clause once", "can only be used once", "REMOVE v REMOVE w"),
     _in_updates("functions of updates", "not allowed", "SET v = size(w)"),
+    _in_key_conditions(
+        "the length of keys in conditions",
+        "size of all range keys",
+        "pk = :pk AND sk = :v",
+        v={"S": "x" * (SORT_KEY_BYTES + 1)},
+    ),
     _in_key_conditions(
         "bounds of keys",
         "requires upper bound to be greater",

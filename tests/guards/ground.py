@@ -11,6 +11,8 @@ TABLE: Final = unique_name("guards")
 EMPTY_TABLE: Final = unique_name("guards-empty")
 LOCAL_INDEX: Final = "by-l"
 GLOBAL_INDEX: Final = "by-g"
+# Of two partition attributes.
+COMPOSITE_INDEX: Final = "by-g-and-x"
 KEY: Final[dict[str, Any]] = {"pk": {"S": "a"}, "sk": {"S": "b"}}
 # Not written by any request without a fault.
 HELD: Final[dict[str, Any]] = {"pk": {"S": "held"}, "sk": {"S": "b"}}
@@ -37,9 +39,13 @@ def prepare(call: Call) -> None:
             "sk:S",
             "l:S",
             "g:S",
+            "x:S",
             name=TABLE,
             indexes=(local_index(LOCAL_INDEX, "pk", "l"),),
-            GlobalSecondaryIndexes=[global_index(GLOBAL_INDEX, "g", projection="KEYS_ONLY")],
+            GlobalSecondaryIndexes=[
+                global_index(GLOBAL_INDEX, "g", projection="KEYS_ONLY"),
+                global_index(COMPOSITE_INDEX, "g:HASH", "x:HASH"),
+            ],
         ),
     )
     call("CreateTable", definition("pk:S", "sk:S", name=EMPTY_TABLE))

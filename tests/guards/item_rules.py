@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from model.limits import ITEM_SIZE_BYTES, PARTITION_KEY_BYTES, SORT_KEY_BYTES
 from tests.guards.ground import (
+    DEEPEST_LEVELS,
     HELD,
     KEY,
     TABLE,
@@ -16,6 +17,7 @@ from tests.guards.ground import (
     equal,
     expressing,
     legacy_base,
+    nested,
 )
 from tests.guards.rules import Broken, Reason, Rule, given, later, named
 from tests.guards.sites import Request, Site
@@ -169,6 +171,14 @@ def _emptied_in_a_transaction(site: Site, member: str) -> Broken:
     )
 
 
+def _nested_beside_an_expression(site: Site, member: str) -> Broken:
+    """A key that nests too deep, in an action whose condition is no condition."""
+    if "TransactItems" not in site.path or "ConditionExpression" not in site.members:
+        return Reason.NO_CONDITIONED_ACTION
+    part = base(site) | {"ConditionExpression": "v ="}
+    return given({"": part | {member: KEY | {"pk": nested(DEEPEST_LEVELS + 1)}}})
+
+
 ITEM_RULES: Final = (
     _key_rule(
         "the whole key",
@@ -209,7 +219,7 @@ ITEM_RULES: Final = (
         for rule in (
             _writing_rule(
                 f"the type of {kind} index keys",
-                "Type mismatch for Index Key|unsupported type",
+                "Type mismatch for Index Key",
                 attribute,
                 lambda: {"N": "1"},
             ),
@@ -238,6 +248,12 @@ ITEM_RULES: Final = (
         "[Ii]tem size",
         named(*_WRITING),
         _large_in_an_index,
+    ),
+    Rule(
+        "expressions before nesting",
+        "Syntax error",
+        named("Key"),
+        _nested_beside_an_expression,
     ),
     Rule(
         "empty keys before reasons",

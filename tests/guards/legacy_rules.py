@@ -114,6 +114,7 @@ LEGACY_RULES: Final = (
         "ConditionalOperator",
         "AND",
     ),
+    _of_member("names to get", "Empty attribute name", "AttributesToGet", [""]),
     _of_member(
         "attributes once", "Duplicate value in attribute name", "AttributesToGet", ["v", "v"]
     ),

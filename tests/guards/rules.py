@@ -19,6 +19,7 @@ class Reason(Enum):
     NO_TRANSACTION = "the operation is no transaction of the model"
     NO_INDEX = "the model has no index beside the member"
     ONE_ITEM = "the model has the statement in a list, where a SELECT reads one item"
+    NO_CONDITIONED_ACTION = "the member is in no action of the model that has a condition"
     NO_ACTIONS = "the member is in no action of a transaction of the model"
     NOT_BUILT = "the server refuses the member, which the model does not require"
     NO_LIST = "the model has the member once, so a request names one item"
@@ -41,6 +42,9 @@ class Reason(Enum):
                 return "IndexName" not in site.members
             case Reason.ONE_ITEM:
                 return "[]" in site.path
+            case Reason.NO_CONDITIONED_ACTION:
+                in_action = "TransactItems" in site.path
+                return not (in_action and "ConditionExpression" in site.members)
             case Reason.NO_ACTIONS:
                 return "TransactItems" not in site.path
             case Reason.NOT_BUILT:

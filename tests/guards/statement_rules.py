@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.guards.ground import GLOBAL_INDEX, TABLE, WHERE, WHERE_HELD, base
+from tests.guards.ground import COMPOSITE_INDEX, GLOBAL_INDEX, TABLE, WHERE, WHERE_HELD, base
 from tests.guards.rules import Broken, Reason, Rule, given, named
 from tests.guards.sites import Site
 
@@ -73,6 +73,19 @@ STATEMENT_RULES: Final = (
         f'UPDATE "{TABLE}" SET gone.w = 1 {WHERE_HELD}',
     ),
     _statement(
+        "values of keys", "empty string value", f"SELECT * {_FROM} WHERE pk = '' AND sk = 'b'"
+    ),
+    _statement(
+        "the length of chains",
+        "operators",
+        f"SELECT * {_FROM} {WHERE} AND v = {' + '.join(['1'] * 60)}",
+    ),
+    _statement(
+        "no writes within",
+        "only expected at the top level",
+        f"SELECT * {_FROM} WHERE pk = 'a' AND (DELETE {_FROM})",
+    ),
+    _statement(
         "parameters", "Number of parameters|parameters", f"SELECT * {_FROM} {WHERE} AND v = ?"
     ),
 )
@@ -90,6 +103,11 @@ SELECT_RULES: Final = (
         "an order of keys",
         "must be part of the primary key",
         f"SELECT * {_FROM} WHERE pk = 'a' ORDER BY v",
+    ),
+    _select(
+        "indexes of one partition attribute",
+        "multi-attribute HASH keys",
+        f"SELECT * {_FROM}.\"{COMPOSITE_INDEX}\" WHERE g = 'a' AND x = 'b'",
     ),
     _select("types of keys in filters", "schema type", f"SELECT * {_FROM} WHERE NOT sk = 1"),
 )

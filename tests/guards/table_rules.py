@@ -363,6 +363,12 @@ TABLE_RULES: Final = (
         ReplicaUpdates=[{"Create": {"RegionName": "eu-west-1"}}],
     ),
     _change(
+        "a view of a stream",
+        "must not be null or empty",
+        "StreamSpecification",
+        StreamSpecification={"StreamEnabled": True},
+    ),
+    _change(
         "a stream that is off",
         "Table has no stream",
         "StreamSpecification",

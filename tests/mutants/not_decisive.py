@@ -1,0 +1,69 @@
+"""Guards that an operation calls and that never decide there, each with a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from tests.guards.sites import holds_values, sites
+
+
+class NotDecisive(NamedTuple):
+    """Why a guard decides nothing, and in which operations: by the service model if it can say."""
+
+    reason: str
+    applies: Callable[[str], bool]
+
+
+def _has_no_values(operation: str) -> bool:
+    return not any(
+        holds_values(shape)
+        for site in sites()
+        if site.operation == operation
+        for shape in site.members.values()
+    )
+
+
+def _has_a_list_of_statements(operation: str) -> bool:
+    return any(
+        site.operation == operation and "[]" in site.path and "Statement" in site.members
+        for site in sites()
+    )
+
+
+_ONE_ITEM: Final = NotDecisive(
+    "a SELECT in a batch or a transaction names one item, which is checked before",
+    _has_a_list_of_statements,
+)
+_PASSING_STATE: Final = NotDecisive(
+    "it decides while a table or an index is in a passing state: tests/wire/test_transitions.py "
+    "and tests/rules/test_index_phases.py",
+    lambda operation: operation == "UpdateTable",
+)
+_OF_CONNECTIONS: Final = NotDecisive(
+    "it looks at the head of a request, whatever the operation: tests/wire/test_http_protocol.py "
+    "and tests/api/test_refused_by_head.py",
+    lambda _operation: True,
+)
+
+NOT_DECISIVE: Final[dict[str, tuple[NotDecisive, ...]]] = {
+    "api.constraints.InputDecoder.check_serialization": (
+        NotDecisive("without attribute values the decoder sees all JSON types", _has_no_values),
+        NotDecisive(
+            "each statement of a batch looks at its own parameters",
+            lambda operation: operation == "BatchExecuteStatement",
+        ),
+    ),
+    "api.protocol._check_authorization": (_OF_CONNECTIONS,),
+    "api.protocol.Protocol._check_head": (_OF_CONNECTIONS,),
+    "model.global_index_rules.check_table_may_change": (_PASSING_STATE,),
+    "model.global_index_rules._check_alone": (_PASSING_STATE,),
+    "model.partiql.read_plan._check_filter_types": (_ONE_ITEM,),
+    "model.partiql.read_plan._check_may_be_ordered": (_ONE_ITEM,),
+    "model.partiql.read_plan._check_order": (_ONE_ITEM,),
+}
+
+
+def is_decisive(guard: str, operation: str) -> bool:
+    """Whether an operation that calls a guard must miss it."""
+    return not any(one.applies(operation) for one in NOT_DECISIVE.get(guard, ()))
