@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from msgspec import Struct, msgpack
+from msgspec import MsgspecError, Struct, msgpack
 
 from model.table import TableDefinition
 from storage import keys_layout
-from storage.store import View
+from storage.store import Damaged, Row, View
 
 _PAGE_ROWS = 1_000
 _PAGE_BYTES = 4 * 1024 * 1024
@@ -137,17 +137,38 @@ class Catalog(Struct, frozen=True):
 
 
 async def load(view: View) -> Catalog:
-    """Read the catalog."""
+    """Read the catalog.
+
+    Raises:
+        Damaged: a record is in no form that this version knows.
+    """
     (head_bytes,) = await view.load([keys_layout.CATALOG_HEAD])
-    head = CatalogHead() if head_bytes is None else _head_decoder.decode(head_bytes)
+    try:
+        head = CatalogHead() if head_bytes is None else _head_decoder.decode(head_bytes)
+    except MsgspecError as error:
+        raise _unknown("The head of the catalog", error) from error
     tables: list[TableRecord] = []
     start, end = keys_layout.TABLE_RECORDS
     while True:
         rows = await view.page(start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES)
         if not rows:
             return Catalog(head, head_bytes, tuple(tables))
-        tables.extend(_record_decoder.decode(row.value) for row in rows)
+        tables.extend(map(_table_in, rows))
         start = rows[-1].key + b"\x00"
+
+
+def _table_in(row: Row) -> TableRecord:
+    try:
+        return _record_decoder.decode(row.value)
+    except MsgspecError as error:
+        raise _unknown(f"The record of table {keys_layout.table_name(row.key)}", error) from error
+
+
+def _unknown(record: str, error: MsgspecError) -> Damaged:
+    return Damaged(
+        f"{record} is in no form that this version knows: {error}. Start the version that wrote "
+        "it, or restore the data directory from a backup."
+    )
 
 
 def encode_head(head: CatalogHead) -> bytes:

@@ -76,6 +76,11 @@ def table_record(name: str) -> bytes:
     return _TABLE_RECORD + name.encode()
 
 
+def table_name(row_key: bytes) -> str:
+    """The name in the key of a table's record."""
+    return row_key[len(_TABLE_RECORD) :].decode(errors="replace")
+
+
 def partition_head(partition_number: int) -> bytes:
     """The key of a partition's head."""
     return _PARTITION_HEAD + _NUMBER.pack(partition_number)

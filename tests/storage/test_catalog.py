@@ -1,0 +1,31 @@
+"""Records of the catalog that this version can't read."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec import msgpack
+
+from storage import catalog, keys_layout
+from storage.catalog import CatalogHead, PartitionRange, TableRecord
+from storage.store import Damaged, Group
+from tests.support.databases import table_definition
+from tests.support.store import memory_store
+
+
+async def test_a_table_in_an_unknown_form_is_named():
+    record = TableRecord(table_definition(), (PartitionRange(1, b""),))
+    unknown = msgpack.decode(catalog.encode_record(record))
+    unknown["definition"]["status"] = "PAUSED"
+    puts = [(keys_layout.table_record("Thread"), msgpack.encode(unknown))]
+    async with memory_store() as store:
+        head = catalog.encode_head(CatalogHead())
+        await (await store.commit([Group(keys_layout.CATALOG_HEAD, None, head, puts)]))
+        with pytest.raises(Damaged, match=r"The record of table Thread is in no form .*PAUSED"):
+            await catalog.load(store.latest)
+
+
+async def test_a_head_in_an_unknown_form_is_damaged():
+    async with memory_store() as store:
+        await (await store.commit([Group(keys_layout.CATALOG_HEAD, None, b"\xc1")]))
+        with pytest.raises(Damaged, match="The head of the catalog is in no form"):
+            await catalog.load(store.latest)
