@@ -116,16 +116,17 @@ def _provisioned_throughput(throughput: Throughput, now_epoch_seconds: float) ->
 
 
 def _billing_mode(definition: TableDefinition) -> dict[str, Any]:
-    """Shown only of a table that is or once was on-demand; since when, not while it is created.
+    """Shown only of a table that is or once was on-demand.
 
-    The answers of CreateTable that AWS shows and those that dynalite's authors recorded have no
-    time in them.
+    The time is shown when the table's creation or its update to on-demand is over: answers of
+    CreateTable in AWS's documentation, and of both operations as dynalite's authors recorded
+    them, have none.
     """
     since = definition.on_demand_since_epoch_seconds
-    if since is None:
+    if since is None and definition.billing_mode == "PROVISIONED":
         return {}
     summary: dict[str, Any] = {"BillingMode": definition.billing_mode}
-    if definition.status != "CREATING":
+    if since is not None and definition.status != "CREATING":
         summary["LastUpdateToPayPerRequestDateTime"] = wire_time(since)
     return {"BillingModeSummary": summary}
 

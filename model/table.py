@@ -159,6 +159,8 @@ class TableDefinition(Struct, frozen=True):
     billing_mode: BillingMode = "PROVISIONED"
     # When the table last became on-demand; None for one that never was.
     on_demand_since_epoch_seconds: float | None = None
+    # The same of an update to on-demand that is not over.
+    pending_on_demand_since_epoch_seconds: float | None = None
     # 0 and 0 for an on-demand table, as DescribeTable shows it.
     throughput: Throughput = Throughput(0, 0)
     # The throughput that an update asked for. It takes effect when the table leaves UPDATING.

@@ -317,7 +317,7 @@ def _on_demand(definition: TableDefinition, now_epoch_seconds: float) -> TableDe
     return replace(
         definition,
         billing_mode="PAY_PER_REQUEST",
-        on_demand_since_epoch_seconds=now_epoch_seconds,
+        pending_on_demand_since_epoch_seconds=now_epoch_seconds,
         throughput=replace(definition.throughput, read_units=0, write_units=0),
     )
 
@@ -345,6 +345,11 @@ def after_update(definition: TableDefinition) -> TableDefinition:
         status="ACTIVE",
         throughput=definition.pending_throughput or definition.throughput,
         pending_throughput=None,
+        on_demand_since_epoch_seconds=(
+            definition.pending_on_demand_since_epoch_seconds
+            or definition.on_demand_since_epoch_seconds
+        ),
+        pending_on_demand_since_epoch_seconds=None,
     )
 
 

@@ -78,7 +78,8 @@ def test_a_table_on_demand_has_no_provisioned_throughput():
     both = {"billing_mode": "PAY_PER_REQUEST", "throughput": Throughput(1, 1)}
     assert refusal(made(**PROVISIONED), **both) == message
     changed = edited(made(**PROVISIONED), billing_mode="PAY_PER_REQUEST")
-    assert changed.on_demand_since_epoch_seconds == NOON
+    assert changed.on_demand_since_epoch_seconds is None
+    assert settled(changed).on_demand_since_epoch_seconds == NOON
     assert (changed.throughput.read_units, changed.throughput.write_units) == (0, 0)
 
 

@@ -97,6 +97,24 @@ def test_decreases_are_counted(wire: WireClient):
         assert described["NumberOfDecreasesToday"] == 1
 
 
+@differs_from_dynamodb_local("it shows the time at once")
+def test_since_when_a_table_is_on_demand_is_told_when_the_update_is_over(wire: WireClient):
+    with table(wire, "pk:S", **PROVISIONED) as name:
+        request = {"TableName": name, "BillingMode": "PAY_PER_REQUEST"}
+        answer = wire("UpdateTable", request)["TableDescription"]
+        assert answer["TableStatus"] == "UPDATING"
+        assert answer["BillingModeSummary"] == {"BillingMode": "PAY_PER_REQUEST"}
+        first = wait_until_active(wire, name)["BillingModeSummary"]
+        assert first["LastUpdateToPayPerRequestDateTime"] > 0
+        back = wire("UpdateTable", {"TableName": name, **PROVISIONED})["TableDescription"]
+        assert back["BillingModeSummary"] == {**first, "BillingMode": "PROVISIONED"}
+        assert back["ProvisionedThroughput"]["ReadCapacityUnits"] == 5
+        wait_until_active(wire, name)
+        again = wire("UpdateTable", request)["TableDescription"]
+        assert again["BillingModeSummary"] == first
+        wait_until_active(wire, name)
+
+
 def test_a_table_goes_on_demand_and_back(wire: WireClient):
     with table(wire, "pk:S", **PROVISIONED) as name:
         described = updated(wire, name, BillingMode="PAY_PER_REQUEST")
