@@ -25,6 +25,7 @@ from actors.runtime.clock import Clock
 from model.capacity import Receipt
 from model.change import Change, entry_writes
 from model.errors import ThrottlingReason
+from model.expressions.key_condition import equal_names
 from model.heavy_hitters import HeavyHitters, Summary
 from model.index import entry_position
 from model.key import KeySchema
@@ -78,7 +79,8 @@ class IndexUse(Struct):
     """How queries and scans have used an index, or the table itself.
 
     ``asked_names`` counts, by attribute, those that named what they want; ``asked_all`` is how many
-    wanted every attribute. ``write_units`` are those of a local index.
+    wanted every attribute. ``scanned_for`` are the units of scans, by each attribute that their
+    filters want to be equal to a value. ``write_units`` are those of a local index.
     """
 
     queries: float = 0.0
@@ -90,6 +92,7 @@ class IndexUse(Struct):
     fetch_units: float = 0.0
     asked_all: float = 0.0
     asked_names: dict[str, float] = field(default_factory=dict)
+    scanned_for: dict[str, float] = field(default_factory=dict)
     write_units: float = 0.0
 
 
@@ -389,6 +392,9 @@ class TableTraffic:
             use.fetches += weight
             use.fetch_units += receipt.read_units * weight
         _count_names(use, rules, weight)
+        if not start and rules.filter is not None:
+            for name in equal_names(rules.filter):
+                _add(use.scanned_for, name, units * weight)
 
     def write(self, position: bytes, change: Change) -> None:
         """The item at a position was written; or not, as its condition was false."""
@@ -537,5 +543,10 @@ def _count_names(use: IndexUse, rules: PageRules, weight: int) -> None:
     if rules.filter is not None:
         names |= rules.filter.attributes
     for name in names:
-        if name in use.asked_names or len(use.asked_names) < _NAMES:
-            use.asked_names[name] = use.asked_names.get(name, 0.0) + weight
+        _add(use.asked_names, name, weight)
+
+
+def _add(counts: dict[str, float], name: str, weight: float) -> None:
+    """Count an attribute, of which there is room for so many."""
+    if name in counts or len(counts) < _NAMES:
+        counts[name] = counts.get(name, 0.0) + weight

@@ -16,8 +16,9 @@ from api.admin_insights import (
     SampleAnswer,
     UseAnswer,
 )
-from api.advise_traffic import Traffic
+from api.advise_traffic import Access, Factors, Traffic
 from api.client import Client
+from model.capacity import item_read_units, write_units
 from model.item import Item
 from model.key import KeyAttribute, KeySchema
 
@@ -62,6 +63,19 @@ class Facts(Struct, frozen=True):
     def recorded_seconds(self) -> float:
         """For how long use was counted."""
         return self.use.now - self.use.since
+
+    def asked(self, kind: Access, item_bytes: int | None = None) -> Factors:
+        """What makes up what was asked for: units that were taken, and throttled requests.
+
+        A throttled request would have taken an item's units, by default one of the table's mean
+        size. Where limits only observe, it has taken its own. A client's retries are requests too.
+        """
+        if self.use.throttling != "enforce":
+            return {kind: 1.0}
+        size_bytes = self.average_item_bytes if item_bytes is None else item_bytes
+        if kind == "writes":
+            return {kind: 1.0, "throttled_writes": float(write_units(size_bytes))}
+        return {kind: 1.0, "throttled_reads": item_read_units(size_bytes, consistent=False)}
 
     def held_by(self, key: Item) -> BusyKey | None:
         """How much a partition key holds, if it is one of the busiest."""

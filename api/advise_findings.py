@@ -11,12 +11,12 @@ from actors.insights import KEPT_KEYS, MINUTE_SECONDS, Kind
 from api.admin_insights import BusyKey
 from api.advise_facts import Facts
 from api.advise_text import figure, key_text, percent, size, span
-from api.advise_traffic import KeyLoad
+from api.advise_traffic import Access, KeyLoad
 from model import item as items
 from model import key as keys
 from model.advice import query_cost, skew, suffixes_for_writes
 from model.advice_throttling import Expected, KeyShare, MinuteLoad, Operation, expected
-from model.capacity import item_read_units, write_units
+from model.capacity import write_units
 from model.limits import KIB, PARTITION_READ_UNITS, PARTITION_WRITE_UNITS
 from model.partitions import partition_count
 from model.table import Throughput
@@ -63,7 +63,7 @@ class Load(Protocol):
 class _Side(NamedTuple):
     """Reads, or writes."""
 
-    kind: Kind
+    kind: Access
     throttled: Kind
     operation: Operation
     ceiling: int
@@ -88,15 +88,16 @@ def key_findings(facts: Facts, load: Load) -> Iterator[Finding]:
 
 
 def _skew(facts: Facts, side: _Side) -> Iterator[Finding]:
-    total = facts.traffic.total(side.kind)
-    top = facts.traffic.top([side.kind], KEPT_KEYS)
-    counted = facts.traffic.counted(side.kind)
+    asked = facts.asked(side.kind)
+    total = facts.traffic.total_of(asked)
+    top = facts.traffic.top(asked, KEPT_KEYS)
+    counted = facts.traffic.counted(asked)
     found = skew((load.weight for load in top), counted) if counted else None
     if found is None:
         return
     is_uneven = found.effective_count < _FEW_KEYS
     yield Finding(
-        "hint" if is_uneven and facts.traffic.busiest_second(side.kind) > side.ceiling else "fact",
+        "hint" if is_uneven and facts.traffic.busiest_second(asked) > side.ceiling else "fact",
         ("S76", "S140"),
         f"{side.kind.capitalize()}: the busiest partition key takes "
         f"{percent(found.hottest_share)} of {figure(total)} units, the ten busiest "
@@ -113,7 +114,7 @@ def _skew(facts: Facts, side: _Side) -> Iterator[Finding]:
 
 
 def _hot_keys(facts: Facts, side: _Side) -> Iterator[Finding]:
-    for load in facts.traffic.top([side.kind], _SHOWN_KEYS):
+    for load in facts.traffic.top(facts.asked(side.kind), _SHOWN_KEYS):
         if load.busiest_second < side.ceiling * NEAR:
             continue
         is_hot = load.busiest_second > side.ceiling
@@ -143,7 +144,7 @@ def index_key_loads(facts: Facts) -> Iterator[Finding]:
     """Which keys of global indexes are hot: they throttle writes to the table (S110)."""
     for name, traffic in facts.index_traffic.items():
         for side in _SIDES:
-            for load in traffic.top([side.kind], _SHOWN_KEYS):
+            for load in traffic.top(facts.asked(side.kind), _SHOWN_KEYS):
                 if load.busiest_second < side.ceiling * NEAR:
                     continue
                 is_hot = load.busiest_second > side.ceiling
@@ -180,7 +181,7 @@ def _what_divides(facts: Facts, side: _Side, load: KeyLoad) -> str:
         return ". It is one item, which nothing divides"
     if facts.description.get("LocalSecondaryIndexes"):
         return ". The table has local indexes: its collections are never divided (S74)"
-    for item in facts.traffic.top([side.kind], _SHOWN_KEYS, items=True):
+    for item in facts.traffic.top(facts.asked(side.kind), _SHOWN_KEYS, items=True):
         if load.key.items() <= item.key.items() and item.weight > load.weight * _MOST:
             return f". Most of it is for one item, {key_text(item.key)}, which nothing divides"
     return ", unless its sort keys are spread and DynamoDB divides it for heat"
@@ -302,7 +303,7 @@ def _expected(facts: Facts, load: Load, side: _Side, units: int | None) -> Findi
         partitions = partition_count("PROVISIONED", given)
     found = expected(_minutes(facts, side), side.operation, units, partitions)
     share = found.refused / found.offered if found.offered else 0.0
-    busiest = facts.traffic.busiest_second(side.kind)
+    busiest = facts.traffic.busiest_second(facts.asked(side.kind))
     limits = f"With {units:,} {side.operation} units" if units is not None else "On demand"
     on_partitions = f"{partitions} {'partition' if partitions == 1 else 'partitions'}"
     text = f"{limits} on {on_partitions}, "
@@ -360,20 +361,11 @@ def _minutes(facts: Facts, side: _Side) -> Iterator[MinuteLoad]:
 
     One that was only observed has taken its own.
     """
-    size_bytes = facts.average_item_bytes
-    of_request = (
-        write_units(size_bytes)
-        if side.operation == "write"
-        else item_read_units(size_bytes, consistent=False)
-    )
-    counted: list[tuple[Kind, float]] = [(side.kind, 1.0)]
-    if facts.use.throttling == "enforce":
-        counted.append((side.throttled, of_request))
     schema = facts.key_schema
     for minute in facts.traffic.minutes:
         weights: dict[bytes, float] = {}
         seconds = [0.0] * MINUTE_SECONDS
-        for kind, factor in counted:
+        for kind, factor in facts.asked(side.kind).items():
             if kind not in minute.partitions:
                 continue
             for at, units in enumerate(minute.seconds[kind]):

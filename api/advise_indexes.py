@@ -28,6 +28,9 @@ _SHOWN_NAMES: Final = 8
 _MUCH_SCANNED: Final = 0.5
 # An index that nobody read for less may still be needed.
 _LONG_SECONDS: Final = 60 * 60
+# Fewer requests, or less time, say nothing about what a table is used for.
+_LEAST_REQUESTS: Final = 100
+_LEAST_SECONDS: Final = 10 * 60
 
 
 class _Index(Struct, frozen=True):
@@ -57,6 +60,11 @@ class _Index(Struct, frozen=True):
         attributes = self.schema.attributes + self.table_schema.attributes
         return frozenset(attribute.name for attribute in attributes)
 
+    @property
+    def partition_names(self) -> frozenset[str]:
+        """The attributes of its partition key, each of which a Query needs."""
+        return frozenset(attribute.name for attribute in self.schema.partition)
+
     def holds(self, name: str) -> bool:
         """Whether an attribute is in it."""
         held = self.description["Projection"].get("NonKeyAttributes", ())
@@ -65,16 +73,31 @@ class _Index(Struct, frozen=True):
 
 def index_findings(facts: Facts) -> Iterator[Finding]:
     """Indexes that nobody reads, that hold what nobody asks for, or lack what is asked for."""
-    yield from _scans(facts)
+    is_early = facts.recorded_seconds < _LEAST_SECONDS
+    if not is_early:
+        yield from _scans(facts)
     yield from index_key_loads(facts)
+    unread: list[str] = []
     for index in _indexes(facts):
         yield from _fewer_units(facts, index)
         if not index.reads:
-            if index.write_units or index.description["ItemCount"]:
+            if facts.recorded_seconds < _LONG_SECONDS:
+                unread.append(index.name)
+            elif index.write_units or index.description["ItemCount"]:
                 yield _unused(facts, index)
+            continue
+        if is_early or index.reads < _LEAST_REQUESTS:
             continue
         yield from _fetches(facts, index)
         yield from _over_projected(facts, index)
+    if unread:
+        yield Finding(
+            "fact",
+            ("S24",),
+            f"{_listed(unread)}: not read in {span(facts.recorded_seconds)}, which is too short to "
+            f"tell whether anybody needs it; that takes {span(_LONG_SECONDS)}",
+            figures={"indexes": unread, "seconds": facts.recorded_seconds},
+        )
 
 
 def _indexes(facts: Facts) -> Iterator[_Index]:
@@ -97,15 +120,47 @@ def _scans(facts: Facts) -> Iterator[Finding]:
     """Scans that take most of the table's read units (S3)."""
     use = facts.use.uses.get("", IndexUse())
     total = facts.use.consumed[""].read
-    if not total or use.scan_units < total * _MUCH_SCANNED:
+    if not total or use.scans < _LEAST_REQUESTS or use.scan_units < total * _MUCH_SCANNED:
         return
     yield Finding(
         "hint",
         ("S3",),
         f"Scans take {percent(min(1.0, use.scan_units / total))} of the table's read units: "
         f"{figure(use.scans)} pages in {span(facts.recorded_seconds)}",
-        "An index whose key is what they look for makes a Query of them",
-        {"scans": use.scans, "scan_read_units": use.scan_units},
+        _instead_of_scans(facts, use),
+        {
+            "scans": use.scans,
+            "scan_read_units": use.scan_units,
+            "scanned_for": use.scanned_for,
+            "index": _serving_index(facts, use),
+        },
+    )
+
+
+def _serving_index(facts: Facts, use: IndexUse) -> str | None:
+    """The global index whose partition key most of the scans look for; None if there is none."""
+    served = {
+        index.name: min(use.scanned_for[name] for name in index.partition_names)
+        for index in _indexes(facts)
+        if index.is_global and index.partition_names <= use.scanned_for.keys()
+    }
+    return max(served, key=lambda name: served[name], default=None)
+
+
+def _instead_of_scans(facts: Facts, use: IndexUse) -> str:
+    """What makes a Query of them: the table's own key, an index, or one that may be added."""
+    own = {attribute.name for attribute in facts.key_schema.partition}
+    if own <= use.scanned_for.keys():
+        return f"They look for {_listed(sorted(own))}, the table's partition key: query it"
+    index = _serving_index(facts, use)
+    if index is not None:
+        return f"Query index {index}: its partition key is what they look for"
+    if not use.scanned_for:
+        return "An index whose key is what they look for makes a Query of them"
+    name = max(use.scanned_for, key=lambda name: use.scanned_for[name])
+    return (
+        f"A global index with the partition key {name}, which they look for, makes a Query of "
+        f"them: --index-key {name} tells how it would fare"
     )
 
 
@@ -136,7 +191,7 @@ def _unused(facts: Facts, index: _Index) -> Finding:
         else "It goes only with its table; where it must stay, KEYS_ONLY makes it small"
     )
     return Finding(
-        "hint" if facts.recorded_seconds >= _LONG_SECONDS else "fact",
+        "hint",
         ("S24", "S57"),
         f"{kind} index {index.name} was not read in {span(facts.recorded_seconds)}; it took "
         f"{figure(index.write_units)} write units and holds "
@@ -277,7 +332,7 @@ def index_key_findings(facts: Facts, load: Load, name: str) -> Iterator[Finding]
     units = write_units(entry_bytes)
     writes = load.writes_per_second
     if writes is None and facts.traffic.total("writes"):
-        writes = facts.traffic.busiest_second("writes") / units
+        writes = facts.traffic.busiest_second(facts.asked("writes")) / units
     yield _hottest(told, name, entry_bytes, writes)
 
 

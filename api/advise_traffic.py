@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
-from actors.insights import Kind
+from actors.insights import MINUTE_SECONDS, Kind
 from api.admin_insights import Counted, InsightsAnswer, Minute
 from model.heavy_hitters import Summary, heaviest
 from model.item import Item
 
+Access: TypeAlias = Literal["reads", "writes"]
+
 ACCESSES: Final[tuple[Kind, ...]] = ("reads", "writes")
 THROTTLES: Final[tuple[Kind, ...]] = ("throttled_reads", "throttled_writes")
+
+# Kinds that are added up, and how many units each thing that was counted of them stands for.
+Factors: TypeAlias = Mapping[Kind, float]
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 _decode = msgspec.json.Decoder(dict).decode
@@ -49,43 +54,48 @@ class Traffic:
 
     def total(self, *kinds: Kind) -> float:
         """All together, those that no key was counted for too."""
-        return sum(
-            sum(minute.seconds[kind])
-            for minute in self.minutes
-            for kind in kinds
-            if kind in minute.seconds
-        )
+        return self.total_of(dict.fromkeys(kinds, 1.0))
 
-    def counted(self, *kinds: Kind) -> float:
+    def total_of(self, factors: Factors) -> float:
+        """As ``total``, in units."""
+        return sum(sum(_seconds(minute, factors)) for minute in self.minutes)
+
+    def counted(self, factors: Factors) -> float:
         """What keys were counted for, of which theirs are shares: in a sample about the total."""
         return sum(
-            minute.partitions[kind].total
+            minute.partitions[kind].total * factor
             for minute in self.minutes
-            for kind in kinds
+            for kind, factor in factors.items()
             if kind in minute.partitions
         )
 
-    def busiest_second(self, *kinds: Kind) -> float:
+    def busiest_second(self, factors: Factors) -> float:
         """The most in a second."""
-        return max((_busiest_second(minute, kinds) for minute in self.minutes), default=0.0)
+        return max((max(_seconds(minute, factors)) for minute in self.minutes), default=0.0)
 
-    def top(self, kinds: Iterable[Kind], count: int, *, items: bool = False) -> list[KeyLoad]:
+    def top(
+        self, kinds: Iterable[Kind] | Factors, count: int, *, items: bool = False
+    ) -> list[KeyLoad]:
         """So many of the partition keys, or of the items, with the most; the first has most."""
-        kinds = tuple(kinds)
+        factors = kinds if isinstance(kinds, Mapping) else dict.fromkeys(kinds, 1.0)
         summaries: list[Summary] = []
         seconds: dict[bytes, float] = {}
         for minute in self.minutes:
             counted = minute.items if items else minute.partitions
             in_minute: dict[bytes, float] = {}
-            for kind in kinds:
-                if kind not in counted:
+            of_seconds = _seconds(minute, factors)
+            of_minute = sum(of_seconds)
+            for kind, factor in factors.items():
+                if kind not in counted or not of_minute:
                     continue
-                summary = _summary(counted[kind])
+                summary = _summary(counted[kind], factor)
                 summaries.append(summary)
-                # The key's part of what came in the minute's busiest second, on average.
-                factor = max(minute.seconds[kind]) / minute.partitions[kind].total
+                # The key's part of what came in the minute's busiest second, on average. What a
+                # sample's keys stand for is not all that came.
+                scale = sum(minute.seconds[kind]) / minute.partitions[kind].total
+                busiest_share = max(of_seconds) / of_minute
                 for key, weight in summary.keys:
-                    in_minute[key] = in_minute.get(key, 0.0) + weight * factor
+                    in_minute[key] = in_minute.get(key, 0.0) + weight * scale * busiest_share
             for key, weight in in_minute.items():
                 seconds[key] = max(seconds.get(key, 0.0), weight)
         return [
@@ -99,11 +109,15 @@ class Traffic:
         ]
 
 
-def _busiest_second(minute: Minute, kinds: Iterable[Kind]) -> float:
-    told = [minute.seconds[kind] for kind in kinds if kind in minute.seconds]
-    return max((sum(second) for second in zip(*told, strict=True)), default=0.0)
+def _seconds(minute: Minute, factors: Factors) -> list[float]:
+    """What came in each second of a minute, in units."""
+    seconds = [0.0] * MINUTE_SECONDS
+    for kind, factor in factors.items():
+        for at, counted in enumerate(minute.seconds.get(kind, ())):
+            seconds[at] += counted * factor
+    return seconds
 
 
-def _summary(counted: Counted) -> Summary:
-    keys = tuple((_encode(each.key), each.weight) for each in counted.keys)
-    return Summary(counted.total, keys, counted.error, counted.unlisted)
+def _summary(counted: Counted, factor: float) -> Summary:
+    keys = tuple((_encode(each.key), each.weight * factor) for each in counted.keys)
+    return Summary(counted.total * factor, keys, counted.error * factor, counted.unlisted * factor)

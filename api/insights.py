@@ -107,7 +107,7 @@ def _rows(traffic: Traffic, kinds: tuple[Kind, ...], top: int, *, items: bool) -
             "key": load.key,
             "total": load.weight,
             "error": load.error,
-            "share": load.weight / traffic.counted(*kinds),
+            "share": load.weight / traffic.counted(dict.fromkeys(kinds, 1.0)),
             "reads": reads.get(_encode(load.key), 0.0),
             "writes": writes.get(_encode(load.key), 0.0),
             "busiest_second": load.busiest_second,

@@ -112,6 +112,18 @@ _UNSUPPORTED: Final[dict[type, str]] = {
 }
 
 
+def equal_names(filter_condition: condition.Condition) -> set[str]:
+    """The attributes of which a condition wants one value: a key of them would serve it."""
+    names = set()
+    for node in conjuncts(filter_condition.root):
+        match node:
+            case condition.Equal(condition.Attribute(name), condition.Constant()) | condition.Equal(
+                condition.Constant(), condition.Attribute(name)
+            ):
+                names.add(name)
+    return names
+
+
 def conjuncts(node: Node) -> list[Node]:
     """The conditions that must all hold, where a condition is such a list, or the one it is."""
     if not isinstance(node, condition.And):

