@@ -33,8 +33,9 @@ from model.key_decoding import partition_end
 from model.page import PageRules
 from model.table import TABLE_INDEX_ID, ContributorInsights, TableDefinition
 
-# What is counted: units of reads and of writes, requests that were throttled.
-Kind: TypeAlias = Literal["reads", "writes", "throttled_reads", "throttled_writes"]
+# What is counted: units of reads and of writes, requests that were throttled, and requests for an
+# item that a transaction had.
+Kind: TypeAlias = Literal["reads", "writes", "throttled_reads", "throttled_writes", "conflicts"]
 Recording: TypeAlias = Literal["all", "some", "none"]
 
 MINUTE_SECONDS: Final = 60
@@ -173,6 +174,7 @@ class KeyTraffic:
         "_is_text",
         "_schema",
         "_windows",
+        "conflicts",
         "reads",
         "throttled_reads",
         "throttled_writes",
@@ -187,6 +189,7 @@ class KeyTraffic:
         self.writes = _Sampler(draws, "none", "writes")
         self.throttled_reads = _Sampler(draws, "none", "throttled_reads")
         self.throttled_writes = _Sampler(draws, "none", "throttled_writes")
+        self.conflicts = _Sampler(draws, "none", "conflicts")
         self._windows: deque[Window] = deque(maxlen=MINUTES - 1)
         self._ends_at = 0.0
         self._counts: dict[Kind, _Counts] = {}
@@ -249,7 +252,10 @@ class KeyTraffic:
 
     @property
     def _samplers(self) -> tuple[_Sampler, ...]:
-        return self.reads, self.writes, self.throttled_reads, self.throttled_writes
+        return (
+            *(self.reads, self.writes, self.throttled_reads, self.throttled_writes),
+            self.conflicts,
+        )
 
     def _begin_minute(self, now: float) -> None:
         if self._counts:
@@ -460,6 +466,10 @@ class TableTraffic:
             sampler.passed_units += 1.0
             return
         self._table.count(sampler, position, 1.0)
+
+    def conflict(self, position: bytes) -> None:
+        """A request for an item met a transaction that had it."""
+        self._table.count(self._table.conflicts, position, 1.0)
 
     def refuse_page(self, index_id: int, start: bytes) -> None:
         """A Query was throttled that reads from a position on."""

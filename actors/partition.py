@@ -268,7 +268,7 @@ class Partition(RowOwner[WriteBatch]):
             return self.decide_other(batch, envelope)
         position = message.position
         if position in self._holds.positions:
-            self._throttle.transaction_conflicts += 1
+            self._throttle.count_conflict(position)
             return TransactionConflictException()
         old = batch.items[position]
         try:

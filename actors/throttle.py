@@ -203,6 +203,12 @@ class TableThrottle:
             self.traffic.refuse_page(index_id, start)
         return refusal
 
+    def count_conflict(self, position: bytes) -> None:
+        """A request for an item met a transaction that had it."""
+        self.transaction_conflicts += 1
+        if self.traffic is not None:
+            self.traffic.conflict(position)
+
     def refused_read(self, partition_number: int, position: bytes) -> Refusal | None:
         """Why the item at a position is not looked for, where its partition had nothing left."""
         if partition_number not in self._exhausted or self.mode != "enforce":

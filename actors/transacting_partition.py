@@ -242,7 +242,7 @@ class TransactingPartition(Partition):
         """
         position = action.position
         if position in self._holds.positions:
-            self._throttle.transaction_conflicts += 1
+            self._throttle.count_conflict(position)
             raise TransactionConflictException
         old = batch.items[position]
         payer = (envelope.reply, action.ordinal)

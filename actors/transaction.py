@@ -270,7 +270,7 @@ class Transactions:
             for action in each.actions:
                 reasons[action.ordinal] = NO_REASON
                 if (each.table.definition.table_id, action.position) in self._claimed:
-                    each.table.throttle.transaction_conflicts += 1
+                    each.table.throttle.count_conflict(action.position)
                     reasons[action.ordinal] = reason_of(TransactionConflictException())
         return [reasons[ordinal] for ordinal in range(len(reasons))]
 
@@ -326,7 +326,7 @@ class Transactions:
 
     def _refused_read(self, table: Table, position: bytes) -> CancellationReason:
         if (table.definition.table_id, position) in self._writing:
-            table.throttle.transaction_conflicts += 1
+            table.throttle.count_conflict(position)
             return reason_of(TransactionConflictException())
         refused = table.throttle.refused_read(table.number_of(position), position)
         return NO_REASON if refused is None else reason_of(refused.error())

@@ -11,7 +11,7 @@ from actors.insights import KEPT_KEYS, MINUTE_SECONDS, Kind
 from api.admin_insights import BusyKey
 from api.advise_facts import Facts
 from api.advise_text import figure, key_text, percent, size, span
-from api.advise_traffic import Access, KeyLoad
+from api.advise_traffic import CONFLICTS, Access, KeyLoad
 from model import item as items
 from model import key as keys
 from model.advice import query_cost, skew, suffixes_for_writes
@@ -33,6 +33,8 @@ _MOST: Final = 0.5
 _NEXT_TO_NOTHING: Final = 0.001
 _NOTABLE: Final = 1.05
 _FEW_KEYS: Final = 10
+# Fewer conflicts are what clients retry without harm.
+_LEAST_CONFLICTS: Final = 10
 _ENOUGH_ITEMS: Final = 100
 _ITEMS_PER_KEY: Final = 20
 
@@ -84,7 +86,29 @@ def key_findings(facts: Facts, load: Load) -> Iterator[Finding]:
         yield from _hot_keys(facts, side)
     if load.writes_per_second is not None:
         yield _suffixes(facts, load, load.writes_per_second)
+    yield from _conflicts(facts)
     yield from _cardinality(facts)
+
+
+def _conflicts(facts: Facts) -> Iterator[Finding]:
+    """The keys whose requests met transactions that had their items."""
+    total = facts.traffic.total(*CONFLICTS)
+    if total < _LEAST_CONFLICTS:
+        return
+    counted = facts.traffic.counted(dict.fromkeys(CONFLICTS, 1.0))
+    hottest = facts.traffic.top(CONFLICTS, _SHOWN_KEYS, items=bool(facts.key_schema.sort))
+    shown = ", ".join(f"{key_text(load.key)} {percent(load.weight / counted)}" for load in hottest)
+    yield Finding(
+        "hint",
+        (),
+        f"{figure(total)} requests of the last hour met a transaction that had their item: {shown}",
+        "Leave what need not change with the others out of transactions, or spread an item that "
+        "many change, such as a counter, over several",
+        {
+            "conflicts": total,
+            "items": [{"key": load.key, "conflicts": load.weight} for load in hottest],
+        },
+    )
 
 
 def _skew(facts: Facts, side: _Side) -> Iterator[Finding]:

@@ -16,6 +16,7 @@ from model.item import Item
 Access: TypeAlias = Literal["reads", "writes"]
 
 ACCESSES: Final[tuple[Kind, ...]] = ("reads", "writes")
+CONFLICTS: Final[tuple[Kind, ...]] = ("conflicts",)
 THROTTLES: Final[tuple[Kind, ...]] = ("throttled_reads", "throttled_writes")
 
 # Kinds that are added up, and how many units each thing that was counted of them stands for.

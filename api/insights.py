@@ -20,7 +20,7 @@ from actors.insights import EVERY, KEPT_KEYS, MINUTE_SECONDS, WHOLE_REQUESTS, Ki
 from api.admin_client import AdminClient, AdminRefused
 from api.admin_insights import INSIGHTS_PATH, InsightsAnswer
 from api.advise_text import figure, key_text, percent, table, time_span
-from api.advise_traffic import ACCESSES, THROTTLES, Traffic
+from api.advise_traffic import ACCESSES, CONFLICTS, THROTTLES, Traffic
 from api.client import CannotCall
 
 DONE: Final = 0
@@ -90,6 +90,8 @@ _RULES: Final[tuple[tuple[str, tuple[Kind, ...], bool], ...]] = (
     ("Most accessed items", ACCESSES, True),
     ("Most throttled partition keys", THROTTLES, False),
     ("Most throttled items", THROTTLES, True),
+    ("Partition keys with most transaction conflicts", CONFLICTS, False),
+    ("Items with most transaction conflicts", CONFLICTS, True),
 )
 
 
@@ -98,10 +100,12 @@ def _rows(traffic: Traffic, kinds: tuple[Kind, ...], top: int, *, items: bool) -
     is_sampled = traffic.answer.recording == "some" and total > WHOLE_REQUESTS
     # What is no more than the error, or than a few of a sample, is chance.
     least = EVERY * _CHANCE if is_sampled else 0.0
-    reads, writes = (
+    by_kind = [
         {_encode(each.key): each.weight for each in traffic.top([kind], KEPT_KEYS, items=items)}
         for kind in kinds
-    )
+    ]
+    # A conflict is a request of either kind.
+    reads, writes = by_kind if len(by_kind) > 1 else ({}, {})
     return [
         {
             "key": load.key,
@@ -130,6 +134,7 @@ def _report(traffic: Traffic, top: int) -> dict[str, Any]:
         "read_units": traffic.total("reads"),
         "write_units": traffic.total("writes"),
         "throttled_requests": traffic.total(*THROTTLES),
+        "transaction_conflicts": traffic.total(*CONFLICTS),
         **{
             title.lower().replace(" ", "_"): _rows(traffic, kinds, top, items=items)
             for title, kinds, items in _RULES

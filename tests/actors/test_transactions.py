@@ -93,6 +93,11 @@ async def test_nobody_else_writes_what_a_transaction_holds_until_it_lets_go() ->
         assert reason.message == "Transaction is ongoing for the item"
         assert await items(table, thread("EC2", "a"), thread("S3", "a")) == [old, None]
         assert table.throttle.transaction_conflicts == 4
+        assert table.throttle.traffic is not None
+        (window,) = table.throttle.traffic.windows()
+        for counted in (window.partitions["conflicts"], window.items["conflicts"]):
+            assert [weight for _, weight in counted.keys] == [4]
+        assert window.items["conflicts"].keys[0][0] == action.position
         # Its neighbours are free.
         await table.write(put(thread("EC2", "b")))
 

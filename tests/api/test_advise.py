@@ -194,6 +194,19 @@ def test_a_hot_item_is_told():
     assert "Most of it is for one item, acme / counter, which nothing divides" in hot.text
 
 
+@pytest.mark.parametrize(("per_second", "count"), [(0.1, 0), (1, 1)])
+def test_keys_of_transaction_conflicts_are_named(per_second, count):
+    busy = minute("conflicts", per_second, acme=0.9, other=0.1)
+    known = facts(busy, description={"KeySchema": key_schema("customer")})
+
+    found = [each for each in key_findings(known, options()) if "met a transaction" in each.text]
+
+    assert len(found) == count
+    for each in found:
+        assert each.text.endswith("had their item: acme 90 %, other 10 %")
+        assert each.figures["conflicts"] == 60
+
+
 def test_planned_writes_need_suffixes_by_the_formula():
     (planned,) = about(
         key_findings(facts(), options(writes_per_second=5_000, item_size_bytes=1_500)), "A9"
