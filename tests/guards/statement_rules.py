@@ -86,6 +86,11 @@ STATEMENT_RULES: Final = (
         f"SELECT * {_FROM} WHERE pk = 'a' AND (DELETE {_FROM})",
     ),
     _statement(
+        "indexes of one partition attribute",
+        "multi-attribute HASH keys|Reads on indices are not supported",
+        f"SELECT * {_FROM}.\"{COMPOSITE_INDEX}\" WHERE g = 'a' AND x = 'b'",
+    ),
+    _statement(
         "parameters", "Number of parameters|parameters", f"SELECT * {_FROM} {WHERE} AND v = ?"
     ),
 )
@@ -103,11 +108,6 @@ SELECT_RULES: Final = (
         "an order of keys",
         "must be part of the primary key",
         f"SELECT * {_FROM} WHERE pk = 'a' ORDER BY v",
-    ),
-    _select(
-        "indexes of one partition attribute",
-        "multi-attribute HASH keys",
-        f"SELECT * {_FROM}.\"{COMPOSITE_INDEX}\" WHERE g = 'a' AND x = 'b'",
     ),
     _select("types of keys in filters", "schema type", f"SELECT * {_FROM} WHERE NOT sk = 1"),
 )
