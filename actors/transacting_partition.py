@@ -324,6 +324,8 @@ class TransactingPartition(Partition):
         decision = envelope.message
         assert isinstance(decision, Resolve)
         assert decision.round_id == joining.round_id, "who has joined is told, and nobody else"
+        # It comes once: after a crash from here on nobody waits for it again.
+        self._joining = None
         if decision.committed:
             self.head, self._head_bytes = joining.batch.head(), joining.group.head
             try:
@@ -335,4 +337,3 @@ class TransactingPartition(Partition):
                 self._last_commit.add_done_callback(partial(self._settle, joining.batch, []))
             for transaction_id in joining.transaction_ids:
                 self._let_go(transaction_id, gives_back=False)
-        self._joining = None

@@ -13,7 +13,11 @@ from actors.client_tokens import ClientTokens
 from actors.database import Database
 from actors.table import Table
 from api.transaction_requests import CheckedActions, carry_out
-from model.errors import IdempotentParameterMismatchException, TransactionInProgressException
+from model.errors import (
+    IdempotentParameterMismatchException,
+    InternalServerError,
+    TransactionInProgressException,
+)
 from model.expressions.placeholders import Placeholders
 from model.expressions.update import parse_update
 from model.write import Update
@@ -27,6 +31,7 @@ from tests.support.databases import (
     table_definition,
     thread,
 )
+from tests.support.stepped_store import Load, soon, stepped_database, turns
 from tests.support.store import memory_store
 from tests.support.stored_items import read_item
 from tests.support.transacting import actions, stepped, until
@@ -52,7 +57,7 @@ async def add(
     await carry_out(database, CheckedActions(found, [], None), token, content)
 
 
-async def outcome(adding: Coroutine[Any, Any, None]) -> BaseException | None:
+async def outcome(adding: Coroutine[Any, Any, object]) -> BaseException | None:
     """What came of it, within some turns of the event loop."""
     async with asyncio.timeout(10):
         (error,) = await asyncio.gather(adding, return_exceptions=True)
@@ -175,6 +180,37 @@ async def test_a_token_is_in_progress_while_a_round_has_its_transaction_whoever_
             await add(database, *forums)
             assert await posts(table, *forums) == ["1", "1"]
             assert not database.transactions.tokens._running
+
+
+async def test_a_token_is_in_progress_while_the_store_is_asked_whether_it_is_new() -> None:
+    async with stepped_database() as (store, database):
+        tokens = database.transactions.tokens
+        asked = store.gate_behind(lambda call: isinstance(call, Load) and is_token(call.keys[0]))
+        first = asyncio.create_task(tokens.claim(TOKEN, CONTENT))
+        await asked.reached()
+        second = asyncio.create_task(outcome(tokens.claim(TOKEN, CONTENT)))
+        await turns()
+        assert second.done()
+        assert isinstance(second.result(), TransactionInProgressException)
+        asked.open()
+        assert not (await first).is_repeated
+
+
+async def test_a_token_whose_transaction_never_became_durable_is_not_taken_for_repeated() -> None:
+    async with stepped_database() as (store, database):
+        await database.create_table(table_definition())
+        store.hold_syncs()
+        adding = asyncio.create_task(add(database, "EC2"))
+        await soon(lambda: store.held_count > 0)
+        store.fail_syncs()
+        with pytest.raises(InternalServerError, match="unknown"):
+            await adding
+        assert not (await database.transactions.tokens.claim(TOKEN, CONTENT)).is_repeated
+
+
+def is_token(key: bytes) -> bool:
+    start, _ = keys_layout.client_token_range(None, 0)
+    return key.startswith(start[:1])
 
 
 async def test_tokens_that_count_no_more_are_deleted() -> None:

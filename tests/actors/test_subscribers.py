@@ -15,7 +15,7 @@ from streams.change_record import ChangeRecord
 from streams.sequence_number import SequenceNumber
 from tests.support.changes import change
 from tests.support.databases import thread
-from tests.support.stepped_store import SteppedStore, commits_of, soon, turns
+from tests.support.stepped_store import SteppedStore, commits_of, pages_of, soon, turns
 from tests.support.store import memory_store
 
 FOLLOWER = b"follower"
@@ -38,11 +38,13 @@ def record_of(number: int, counter: int) -> ChangeRecord:
 
 
 class Log:
-    """A partition's log: what it writes is on the disk, and in memory as long as nobody forgets."""
+    """A partition's log. Counters up to ``begins_at`` were not recorded."""
 
-    def __init__(self, store: Store, number: int, parent: int | None = None) -> None:
+    def __init__(
+        self, store: Store, number: int, parent: int | None = None, begins_at: int = 0
+    ) -> None:
         self.feed = ChangeFeed(number, store, RecentChanges(), parent)
-        self.feed.begin(0)
+        self.feed.begin(begins_at)
 
     async def write(self, counter: int) -> None:
         record = record_of(self.feed.partition_number, counter)
@@ -65,6 +67,37 @@ async def stepped() -> AsyncIterator[tuple[SteppedStore, asyncio.TaskGroup, list
             store.open_all()
             for follower in followers:
                 follower.mailbox.close()
+
+
+async def test_a_change_recorded_while_a_follower_reads_the_disk_wakes_it() -> None:
+    async with stepped() as (store, tasks, followers):
+        log = Log(store, PARENT, begins_at=5)
+        follower = Noting(log.feed)
+        followers.append(follower)
+        reading = store.gate_behind(pages_of(*keys_layout.change_range(PARENT)))
+        tasks.create_task(follower.run())
+        await reading.reached()
+        await log.write(6)
+
+        reading.open()
+        await turns()
+        assert follower.noted == [6]
+
+
+async def test_a_log_that_ends_while_a_follower_reads_the_disk_is_followed_to_its_end() -> None:
+    async with stepped() as (store, tasks, followers):
+        log = Log(store, PARENT, begins_at=5)
+        follower = Noting(log.feed)
+        followers.append(follower)
+        reading = store.gate_behind(pages_of(*keys_layout.change_range(PARENT)))
+        tasks.create_task(follower.run())
+        await reading.reached()
+        await log.write(6)
+        log.feed.end()
+
+        reading.open()
+        await soon(follower.ended.done)
+        assert follower.noted == [6]
 
 
 async def test_a_childs_follower_begins_when_the_end_of_its_parents_log_is_stored() -> None:

@@ -130,6 +130,158 @@ ORDERS: Final = (
         "tests/actors/test_given_up_followers.py",
         ["test_time_to_live_does_not_catch_up_without_one_of_its_expirers"],
     ),
+    Fault(
+        "partition keeps its counts after a lost commit",
+        "actors/row_owner.py",
+        """\
+                    await self._load_head()
+                    continue
+""",
+        """\
+                    (self._head_bytes,) = await self._store.latest.load([self._head_key])
+                    continue
+""",
+        "tests/actors/test_lost_commits.py",
+        [
+            "test_counts_of_items_go_on_from_what_the_store_has_kept",
+        ],
+    ),
+    Fault(
+        "partition keeps its holds after a lost commit",
+        "actors/transacting_partition.py",
+        """\
+        self._holds.clear()
+        for transaction_id in list(self._held_paid):
+            self._let_go(transaction_id, gives_back=True)
+        await super()._load_head()
+""",
+        """\
+        await super()._load_head()
+""",
+        "tests/actors/test_lost_commits.py",
+        [
+            "test_a_transaction_prepared_on_a_lost_item_is_not_joined",
+        ],
+    ),
+    Fault(
+        "token is in use only after the store was asked",
+        "actors/client_tokens.py",
+        """\
+        self._running[token] = digest
+        try:
+            return await self._looked_up(token, digest)
+        except BaseException:
+            del self._running[token]
+            raise""",
+        """\
+        claim = await self._looked_up(token, digest)
+        self._running[token] = digest
+        return claim""",
+        "tests/actors/test_client_tokens.py",
+        [
+            "test_a_token_is_in_progress_while_the_store_is_asked_whether_it_is_new",
+        ],
+    ),
+    Fault(
+        "token that is not durable counts",
+        "actors/client_tokens.py",
+        """\
+            if found != _NONE:
+                found = await self._store.durable().load(rows)
+""",
+        "",
+        "tests/actors/test_client_tokens.py",
+        [
+            "test_a_token_whose_transaction_never_became_durable_is_not_taken_for_repeated",
+        ],
+    ),
+    Fault(
+        "follower looks whether its log ended after reading",
+        "actors/subscribers/subscriber.py",
+        """\
+            additions, last = self.feed.additions, self.feed.last
+            records = await self.feed.read(
+                self.position, max_records=_RUN_RECORDS, max_bytes=_RUN_BYTES
+            )
+""",
+        """\
+            additions = self.feed.additions
+            records = await self.feed.read(
+                self.position, max_records=_RUN_RECORDS, max_bytes=_RUN_BYTES
+            )
+            last = self.feed.last
+""",
+        "tests/actors/test_subscribers.py",
+        [
+            "test_a_log_that_ends_while_a_follower_reads_the_disk_is_followed_to_its_end",
+        ],
+    ),
+    Fault(
+        "follower counts additions after reading",
+        "actors/subscribers/subscriber.py",
+        """\
+            additions, last = self.feed.additions, self.feed.last
+            records = await self.feed.read(
+                self.position, max_records=_RUN_RECORDS, max_bytes=_RUN_BYTES
+            )
+""",
+        """\
+            last = self.feed.last
+            records = await self.feed.read(
+                self.position, max_records=_RUN_RECORDS, max_bytes=_RUN_BYTES
+            )
+            additions = self.feed.additions
+""",
+        "tests/actors/test_subscribers.py",
+        [
+            "test_a_change_recorded_while_a_follower_reads_the_disk_wakes_it",
+        ],
+    ),
+    Fault(
+        "follower takes its checkpoint for stored before the commit",
+        "actors/subscribers/subscriber.py",
+        """\
+        stored = encode_position(self.position)
+        try:
+            await self._store.commit([Group(self._key, self._stored, stored)])
+""",
+        """\
+        stored = encode_position(self.position)
+        before, self._stored = self._stored, stored
+        try:
+            await self._store.commit([Group(self._key, before, stored)])
+""",
+        "tests/actors/test_subscribers.py",
+        [
+            "test_an_end_that_the_store_refuses_is_stored_before_a_child_begins",
+        ],
+    ),
+    Fault(
+        "partition that crashed forgets the round it joined",
+        "actors/transacting_partition.py",
+        """\
+        if self._joining is not None:
+            await self._resolve(self._joining)
+        await super().run()""",
+        "        await super().run()",
+        "tests/actors/test_joined_partitions.py",
+        [
+            "test_a_crash_before_the_outcome_is_known",
+        ],
+    ),
+    Fault(
+        "partition that crashed waits for an outcome it had",
+        "actors/transacting_partition.py",
+        """\
+        # It comes once: after a crash from here on nobody waits for it again.
+        self._joining = None
+        if decision.committed:""",
+        "        if decision.committed:",
+        "tests/actors/test_joined_partitions.py",
+        [
+            "test_a_crash_after_the_outcome_is_known",
+        ],
+    ),
 )
 
 if __name__ == "__main__":

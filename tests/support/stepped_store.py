@@ -21,14 +21,14 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from actors.database import Database
 from actors.runtime.clock import Clock
-from storage.store import Group, NotAtHand, Row, Store, StoreError, View
+from storage.store import Group, NotAtHand, Row, Store, View
 from streams.broker import Broker
 from tests.support.databases import running_database
 from tests.support.faulty_store import FaultyStore
 from tests.support.store import memory_store
 
 # A faulty actor may never make the call.
-_LONGEST_SECONDS: Final = 4.0
+_LONGEST_SECONDS: Final = 3.0
 
 
 class Load(NamedTuple):
@@ -87,7 +87,7 @@ class Gate:
         self.which = which
         self._reached = asyncio.Event()
         self._opened = asyncio.Event()
-        self._error: StoreError | None = None
+        self._error: Exception | None = None
 
     async def reached(self) -> None:
         """Wait until a call has arrived."""
@@ -96,10 +96,11 @@ class Gate:
 
     def open(self) -> None:
         """Let waiting and later calls pass."""
+        self._error = None
         self._opened.set()
 
-    def fail(self, error: StoreError) -> None:
-        """Raise an error from waiting and later calls."""
+    def fail(self, error: Exception) -> None:
+        """Raise an error from waiting and later calls, until the gate is opened."""
         self._error = error
         self._opened.set()
 
