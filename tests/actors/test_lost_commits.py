@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from actors.holds import Join, Prepare, Resolve, TransactionPart
-from actors.subscribers.subscriber import encode_position
 from model.write import Put
-from storage import keys_layout
 from tests.support.databases import put, running_database, table_definition, thread
 from tests.support.losing_store import LosingStore
 from tests.support.store import memory_store
