@@ -6,6 +6,7 @@ import pytest
 from msgspec import structs
 
 from actors.pages import ReadRange, read_page
+from actors.runtime.mailbox import Message
 from model import key_range
 from model.errors import ConditionalCheckFailedException, InternalServerError
 from model.expressions.condition import parse_condition
@@ -21,17 +22,15 @@ from tests.support.databases import (
     table_definition,
     thread,
 )
-from tests.support.stepped_store import stepped_database
+from tests.support.stepped_store import soon, stepped_database, turns
 from tests.support.store import memory_store
 from tests.support.stored_items import read_item
 
 SCAN = ReadRange(key_range.WHOLE, PageRules(), by_partition=True)
 
 
-async def turns(count: int = 50) -> None:
-    """Let everything run that can."""
-    for _ in range(count):
-        await asyncio.sleep(0)
+class Poison(Message[None], frozen=True):
+    """A message that no partition knows."""
 
 
 async def test_nothing_is_answered_or_shown_before_it_is_durable():
@@ -112,6 +111,43 @@ async def test_a_refused_commit_changes_nothing_and_the_next_one_goes_through():
             (item,) = (await read_page(table, SCAN)).items
             assert b'"subject":{"S":"b"}' in item
             assert (await database.describe("Thread")).item_count == 1
+
+
+async def test_a_table_is_closed_only_when_its_last_write_is_answered():
+    async with stepped_database() as (store, database):
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        store.hold_syncs()
+        written = table.submit(put(thread("EC2", "a")))
+        await soon(lambda: store.held_count > 0)
+        closing = asyncio.create_task(table.close())
+        await turns()
+        assert not closing.done()
+
+        await store.release_syncs()
+        await closing
+        assert written.done()
+
+
+async def test_the_tail_stays_where_it_is_when_a_partition_begins_anew_before_a_sync():
+    async with stepped_database(partitions_per_table=1) as (store, database):
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        await table.write(put(thread("EC2", "a", posts=1)))
+        [number] = table.partitions.map.numbers
+        feed = table.followers.feed(number)
+        store.hold_syncs()
+        first = table.submit(put(thread("EC2", "a", posts=2)))
+        await soon(lambda: store.held_count == 1)
+        with pytest.raises(InternalServerError):
+            await table.partitions[number].mailbox.put_nowait(Poison())
+        second = table.submit(put(thread("EC2", "a", posts=3)))
+        await soon(lambda: store.held_count == 2)
+        assert feed.tail == 1
+
+        await store.release_syncs()
+        await asyncio.gather(first, second)
+        assert feed.tail == 3
 
 
 async def test_followers_of_a_table_never_see_a_change_whose_sync_failed():

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from actors.holds import Join, Prepare, Resolve, TransactionPart
+from actors.subscribers.expirer import ExpiryRows
+from actors.subscribers.expiry_backfill import ExpiryBackfill
 from model.write import Put
+from storage import keys_layout
 from tests.support.databases import put, running_database, table_definition, thread
+from tests.support.expiry import listed, rebuilt
 from tests.support.losing_store import LosingStore
+from tests.support.stepped_store import Commit, Which, commits_of
 from tests.support.store import memory_store
 from tests.support.stored_items import items
 from tests.support.transacting import actions, condition
@@ -25,6 +32,38 @@ async def test_counts_of_items_go_on_from_what_the_store_has_kept() -> None:
 
             await table.write(put(thread("EC2", "again")))
             assert (await database.describe("Thread")).item_count == 2
+
+
+async def test_expiry_times_of_a_lost_page_are_listed_again() -> None:
+    async with memory_store() as inner:
+        store = LosingStore(inner)
+        async with running_database(store) as database:
+            await database.create_table(table_definition())
+            definition = database.table("Thread").definition
+            writes = [put(thread("EC2", f"{number}", at=number)) for number in range(300)]
+            await asyncio.gather(*map(database.table("Thread").submit, writes))
+            ended = asyncio.Event()
+            rows = ExpiryRows(definition.table_id, definition.key_schema, "at")
+            backfill = ExpiryBackfill(rows, store, ended=ended.set)
+            second = store.gate_before(is_second_page(keys_layout.expiry_cursor(rows.table_id)))
+            store.remember()
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(backfill.run())
+                await second.reached()
+                await store.lose()
+                second.open()
+                async with asyncio.timeout(3):
+                    await ended.wait()
+            assert await listed(store, rows.table_id) == await rebuilt(store, definition, "at")
+
+
+def is_second_page(cursor: bytes) -> Which:
+    """Select commits that go on from a cursor."""
+    return lambda call: (
+        commits_of(cursor)(call)
+        and isinstance(call, Commit)
+        and call.groups[0].expected_head is not None
+    )
 
 
 async def test_a_transaction_prepared_on_a_lost_item_is_not_joined() -> None:

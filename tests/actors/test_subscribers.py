@@ -123,6 +123,23 @@ async def test_a_childs_follower_begins_when_the_end_of_its_parents_log_is_store
         assert await store.latest.load([end]) == [encode_position(1)]
 
 
+async def test_an_end_is_stored_although_the_store_has_another_checkpoint() -> None:
+    async with stepped() as (store, tasks, followers):
+        parent = Log(store, PARENT)
+        await parent.write(1)
+        follower = Noting(parent.feed)
+        followers.append(follower)
+        tasks.create_task(follower.run())
+        await soon(lambda: follower.noted == [1])
+        # As when the store was opened again, with a checkpoint that it had before.
+        checkpoint = keys_layout.checkpoint(FOLLOWER, PARENT)
+        await (await store.commit([Group(checkpoint, None, encode_position(0))]))
+
+        parent.feed.end()
+        await soon(follower.ended.done)
+        assert await store.latest.load([checkpoint]) == [encode_position(1)]
+
+
 async def test_an_end_that_the_store_refuses_is_stored_before_a_child_begins() -> None:
     async with stepped() as (store, tasks, followers):
         parent = Log(store, PARENT)

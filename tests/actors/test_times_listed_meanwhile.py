@@ -1,19 +1,22 @@
-"""Times that are listed while a sweeper reads: it misses none, wherever it is."""
+"""A sweeper misses no time that is listed while it is at work, and none that it could not sweep."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import anyio
+
 from actors.change_feed import ChangeFeed, RecentChanges
 from actors.partition import Expired
+from actors.runtime.supervisor import Supervisor
 from actors.subscribers.expirer import Expirer, ExpiryRows, Listed
 from actors.sweep_rate import SweepRate
 from actors.sweeper import Sweeper, SweepMeans, SweptRange
+from model.errors import InternalServerError
 from model.key import KeyAttribute, KeySchema
 from storage import keys_layout
-from storage.store import Group
+from storage.store import Full, Group
 from tests.support.databases import SetClock
 from tests.support.stepped_store import Call, Page, SteppedStore, pages_of, soon, turns
 from tests.support.store import memory_store
@@ -36,7 +39,12 @@ class Swept:
         means = SweepMeans(store, self.clock, SweepRate(1_000_000.0), 0.0)
         self.sweeper = Sweeper(SweptRange(TABLE_ID, b"", None), expirer, self._expire, means)
 
+        # Raised instead of an answer, one after the other.
+        self.failures: list[Exception] = []
+
     async def _expire(self, positions: tuple[bytes, ...]) -> Expired:
+        if self.failures:
+            raise self.failures.pop(0)
         self.asked += positions
         return Expired(len(positions), 0)
 
@@ -47,7 +55,9 @@ class Swept:
         """As the expirer: the row is durable, then the sweeper is told."""
         at_us = at_seconds * 1_000_000
         row = keys_layout.expiry_row(TABLE_ID, at_us, POSITION)
-        await (await self.store.commit([Group(b"expirer", None, b"1", puts=[(row, b"")])]))
+        (head,) = await self.store.latest.load([b"expirer"])
+        group = Group(b"expirer", head, (head or b"") + b"1", puts=[(row, b"")])
+        await (await self.store.commit([group]))
         self.notice([Listed(at_us, POSITION)])
 
 
@@ -70,9 +80,9 @@ def is_last(call: Call) -> bool:
 @asynccontextmanager
 async def sweeping() -> AsyncIterator[Swept]:
     """A sweeper that begins once the context has begun to wait for something."""
-    async with memory_store() as inner, asyncio.TaskGroup() as tasks:
+    async with memory_store() as inner, anyio.create_task_group() as tasks:
         swept = Swept(SteppedStore(inner))
-        tasks.create_task(swept.sweeper.run())
+        Supervisor(tasks).start(swept.sweeper)
         try:
             yield swept
         finally:
@@ -103,4 +113,26 @@ async def test_a_time_to_come_that_is_listed_behind_its_page_is_kept() -> None:
 
         swept.clock.set(NOW + 6)
         assert swept.sweeper.lag_seconds == 1
+        await soon(lambda: swept.asked == [POSITION])
+
+
+async def test_an_item_listed_late_that_the_store_kept_goes_with_the_next_sweep() -> None:
+    async with sweeping() as swept:
+        over = swept.store.gate_behind(is_last)
+        await over.reached()
+        full = InternalServerError("the disk is full")
+        full.__cause__ = Full("the disk is full")
+        swept.failures.append(full)
+        over.open()
+        await swept.list(NOW - 5)
+        await soon(lambda: swept.asked == [POSITION])
+
+
+async def test_what_a_crash_kept_from_being_swept_goes_after_it() -> None:
+    async with sweeping() as swept:
+        page = swept.store.gate_before(is_due)
+        await page.reached()
+        swept.failures.append(RuntimeError("played by a test"))
+        await swept.list(NOW - 5)
+        page.open()
         await soon(lambda: swept.asked == [POSITION])

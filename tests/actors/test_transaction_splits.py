@@ -92,6 +92,27 @@ async def test_transactions_go_on_through_splits(seed: int):
         assert found == {pair: [number] * 2 for pair, number in pairs.written.items()}
 
 
+async def test_a_transaction_waits_also_for_the_split_that_follows_at_once():
+    gate = SplitGate()
+    told: list[str] = []
+
+    async def transact() -> None:
+        await gate.enter()
+        told.append("transaction")
+        gate.leave()
+
+    async with asyncio.timeout(3), asyncio.TaskGroup() as tasks:
+        async with gate.closed():
+            tasks.create_task(transact())
+            await asyncio.sleep(0)
+        # The transaction may go on, and has not had its turn yet.
+        async with gate.closed():
+            for _ in range(5):
+                await asyncio.sleep(0)
+            assert told == []
+    assert told == ["transaction"]
+
+
 async def test_a_split_waits_for_transactions_and_they_for_it():
     gate = SplitGate()
     await gate.enter()

@@ -282,6 +282,401 @@ ORDERS: Final = (
             "test_a_crash_after_the_outcome_is_known",
         ],
     ),
+    Fault(
+        "reader looks where a shard ends after reading",
+        "actors/stream_keeper.py",
+        """\
+        last = self.tail(shard)
+        feed = self._feeds.get(shard.partition_number)
+        if feed is None:
+            records = await change_log.read(
+                self._store.durable(),
+                shard.partition_number,
+                max(after, shard.after),
+                max_records=max_records,
+                max_bytes=max_bytes,
+            )
+        else:
+            records = await feed.read(
+                max(after, shard.after), max_records=max_records, max_bytes=max_bytes
+            )
+""",
+        """\
+        feed = self._feeds.get(shard.partition_number)
+        if feed is None:
+            records = await change_log.read(
+                self._store.durable(),
+                shard.partition_number,
+                max(after, shard.after),
+                max_records=max_records,
+                max_bytes=max_bytes,
+            )
+        else:
+            records = await feed.read(
+                max(after, shard.after), max_records=max_records, max_bytes=max_bytes
+            )
+        last = self.tail(shard)
+""",
+        "tests/actors/test_stream_steps.py",
+        [
+            "test_a_shard_that_is_closed_while_it_is_read_shows_nothing_of_its_child",
+        ],
+    ),
+    Fault(
+        "open shard shows records behind the end being stored",
+        "actors/stream_keeper.py",
+        """\
+            with self.closing(kept):
+                await self._replace(kept)""",
+        "            await self._replace(kept)",
+        "tests/actors/test_stream_steps.py",
+        [
+            "test_an_open_shard_shows_nothing_behind_the_end_that_is_being_stored",
+        ],
+    ),
+    Fault(
+        "roll shows before it is stored",
+        "actors/stream_keeper.py",
+        """\
+        await self._owner.change(puts=[stream_row(stream)])
+        self.remember(stream)""",
+        """\
+        self.remember(stream)
+        await self._owner.change(puts=[stream_row(stream)])""",
+        "tests/actors/test_stream_steps.py",
+        [
+            "test_a_roll_that_the_store_refuses_is_not_seen",
+        ],
+    ),
+    Fault(
+        "readers learn of trimming after the records are gone",
+        "actors/stream_keeper.py",
+        """\
+                self.remember(kept)
+        with self._as_before(before):
+            await self._owner.change(
+                puts=[(key, value), *map(stream_row, changed), *puts],
+                range_deletes=[change_log.trimmed_range(feed.partition_number, floor)],
+            )
+""",
+        """\
+        with self._as_before(before):
+            await self._owner.change(
+                puts=[(key, value), *map(stream_row, changed), *puts],
+                range_deletes=[change_log.trimmed_range(feed.partition_number, floor)],
+            )
+        for kept in changed:
+            self.remember(kept)
+""",
+        "tests/actors/test_stream_steps.py",
+        [
+            "test_readers_are_told_that_records_are_trimmed_before_these_are_gone",
+        ],
+    ),
+    Fault(
+        "refused trimming is not undone for readers",
+        "actors/stream_keeper.py",
+        """\
+        with self._as_before(before):
+            await self._owner.change(
+                puts=[(key, value)""",
+        """\
+        with self._as_before([]):
+            await self._owner.change(
+                puts=[(key, value)""",
+        "tests/actors/test_stream_steps.py",
+        [
+            "test_trimming_that_the_store_refuses_is_undone_for_readers",
+        ],
+    ),
+    Fault(
+        "expired stream is gone for readers after its records",
+        "actors/stream_keeper.py",
+        """\
+            with self._as_before([stream]):
+                await self._owner.change(
+                    deletes=[keys_layout.stream(stream.table_id, stream.label)],
+                    range_deletes=[keys_layout.change_range(number) for number in orphaned],
+                )
+""",
+        """\
+            self.remember(stream)
+            await self._owner.change(
+                deletes=[keys_layout.stream(stream.table_id, stream.label)],
+                range_deletes=[keys_layout.change_range(number) for number in orphaned],
+            )
+            del self._streams[stream.table_name, stream.label]
+""",
+        "tests/actors/test_stream_steps.py",
+        [
+            "test_a_stream_that_expires_is_gone_for_readers_before_its_records_are",
+        ],
+    ),
+    Fault(
+        "partitions stop recording before the stream's end is stored",
+        "actors/table_keeper.py",
+        """\
+            new if is_enabled else structs.replace(new, stream=old.stream)
+""",
+        """\
+            new
+""",
+        "tests/actors/test_stream_steps.py",
+        [
+            "test_a_stream_whose_end_the_store_refuses_misses_no_change",
+        ],
+    ),
+    Fault(
+        "stream being disabled shows records behind its end",
+        "actors/table_keeper.py",
+        "with self._streams.closing(stream) if stream else nullcontext():",
+        "with nullcontext():",
+        "tests/actors/test_stream_steps.py",
+        [
+            "test_a_stream_that_is_being_disabled_shows_nothing_behind_its_end",
+        ],
+    ),
+    Fault(
+        "disabled stream ends before what it showed",
+        "actors/stream_keeper.py",
+        "shard.partition_number: max(tails[shard.partition_number], self.tail(shard))",
+        "shard.partition_number: tails[shard.partition_number]",
+        "tests/actors/test_stream_steps.py",
+        [
+            "test_a_stream_that_is_disabled_ends_behind_all_that_it_showed",
+        ],
+    ),
+    Fault(
+        "split shows in streams before it is stored",
+        "actors/split_keeper.py",
+        """\
+            await self._commit(new, catalog_head, split, streams, has_log=kept)
+        for stream in streams:
+            self._streams.remember(stream)
+""",
+        """\
+            for stream in streams:
+                self._streams.remember(stream)
+            await self._commit(new, catalog_head, split, streams, has_log=kept)
+""",
+        "tests/actors/test_stream_steps.py",
+        [
+            "test_a_split_that_the_store_refuses_leaves_the_shards_as_they_were",
+        ],
+    ),
+    Fault(
+        "partition stops before its last write is answered",
+        "actors/row_owner.py",
+        """\
+        if self._last_commit is not None and not self._last_commit.done():
+            await asyncio.wait([self._last_commit])
+""",
+        "",
+        "tests/actors/test_durability.py",
+        [
+            "test_a_table_is_closed_only_when_its_last_write_is_answered",
+        ],
+    ),
+    Fault(
+        "feed tail moves when a partition restarts before a sync",
+        "actors/partition.py",
+        "self._feed.begin_once(self.head.counter, self.head.logged_bytes)",
+        "self._feed.begin(self.head.counter, self.head.logged_bytes)",
+        "tests/actors/test_durability.py",
+        [
+            "test_the_tail_stays_where_it_is_when_a_partition_begins_anew_before_a_sync",
+        ],
+    ),
+    Fault(
+        "transaction passes a split gate that was closed again",
+        "actors/split_gate.py",
+        "while self._opened is not None:",
+        "if self._opened is not None:",
+        "tests/actors/test_transaction_splits.py",
+        [
+            "test_a_transaction_waits_also_for_the_split_that_follows_at_once",
+        ],
+    ),
+    Fault(
+        "follower keeps a checkpoint that conflicts",
+        "actors/subscribers/subscriber.py",
+        """\
+            (self._stored,) = await self._store.latest.load([self._key])
+            return
+        except""",
+        """\
+            return
+        except""",
+        "tests/actors/test_subscribers.py",
+        [
+            "test_an_end_is_stored_although_the_store_has_another_checkpoint",
+        ],
+    ),
+    Fault(
+        "partitions keep a definition that was refused",
+        "actors/recording.py",
+        """\
+        with suppress(DynamoDBError):
+            await table.redefine(old)
+        raise""",
+        "        raise",
+        "tests/actors/test_refused_changes.py",
+        [
+            "test_a_destination_that_is_not_disabled_misses_no_change",
+        ],
+    ),
+    Fault(
+        "definition shows before it is stored",
+        "actors/recording.py",
+        """\
+        await owner.put(stored.record, puts=stored.puts, deletes=stored.deletes)
+""",
+        """\
+        table.record = stored.record
+        await owner.put(stored.record, puts=stored.puts, deletes=stored.deletes)
+""",
+        "tests/actors/test_refused_changes.py",
+        [
+            "test_a_destination_that_is_not_disabled_misses_no_change",
+        ],
+    ),
+    Fault(
+        "setting shows before it is stored",
+        "actors/recording.py",
+        """\
+    record = structs.replace(table.record, definition=definition)
+    await owner.put(record, range_deletes=range_deletes)
+    table.record = record""",
+        """\
+    record = structs.replace(table.record, definition=definition)
+    table.record = record
+    await owner.put(record, range_deletes=range_deletes)""",
+        "tests/actors/test_refused_changes.py",
+        [
+            "test_time_to_live_that_is_not_switched_off_is_shown_as_on",
+        ],
+    ),
+    Fault(
+        "catalog builds on a change that was lost",
+        "actors/catalog_owner.py",
+        """\
+        await durable
+        # Not before: a store that opens again after a full disk has no commit that failed.
+        self.head, self._head_bytes = head, head_bytes
+""",
+        """\
+        self.head, self._head_bytes = head, head_bytes
+        await durable
+""",
+        "tests/actors/test_refused_changes.py",
+        [
+            "test_the_catalog_can_be_changed_after_a_change_that_was_lost",
+        ],
+    ),
+    Fault(
+        "backup is copied before it is stored",
+        "actors/table_backup_keeper.py",
+        """\
+        await self._owner.change(head=head, puts=[table_backups.row(backup)])
+        self._backups[backup.backup_id] = backup
+        self._copy(backup)
+""",
+        """\
+        self._copy(backup)
+        await self._owner.change(head=head, puts=[table_backups.row(backup)])
+        self._backups[backup.backup_id] = backup
+""",
+        "tests/actors/test_refused_changes.py",
+        [
+            "test_nothing_is_copied_for_a_backup_that_is_not_stored",
+        ],
+    ),
+    Fault(
+        "sweeper forgets late items that the store refused",
+        "actors/sweeper.py",
+        """\
+                self._late.update(dict.fromkeys(positions))
+                raise""",
+        "                raise",
+        "tests/actors/test_times_listed_meanwhile.py",
+        [
+            "test_an_item_listed_late_that_the_store_kept_goes_with_the_next_sweep",
+        ],
+    ),
+    Fault(
+        "sweeper that crashed trusts what it had swept",
+        "actors/sweeper.py",
+        """\
+        self._swept_before_us = -_NEVER
+        self._late.clear()
+        while""",
+        """\
+        self._late.clear()
+        while""",
+        "tests/actors/test_times_listed_meanwhile.py",
+        [
+            "test_what_a_crash_kept_from_being_swept_goes_after_it",
+        ],
+    ),
+    Fault(
+        "index counts what its backfill has seen once more",
+        "actors/global_index.py",
+        """\
+        has_passed = await self._wait_passed()
+        self.follows_all = has_passed and not self._is_closing
+""",
+        """\
+        self.follows_all = not self._is_closing
+        await self._wait_passed()
+""",
+        "tests/actors/test_index_steps.py",
+        ["test_changes_that_a_backfill_has_seen_are_not_counted_again"],
+    ),
+    Fault(
+        "list of expiry times misses a page that was lost",
+        "actors/subscribers/expiry_backfill.py",
+        """\
+                stored = await self._stored_cursor()
+            else:""",
+        """\
+                stored = following
+            else:""",
+        "tests/actors/test_lost_commits.py",
+        [
+            "test_expiry_times_of_a_lost_page_are_listed_again",
+        ],
+    ),
+    Fault(
+        "time to live stops before that is stored",
+        "actors/time_to_live_keeper.py",
+        """\
+            await self._put(table, settings)
+            # From the answer on nothing is deleted. What was recorded until now does no harm.
+            await table.followers.detach(subscriber_id(table))
+""",
+        """\
+            await table.followers.detach(subscriber_id(table))
+            await self._put(table, settings)
+""",
+        "tests/actors/test_refused_changes.py",
+        [
+            "test_time_to_live_that_is_not_switched_off_is_shown_as_on",
+        ],
+    ),
+    Fault(
+        "index is active before its followers have caught up",
+        "actors/index_keeper.py",
+        """\
+            await actors.wait_caught_up()
+""",
+        """\
+            actors.follows_all = True
+""",
+        "tests/actors/test_index_steps.py",
+        [
+            "test_an_index_is_not_active_before_its_followers_have_caught_up",
+        ],
+    ),
 )
 
 if __name__ == "__main__":

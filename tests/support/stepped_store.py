@@ -17,6 +17,7 @@ import asyncio
 from asyncio import Future
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from actors.database import Database
@@ -65,6 +66,13 @@ def pages_of(start: bytes, end: bytes) -> Which:
     return lambda call: isinstance(call, Page) and start <= call.start < end
 
 
+def commits_that_delete(key: bytes) -> Which:
+    """Select commits that delete this key."""
+    return lambda call: (
+        isinstance(call, Commit) and any(key in group.deletes for group in call.groups)
+    )
+
+
 def commits_of(head_key: bytes) -> Which:
     """Select commits with a group of this head."""
     return lambda call: (
@@ -88,6 +96,13 @@ class Gate:
         self._reached = asyncio.Event()
         self._opened = asyncio.Event()
         self._error: Exception | None = None
+        # Futures of commits that became durable, or will, and those that the actors wait for.
+        self._held: list[tuple[Future[None], Future[None]]] = []
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether a call has arrived."""
+        return self._reached.is_set()
 
     async def reached(self) -> None:
         """Wait until a call has arrived."""
@@ -98,11 +113,29 @@ class Gate:
         """Let waiting and later calls pass."""
         self._error = None
         self._opened.set()
+        held, self._held = self._held, []
+        for durable, told in held:
+            durable.add_done_callback(partial(_tell, told))
 
     def fail(self, error: Exception) -> None:
-        """Raise an error from waiting and later calls, until the gate is opened."""
+        """Raise an error from waiting and later calls, until the gate is opened.
+
+        Futures of commits that wait at the gate complete with the error.
+        """
         self._error = error
         self._opened.set()
+        held, self._held = self._held, []
+        for _, told in held:
+            told.set_exception(error)
+
+    def hold(self, durable: Future[None]) -> Future[None]:
+        """Give out another future of a commit, which completes when the gate is open."""
+        if self._opened.is_set():
+            return durable
+        self._reached.set()
+        told: Future[None] = asyncio.get_running_loop().create_future()
+        self._held.append((durable, told))
+        return told
 
     async def arrive(self) -> None:
         """Wait at the gate, as a call of the store."""
@@ -112,6 +145,11 @@ class Gate:
             raise self._error
 
 
+def _tell(told: Future[None], durable: Future[None]) -> None:
+    if not told.done():
+        told.set_result(durable.result())
+
+
 class SteppedStore(FaultyStore):
     """The wrapper. It is a ``Store`` itself."""
 
@@ -119,6 +157,7 @@ class SteppedStore(FaultyStore):
         super().__init__(inner)
         self._before: list[Gate] = []
         self._behind: list[Gate] = []
+        self._durable_gates: list[Gate] = []
 
     def gate_before(self, which: Which) -> Gate:
         """Add a gate that calls reach before the store sees them."""
@@ -130,6 +169,16 @@ class SteppedStore(FaultyStore):
         """Add a gate that calls reach when the store has carried them out."""
         gate = Gate(which)
         self._behind.append(gate)
+        return gate
+
+    def gate_durable(self, which: Which) -> Gate:
+        """Add a gate between the sync of these commits and the completion of their futures.
+
+        Durable views show such a commit before its actor knows. The futures of later commits must
+        not complete before: select all that follow.
+        """
+        gate = Gate(which)
+        self._durable_gates.append(gate)
         return gate
 
     @property
@@ -144,6 +193,9 @@ class SteppedStore(FaultyStore):
         await self.begin(call)
         durable = await super().commit(groups)
         await self.end(call)
+        for gate in self._durable_gates:
+            if gate.which(call):
+                durable = gate.hold(durable)
         return durable
 
     async def begin(self, call: Call) -> None:
@@ -156,7 +208,7 @@ class SteppedStore(FaultyStore):
 
     def open_all(self) -> None:
         """Open every gate."""
-        for gate in (*self._before, *self._behind):
+        for gate in (*self._before, *self._behind, *self._durable_gates):
             gate.open()
 
 
