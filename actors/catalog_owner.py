@@ -55,6 +55,7 @@ class CatalogOwner:
             keys_layout.table_range(record.definition.table_id),
             keys_layout.checkpoint_range(record.definition.table_id),
             keys_layout.expiry_range(record.definition.table_id),
+            keys_layout.balance_range(record.definition.table_id),
             # What can still be read of its logs is known to its streams.
             keys_layout.trim_range(record.definition.table_id),
         ]

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import anyio
 from msgspec import structs
 
+from actors.balance_keeper import BalanceKeeper
 from actors.change_feed import RecentChanges
 from actors.clock_keeper import ClockKeeper, open_clock
 from actors.database_actor import DatabaseActor
@@ -44,7 +45,8 @@ from model.table import (
 from model.table_backup import TableBackup, TableBackupId
 from model.table_rules import TableEdit
 from model.time_to_live import TimeToLiveChange
-from storage import catalog
+from storage import balances, catalog
+from storage.balances import LoadedBalances
 from storage.store import Store
 from streams.broker import Broker
 
@@ -60,6 +62,7 @@ class Database:
         supervisor: Supervisor,
         *,
         broker: Broker | None,
+        balances: LoadedBalances,
         clock_keeper: ClockKeeper | None = None,
     ) -> None:
         self.settings = settings
@@ -67,6 +70,13 @@ class Database:
         # Who moves the clock, if it is virtual.
         self.clock_keeper = clock_keeper
         self._tables = Tables()
+        self.balances = BalanceKeeper(
+            store,
+            clock,
+            balances,
+            owners=lambda: [table.throttle for table in self._tables.values()],
+            copy_messages=settings.copy_messages,
+        )
         surroundings = Surroundings(
             store,
             supervisor,
@@ -78,10 +88,12 @@ class Database:
                 settings.index_lag,
                 settings.index_reads_wait_seconds,
             ),
+            self.balances,
             ThrottleSettings(
                 settings.throttling,
                 f"arn:aws:dynamodb:{settings.region}:{settings.account_id}:table/",
                 key_traffic=settings.key_traffic,
+                initial_burst_seconds=settings.initial_burst_seconds,
             ),
             self._tables.consumed_units,
         )
@@ -309,6 +321,7 @@ async def open_database(
     """
     # Outside the group, which would hide what is wrong with the catalog in an ExceptionGroup.
     loaded = await catalog.load(store.latest)
+    loaded_balances = await balances.load(store.latest)
     clock_keeper = await open_clock(
         store,
         clock,
@@ -318,13 +331,22 @@ async def open_database(
     async with anyio.create_task_group() as task_group:
         supervisor = Supervisor(task_group)
         database = Database(
-            store, settings, clock, supervisor, broker=broker, clock_keeper=clock_keeper
+            store,
+            settings,
+            clock,
+            supervisor,
+            broker=broker,
+            balances=loaded_balances,
+            clock_keeper=clock_keeper,
         )
         if clock_keeper is not None:
             supervisor.start(clock_keeper)
         await database.actor.adopt(loaded)
+        await database.balances.start()
         supervisor.start(database.actor)
+        supervisor.start(database.balances)
         supervisor.keep_aside(remind, clock, database.actor.keep_streams)
+        supervisor.keep_aside(remind, clock, database.balances.keep)
         supervisor.keep_aside(remind, clock, database.split_watch.check)
         supervisor.keep_aside(remind, clock, database.transactions.tokens.trim)
         try:
@@ -332,6 +354,8 @@ async def open_database(
         finally:
             await supervisor.stop(database.actor)
             await database.actor.close()
+            await supervisor.stop(database.balances)
+            await database.balances.close()
             if clock_keeper is not None:
                 await supervisor.stop(clock_keeper)
                 await clock_keeper.close()

@@ -10,7 +10,7 @@ from actors.subscribers.lag import NO_LAG, IndexLag
 from actors.subscribers.relay_settings import RelaySettings
 from actors.throttle import ThrottlingSetting
 from actors.time_to_live import TimeToLiveSettings
-from model.limits import ITEM_COLLECTION_BYTES, THROUGHPUT_DECREASES_PER_DAY
+from model.limits import BURST_SECONDS, ITEM_COLLECTION_BYTES, THROUGHPUT_DECREASES_PER_DAY
 
 
 class DatabaseSettings(Struct, frozen=True):
@@ -40,6 +40,8 @@ class DatabaseSettings(Struct, frozen=True):
     splits: SplitSettings = SplitSettings()
     # How throughput limits are kept where a table's tag says nothing else.
     throttling: ThrottlingSetting = "auto"
+    # The unused units with which a new provisioned table or index begins, in seconds.
+    initial_burst_seconds: float = BURST_SECONDS
     # How often in a day units may be taken away from a table or index before once an hour.
     throughput_decreases_per_day: int = THROUGHPUT_DECREASES_PER_DAY
     # How long a transaction waits between its steps, for tests.

@@ -32,7 +32,7 @@ from model.table import TABLE_INDEX_ID, GlobalIndex, TableDefinition
 from model.throttling.on_demand import OnDemandUnits
 from storage import catalog, keys_layout
 from storage.catalog import CatalogHead, EndedLog, PartitionHead, TableRecord
-from storage.store import Store
+from storage.store import Row, Store
 from streams import change_log
 from streams.shard import Stream
 
@@ -201,7 +201,8 @@ class SplitKeeper:
                 children,
                 self._clock.now_epoch_seconds(),
             )
-            split = _Split(parent, children, head, message.share)
+            balances = table.throttle.rows_of_children(parent, children)
+            split = _Split(parent, children, head, message.share, balances)
             await self._commit(new, catalog_head, split, streams, has_log=kept)
         for stream in streams:
             self._streams.remember(stream)
@@ -221,7 +222,8 @@ class SplitKeeper:
             new = structs.replace(
                 record, index_partitions={**record.index_partitions, index_id: ranges}
             )
-            split = _Split(parent, children, head, message.share)
+            balances = table.throttle.rows_of_children(parent, children, index_id)
+            split = _Split(parent, children, head, message.share, balances)
             await self._commit(new, catalog_head, split, (), has_log=True)
         table.divide_index(new, index_id, parent, children)
         return children
@@ -314,6 +316,7 @@ class SplitKeeper:
                     for number, of_child in zip(split.children, heads, strict=True)
                 ),
                 *map(stream_row, streams),
+                *split.balances,
                 *lost,
             ],
             deletes=[keys_layout.partition_head(split.parent)],
@@ -327,6 +330,7 @@ class _Split(NamedTuple):
     children: tuple[int, int]
     head: PartitionHead
     share: float
+    balances: list[Row]
 
 
 def _check(record: TableRecord, message: SplitPartition) -> None:

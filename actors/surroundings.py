@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from actors.balance_keeper import BalanceKeeper
 from actors.change_feed import RecentChanges
 from actors.partition import PartitionSettings
 from actors.runtime.clock import Clock
@@ -21,6 +22,7 @@ class Surroundings(NamedTuple):
     clock: Clock
     recent: RecentChanges
     settings: PartitionSettings
+    balances: BalanceKeeper
     throttling: ThrottleSettings = ThrottleSettings()
     # What was read and written of all tables since the server started.
     consumed_units: Callable[[], float] = float

@@ -78,7 +78,11 @@ class Table:
         """``is_stored``: the table was there before the server started."""
         self._record = record
         self.throttle = TableThrottle(
-            record, surroundings.clock, surroundings.throttling, is_stored=is_stored
+            record,
+            surroundings.clock,
+            surroundings.throttling,
+            surroundings.balances,
+            is_stored=is_stored,
         )
         self.followers = Followers(lambda: self._record, surroundings, self.throttle)
         self._surroundings = surroundings

@@ -6,19 +6,21 @@ commit, of the table and of every index it touches or of none (S102, S110), and 
 the store refuses it; a read takes them when it is done and its size is known. All of it happens on
 the event loop, between two awaits.
 
-Balances are in memory alone. After a restart a provisioned table has the units of one second, and
-nothing saved; an on-demand table may take again what its partitions can take: they are durable, and
-DynamoDB does not merge them.
+A new provisioned table begins with 300 seconds of unused units, and a stored one with its stored
+balances (``actors/balance_keeper.py``). After a restart an on-demand table may take again what its
+partitions can take: they are durable, and DynamoDB does not merge them.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from functools import partial
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
+from actors.balance_keeper import BalanceKeeper
 from actors.heat import HeatSample
 from actors.insights import TableTraffic
 from actors.partition_map import PartitionMap
@@ -29,12 +31,17 @@ from model.change import Change, entry_writes
 from model.errors import Throttled, ThrottlingReason
 from model.index import IndexDefinition
 from model.key import encode, without_hash
+from model.limits import BURST_SECONDS
 from model.table import TABLE_INDEX_ID, GlobalIndex, TableDefinition
 from model.tag_rules import THROTTLING_TAG
+from model.throttling.balance import Balance
 from model.throttling.limit import Refusal
-from model.throttling.resource import ResourceLimits, throughput_of
+from model.throttling.resource import ResourceLimits, ResourceThroughput, throughput_of
 from model.throttling.table_limits import IndexWrite, TableLimits, ThrottlingMode
+from storage import balances
+from storage.balances import Resource
 from storage.catalog import TableRecord
+from storage.store import Row
 
 # "auto": enforce for provisioned tables, observe for those on demand.
 ThrottlingSetting: TypeAlias = Literal["auto", "enforce", "observe", "off"]
@@ -55,6 +62,8 @@ class ThrottleSettings(Struct, frozen=True):
     arn_prefix: str = "arn:aws:dynamodb:us-east-1:000000000000:table/"
     # Whether some requests are counted by their keys where Contributor Insights is off.
     key_traffic: bool = True
+    # The unused units with which a new provisioned table begins, in seconds.
+    initial_burst_seconds: float = BURST_SECONDS
 
 
 class Paid(Struct, frozen=True):
@@ -91,16 +100,24 @@ class TableThrottle:
     """The limits of one table and its indexes, on a clock.
 
     Invariant: limits that are not made yet are those of a table that nobody has used since
-    ``_since``; they are made with the first request, so that an idle table costs nothing.
+    ``_since``, and whose partitions are full; they are made with the first request, so that an
+    idle table costs nothing.
     """
 
     def __init__(
-        self, record: TableRecord, clock: Clock, settings: ThrottleSettings, *, is_stored: bool
+        self,
+        record: TableRecord,
+        clock: Clock,
+        settings: ThrottleSettings,
+        keeper: BalanceKeeper,
+        *,
+        is_stored: bool,
     ) -> None:
         """``is_stored``: the table was there before the server started."""
         self._record = record
         self._clock = clock
         self._settings = settings
+        self._keeper = keeper
         self._is_stored = is_stored
         self._since = clock.now_epoch_seconds()
         self._made: TableLimits | None = None
@@ -122,6 +139,8 @@ class TableThrottle:
         # Which keys are used; None if nobody wants to know.
         self.traffic: TableTraffic | None = None
         self._follow_traffic()
+        if not self._begins_full():
+            self._limits  # noqa: B018 - made at once, as time fills them
 
     # -- for reads and writes ---------------------------------------------------------------
 
@@ -317,6 +336,42 @@ class TableThrottle:
         if index_id:
             self._maps[index_id] = PartitionMap(self._record.index_partitions[index_id])
 
+    # -- for what is stored -----------------------------------------------------------------
+
+    @property
+    def resources(self) -> dict[Resource, ResourceLimits]:
+        """The limits of the table and its global indexes, as far as they are made."""
+        if self._made is None:
+            return {}
+        return {
+            self._resource_id(index_id): self._made.resource(index_id)
+            for index_id in (TABLE_INDEX_ID, *self._made.indexes)
+        }
+
+    def rows_before(self, new: TableDefinition) -> list[Row]:
+        """The rows of balances to be committed with another definition.
+
+        A partition that is full has no row. It is not full any more where units are raised.
+        """
+        old = self._record.definition
+        wanted = _throughputs(new)
+        rows: list[Row] = []
+        for index_id, throughput in _throughputs(old).items():
+            if index_id in wanted and throughput.is_raised_to(wanted[index_id]):
+                now = self._clock.now_epoch_seconds()
+                rows += self._rows(index_id, self._limits.resource(index_id).balances(now))
+        return rows
+
+    def rows_of_children(
+        self, parent: int, children: tuple[int, int], index_id: int = TABLE_INDEX_ID
+    ) -> list[Row]:
+        """The rows of balances to be committed with a split: each child has half its parent's."""
+        if self._made is None:
+            return []
+        limits = self._made.resource(index_id)
+        now = self._clock.now_epoch_seconds()
+        return self._rows(index_id, limits.balances_of_children(parent, children, now))
+
     @property
     def throttle_events(self) -> Counter[ThrottlingReason]:
         """How often each limit refused something."""
@@ -383,20 +438,42 @@ class TableThrottle:
     ) -> ResourceLimits:
         definition = self._record.definition
         arn = self._settings.arn_prefix + definition.name
-        index_name = None
+        index_name, index_id = None, TABLE_INDEX_ID
         ranges = self._record.partitions
         if isinstance(resource, GlobalIndex):
             index_name = resource.definition.name
             arn += f"/index/{index_name}"
-            ranges = self._record.index_partitions[resource.definition.index_id]
-        return ResourceLimits(
+            index_id = resource.definition.index_id
+            ranges = self._record.index_partitions[index_id]
+        resource_id = self._resource_id(index_id)
+        limits = ResourceLimits(
             arn,
             throughput_of(definition.billing_mode, resource),
             [each.number for each in ranges],
             now_seconds,
             index_name,
             has_grown=self._is_stored,
+            saved_seconds=self._settings.initial_burst_seconds,
+            stored=self._keeper.stored(resource_id),
         )
+        limits.tell_due(partial(self._keeper.note_due, resource_id, limits))
+        return limits
+
+    def _begins_full(self) -> bool:
+        """Whether all partitions of the table and its indexes are full at first."""
+        resources = map(self._resource_id, (TABLE_INDEX_ID, *self._record.index_partitions))
+        if any(map(self._keeper.stored, resources)):
+            return False
+        return self._is_stored or self._settings.initial_burst_seconds == BURST_SECONDS
+
+    def _resource_id(self, index_id: int) -> Resource:
+        return Resource(self._record.definition.table_id, index_id)
+
+    def _rows(self, index_id: int, of_partitions: dict[int, Balance]) -> list[Row]:
+        resource = self._resource_id(index_id)
+        return [
+            balances.row(resource, number, balance) for number, balance in of_partitions.items()
+        ]
 
     def _index_writes(
         self, position: bytes, change: Change, *, is_sampled: bool
@@ -481,13 +558,10 @@ def _counters(definition: TableDefinition, known: dict[str, Consumed]) -> dict[s
     return {name: known.get(name) or Consumed() for name in names}
 
 
-def _throughputs(definition: TableDefinition) -> tuple[object, ...]:
-    """All that limits follow from; ids of indexes, as one may be made again under its name."""
+def _throughputs(definition: TableDefinition) -> dict[int, ResourceThroughput]:
+    """All that limits follow from, by index id, as an index may be made again under its name."""
     mode = definition.billing_mode
-    return (
-        throughput_of(mode, definition),
-        *(
-            (index.definition.index_id, throughput_of(mode, index))
-            for index in definition.global_indexes
-        ),
-    )
+    of_indexes = {
+        index.definition.index_id: throughput_of(mode, index) for index in definition.global_indexes
+    }
+    return {TABLE_INDEX_ID: throughput_of(mode, definition)} | of_indexes

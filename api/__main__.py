@@ -210,6 +210,7 @@ async def _running(options: ServeOptions) -> AsyncIterator[_Running]:
             check_seconds=options.split_check_seconds,
         ),
         throttling=options.throttling,
+        initial_burst_seconds=options.initial_burst_seconds,
         throughput_decreases_per_day=options.throughput_decreases_per_day,
         key_traffic=options.key_traffic,
         copy_messages=options.copy_messages,

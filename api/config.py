@@ -25,6 +25,7 @@ from api.logs import LogLevel
 from api.signature import AccessKey
 from api.times import parse_time
 from model.limits import (
+    BURST_SECONDS,
     ITEM_COLLECTION_BYTES,
     PARTITION_BYTES,
     THROUGHPUT_DECREASES_PER_DAY,
@@ -144,6 +145,10 @@ class ServeOptions:
     split_check_seconds: Annotated[float, Parameter(group=_FOR_TESTERS)] = 5
     """How often it is looked for partitions that are to be split."""
 
+    initial_burst_seconds: Annotated[float, Parameter(group=_FOR_TESTERS)] = BURST_SECONDS
+    """The unused capacity with which a new provisioned table or index begins, in seconds of its
+    units. With 1, a test sees throttling at once."""
+
     table_transition_seconds: Annotated[float, Parameter(group=_FOR_TESTERS)] = 0
     """How long a table stays CREATING, UPDATING or DELETING."""
 
@@ -206,6 +211,10 @@ class ServeOptions:
         for option in ("partition_limit_bytes", "split_heat_seconds", "split_check_seconds"):
             if getattr(self, option) <= 0:
                 raise ConfigurationError(f"--{option.replace('_', '-')} must be more than 0")
+        if self.initial_burst_seconds > BURST_SECONDS:
+            raise ConfigurationError(
+                f"--initial-burst-seconds must be at most {BURST_SECONDS}: no more is kept"
+            )
         if self.ttl_deletes_per_second <= 0:
             raise ConfigurationError("--ttl-deletes-per-second must be more than 0")
         if self.virtual_clock is not None:

@@ -126,7 +126,10 @@ def _units(
     is_read = operation == "read"
     ceiling = PARTITION_READ_UNITS if is_read else PARTITION_WRITE_UNITS
     if units_per_second is not None:
-        return ProvisionedUnits(units_per_second, ceiling, range(partitions), now_seconds)
+        # What was left unused before the recorded load is unknown.
+        return ProvisionedUnits(
+            units_per_second, ceiling, range(partitions), now_seconds, saved_seconds=1
+        )
     least = ON_DEMAND_READ_UNITS if is_read else ON_DEMAND_WRITE_UNITS
     quota = TABLE_READ_UNITS if is_read else TABLE_WRITE_UNITS
     rates = OnDemandRates(max(least, partitions * ceiling), ceiling, quota)

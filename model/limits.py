@@ -78,6 +78,10 @@ ON_DEMAND_WRITE_UNITS: Final = 4_000  # per second, of a new on-demand table
 # ("Quotas", "Decreasing provisioned throughput").
 THROUGHPUT_DECREASES_PER_DAY: Final = 4
 THROUGHPUT_DECREASE_SECONDS: Final = 60 * 60
+# Switches of a table from provisioned to on-demand in 24 hours ("On-demand capacity mode",
+# "Considerations when switching capacity modes").
+ON_DEMAND_SWITCHES: Final = 4
+ON_DEMAND_SWITCHES_SECONDS: Final = 24 * 60 * 60
 BURST_SECONDS: Final = 300  # of unused units that are kept ("Burst and adaptive capacity")
 PEAK_SETTLES_SECONDS: Final = 30 * 60  # until twice a peak is allowed ("On-demand capacity mode")
 TABLE_READ_UNITS: Final = 40_000  # <= per second, of one table (default quota)

@@ -161,6 +161,8 @@ class TableDefinition(Struct, frozen=True):
     on_demand_since_epoch_seconds: float | None = None
     # The same of an update to on-demand that is not over.
     pending_on_demand_since_epoch_seconds: float | None = None
+    # The latest switches from provisioned to on-demand, as many as are counted.
+    on_demand_switches: tuple[float, ...] = ()
     # 0 and 0 for an on-demand table, as DescribeTable shows it.
     throughput: Throughput = Throughput(0, 0)
     # The throughput that an update asked for. It takes effect when the table leaves UPDATING.

@@ -318,6 +318,9 @@ def _on_demand(definition: TableDefinition, now_epoch_seconds: float) -> TableDe
         definition,
         billing_mode="PAY_PER_REQUEST",
         pending_on_demand_since_epoch_seconds=now_epoch_seconds,
+        on_demand_switches=throughput_rules.with_on_demand_switch(
+            definition.on_demand_switches, now_epoch_seconds
+        ),
         throughput=replace(definition.throughput, read_units=0, write_units=0),
     )
 

@@ -10,11 +10,14 @@ their wording follows the measured ones.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from model.errors import LimitExceededException, ValidationException
 from model.limits import (
     ON_DEMAND_READ_UNITS,
+    ON_DEMAND_SWITCHES,
+    ON_DEMAND_SWITCHES_SECONDS,
     ON_DEMAND_WRITE_UNITS,
     TABLE_READ_UNITS,
     TABLE_WRITE_UNITS,
@@ -194,6 +197,34 @@ def _check_decrease(current: Throughput, now_epoch_seconds: float, per_day: int)
         f"day can be performed at most once every {THROUGHPUT_DECREASE_SECONDS} seconds. Number "
         f"of decreases today: {today}."
     )
+
+
+def with_on_demand_switch(
+    switches: tuple[float, ...], now_epoch_seconds: float
+) -> tuple[float, ...]:
+    """The times of a table's latest switches to on-demand, with one more now.
+
+    Without a limit a client could fill a used-up table by switching there and back. Source:
+    "On-demand capacity mode", "Considerations when switching capacity modes". The message is AWS's
+    of the time when one switch a day was allowed, with today's number.
+
+    Raises:
+        LimitExceededException: there were too many in the last 24 hours.
+    """
+    if len(switches) == ON_DEMAND_SWITCHES:
+        next_at = switches[0] + ON_DEMAND_SWITCHES_SECONDS
+        if now_epoch_seconds < next_at:
+            raise LimitExceededException(
+                "Subscriber limit exceeded: Update to PayPerRequest mode are limited to "
+                f"{ON_DEMAND_SWITCHES} times in 1 day(s). Last update at "
+                f"{_java_date(switches[-1])}. Next update can be made at {_java_date(next_at)}"
+            )
+    return (*switches, now_epoch_seconds)[-ON_DEMAND_SWITCHES:]
+
+
+def _java_date(epoch_seconds: float) -> str:
+    moment = datetime.fromtimestamp(epoch_seconds, UTC)
+    return f"{moment:%a %b %d %H:%M:%S UTC %Y}"
 
 
 def decreases_today(current: Throughput, now_epoch_seconds: float) -> int:

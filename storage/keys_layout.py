@@ -18,6 +18,8 @@
 | ``0b`` | the key up to which tokens were deleted |
 | ``0c`` start of a range | its end: the disk space of what was deleted there is to be given back |
 | ``0d`` table name, ``/``, label | the record of a table's backup |
+| ``0e`` | the head of all balances: when the server last stopped in order |
+| ``0f`` table id, index id, partition number | the capacity units that a partition has left |
 
 Numbers are big-endian, 8 bytes, the index id 4. Index id 0 is the table itself. The row of a
 local index's entry ends with the table's own sort key, so that equal index keys stand apart. The
@@ -48,6 +50,8 @@ _CLIENT_TOKEN: Final = b"\x0a"
 CLIENT_TOKENS_TRIMMED: Final = b"\x0b"
 _RECLAIM: Final = b"\x0c"
 _TABLE_BACKUP: Final = b"\x0d"
+BALANCES_HEAD: Final = b"\x0e"
+_BALANCE: Final = b"\x0f"
 _COLLECTIONS: Final = 0xFFFF_FFFF
 # In a subscriber's name, where an index has its id.
 _EXPIRER: Final = 0xFFFF_FFFF
@@ -57,6 +61,7 @@ _NUMBER: Final = Struct(">Q")
 _INDEX_ID: Final = Struct(">I")
 _PAIR: Final = Struct(">QQ")
 _ROW_PREFIX: Final = Struct(">cQI")
+_BALANCE_KEY: Final = Struct(">cQIQ")
 _EXPIRY_PREFIX: Final = Struct(">cQB")
 # Times before 1970 sort before those after it.
 _EXPIRY_BIAS: Final = 1 << 63
@@ -69,6 +74,7 @@ ROW_PREFIX_BYTES: Final = _ROW_PREFIX.size
 TABLE_RECORDS: Final = (_TABLE_RECORD, _PARTITION_HEAD)
 RECLAIMS: Final = (_RECLAIM, bytes([_RECLAIM[0] + 1]))
 TABLE_BACKUPS: Final = (_TABLE_BACKUP, bytes([_TABLE_BACKUP[0] + 1]))
+BALANCES: Final = (_BALANCE, bytes([_BALANCE[0] + 1]))
 
 
 def table_record(name: str) -> bytes:
@@ -278,6 +284,22 @@ def reclaim_start(row_key: bytes) -> bytes:
 def table_backup(backup_id: TableBackupId) -> bytes:
     """The key of the record of a table's backup."""
     return _TABLE_BACKUP + f"{backup_id.table_name}/{backup_id.label}".encode()
+
+
+def balance(table_id: int, index_id: int, partition_number: int) -> bytes:
+    """The key of the balance of a partition of a table (index id 0) or global index."""
+    return _BALANCE_KEY.pack(_BALANCE, table_id, index_id, partition_number)
+
+
+def balance_of(row_key: bytes) -> tuple[int, int, int]:
+    """The table id, index id and partition number in the key of a balance."""
+    _, table_id, index_id, partition_number = _BALANCE_KEY.unpack(row_key)
+    return table_id, index_id, partition_number
+
+
+def balance_range(table_id: int) -> tuple[bytes, bytes]:
+    """All balances of a table and its indexes; the end is excluded."""
+    return _BALANCE + _NUMBER.pack(table_id), _BALANCE + _NUMBER.pack(table_id + 1)
 
 
 def collection_range(table_id: int) -> tuple[bytes, bytes]:

@@ -190,7 +190,9 @@ class OnDemandUnits:
         if rates.maximum is None:
             self._maximum = None
         elif self._maximum is None:
-            self._maximum = TokenBucket(rates.maximum, now_seconds)
+            # A guard against cost, which nothing was saved under: DynamoDB documents no burst of
+            # a new one.
+            self._maximum = TokenBucket(rates.maximum, now_seconds, saved_seconds=1)
         else:
             self._maximum.change_rate(rates.maximum, now_seconds)
         self._allow()

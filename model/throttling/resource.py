@@ -6,18 +6,20 @@ resource's own throughput (S98, S166).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 from msgspec import Struct
 
 from model.limits import (
+    BURST_SECONDS,
     PARTITION_READ_UNITS,
     PARTITION_WRITE_UNITS,
     TABLE_READ_UNITS,
     TABLE_WRITE_UNITS,
 )
 from model.table import BillingMode, GlobalIndex, TableDefinition
+from model.throttling.balance import Balance, StoredBalances
 from model.throttling.limit import LimitType, OperationType, Refusal, refusal
 from model.throttling.on_demand import OnDemandRates, OnDemandUnits
 from model.throttling.provisioned import ProvisionedUnits
@@ -44,6 +46,13 @@ class ResourceThroughput(Struct, frozen=True):
     billing_mode: BillingMode
     read: OperationThroughput
     write: OperationThroughput
+
+    def is_raised_to(self, other: ResourceThroughput) -> bool:
+        """Whether both are provisioned, and the other one with more units of a kind."""
+        return self.billing_mode == other.billing_mode == "PROVISIONED" and (
+            other.read.provisioned > self.read.provisioned
+            or other.write.provisioned > self.write.provisioned
+        )
 
 
 def throughput_of(
@@ -84,12 +93,21 @@ class ResourceLimits:
         index_name: str | None = None,
         *,
         has_grown: bool = False,
+        saved_seconds: float = BURST_SECONDS,
+        stored: StoredBalances | None = None,
     ) -> None:
-        """``has_grown``: its partitions tell of its previous peak, as nothing else remembers it."""
+        """Make the limits.
+
+        ``has_grown``: its partitions tell of its previous peak, as nothing else remembers it.
+        A provisioned resource begins with the ``stored`` balances if there are any, else with
+        ``saved_seconds`` of unused units; so it does when it is made provisioned.
+        """
         self.arn = arn
         self.index_name = index_name
         self.throughput = throughput
         self._partitions = set(partitions)
+        self._saved_seconds = saved_seconds
+        self._on_due: Callable[[], None] | None = None
         self._refusals: dict[tuple[OperationType, LimitType], Refusal] = {}
         grown = len(self._partitions) if has_grown else 0
         self._make(
@@ -97,6 +115,8 @@ class ResourceLimits:
             previous_read_peak=grown * PARTITION_READ_UNITS / 2,
             previous_write_peak=grown * PARTITION_WRITE_UNITS / 2,
         )
+        if stored is not None:
+            self._continue_from(stored)
 
     def refusal(self, operation: OperationType, limit: LimitType) -> Refusal:
         """What is said of a request that one of the limits refuses; made once."""
@@ -109,7 +129,7 @@ class ResourceLimits:
         return known
 
     def change(self, throughput: ResourceThroughput, now_seconds: float) -> None:
-        """Go on with another throughput; with another billing mode nothing saved is kept.
+        """Go on with another throughput; another billing mode begins as that of a new resource.
 
         A resource that becomes on-demand may take at once what was provisioned: half of it counts
         as the previous peak (Developer Guide, "Considerations when switching capacity modes").
@@ -133,6 +153,91 @@ class ResourceLimits:
         self.reads.split(parent, children, now_seconds)
         self.writes.split(parent, children, now_seconds)
 
+    # -- what is stored of a provisioned resource -------------------------------------------
+
+    @property
+    def partitions(self) -> frozenset[int]:
+        """The numbers of its partitions."""
+        return frozenset(self._partitions)
+
+    def tell_due(self, on_due: Callable[[], None]) -> None:
+        """Call this when the balance of a partition has to be stored, and now if one has to."""
+        self._on_due = on_due
+        for units in self._provisioned() or ():
+            units.tell_due(on_due)
+
+    def take_due(self) -> set[int]:
+        """The partitions whose balances have to be stored, since the last call."""
+        units = self._provisioned()
+        return units[0].take_due() | units[1].take_due() if units else set()
+
+    def balance_to_store(
+        self, partition_number: int, now_seconds: float, *, is_last: bool = False
+    ) -> Balance | None:
+        """The balance to store for a partition; None for a full one, which has none stored.
+
+        ``is_last`` as in ``ProvisionedUnits.units_to_store``.
+        """
+        units = self._provisioned()
+        if units is None or partition_number not in self._partitions:
+            return None
+        balance = Balance(
+            *(each.units_to_store(partition_number, now_seconds, is_last=is_last) for each in units)
+        )
+        return None if balance == self._full(partition_number) else balance
+
+    def note_stored(self, partition_number: int, balance: Balance | None) -> None:
+        """This balance of a partition is durable now; None: so is that it has none, as it is full.
+
+        A partition that was split meanwhile is ignored.
+        """
+        units = self._provisioned()
+        if units is None or partition_number not in self._partitions:
+            return
+        stored = balance or self._full(partition_number)
+        units[0].note_stored(partition_number, stored.read_units)
+        units[1].note_stored(partition_number, stored.write_units)
+
+    def balances(self, now_seconds: float) -> dict[int, Balance]:
+        """The balances to store, by partition, those of full ones among them."""
+        return {number: self._balance(number, now_seconds) for number in self._partitions}
+
+    def balances_of_children(
+        self, parent: int, children: tuple[int, int], now_seconds: float
+    ) -> dict[int, Balance]:
+        """The balances to store together with a split, by child."""
+        if self._provisioned() is None:
+            return {}
+        balance = self._balance(parent, now_seconds)
+        half = Balance(balance.read_units / 2, balance.write_units / 2)
+        return dict.fromkeys(children, half)
+
+    def _balance(self, partition_number: int, now_seconds: float) -> Balance:
+        balance = self.balance_to_store(partition_number, now_seconds)
+        return balance or self._full(partition_number)
+
+    def _full(self, partition_number: int) -> Balance:
+        units = self._provisioned()
+        assert units is not None
+        return Balance(*(each.most_units(partition_number) for each in units))
+
+    def _provisioned(self) -> tuple[ProvisionedUnits, ProvisionedUnits] | None:
+        """The units of reads and of writes; None on demand, where nothing is saved."""
+        if isinstance(self.reads, ProvisionedUnits) and isinstance(self.writes, ProvisionedUnits):
+            return self.reads, self.writes
+        return None
+
+    def _continue_from(self, stored: StoredBalances) -> None:
+        units = self._provisioned()
+        if units is None:
+            return
+        balances = stored.by_partition.items()
+        since = stored.as_of_seconds
+        units[0].continue_from({number: each.read_units for number, each in balances}, since)
+        units[1].continue_from({number: each.write_units for number, each in balances}, since)
+
+    # -- parts ------------------------------------------------------------------------------
+
     def _make(
         self, now_seconds: float, *, previous_read_peak: float, previous_write_peak: float
     ) -> None:
@@ -141,12 +246,19 @@ class ResourceLimits:
         self.reads: Units
         self.writes: Units
         if self.throughput.billing_mode == "PROVISIONED":
+            saved = self._saved_seconds
             self.reads = ProvisionedUnits(
-                read.provisioned, PARTITION_READ_UNITS, partitions, now_seconds
+                read.provisioned, PARTITION_READ_UNITS, partitions, now_seconds, saved_seconds=saved
             )
             self.writes = ProvisionedUnits(
-                write.provisioned, PARTITION_WRITE_UNITS, partitions, now_seconds
+                write.provisioned,
+                PARTITION_WRITE_UNITS,
+                partitions,
+                now_seconds,
+                saved_seconds=saved,
             )
+            if self._on_due is not None:
+                self.tell_due(self._on_due)
         else:
             self.reads = OnDemandUnits(
                 _READ_RATES.of(read), partitions, now_seconds, previous_read_peak

@@ -18,16 +18,18 @@ from model.limits import BURST_SECONDS
 class TokenBucket:
     """The bucket. Filled when somebody looks; time never goes back.
 
-    Invariant: the balance is never above ``BURST_SECONDS`` of the rate. A new bucket holds the
-    units of one second: nothing was left unused before it was there.
+    Invariant: the balance is never above ``most_units``, ``BURST_SECONDS`` of the rate.
     """
 
-    __slots__ = ("_filled_at", "_most_units", "balance_units", "units_per_second")
+    __slots__ = ("_filled_at", "balance_units", "most_units", "units_per_second")
 
-    def __init__(self, units_per_second: float, now_seconds: float) -> None:
+    def __init__(
+        self, units_per_second: float, now_seconds: float, *, saved_seconds: float = BURST_SECONDS
+    ) -> None:
+        """Make a bucket with so many seconds of unused units."""
         self.units_per_second = units_per_second
-        self.balance_units = units_per_second
-        self._most_units = units_per_second * BURST_SECONDS
+        self.balance_units = units_per_second * saved_seconds
+        self.most_units = units_per_second * BURST_SECONDS
         self._filled_at = now_seconds
 
     def fill(self, now_seconds: float) -> float:
@@ -36,20 +38,21 @@ class TokenBucket:
             return self.balance_units
         balance = self.balance_units + (now_seconds - self._filled_at) * self.units_per_second
         self._filled_at = now_seconds
-        self.balance_units = balance = min(balance, self._most_units)
+        self.balance_units = balance = min(balance, self.most_units)
         return balance
 
-    def take(self, units: float, now_seconds: float) -> None:
-        """Take units, whether they are there or not.
+    def take(self, units: float, now_seconds: float) -> float:
+        """Take units, whether they are there or not; returns the balance.
 
         What has come in is added first: of a full bucket it would make the units good again.
         """
-        self.balance_units = self.fill(now_seconds) - units
+        self.balance_units = balance = self.fill(now_seconds) - units
+        return balance
 
     def give_back(self, units: float, now_seconds: float) -> None:
         """Give units back that were taken, as far as there is room."""
         self.take(-units, now_seconds)
-        self.balance_units = min(self.balance_units, self._most_units)
+        self.balance_units = min(self.balance_units, self.most_units)
 
     def wait_seconds(self, now_seconds: float) -> float:
         """How long until the balance is positive, 0 if it is, if nobody else takes."""
@@ -60,5 +63,5 @@ class TokenBucket:
         """Go on at another rate; the balance stays, as far as it is not above the new bound."""
         self.fill(now_seconds)
         self.units_per_second = units_per_second
-        self._most_units = units_per_second * BURST_SECONDS
-        self.balance_units = min(self.balance_units, self._most_units)
+        self.most_units = units_per_second * BURST_SECONDS
+        self.balance_units = min(self.balance_units, self.most_units)

@@ -61,9 +61,9 @@ def indexed(**members: Any) -> TableDefinition:
 async def counting(
     definition: TableDefinition | None = None, **settings: Any
 ) -> AsyncIterator[tuple[Table, SetClock, Database]]:
-    """A table, at the beginning of a minute."""
+    """A table with the units of one second, at the beginning of a minute."""
     clock = SetClock(1_800_000_000)
-    async with running_database(clock=clock, **settings) as database:
+    async with running_database(clock=clock, initial_burst_seconds=1, **settings) as database:
         await database.create_table(definition or table_definition())
         yield database.table("Thread"), clock, database
 

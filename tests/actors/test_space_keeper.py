@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 import anyio
 import pytest
 
+from actors.balance_keeper import BalanceKeeper
 from actors.catalog_owner import CatalogOwner
 from actors.change_feed import RecentChanges
 from actors.database import Database
@@ -17,7 +18,7 @@ from actors.runtime.supervisor import Supervisor
 from actors.space_keeper import EndReclaim, SpaceKeeper, reclaim_row
 from actors.surroundings import Surroundings
 from model.limits import KIB, MIB
-from storage import keys_layout
+from storage import balances, keys_layout
 from storage.store import Damaged, Full, Store, StoreError
 from tests.support.backed_up import ARN, back_up
 from tests.support.databases import HeldStore, put, running_database, table_definition, thread
@@ -226,8 +227,15 @@ async def test_a_range_that_is_asked_for_again_is_not_forgotten_before(store: Wa
     rows = rows_of(1)
     await owner.change(puts=[reclaim_row(rows)])
     async with anyio.create_task_group() as tasks:
+        clock = SystemClock()
+        loaded = await balances.load(store.latest)
         surroundings = Surroundings(
-            store, Supervisor(tasks), SystemClock(), RecentChanges(), PartitionSettings(MIB)
+            store,
+            Supervisor(tasks),
+            clock,
+            RecentChanges(),
+            PartitionSettings(MIB),
+            BalanceKeeper(store, clock, loaded, owners=list),
         )
         keeper = SpaceKeeper(owner, surroundings, told.put_nowait)
         await keeper.resume()

@@ -27,6 +27,7 @@ from model.page import PageRules
 from model.schema_rules import KeyElement
 from model.table import GlobalIndex, TableDefinition, Throughput
 from model.table_rules import TableEdit
+from storage import keys_layout
 from storage.store import Conflict, Damaged, Full, Group
 from tests.support.databases import (
     HeldStore,
@@ -41,6 +42,7 @@ from tests.support.stored_items import read_item
 from tests.support.transacting import stepped, transact
 
 BY_POSTS = "by_posts"
+PARTITION_HEADS = keys_layout.partition_head(0)[:1]
 
 
 class Poison(Message[None], frozen=True):
@@ -48,12 +50,12 @@ class Poison(Message[None], frozen=True):
 
 
 class RacedStore(HeldStore):
-    """A store that refuses so many commits, as if another owner had come before."""
+    """A store that refuses so many commits of partitions, as if another owner had come before."""
 
     lost_races = 0
 
     async def commit(self, groups: Sequence[Group]) -> asyncio.Future[None]:
-        if self.lost_races:
+        if self.lost_races and groups[0].head_key.startswith(PARTITION_HEADS):
             self.lost_races -= 1
             raise Conflict
         return await super().commit(groups)
@@ -91,7 +93,9 @@ async def accepted(table: Table, writes: int) -> int:
 async def test_a_write_that_is_decided_again_pays_once():
     async with memory_store() as inner:
         store = RacedStore(inner)
-        async with running_database(store, SetClock(), throttling="auto") as database:
+        async with running_database(
+            store, SetClock(), throttling="auto", initial_burst_seconds=1
+        ) as database:
             await database.create_table(provisioned(5))
             table = database.table("Thread")
             store.lost_races = 3
@@ -105,7 +109,9 @@ async def test_a_write_that_is_refused_stays_refused_when_its_batch_is_decided_a
     clock = SetClock()
     async with memory_store() as inner:
         store = RacedStore(inner)
-        async with running_database(store, clock, throttling="auto") as database:
+        async with running_database(
+            store, clock, throttling="auto", initial_burst_seconds=1
+        ) as database:
             await database.create_table(provisioned(1))
             table = database.table("Thread")
             store.lost_races = 3
@@ -122,7 +128,9 @@ async def test_a_write_that_is_refused_stays_refused_when_its_batch_is_decided_a
 
 
 async def test_a_write_to_a_partition_that_has_nothing_left_does_not_reach_it():
-    async with running_database(clock=SetClock(), throttling="auto") as database:
+    async with running_database(
+        clock=SetClock(), throttling="auto", initial_burst_seconds=1
+    ) as database:
         await database.create_table(provisioned(1))
         table = database.table("Thread")
         await table.write(put(thread("EC2", "a")))
@@ -134,7 +142,7 @@ async def test_a_write_to_a_partition_that_has_nothing_left_does_not_reach_it():
 
 async def test_an_entry_that_moves_takes_units_where_it_leaves_and_where_it_comes():
     async with running_database(
-        clock=SetClock(), partitions_per_table=2, throttling="auto"
+        clock=SetClock(), partitions_per_table=2, throttling="auto", initial_burst_seconds=1
     ) as database:
         await database.create_table(provisioned(1_000, index_units=1_000))
         table = database.table("Thread")
@@ -155,7 +163,9 @@ async def test_an_entry_that_moves_takes_units_where_it_leaves_and_where_it_come
 
 
 async def test_a_read_of_an_index_that_went_meanwhile_takes_nothing():
-    async with running_database(clock=SetClock(), throttling="auto") as database:
+    async with running_database(
+        clock=SetClock(), throttling="auto", initial_burst_seconds=1
+    ) as database:
         await database.create_table(provisioned(5, index_units=5))
         table = database.table("Thread")
         index = table.definition.global_indexes[0].definition
@@ -168,7 +178,7 @@ async def test_a_read_of_an_index_that_went_meanwhile_takes_nothing():
 
 async def test_an_index_that_is_made_again_has_its_own_units():
     async with running_database(
-        clock=SetClock(), throttling="auto", index_allocation_seconds=0
+        clock=SetClock(), throttling="auto", initial_burst_seconds=1, index_allocation_seconds=0
     ) as database:
         await database.create_table(provisioned(5, index_units=1))
         table = database.table("Thread")
@@ -224,7 +234,9 @@ def write_balances(table: Table) -> list[float]:
 async def test_a_write_that_the_store_refuses_gets_its_units_back(refusal):
     async with memory_store() as inner:
         store = HeldStore(inner)
-        async with running_database(store, SetClock(), throttling="auto") as database:
+        async with running_database(
+            store, SetClock(), throttling="auto", initial_burst_seconds=1
+        ) as database:
             await database.create_table(provisioned(5, index_units=5))
             table = database.table("Thread")
             await table.write(put(thread("EC2", "a", posts=1)))
@@ -244,7 +256,9 @@ async def test_a_write_that_the_store_refuses_gets_its_units_back(refusal):
 async def test_a_failed_condition_in_a_batch_that_the_store_refuses_gets_its_units_back():
     async with memory_store() as inner:
         store = HeldStore(inner)
-        async with running_database(store, SetClock(), throttling="auto") as database:
+        async with running_database(
+            store, SetClock(), throttling="auto", initial_burst_seconds=1
+        ) as database:
             await database.create_table(provisioned(5))
             table = database.table("Thread")
             store.refusal = Full("no space")
@@ -265,7 +279,9 @@ def never() -> Condition:
 async def test_what_was_only_observed_to_be_refused_gets_nothing_back():
     async with memory_store() as inner:
         store = HeldStore(inner)
-        async with running_database(store, SetClock(), throttling="observe") as database:
+        async with running_database(
+            store, SetClock(), throttling="observe", initial_burst_seconds=1
+        ) as database:
             await database.create_table(provisioned(1))
             table = database.table("Thread")
             await table.write(put(thread("EC2", "a")))
@@ -279,7 +295,9 @@ async def test_what_was_only_observed_to_be_refused_gets_nothing_back():
 async def test_a_write_that_lost_races_and_is_refused_then_gets_its_units_back_once():
     async with memory_store() as inner:
         store = RacedStore(inner)
-        async with running_database(store, SetClock(), throttling="auto") as database:
+        async with running_database(
+            store, SetClock(), throttling="auto", initial_burst_seconds=1
+        ) as database:
             await database.create_table(provisioned(5))
             table = database.table("Thread")
             await table.write(put(thread("EC2", "a")))
@@ -317,7 +335,9 @@ def spent(tables: Sequence[Table]) -> list[tuple[list[float], float]]:
 async def test_a_transaction_that_the_store_refuses_gets_its_units_back():
     async with memory_store() as inner:
         store = LoneStore(inner)
-        async with running_database(store, SetClock(), throttling="auto") as database:
+        async with running_database(
+            store, SetClock(), throttling="auto", initial_burst_seconds=1
+        ) as database:
             tables = await two_tables(database)
             with pytest.raises(InternalServerError, match="no space"):
                 await transact(
@@ -328,7 +348,9 @@ async def test_a_transaction_that_the_store_refuses_gets_its_units_back():
 
 
 async def test_a_transaction_of_which_a_partition_began_anew_gets_its_units_back():
-    async with running_database(clock=SetClock(), throttling="auto") as database:
+    async with running_database(
+        clock=SetClock(), throttling="auto", initial_burst_seconds=1
+    ) as database:
         tables = await two_tables(database)
 
         async def die(step: int) -> None:
@@ -344,7 +366,9 @@ async def test_a_transaction_of_which_a_partition_began_anew_gets_its_units_back
 
 
 async def test_a_transaction_that_is_committed_or_given_up_has_spent_its_units():
-    async with running_database(clock=SetClock(), throttling="auto") as database:
+    async with running_database(
+        clock=SetClock(), throttling="auto", initial_burst_seconds=1
+    ) as database:
         tables = await two_tables(database)
         reached = asyncio.Event()
 
@@ -366,7 +390,9 @@ async def test_a_transaction_that_is_committed_or_given_up_has_spent_its_units()
 
 
 async def test_so_has_one_that_is_given_up_before_its_partitions_have_looked_at_it():
-    async with running_database(clock=SetClock(), throttling="auto") as database:
+    async with running_database(
+        clock=SetClock(), throttling="auto", initial_burst_seconds=1
+    ) as database:
         tables = await two_tables(database)
         given_up = asyncio.create_task(
             transact(database, *((each, put(thread("EC2", "b"))) for each in tables))
@@ -382,7 +408,9 @@ async def test_so_has_one_that_is_given_up_before_its_partitions_have_looked_at_
 async def test_a_partition_that_crashed_forgets_what_its_writes_have_paid():
     async with memory_store() as inner:
         store = HeldStore(inner)
-        async with running_database(store, SetClock(), throttling="auto") as database:
+        async with running_database(
+            store, SetClock(), throttling="auto", initial_burst_seconds=1
+        ) as database:
             await database.create_table(provisioned(5))
             table = database.table("Thread")
             store.refusal = RuntimeError("a bug")
@@ -401,7 +429,7 @@ async def test_a_partition_that_crashed_forgets_what_its_writes_have_paid():
 async def test_a_read_of_several_partitions_is_admitted_by_each_that_it_enters():
     """The second of three has nothing left; the third is not looked at."""
     async with running_database(
-        clock=SetClock(), throttling="auto", partitions_per_table=3
+        clock=SetClock(), throttling="auto", initial_burst_seconds=1, partitions_per_table=3
     ) as database:
         definition = structs.replace(provisioned(300), throughput=Throughput(3, 300))
         await database.create_table(definition)
@@ -435,7 +463,7 @@ async def test_a_read_of_several_partitions_is_admitted_by_each_that_it_enters()
 async def test_a_page_that_is_refused_behind_empty_partitions_has_taken_nothing():
     """The first two of three are empty, and the third has nothing left."""
     async with running_database(
-        clock=SetClock(), throttling="auto", partitions_per_table=3
+        clock=SetClock(), throttling="auto", initial_burst_seconds=1, partitions_per_table=3
     ) as database:
         definition = structs.replace(provisioned(300), throughput=Throughput(3, 300))
         await database.create_table(definition)
@@ -460,7 +488,9 @@ async def test_a_page_that_is_refused_behind_empty_partitions_has_taken_nothing(
 
 async def test_a_refused_read_leaves_nothing_to_the_garbage_collector():
     """An error that is kept in a frame of its own traceback is collected late, and in bulk."""
-    async with running_database(clock=SetClock(), throttling="auto") as database:
+    async with running_database(
+        clock=SetClock(), throttling="auto", initial_burst_seconds=1
+    ) as database:
         await database.create_table(provisioned(1))
         table = database.table("Thread")
         whole = ReadRange(key_range.WHOLE, PageRules(), consistent=True, by_partition=True)

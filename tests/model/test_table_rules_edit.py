@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from model.errors import ValidationException
+from model.errors import LimitExceededException, ValidationException
 from model.global_index_rules import NewGlobalIndex
 from model.key import KeyAttribute
 from model.schema_rules import KeyElement
@@ -197,3 +197,37 @@ def test_a_protected_table_is_not_deleted():
     with pytest.raises(ValidationException, match="currently protected against deletion"):
         check_deletable(protected)
     check_deletable(edited(protected, deletion_protection=False))
+
+
+def switched(definition: TableDefinition, at: float) -> TableDefinition:
+    """A provisioned table after a switch to on-demand and back."""
+    on_demand = edited(definition, at, billing_mode="PAY_PER_REQUEST")
+    return edited(on_demand, at, **PROVISIONED)
+
+
+def test_a_table_becomes_on_demand_four_times_in_any_24_hours():
+    definition = made(**PROVISIONED)
+    for hour in range(4):
+        definition = switched(definition, NOON + hour * 3_600)
+
+    with pytest.raises(LimitExceededException) as caught:
+        switched(definition, NOON + DAY - 1)
+    assert caught.value.message == (
+        "Subscriber limit exceeded: Update to PayPerRequest mode are limited to 4 times in 1 "
+        "day(s). Last update at Sun Sep 09 15:00:00 UTC 2001. Next update can be made at Mon Sep "
+        "10 12:00:00 UTC 2001"
+    )
+
+    again = switched(definition, NOON + DAY)
+    with pytest.raises(LimitExceededException):
+        switched(again, NOON + DAY + 3_599)
+    assert switched(again, NOON + DAY + 3_600).billing_mode == "PROVISIONED"
+
+
+def test_a_table_that_is_made_on_demand_has_not_been_switched():
+    definition = edited(made(), **PROVISIONED)
+    for _ in range(4):
+        definition = switched(definition, NOON)
+
+    with pytest.raises(LimitExceededException):
+        switched(definition, NOON)

@@ -9,6 +9,7 @@ from tests.support.virtual_load import (
     limits,
     offer,
     offer_second,
+    on_demand,
     provisioned,
     reasons_of,
     units_of,
@@ -41,10 +42,22 @@ def test_a_partition_saves_no_more_than_300_seconds_of_units():
     assert sum(units_of(outcomes)) == pytest.approx(30_000 + 60 * 100, abs=2)
 
 
-def test_a_new_table_has_nothing_saved():
-    outcomes = offer(limits(provisioned(100), 1), [Writes(0, 1_200)], range(10))
+def test_a_new_table_has_300_seconds_of_units_and_takes_what_comes_in_from_there():
+    """30,000 units, of which the first 33 seconds use 900 each beside what comes in."""
+    outcomes = offer(limits(provisioned(100), 1), [Writes(0, 1_200)], range(60))
 
-    assert sum(units_of(outcomes)) == pytest.approx(100 + 10 * 100, abs=2)
+    assert units_of(outcomes[:33]) == [1_000] * 33
+    assert sum(units_of(outcomes)) == pytest.approx(30_000 + 60 * 100, abs=2)
+    assert reasons_of(outcomes[34:]) == {PROVISIONED}
+
+
+def test_2000_writes_to_a_new_table_of_5_units():
+    """1,500 are saved: they last as long as requests are faster than five a second."""
+    outcomes = offer(limits(provisioned(5), 1), [Writes(0, 200)], range(20))
+
+    assert units_of(outcomes[:7]) == [200] * 7
+    assert sum(units_of(outcomes)) == pytest.approx(1_500 + 20 * 5, abs=2)
+    assert units_of(outcomes[8:]) == pytest.approx([5] * 12, abs=1)
 
 
 def test_a_busy_partition_uses_what_it_saved_and_then_what_the_others_leave():
@@ -71,7 +84,7 @@ def test_a_partition_that_others_borrow_from_keeps_its_own_share():
     """Partition 0 wants all there is; the others want their shares and get them."""
     load = [Writes(0, 1_200), *(Writes(other, 100) for other in (1, 2, 3))]
 
-    outcomes = offer(limits(provisioned(400), 4), load, range(60))
+    outcomes = offer(limits(provisioned(400), 4, saved_seconds=1), load, range(60))
 
     assert all(outcome.accepted[1:] == pytest.approx([100] * 3, abs=1) for outcome in outcomes[1:])
     assert sum(outcome.accepted[0] for outcome in outcomes[2:]) == pytest.approx(58 * 100, abs=2)
@@ -80,7 +93,7 @@ def test_a_partition_that_others_borrow_from_keeps_its_own_share():
 def test_two_busy_partitions_share_what_the_others_leave():
     load = [Writes(0, 1_000), Writes(1, 1_000)]
 
-    outcomes = offer(limits(provisioned(400), 4), load, range(60))
+    outcomes = offer(limits(provisioned(400), 4, saved_seconds=1), load, range(60))
 
     first, second = (sum(outcome.accepted[client] for outcome in outcomes) for client in (0, 1))
     assert first + second == pytest.approx(60 * 400 + 400, rel=0.02)
@@ -88,7 +101,7 @@ def test_two_busy_partitions_share_what_the_others_leave():
 
 
 def test_lending_ends_at_the_ceiling_of_a_partition():
-    table = limits(provisioned(4_000), 8)
+    table = limits(provisioned(4_000), 8, saved_seconds=1)
 
     outcomes = offer(table, [Writes(0, 2_000)], range(30))
 
@@ -99,7 +112,7 @@ def test_lending_ends_at_the_ceiling_of_a_partition():
 def test_constant_load_of_what_is_provisioned_is_accepted_for_ever():
     load = [Writes(partition, 100) for partition in range(4)]
 
-    outcomes = offer(limits(provisioned(400), 4), load, range(400))
+    outcomes = offer(limits(provisioned(400), 4, saved_seconds=1), load, range(400))
 
     assert units_of(outcomes) == [400] * 400
 
@@ -130,14 +143,14 @@ def test_skewed_load_within_the_tables_units_is_accepted_with_nothing_saved():
     """70 % on one of four partitions: 280 of 400, its share being 100."""
     load = [Writes(0, 280), *(Writes(other, 40) for other in (1, 2, 3))]
 
-    outcomes = offer(limits(provisioned(400), 4), load, range(60))
+    outcomes = offer(limits(provisioned(400), 4, saved_seconds=1), load, range(60))
 
     assert units_of(outcomes[3:]) == [400] * 57
 
 
 def test_growing_load_is_accepted_up_to_what_is_provisioned_and_saved():
     """From 40 to 1,200 units a second over four partitions, in five minutes."""
-    table = limits(provisioned(400), 4)
+    table = limits(provisioned(400), 4, saved_seconds=1)
     offered, accepted = [], []
     for second in range(300):
         each = 10 + second
@@ -152,9 +165,28 @@ def test_growing_load_is_accepted_up_to_what_is_provisioned_and_saved():
     assert accepted[used_up + 1 :] == pytest.approx([400] * (300 - used_up - 1), abs=4)
 
 
+def test_a_new_index_has_300_seconds_of_units_of_its_own():
+    table = limits(provisioned(1_000), 2, index=(provisioned(2), 1))
+
+    outcomes = offer(table, [Writes(0, 100, index_partition=0)], range(20))
+
+    assert units_of(outcomes[:6]) == [100] * 6
+    assert sum(units_of(outcomes)) == pytest.approx(600 + 20 * 2, abs=2)
+    assert reasons_of(outcomes) == {"IndexWriteProvisionedThroughputExceeded"}
+
+
+def test_a_table_that_becomes_provisioned_has_300_seconds_of_units():
+    table = limits(on_demand(), 1)
+    table.table.change(provisioned(5), 50)
+
+    outcomes = offer(table, [Writes(0, 200)], range(50, 70))
+
+    assert sum(units_of(outcomes)) == pytest.approx(1_500 + 20 * 5, abs=2)
+
+
 def test_an_index_with_fewer_units_slows_the_table_down():
     """S102: the table's writes are refused, for the index's sake."""
-    table = limits(provisioned(1_000), 2, index=(provisioned(200), 1))
+    table = limits(provisioned(1_000), 2, index=(provisioned(200), 1), saved_seconds=1)
     load = [Writes(partition, 400, index_partition=0) for partition in (0, 1)]
 
     outcomes = offer(table, load, range(60))
@@ -164,7 +196,7 @@ def test_an_index_with_fewer_units_slows_the_table_down():
 
 
 def test_writes_that_an_index_refuses_take_nothing_of_the_table():
-    table = limits(provisioned(1_000), 1, index=(provisioned(200), 1))
+    table = limits(provisioned(1_000), 1, index=(provisioned(200), 1), saved_seconds=1)
     offer(table, [Writes(0, 900, index_partition=0)], range(30))
 
     (reading,) = table.table.writes.readings(30.0).values()

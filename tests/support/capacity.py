@@ -94,9 +94,14 @@ class CapacityServer:
 def capacity_server(
     *arguments: str, start: str | float = START, data_dir: Path | None = None
 ) -> Iterator[CapacityServer]:
-    """A server whose tables are throttled as its users' are, unless arguments say otherwise."""
+    """A server whose tables are throttled as its users' are, unless arguments say otherwise.
+
+    New tables have the units of one second, so that tests reach limits with few requests.
+    """
     if "--throttling" not in arguments:
         arguments += ("--throttling", "auto")
+    if "--initial-burst-seconds" not in arguments:
+        arguments += ("--initial-burst-seconds", "1")
     with (
         server_with_clock(start, "--copy-messages", *arguments, data_dir=data_dir) as served,
         closing(WireClient(served[0].endpoint)) as wire,

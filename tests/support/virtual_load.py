@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from model.capacity import IndexUnits, Receipt
 from model.errors import ThrottlingReason
-from model.limits import PARTITION_READ_UNITS, PARTITION_WRITE_UNITS
+from model.limits import BURST_SECONDS, PARTITION_READ_UNITS, PARTITION_WRITE_UNITS
 from model.throttling.resource import OperationThroughput, ResourceLimits, ResourceThroughput
 from model.throttling.table_limits import IndexWrite, TableLimits, ThrottlingMode
 
@@ -46,15 +46,22 @@ def limits(
     *,
     index: tuple[ResourceThroughput, int] | None = None,
     mode: ThrottlingMode = "enforce",
-    now_seconds: float = 0.0,
+    saved_seconds: float = BURST_SECONDS,
 ) -> TableLimits:
-    """The limits of a new table with partitions 0, 1, …, and of its index ``i`` likewise."""
-    made = TableLimits(ResourceLimits(TABLE_ARN, throughput, range(partitions), now_seconds), mode)
+    """The limits at time 0 of a new table with partitions 0, 1, …, and of its index ``i`` likewise.
+
+    Both begin with so many seconds of unused units.
+    """
+
+    def resource(
+        arn: str, of_one: ResourceThroughput, numbers: range, name: str | None = None
+    ) -> ResourceLimits:
+        return ResourceLimits(arn, of_one, numbers, 0.0, name, saved_seconds=saved_seconds)
+
+    made = TableLimits(resource(TABLE_ARN, throughput, range(partitions)), mode)
     if index is not None:
         of_index, index_partitions = index
-        made.indexes[INDEX_ID] = ResourceLimits(
-            INDEX_ARN, of_index, range(index_partitions), now_seconds, INDEX
-        )
+        made.indexes[INDEX_ID] = resource(INDEX_ARN, of_index, range(index_partitions), INDEX)
     return made
 
 

@@ -57,7 +57,7 @@ def error_name(answer: Answer) -> str:
 # -- what is refused ------------------------------------------------------------------------
 
 
-def test_a_new_table_takes_its_units_of_one_second_and_refuses_the_next_write(served):
+def test_a_table_refuses_the_write_behind_its_last_unit(served):
     name = served.table(**units(5, 5))
 
     assert served.puts_until_refused(name) == 5
@@ -86,7 +86,7 @@ def test_units_come_in_with_time_and_those_of_300_seconds_are_saved(served):
 
 def test_in_real_time_boto3_is_throttled_and_told_why():
     with (
-        running_server("--throttling", "auto") as server,
+        running_server("--throttling", "auto", "--initial-burst-seconds", "1") as server,
         closing(boto3_client(server.endpoint)) as client,
     ):
         request = definition("pk:S", **units(5, 5))
@@ -589,17 +589,6 @@ def test_metrics_tell_what_was_consumed_and_refused_of_table_and_index(served):
         ("by-v", "IndexWriteProvisionedThroughputExceeded"): 1
     }
     assert served.metrics("throttled_requests", name) == {("PutItem",): 1}
-
-
-def test_after_a_restart_there_are_the_units_of_a_second_and_nothing_saved(tmp_path):
-    with capacity_server(data_dir=tmp_path) as served:
-        name = served.table(**units(5, 5))
-        served.clock.step(300)
-        assert served.put(name, item("a")).status == 200
-        now = served.clock.now()
-        served.server.kill()
-    with capacity_server(start=now, data_dir=tmp_path) as served:
-        assert served.puts_until_refused(name) == 5
 
 
 def test_after_a_restart_an_on_demand_table_takes_what_its_partitions_can(tmp_path):

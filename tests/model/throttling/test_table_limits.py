@@ -29,8 +29,14 @@ from tests.support.virtual_load import (
 NOTHING: tuple[IndexWrite, ...] = ()
 
 
+def nearly_used(*arguments, **members) -> TableLimits:
+    """Limits with the units of one second."""
+    return limits(*arguments, saved_seconds=1, **members)
+
+
 def with_index(table_units: int = 100, index_units: int = 100, mode="enforce") -> TableLimits:
-    return limits(provisioned(table_units), 1, index=(provisioned(index_units), 2), mode=mode)
+    index = provisioned(index_units), 2
+    return nearly_used(provisioned(table_units), 1, index=index, mode=mode)
 
 
 def balances(table: TableLimits, now: float) -> list[float | None]:
@@ -116,7 +122,7 @@ def test_a_refusal_names_every_table_and_index_that_has_too_little():
 
 
 def test_a_write_to_an_empty_partition_is_refused_before_it_is_looked_at():
-    table = limits(provisioned(100), 1)
+    table = nearly_used(provisioned(100), 1)
     assert table.refuse_write(0, 0) is None
     table.take_write(0, receipt(100), NOTHING, 0)
 
@@ -128,7 +134,7 @@ def test_a_write_to_an_empty_partition_is_refused_before_it_is_looked_at():
 
 
 def test_a_read_takes_its_units_when_they_are_known():
-    table = limits(provisioned(1, read_units=100), 1)
+    table = nearly_used(provisioned(1, read_units=100), 1)
     assert table.refuse_read(0, 0) is None
     table.take_read(0, 250, 0)
 
@@ -141,7 +147,7 @@ def test_a_read_takes_its_units_when_they_are_known():
 
 def test_a_read_of_an_index_takes_the_indexs_units():
     """S99, S101."""
-    table = limits(provisioned(1, 100), 1, index=(provisioned(1, 10), 1))
+    table = nearly_used(provisioned(1, 100), 1, index=(provisioned(1, 10), 1))
     table.take_read(0, 20, 0, INDEX_ID)
 
     refused = table.refuse_read(0, 0, INDEX_ID)
@@ -154,7 +160,7 @@ def test_a_read_of_an_index_takes_the_indexs_units():
 
 
 def test_one_partition_gives_3000_read_units_a_second():
-    table = limits(provisioned(1, 40_000), 10)
+    table = nearly_used(provisioned(1, 40_000), 10)
     for _ in range(30):
         assert table.refuse_read(3, 5) is None
         table.take_read(3, 100, 5)
@@ -236,7 +242,7 @@ def test_a_refused_write_takes_nothing_anywhere(writes):
 
 @pytest.mark.parametrize("mode", ["observe", "off"])
 def test_nothing_is_refused_early_unless_enforced(mode):
-    table = limits(provisioned(1, 1), 1, mode=mode)
+    table = nearly_used(provisioned(1, 1), 1, mode=mode)
     for _ in range(3):
         table.take_write(0, receipt(50), NOTHING, 0)
         table.take_read(0, 50, 0)
@@ -246,7 +252,7 @@ def test_nothing_is_refused_early_unless_enforced(mode):
 
 
 def test_a_read_that_is_only_observed_is_judged_when_it_is_done():
-    table = limits(provisioned(1, 10), 1, mode="observe")
+    table = nearly_used(provisioned(1, 10), 1, mode="observe")
 
     refused = [table.take_read(0, 50, 0) is not None for _ in range(3)]
 
@@ -277,7 +283,7 @@ def test_an_admitted_request_leaves_nothing_to_collect(throughput):
 
 
 def test_a_change_of_units_is_felt_at_once():
-    table = limits(provisioned(10), 1)
+    table = nearly_used(provisioned(10), 1)
     table.take_write(0, receipt(200), NOTHING, 0)
     assert table.refuse_write(0, 1)
 
@@ -288,7 +294,7 @@ def test_a_change_of_units_is_felt_at_once():
 
 
 def test_a_change_of_billing_mode_changes_what_is_said():
-    table = limits(provisioned(10), 1)
+    table = nearly_used(provisioned(10), 1)
     table.take_write(0, receipt(1_000), NOTHING, 0)
     before = table.refuse_write(0, 0)
     table.table.change(on_demand(), 1)
@@ -422,7 +428,7 @@ def test_an_index_that_went_meanwhile_is_given_nothing_back():
 
 @pytest.mark.parametrize("mode", ["enforce", "observe", "off"])
 def test_a_read_of_an_item_is_admitted_and_paid_at_once(mode):
-    table = limits(provisioned(1, read_units=10), 1, mode=mode)
+    table = nearly_used(provisioned(1, read_units=10), 1, mode=mode)
 
     refusals = [table.serve_read(0, 8, 0) is not None for _ in range(4)]
 

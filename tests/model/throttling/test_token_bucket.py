@@ -28,18 +28,22 @@ def accepted_units(bucket: TokenBucket, arrivals: list[tuple[float, int]]) -> li
     return accepted
 
 
-def test_a_new_bucket_holds_one_second():
-    assert TokenBucket(100, 7).fill(7) == 100
+def empty_but_for_a_second(units_per_second: float) -> TokenBucket:
+    return TokenBucket(units_per_second, 0, saved_seconds=1)
+
+
+def test_a_new_bucket_holds_300_seconds():
+    assert TokenBucket(100, 7).fill(7) == 30_000
 
 
 def test_a_bucket_saves_300_seconds_and_no_more():
-    bucket = TokenBucket(100, 0)
+    bucket = empty_but_for_a_second(100)
 
     assert [bucket.fill(100), bucket.fill(299), bucket.fill(10_000)] == [10_100, 30_000, 30_000]
 
 
 def test_a_request_larger_than_what_is_left_is_admitted_and_owed():
-    bucket = TokenBucket(1, 0)
+    bucket = empty_but_for_a_second(1)
     bucket.take(400, 0)
 
     assert bucket.fill(0) == -399
@@ -72,7 +76,7 @@ def test_lowering_the_rate_keeps_what_still_fits():
 
 @given(RATES, ARRIVALS)
 def test_a_bucket_never_gives_more_than_came_in_and_one_request(rate, arrivals):
-    accepted = accepted_units(TokenBucket(rate, 0), arrivals)
+    accepted = accepted_units(empty_but_for_a_second(rate), arrivals)
 
     seconds = sum(wait for wait, _ in arrivals)
     most = max((units for _, units in arrivals), default=0)
@@ -81,7 +85,7 @@ def test_a_bucket_never_gives_more_than_came_in_and_one_request(rate, arrivals):
 
 @given(RATES, ARRIVALS)
 def test_what_a_bucket_gave_and_has_is_what_came_in(rate, arrivals):
-    bucket = TokenBucket(rate, 0)
+    bucket = empty_but_for_a_second(rate)
     accepted = accepted_units(bucket, arrivals)
 
     seconds = sum(wait for wait, _ in arrivals)
@@ -154,7 +158,7 @@ def test_a_ceiling_is_passed_by_one_request_at_most(arrivals):
 
 
 def test_units_given_back_to_a_bucket_are_there_again_as_far_as_there_is_room():
-    bucket = TokenBucket(10, 0)
+    bucket = empty_but_for_a_second(10)
     bucket.take(25, 0)
     bucket.give_back(25, 0)
     assert bucket.fill(0) == 10

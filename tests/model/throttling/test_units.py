@@ -33,8 +33,11 @@ def run(units, requests):
     return taken
 
 
-def provisioned(rate: float, partitions: int = PARTITIONS) -> ProvisionedUnits:
-    return ProvisionedUnits(rate, CEILING, range(partitions), 0)
+def provisioned(
+    rate: float, partitions: int = PARTITIONS, ceiling: float = CEILING
+) -> ProvisionedUnits:
+    """Units of which those of one second are unused."""
+    return ProvisionedUnits(rate, ceiling, range(partitions), 0, saved_seconds=1)
 
 
 def on_demand(least: float = 400, maximum: float | None = None) -> OnDemandUnits:
@@ -161,7 +164,7 @@ def test_a_lender_keeps_one_seconds_units():
 
 
 def test_a_lender_that_uses_its_share_keeps_what_it_saved():
-    units = ProvisionedUnits(40, 10_000, range(PARTITIONS), 0)
+    units = provisioned(40, ceiling=10_000)
     before = units.readings(100)[1].balance_units
     units.take(0, 2_000, 100)
     for tenth in range(1_001, 1_101):
@@ -174,7 +177,7 @@ def test_a_lender_that_uses_its_share_keeps_what_it_saved():
 
 def test_an_idle_table_lends_one_second_of_what_it_has():
     """Three others have saved 1,000 units each; one second of them is 30."""
-    units = ProvisionedUnits(40, 10_000, range(PARTITIONS), 0)
+    units = provisioned(40, ceiling=10_000)
     units.take(0, 1_020, 100)
 
     assert units.refused_by(0, 101) is None
@@ -184,7 +187,7 @@ def test_an_idle_table_lends_one_second_of_what_it_has():
 
 
 def test_the_pool_holds_one_second_of_the_tables_units():
-    units = ProvisionedUnits(40, 10_000, range(PARTITIONS), 0)
+    units = provisioned(40, ceiling=10_000)
     for second in (101, 102, 103):
         # What it has saved, so that it asks for more and takes little of it.
         units.take(0, units.readings(second)[0].balance_units, second)

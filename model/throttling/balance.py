@@ -1,0 +1,24 @@
+"""The unused units of a partition, as they are stored for the next start of the server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+
+class Balance(Struct, frozen=True):
+    """The read and write units that one partition has left; negative units are a debt."""
+
+    read_units: float
+    write_units: float
+
+
+class StoredBalances(Struct, frozen=True):
+    """The stored balances of a table or global index, by partition number.
+
+    A partition that is missing is full. Time adds units from ``as_of_seconds`` on.
+    """
+
+    as_of_seconds: float
+    by_partition: Mapping[int, Balance] = {}
