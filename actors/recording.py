@@ -56,7 +56,8 @@ async def redefine(
     try:
         counters = await table.redefine(definition)
         stored = storing(structs.replace(table.record, definition=definition), counters)
-        await owner.put(stored.record, puts=stored.puts, deletes=stored.deletes)
+        balances = table.throttle.rows_before(definition)
+        await owner.put(stored.record, puts=[*stored.puts, *balances], deletes=stored.deletes)
     except (StoreError, DynamoDBError):
         # What follows the table still must not miss what is written from now on.
         with suppress(DynamoDBError):
@@ -79,7 +80,8 @@ async def store(
         StoreError: nothing was changed.
     """
     record = structs.replace(table.record, definition=definition)
-    await owner.put(record, range_deletes=range_deletes)
+    balances = table.throttle.rows_before(definition)
+    await owner.put(record, puts=balances, range_deletes=range_deletes)
     table.record = record
 
 

@@ -123,7 +123,7 @@ class TableKeeper:
             stream = await self._changed_stream(table, old, stored, now)
             with self._streams.closing(stream) if stream else nullcontext():
                 streams = [stream_row(stream)] if stream else []
-                balances = table.throttle.rows_before(settled)
+                balances = table.throttle.rows_before(stored)
                 await self._owner.put(record, head=head, puts=[*streams, *balances])
         except (StoreError, DynamoDBError):
             # The stream or index that is still there must not miss what is written from now on.

@@ -15,6 +15,7 @@ from actors.database import Database
 from actors.runtime.mailbox import Message
 from actors.table import Table
 from model.errors import InternalServerError
+from model.global_index_rules import GlobalIndexUpdate
 from model.index import IndexDefinition, Projection
 from model.key import KeyAttribute, KeySchema
 from model.table import GlobalIndex, TableDefinition, Throughput
@@ -76,13 +77,16 @@ async def watched() -> AsyncIterator[WatchedStore]:
 
 @asynccontextmanager
 async def running(
-    store: WatchedStore, clock: SetClock | None = None, **settings: Any
+    store: WatchedStore,
+    clock: SetClock | None = None,
+    definition: TableDefinition | None = None,
+    **settings: Any,
 ) -> AsyncIterator[Database]:
     """A database that enforces limits, and one table if there is none yet."""
     options = {"throttling": "auto", "partitions_per_table": 1, **settings}
     async with running_database(store, clock or SetClock(), **options) as database:
         if not database.tables:
-            await database.create_table(provisioned())
+            await database.create_table(definition or provisioned())
         yield database
 
 
@@ -251,22 +255,19 @@ async def test_many_partitions_are_stored_in_batches():
 
 
 async def test_an_index_has_rows_of_its_own_and_a_deleted_one_none():
-    async with watched() as store:
-        options = {"index_allocation_seconds": 0}
-        async with running_database(store, SetClock(), throttling="auto", **options) as database:
-            await database.create_table(provisioned(index_units=7))
-            table = database.table("Thread")
-            await table.write(put(thread("EC2", "a", posts=1)))
-            await database.balances.keep()
-            rows = await stored(store)
-            assert [resource.index_id for resource in rows] == [0, 1]
-            ((_, balance),) = rows[Resource(table.definition.table_id, 1)].items()
-            assert balance == Balance(FULL, 7 * 300 - 1)
-            await database.update_table("Thread", TableEdit(index_deletes=(BY_POSTS,)))
-            while table.definition.global_indexes:
-                await asyncio.sleep(0.001)
-            await database.balances.keep()
-            assert [resource.index_id for resource in await stored(store)] == [0]
+    async with watched() as store, running(store, None, provisioned(index_units=7)) as database:
+        table = database.table("Thread")
+        await table.write(put(thread("EC2", "a", posts=1)))
+        await database.balances.keep()
+        rows = await stored(store)
+        assert [resource.index_id for resource in rows] == [0, 1]
+        ((_, balance),) = rows[Resource(table.definition.table_id, 1)].items()
+        assert balance == Balance(FULL, 7 * 300 - 1)
+        await database.update_table("Thread", TableEdit(index_deletes=(BY_POSTS,)))
+        while table.definition.global_indexes:
+            await asyncio.sleep(0.001)
+        await database.balances.keep()
+        assert [resource.index_id for resource in await stored(store)] == [0]
 
 
 async def test_a_deleted_table_leaves_no_rows():
@@ -320,6 +321,36 @@ async def test_the_rows_of_full_partitions_come_with_more_units():
         await database.update_table("Thread", edit)
         assert [_decoded(row) for row in store.commits[0].values()] == [Balance(FULL, FULL)]
         assert units_left(table) == {1: FULL}
+
+
+async def test_so_they_do_where_more_units_come_later():
+    definition = provisioned(index_units=RATE)
+    settings = {"table_transition_seconds": 0.01}
+    async with watched() as store, running(store, None, definition, **settings) as database:
+        table = await settled(database)
+        throughput = Throughput(RATE, 100)
+        update = GlobalIndexUpdate(BY_POSTS, throughput)
+        edit = TableEdit(throughput=throughput, index_updates=(update,))
+        await database.update_table("Thread", edit)
+        assert store.commits == []
+        await settled(database)
+        full = Balance(FULL, FULL)
+        assert {key: _decoded(row) for key, row in store.commits[0].items()} in (
+            {keys_layout.balance(1, 0, 1): full},
+            {keys_layout.balance(1, 1, 2): full},
+            {keys_layout.balance(1, 0, 1): full, keys_layout.balance(1, 1, 2): full},
+        )
+        assert units_left(table) == {1: FULL}
+
+
+async def settled(database: Database) -> Table:
+    """The table, once it and its indexes are ACTIVE."""
+    table = database.table_in_any_state("Thread")
+    definition = table.definition
+    while {definition.status, *(each.status for each in definition.global_indexes)} != {"ACTIVE"}:
+        await asyncio.sleep(0.001)
+        definition = table.definition
+    return table
 
 
 async def test_fewer_units_come_with_no_rows():
