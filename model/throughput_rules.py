@@ -10,7 +10,6 @@ their wording follows the measured ones.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from model.errors import LimitExceededException, ValidationException
@@ -206,25 +205,21 @@ def with_on_demand_switch(
 
     Without a limit a client could fill a used-up table by switching there and back. Source:
     "On-demand capacity mode", "Considerations when switching capacity modes". The message is AWS's
-    of the time when one switch a day was allowed, with today's number.
+    of the time when one switch a day was allowed, with today's number; AWS's goes on with the times
+    of the last update and of the next.
 
     Raises:
         LimitExceededException: there were too many in the last 24 hours.
     """
-    if len(switches) == ON_DEMAND_SWITCHES:
-        next_at = switches[0] + ON_DEMAND_SWITCHES_SECONDS
-        if now_epoch_seconds < next_at:
-            raise LimitExceededException(
-                "Subscriber limit exceeded: Update to PayPerRequest mode are limited to "
-                f"{ON_DEMAND_SWITCHES} times in 1 day(s). Last update at "
-                f"{_java_date(switches[-1])}. Next update can be made at {_java_date(next_at)}"
-            )
+    if (
+        len(switches) == ON_DEMAND_SWITCHES
+        and now_epoch_seconds - switches[0] < ON_DEMAND_SWITCHES_SECONDS
+    ):
+        raise LimitExceededException(
+            "Subscriber limit exceeded: Update to PayPerRequest mode are limited to "
+            f"{ON_DEMAND_SWITCHES} times in 1 day(s)."
+        )
     return (*switches, now_epoch_seconds)[-ON_DEMAND_SWITCHES:]
-
-
-def _java_date(epoch_seconds: float) -> str:
-    moment = datetime.fromtimestamp(epoch_seconds, UTC)
-    return f"{moment:%a %b %d %H:%M:%S UTC %Y}"
 
 
 def decreases_today(current: Throughput, now_epoch_seconds: float) -> int:

@@ -214,8 +214,7 @@ def test_a_table_becomes_on_demand_four_times_in_any_24_hours():
         switched(definition, NOON + DAY - 1)
     assert caught.value.message == (
         "Subscriber limit exceeded: Update to PayPerRequest mode are limited to 4 times in 1 "
-        "day(s). Last update at Sun Sep 09 15:00:00 UTC 2001. Next update can be made at Mon Sep "
-        "10 12:00:00 UTC 2001"
+        "day(s)."
     )
 
     again = switched(definition, NOON + DAY)

@@ -255,9 +255,9 @@ def test_switches_of_the_mode_fill_a_table_four_times_a_day(served):
         "UpdateTable", {"TableName": name, "BillingMode": "PAY_PER_REQUEST"}
     )
     assert refusal.type == "LimitExceededException"
-    assert refusal.message is not None
-    assert refusal.message.startswith(
-        "Subscriber limit exceeded: Update to PayPerRequest mode are limited to 4 times in 1 day"
+    assert refusal.message == (
+        "Subscriber limit exceeded: Update to PayPerRequest mode are limited to 4 times in "
+        "1 day(s)."
     )
     served.clock.step(24 * 60 * 60)
     updated(served, name, BillingMode="PAY_PER_REQUEST")
