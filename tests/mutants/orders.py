@@ -529,11 +529,11 @@ ORDERS: Final = (
         "definition shows before it is stored",
         "actors/recording.py",
         """\
-        await owner.put(stored.record, puts=stored.puts, deletes=stored.deletes)
+        await owner.put(stored.record, puts=[*stored.puts, *balances], deletes=stored.deletes)
 """,
         """\
         table.record = stored.record
-        await owner.put(stored.record, puts=stored.puts, deletes=stored.deletes)
+        await owner.put(stored.record, puts=[*stored.puts, *balances], deletes=stored.deletes)
 """,
         "tests/actors/test_refused_changes.py",
         [
@@ -544,13 +544,13 @@ ORDERS: Final = (
         "setting shows before it is stored",
         "actors/recording.py",
         """\
-    record = structs.replace(table.record, definition=definition)
-    await owner.put(record, range_deletes=range_deletes)
+    balances = table.throttle.rows_before(definition)
+    await owner.put(record, puts=balances, range_deletes=range_deletes)
     table.record = record""",
         """\
-    record = structs.replace(table.record, definition=definition)
+    balances = table.throttle.rows_before(definition)
     table.record = record
-    await owner.put(record, range_deletes=range_deletes)""",
+    await owner.put(record, puts=balances, range_deletes=range_deletes)""",
         "tests/actors/test_refused_changes.py",
         [
             "test_time_to_live_that_is_not_switched_off_is_shown_as_on",
