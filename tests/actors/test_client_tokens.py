@@ -12,6 +12,7 @@ import pytest
 from actors.client_tokens import ClientTokens
 from actors.database import Database
 from actors.table import Table
+from api.operation import Call
 from api.transaction_requests import CheckedActions, carry_out
 from model.errors import (
     IdempotentParameterMismatchException,
@@ -54,7 +55,8 @@ async def add(
     """Count up these items in one transaction that came with a token."""
     table = database.table("Thread")
     found = actions(*((table, write) for write in adding(*forums)))
-    await carry_out(database, CheckedActions(found, [], None), token, content)
+    call: Call[None] = Call(database, None, "localhost")
+    await carry_out(call, CheckedActions(found, [], None), token, content)
 
 
 async def outcome(adding: Coroutine[Any, Any, object]) -> BaseException | None:

@@ -12,7 +12,7 @@ from storage import keys_layout
 from tests.support.databases import put, running_database, table_definition, thread
 from tests.support.expiry import listed, rebuilt
 from tests.support.losing_store import LosingStore
-from tests.support.stepped_store import Commit, Which, commits_of
+from tests.support.stepped_store import Commit, Which, commits_of, soon
 from tests.support.store import memory_store
 from tests.support.stored_items import items
 from tests.support.transacting import actions, condition
@@ -52,8 +52,7 @@ async def test_expiry_times_of_a_lost_page_are_listed_again() -> None:
                 await second.reached()
                 await store.lose()
                 second.open()
-                async with asyncio.timeout(3):
-                    await ended.wait()
+                await soon(ended.is_set)
             assert await listed(store, rows.table_id) == await rebuilt(store, definition, "at")
 
 

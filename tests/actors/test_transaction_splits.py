@@ -101,7 +101,7 @@ async def test_a_transaction_waits_also_for_the_split_that_follows_at_once():
         told.append("transaction")
         gate.leave()
 
-    async with asyncio.timeout(3), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
         async with gate.closed():
             tasks.create_task(transact())
             await asyncio.sleep(0)
