@@ -25,6 +25,11 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 ARGS ?=
 WORKERS ?= 2
 
+# The folders that are subpackages of dynactor. A checkout has a link to each in dynactor/; an
+# unpacked sdist or zip has none.
+PACKAGES := actors api model storage streams
+LINKS := $(addprefix dynactor/,$(PACKAGES))
+
 .PHONY: serve test test-kafka test-pythons check unit crash crash-kafka histories mutants differential \
 	bench load install-load scale compare image install clean help
 
@@ -121,7 +126,10 @@ $(VENV)/.made:
 	@$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(VENV)/.runs: $(VENV)/.made pyproject.toml constraints.txt
+$(LINKS): dynactor/%:
+	@ln -s ../$* $@
+
+$(VENV)/.runs: $(VENV)/.made pyproject.toml constraints.txt | $(LINKS)
 	@$(INSTALL) --editable .
 	@touch $@
 

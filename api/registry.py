@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from api.operation import Operation
-from api.operations import (
+from dynactor.api.operations import (
     batch_execute_statement,
     batch_get_item,
     batch_write_item,
@@ -54,6 +53,7 @@ from api.operations import (
     update_table,
     update_time_to_live,
 )
+from dynactor.api.requests.operation import Operation
 
 _BUILT: Final[tuple[Operation, ...]] = (
     batch_execute_statement.OPERATION,

@@ -6,7 +6,7 @@ Sizes are those of whole items, before projection.
 
 from __future__ import annotations
 
-from model.limits import BATCH_GET_PARTITION_BYTES, BATCH_GET_RESPONSE_BYTES
+from dynactor.model.limits import BATCH_GET_PARTITION_BYTES, BATCH_GET_RESPONSE_BYTES
 
 
 class BatchRoom:

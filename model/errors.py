@@ -1,7 +1,7 @@
 """DynamoDB's errors, one class per wire type.
 
 Every class knows its wire name and HTTP status; the message is DynamoDB's exact text, given
-where the error is raised. Only ``api/protocol.py`` turns an error into JSON. Any exception
+where the error is raised. Only ``api/http/protocol.py`` turns an error into JSON. Any exception
 that is no ``DynamoDBError`` is a bug of ours and answers 500.
 
 Source: API reference, "Error handling with DynamoDB", and botocore's service model.
@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Final
 
 from msgspec import Struct
 
-from model.capacity import Receipt
-from model.faults import Fault
+from dynactor.model.capacity.capacity import Receipt
+from dynactor.model.faults import Fault
 
 _SERVICE: Final = "com.amazonaws.dynamodb.v20120810"
 _CORAL_SERVICE: Final = "com.amazon.coral.service"
@@ -50,7 +50,7 @@ class ValidationException(DynamoDBError):
 
     The message is in the words of AWS's older request layer. ``fault`` says what is wrong with a
     value that the newer layer has other words for; ``is_of_request`` is set if the fault was found
-    before any table was looked at. ``api.layers`` words the answer by both.
+    before any table was looked at. ``dynactor.api.requests.layers`` words the answer by both.
     """
 
     namespace = _CORAL_VALIDATE

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from model import capacity
-from model import item as items
-from model.capacity import IndexKind, IndexUnits, RangeRead, Receipt
-from model.expressions.condition import Condition
-from model.expressions.projection import Projector
-from model.item import Item
-from model.limits import PAGE_BYTES, READ_UNIT_BYTES
-from model.stored_item import StoredItem
+from dynactor.model.capacity import capacity
+from dynactor.model.capacity.capacity import IndexKind, IndexUnits, RangeRead, Receipt
+from dynactor.model.expressions.condition import Condition
+from dynactor.model.expressions.projection import Projector
+from dynactor.model.limits import PAGE_BYTES, READ_UNIT_BYTES
+from dynactor.model.values import item as items
+from dynactor.model.values.item import Item
+from dynactor.model.values.stored_item import StoredItem
 
 
 class PageRules(Struct, frozen=True):

@@ -13,7 +13,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from storage.store import Store
+from dynactor.storage.store import Store
 
 # Begins with no dot, as what is not whole yet does, and nothing hidden is made.
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}\Z")

@@ -7,9 +7,9 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct, msgpack
 
-from model.throttling.balance import Balance
-from storage import keys_layout
-from storage.store import Row, View
+from dynactor.model.throttling.balance import Balance
+from dynactor.storage import keys_layout
+from dynactor.storage.store import Row, View
 
 _PAGE_ROWS: Final = 1_000
 _PAGE_BYTES: Final = 1 << 20

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec import MsgspecError, Struct, msgpack
 
-from model.table import TableDefinition
-from storage import keys_layout
-from storage.store import Damaged, Row, View
+from dynactor.model.tables.table import TableDefinition
+from dynactor.storage import keys_layout
+from dynactor.storage.store import Damaged, Row, View
 
 _PAGE_ROWS = 1_000
 _PAGE_BYTES = 4 * 1024 * 1024

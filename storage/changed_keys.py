@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from storage.store import Group
+from dynactor.storage.store import Group
 
 
 class ChangedKeys:

@@ -10,8 +10,8 @@ from struct import Struct
 from struct import error as StructError  # noqa: N812 - a class
 from typing import Final
 
-from model.stored_item import StoredItem
-from storage.store import Damaged
+from dynactor.model.values.stored_item import StoredItem
+from dynactor.storage.store import Damaged
 
 FORMAT: Final = 1
 # Format, version of the item (the sequence number of its change), size in bytes.

@@ -23,8 +23,8 @@ from typing import Final
 
 import structlog
 
-from storage.disk_sync import sync_file
-from storage.store import CannotOpen
+from dynactor.storage.disk_sync import sync_file
+from dynactor.storage.store import CannotOpen
 
 # Raise it when older versions would lose what is stored from now on, or can't read it.
 FORMAT_VERSION: Final = 2

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from storage.store import Full
+from dynactor.storage.store import Full
 
 _LARGEST_RESERVE_BYTES: Final = 512 * 1024 * 1024
 _RESERVE_SHARE: Final = 20

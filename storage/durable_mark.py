@@ -23,9 +23,9 @@ from threading import Lock
 from typing import Final
 from zlib import crc32
 
-from storage.data_directory import write_durably
-from storage.disk_sync import complete_syncs, sync_data
-from storage.store import Damaged
+from dynactor.storage.data_directory import write_durably
+from dynactor.storage.disk_sync import complete_syncs, sync_data
+from dynactor.storage.store import Damaged
 
 _FORMAT: Final = 1
 _ONLY_SYNCED: Final = 1

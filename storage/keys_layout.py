@@ -31,10 +31,10 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
-from model import key as keys
-from model.item import Item
-from model.table import TABLE_INDEX_ID, TableDefinition
-from model.table_backup import TableBackupId
+from dynactor.model.keys import key as keys
+from dynactor.model.tables.table import TABLE_INDEX_ID, TableDefinition
+from dynactor.model.tables.table_backup import TableBackupId
+from dynactor.model.values.item import Item
 
 CATALOG_HEAD: Final = b"\x00"
 _TABLE_RECORD: Final = b"\x01"

@@ -14,7 +14,7 @@ from pathlib import Path
 from struct import Struct
 from typing import Final
 
-from storage.disk_sync import sync_file
+from dynactor.storage.disk_sync import sync_file
 
 _BLOCK_BYTES: Final = 32 * 1024
 _HEADER: Final = Struct("<IHB")

@@ -20,16 +20,16 @@ from weakref import WeakSet
 import structlog
 from rocksdict import WriteBatch, WriteOptions
 
-from storage.changed_keys import ChangedKeys
-from storage.data_directory import open_data_directory
-from storage.rocks_engine import DiskEngine, Engine, MemoryEngine
-from storage.rocks_errors import repeats_an_error, translate
-from storage.rocks_options import RocksOptions
-from storage.rocks_reads import DiskReads
-from storage.rocks_view import LatestView, PinnedView, RocksView, pin
-from storage.store import Closed, Conflict, Full, Group, Retry, Store, StoreError, View
-from storage.synchroniser import Synchroniser
-from storage.whole_directory import whole_directory
+from dynactor.storage.changed_keys import ChangedKeys
+from dynactor.storage.data_directory import open_data_directory
+from dynactor.storage.rocks_engine import DiskEngine, Engine, MemoryEngine
+from dynactor.storage.rocks_errors import repeats_an_error, translate
+from dynactor.storage.rocks_options import RocksOptions
+from dynactor.storage.rocks_reads import DiskReads
+from dynactor.storage.rocks_view import LatestView, PinnedView, RocksView, pin
+from dynactor.storage.store import Closed, Conflict, Full, Group, Retry, Store, StoreError, View
+from dynactor.storage.synchroniser import Synchroniser
+from dynactor.storage.whole_directory import whole_directory
 
 P = ParamSpec("P")
 

@@ -10,18 +10,18 @@ from typing import Protocol
 
 from rocksdict import AccessType, Checkpoint, CompactOptions, Env, Options, Rdict
 
-from storage.data_directory import (
+from dynactor.storage.data_directory import (
     DataDirectory,
     open_data_directory,
     sync_directory,
     sync_unlinked_files,
 )
-from storage.disk_space import DiskSpace, disk_bytes
-from storage.durable_mark import DurableMark
-from storage.log_files import cut_after, logged_bytes
-from storage.rocks_errors import translate
-from storage.rocks_options import RocksOptions, engine_options
-from storage.store import CannotOpen, Closed, Damaged, StoreError
+from dynactor.storage.disk_space import DiskSpace, disk_bytes
+from dynactor.storage.durable_mark import DurableMark
+from dynactor.storage.log_files import cut_after, logged_bytes
+from dynactor.storage.rocks_errors import translate
+from dynactor.storage.rocks_options import RocksOptions, engine_options
+from dynactor.storage.store import CannotOpen, Closed, Damaged, StoreError
 
 
 class Engine(Protocol):

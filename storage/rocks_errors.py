@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from storage.store import Damaged, Full, Retry, StoreError
+from dynactor.storage.store import Damaged, Full, Retry, StoreError
 
 _NO_SPACE: Final = "No space left on device"
 _STALL: Final = "Write stall"

@@ -24,8 +24,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from rocksdict import Rdict
 
-from storage.rocks_errors import translate
-from storage.store import Closed, StoreError
+from dynactor.storage.rocks_errors import translate
+from dynactor.storage.store import Closed, StoreError
 
 # What the system's cache has is there sooner, the fastest disk's answer later.
 WAIT_SECONDS: Final = 0.00005

@@ -26,10 +26,10 @@ from typing import Any, Final, NamedTuple, cast
 
 from rocksdict import Rdict, RdictIter, ReadOptions, Snapshot
 
-from storage.changed_keys import ALL_KEYS, ChangedKeys
-from storage.rocks_errors import translate
-from storage.rocks_reads import WAIT_SECONDS, DiskReads
-from storage.store import NOT_AT_HAND, Closed, NotAtHand, Row
+from dynactor.storage.changed_keys import ALL_KEYS, ChangedKeys
+from dynactor.storage.rocks_errors import translate
+from dynactor.storage.rocks_reads import WAIT_SECONDS, DiskReads
+from dynactor.storage.store import NOT_AT_HAND, Closed, NotAtHand, Row
 
 _SLICE_BYTES: Final = 128 * 1024
 _MISSING_KEY: Final = "key not found"

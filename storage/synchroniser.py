@@ -15,7 +15,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Final, Generic, TypeVar
 
-from storage.store import Unknown
+from dynactor.storage.store import Unknown
 
 # A sync takes processor time of its own, as much as several puts. While turns of the event loop
 # bring more commits, these had better share it. Where the loop is not busy so many turns pass in a

@@ -1,6 +1,7 @@
 """The records of the backups of tables: which there are, and of what.
 
-Their items stand under ids of their own in the order of all rows (``storage.keys_layout``).
+Their items stand under ids of their own in the order of all rows
+(``dynactor.storage.keys_layout``).
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from typing import Final
 
 from msgspec import msgpack
 
-from model.table_backup import TableBackup
-from storage import keys_layout
-from storage.store import View
+from dynactor.model.tables.table_backup import TableBackup
+from dynactor.storage import keys_layout
+from dynactor.storage.store import View
 
 _PAGE_ROWS: Final = 1_000
 _PAGE_BYTES: Final = 4 * 1024 * 1024

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from storage.data_directory import make_directory_durably, sync_directory
-from storage.store import CannotOpen
+from dynactor.storage.data_directory import make_directory_durably, sync_directory
+from dynactor.storage.store import CannotOpen
 
 _UNFINISHED: Final = ".unfinished"
 # What a data directory holds, at any stage of being made.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final, NamedTuple
 
-from storage import keys_layout
-from storage.store import View
-from streams import change_record
-from streams.change_record import ChangeRecord
-from streams.sequence_number import SequenceNumber
+from dynactor.storage import keys_layout
+from dynactor.storage.store import View
+from dynactor.streams import change_record
+from dynactor.streams.change_record import ChangeRecord
+from dynactor.streams.sequence_number import SequenceNumber
 
 _AFTER_ALL = (1 << 64) - 1
 _COUNTER_BYTES: Final = 8

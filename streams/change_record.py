@@ -12,12 +12,12 @@ from typing import Final
 
 from msgspec import Struct
 
-from model import item as items
-from model.item import Item
-from model.stored_item import StoredItem
-from storage.store import Damaged
-from streams.entry_change import EntryChange
-from streams.sequence_number import SequenceNumber
+from dynactor.model.values import item as items
+from dynactor.model.values.item import Item
+from dynactor.model.values.stored_item import StoredItem
+from dynactor.storage.store import Damaged
+from dynactor.streams.entry_change import EntryChange
+from dynactor.streams.sequence_number import SequenceNumber
 
 FORMAT: Final = 1
 

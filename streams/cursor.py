@@ -13,7 +13,7 @@ from typing import Annotated, Final, TypeAlias
 
 from msgspec import Meta, MsgspecError, Struct, msgpack
 
-from streams.sequence_number import COUNTER_BITS
+from dynactor.streams.sequence_number import COUNTER_BITS
 
 _VERSION: Final = "1"
 _CHECKSUM_BYTES: Final = 8

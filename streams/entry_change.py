@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from model.change import IndexChange
-from model.stored_item import StoredItem
-from storage import codec
+from dynactor.model.values.stored_item import StoredItem
+from dynactor.model.writes.change import IndexChange
+from dynactor.storage import codec
 
 
 class EntryChange(Struct, frozen=True, array_like=True, gc=False):

@@ -44,8 +44,8 @@ from aiokafka.errors import (
     for_code,
 )
 
-from model.limits import MIB
-from streams.broker import (
+from dynactor.model.limits import MIB
+from dynactor.streams.broker import (
     BrokerError,
     BrokerSettings,
     DeliveryFailed,
@@ -56,7 +56,7 @@ from streams.broker import (
     Topic,
     Unreachable,
 )
-from streams.kafka_message import KafkaMessage
+from dynactor.streams.kafka_message import KafkaMessage
 
 _MAX_REQUEST_BYTES: Final = 8 * MIB
 # From this part of a batch's size on a record goes alone.

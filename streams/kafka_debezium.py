@@ -14,15 +14,15 @@ from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import json
 
-from model import attribute_value
-from model import item as items
-from model.attribute_value import AttributeValue
-from model.item import Item
-from model.key import KeySchema
-from model.stored_item import StoredItem
-from streams import plain_json
-from streams.change_record import TransactionPlace
-from streams.kafka_event import KafkaEvent
+from dynactor.model.keys.key import KeySchema
+from dynactor.model.values import attribute_value
+from dynactor.model.values import item as items
+from dynactor.model.values.attribute_value import AttributeValue
+from dynactor.model.values.item import Item
+from dynactor.model.values.stored_item import StoredItem
+from dynactor.streams import plain_json
+from dynactor.streams.change_record import TransactionPlace
+from dynactor.streams.kafka_event import KafkaEvent
 
 DebeziumOperation: TypeAlias = Literal["c", "u", "d", "r", "t"]
 _ConnectSchema: TypeAlias = dict[str, Any]

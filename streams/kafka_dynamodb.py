@@ -11,9 +11,9 @@ from typing import Final
 
 from msgspec import json
 
-from model import item as items
-from model.table import CreationTimePrecision
-from streams.kafka_event import KafkaEvent
+from dynactor.model.tables.table import CreationTimePrecision
+from dynactor.model.values import item as items
+from dynactor.streams.kafka_event import KafkaEvent
 
 _MICROSECONDS_PER_UNIT: Final = {"MILLISECOND": 1_000, "MICROSECOND": 1}
 _SERVICE: Final = b'{"type":"Service","principalId":"dynamodb.amazonaws.com"}'

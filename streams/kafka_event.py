@@ -8,11 +8,11 @@ from __future__ import annotations
 from hashlib import md5
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from model import item as items
-from model.key import KeySchema
-from model.stored_item import StoredItem
-from streams import sequence_number, stream_record
-from streams.change_record import ChangeRecord, Origin, TransactionPlace
+from dynactor.model.keys.key import KeySchema
+from dynactor.model.values import item as items
+from dynactor.model.values.stored_item import StoredItem
+from dynactor.streams import sequence_number, stream_record
+from dynactor.streams.change_record import ChangeRecord, Origin, TransactionPlace
 
 KafkaEventName: TypeAlias = Literal["INSERT", "MODIFY", "REMOVE", "GAP"]
 # Whose change it was; a snapshot does not know it any more, and nobody made a gap.

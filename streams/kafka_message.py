@@ -11,15 +11,15 @@ from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from model import item as items
-from model.key import KeySchema
-from model.stored_item import StoredItem
-from model.table import CreationTimePrecision
-from streams import kafka_event
-from streams.change_record import ChangeRecord
-from streams.kafka_debezium import DebeziumEnvelope
-from streams.kafka_dynamodb import DynamoDBEnvelope
-from streams.kafka_event import KafkaEvent
+from dynactor.model.keys.key import KeySchema
+from dynactor.model.tables.table import CreationTimePrecision
+from dynactor.model.values import item as items
+from dynactor.model.values.stored_item import StoredItem
+from dynactor.streams import kafka_event
+from dynactor.streams.change_record import ChangeRecord
+from dynactor.streams.kafka_debezium import DebeziumEnvelope
+from dynactor.streams.kafka_dynamodb import DynamoDBEnvelope
+from dynactor.streams.kafka_event import KafkaEvent
 
 KafkaFormat: TypeAlias = Literal["dynamodb", "debezium"]
 KafkaKey: TypeAlias = Literal["item", "collection"]

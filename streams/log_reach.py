@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from storage import catalog, keys_layout
-from storage.catalog import TableRecord
-from storage.store import View
-from streams import change_log
-from streams.change_record import ChangeRecord
+from dynactor.storage import catalog, keys_layout
+from dynactor.storage.catalog import TableRecord
+from dynactor.storage.store import View
+from dynactor.streams import change_log
+from dynactor.streams.change_record import ChangeRecord
 
 
 class LogReach(NamedTuple):

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from msgspec import Raw
 
-from model.attribute_value import AttributeValue
-from model.item import Item
+from dynactor.model.values.attribute_value import AttributeValue
+from dynactor.model.values.item import Item
 
 # Every decimal of so many digits is one double and no other's.
 _EXACT_DIGITS: Final = 15

@@ -14,9 +14,9 @@ from typing import Final
 
 from msgspec import Struct, structs
 
-from model.key import KeySchema
-from model.table import StreamViewType
-from streams.sequence_number import SequenceNumber
+from dynactor.model.keys.key import KeySchema
+from dynactor.model.tables.table import StreamViewType
+from dynactor.streams.sequence_number import SequenceNumber
 
 _MILLISECONDS: Final = 1_000
 _ID_HEX_DIGITS: Final = 8

@@ -11,9 +11,9 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from msgspec import json
 
-from model import item as items
-from model.table import StreamViewType
-from streams.change_record import ChangeRecord, Origin
+from dynactor.model.tables.table import StreamViewType
+from dynactor.model.values import item as items
+from dynactor.streams.change_record import ChangeRecord, Origin
 
 EventName: TypeAlias = Literal["INSERT", "MODIFY", "REMOVE"]
 

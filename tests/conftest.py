@@ -12,16 +12,16 @@ from typing import Any
 import hypothesis
 import pytest
 
-from tests.support.clients import (
+from tests.support.clients.clients import (
     STREAMS_TARGET_PREFIX,
     WireClient,
     boto3_client,
     boto3_resource,
 )
-from tests.support.lanes import LanesClient
-from tests.support.left_out import leave_out, left_out
-from tests.support.server import running_server
-from tests.support.tables import local_index, table, unique_name
+from tests.support.clients.lanes import LanesClient
+from tests.support.environment.left_out import leave_out, left_out
+from tests.support.servers.server import running_server
+from tests.support.tables.tables import local_index, table, unique_name
 
 # A slow example tells of a busy machine, and not of the code. Continuous integration looks at the
 # same examples each time: what it finds is of the change; all others look at new ones.

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from actors.runtime.mailbox import ReplyT
-from model.errors import DynamoDBError
+from dynactor.actors.runtime.mailbox import ReplyT
+from dynactor.model.errors import DynamoDBError
 
 
 async def wait_done(replies: Sequence[Future[Any]]) -> None:

@@ -17,9 +17,9 @@ import anyio
 import structlog
 from anyio.abc import TaskGroup
 
-from actors.runtime.cancellation import is_cancellation
-from actors.runtime.mailbox import Envelope, Mailbox
-from model.errors import InternalServerError
+from dynactor.actors.runtime.cancellation import is_cancellation
+from dynactor.actors.runtime.mailbox import Envelope, Mailbox
+from dynactor.model.errors import InternalServerError
 
 RESTARTS: Final = 5
 RESTART_WINDOW_SECONDS: Final = 10.0

@@ -8,13 +8,13 @@ from typing import Any, Final
 
 from msgspec import Raw, json
 
-from api import shapes, structures
-from api.item_answers import joined
-from api.json_types import check_attribute_value
-from api.operation import Call, Operation
-from api.statements import Outcome, Reading, Task, bound, task_of
-from model.capacity import consumed_capacity
-from model.errors import (
+from dynactor.api.answers.item_answers import joined
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.json_types import check_attribute_value
+from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.statements import Outcome, Reading, Task, bound, task_of
+from dynactor.model.capacity.capacity import consumed_capacity
+from dynactor.model.errors import (
     ConditionalCheckFailedException,
     DuplicateItemException,
     DynamoDBError,
@@ -27,8 +27,8 @@ from model.errors import (
     TransactionConflictException,
     ValidationException,
 )
-from model.partiql.binding import is_read
-from model.partiql.statement import Exists, Select, Statement
+from dynactor.model.partiql.binding import is_read
+from dynactor.model.partiql.statement import Exists, Select, Statement
 
 # The errors that are a statement's own; any other is the whole request's.
 _CODES: Final[dict[type[DynamoDBError], str]] = {

@@ -7,24 +7,29 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from msgspec import Struct, field, json
 
-from actors.database import Database
-from actors.table import ItemRead, Table
-from api import shapes, structures
-from api.arn import table_name
-from api.item_answers import joined, projected
-from api.item_requests import check_together, is_plain, placeholders_of, projector_of
-from api.operation import Call, Operation
-from model import item as items
-from model import key as keys
-from model.batch_room import BatchRoom
-from model.capacity import Receipt, consumed_capacity
-from model.errors import Throttled, ValidationException
-from model.expressions.key_paths import check_scalar_keys
-from model.expressions.parameters import check_parameters
-from model.expressions.projection import Projector
-from model.item import Item
-from model.key_rules import check_key
-from model.limits import BATCH_GET_KEYS
+from dynactor.actors.catalog.database import Database
+from dynactor.actors.table.table import ItemRead, Table
+from dynactor.api.answers.item_answers import joined, projected
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.item_requests import (
+    check_together,
+    is_plain,
+    placeholders_of,
+    projector_of,
+)
+from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.table_arn import table_name
+from dynactor.model.batch_room import BatchRoom
+from dynactor.model.capacity.capacity import Receipt, consumed_capacity
+from dynactor.model.errors import Throttled, ValidationException
+from dynactor.model.expressions.key_paths import check_scalar_keys
+from dynactor.model.expressions.parameters import check_parameters
+from dynactor.model.expressions.projection import Projector
+from dynactor.model.keys import key as keys
+from dynactor.model.keys.key_rules import check_key
+from dynactor.model.limits import BATCH_GET_KEYS
+from dynactor.model.values import item as items
+from dynactor.model.values.item import Item
 
 # A hundred items of 400 KB are more than twice what an answer holds.
 _KEYS_AT_ONCE: Final = 10

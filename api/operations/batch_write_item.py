@@ -7,27 +7,27 @@ from typing import Any, NamedTuple, TypeAlias
 
 from msgspec import Struct, field, json
 
-from actors.database import Database
-from actors.partition import Written
-from actors.table import Table
-from api import shapes, structures
-from api.arn import table_name
-from api.item_answers import collection_metrics, joined
-from api.operation import Call, Operation
-from model import item as items
-from model import key as keys
-from model.capacity import Receipt, consumed_capacity
-from model.errors import (
+from dynactor.actors.catalog.database import Database
+from dynactor.actors.partition.partition import Written
+from dynactor.actors.table.table import Table
+from dynactor.api.answers.item_answers import collection_metrics, joined
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.table_arn import table_name
+from dynactor.model.capacity.capacity import Receipt, consumed_capacity
+from dynactor.model.errors import (
     DynamoDBError,
     Throttled,
     TransactionConflictException,
     ValidationException,
 )
-from model.index import check_size_with_entries
-from model.item import Item
-from model.key_rules import check_batch_put_key, check_index_keys, check_key
-from model.limits import BATCH_WRITE_REQUESTS
-from model.write import Delete, Put
+from dynactor.model.indexes.index import check_size_with_entries
+from dynactor.model.keys import key as keys
+from dynactor.model.keys.key_rules import check_batch_put_key, check_index_keys, check_key
+from dynactor.model.limits import BATCH_WRITE_REQUESTS
+from dynactor.model.values import item as items
+from dynactor.model.values.item import Item
+from dynactor.model.writes.write import Delete, Put
 
 
 class BatchWriteItemInput(structures.Shape, frozen=True):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from msgspec import json
 
-from api import shapes, structures, table_backup
-from api.arn import table_name
-from api.operation import Call, Operation
+from dynactor.api.answers import table_backup
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.table_arn import table_name
 
 
 class CreateBackupInput(structures.Shape, frozen=True):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from msgspec import json
 
-from api import shapes, structures
-from api.arn import table_name
-from api.operation import Call, Operation
-from api.table_description import table_description
-from api.table_request import (
+from dynactor.api.answers.table_description import table_description
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.table_arn import table_name
+from dynactor.api.requests.table_request import (
     attribute_definitions,
     given,
     key_elements,
@@ -17,8 +17,8 @@ from api.table_request import (
     stream_change,
     throughput,
 )
-from model.errors import ValidationException
-from model.table_rules import NewTable, define
+from dynactor.model.errors import ValidationException
+from dynactor.model.tables.table_rules import NewTable, define
 
 
 class CreateTableInput(structures.Shape, frozen=True, kw_only=True):

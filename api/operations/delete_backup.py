@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from msgspec import json
 
-from api import shapes, structures, table_backup
-from api.operation import Call, Operation
+from dynactor.api.answers import table_backup
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.operation import Call, Operation
 
 
 class DeleteBackupInput(structures.Shape, frozen=True):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec import json
 
-from api import shapes, structures
-from api.arn import table_name
-from api.operation import Call, Operation
-from api.table_description import deleted_table_description
+from dynactor.api.answers.table_description import deleted_table_description
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.table_arn import table_name
 
 
 class DeleteTableInput(structures.Shape, frozen=True):

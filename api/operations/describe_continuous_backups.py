@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from api import continuous_backups, shapes, structures
-from api.operation import Call, Operation
+from dynactor.api.answers import continuous_backups
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.operation import Call, Operation
 
 
 class DescribeContinuousBackupsInput(structures.Shape, frozen=True):

@@ -6,10 +6,10 @@ from typing import Any
 
 from msgspec import json
 
-from api import shapes, structures
-from api.arn import table_name
-from api.operation import Call, Operation
-from model import contributor_insights
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.table_arn import table_name
+from dynactor.model.advice import contributor_insights
 
 _TIME_DIGITS = 3
 

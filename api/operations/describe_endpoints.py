@@ -6,8 +6,8 @@ from typing import Final
 
 from msgspec import json
 
-from api import structures
-from api.operation import Call, Operation
+from dynactor.api.requests import structures
+from dynactor.api.requests.operation import Call, Operation
 
 _CACHE_MINUTES: Final = 1440
 

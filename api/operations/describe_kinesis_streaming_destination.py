@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec import json
 
-from api import shapes, structures
-from api.arn import table_name
-from api.destination_arn import described
-from api.operation import Call, Operation
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.destination_arn import described
+from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.table_arn import table_name
 
 
 class DescribeKinesisStreamingDestinationInput(structures.Shape, frozen=True):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec import json
 
-from api import structures
-from api.operation import Call, Operation
-from model.limits import (
+from dynactor.api.requests import structures
+from dynactor.api.requests.operation import Call, Operation
+from dynactor.model.limits import (
     ACCOUNT_READ_UNITS,
     ACCOUNT_WRITE_UNITS,
     TABLE_READ_UNITS,

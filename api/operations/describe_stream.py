@@ -7,14 +7,14 @@ from operator import attrgetter
 
 from msgspec import json
 
-from api import shapes, structures
-from api.layers import detected
-from api.operation import DYNAMODB_STREAMS, Call, Operation
-from api.stream_arn import find_stream
-from api.stream_description import stream_description
-from model.errors import ValidationException
-from model.limits import DESCRIBE_STREAM_SHARDS
-from streams.shard import Shard
+from dynactor.api.answers.stream_description import stream_description
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.layers import detected
+from dynactor.api.requests.operation import DYNAMODB_STREAMS, Call, Operation
+from dynactor.api.requests.stream_arn import find_stream
+from dynactor.model.errors import ValidationException
+from dynactor.model.limits import DESCRIBE_STREAM_SHARDS
+from dynactor.streams.shard import Shard
 
 
 class DescribeStreamInput(structures.Shape, frozen=True):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from msgspec import json
 
-from actors.destination_keeper import DisableDestination
-from api import shapes, structures
-from api.arn import table_name
-from api.destination_arn import topic_of
-from api.operation import Call, Operation
+from dynactor.actors.catalog.destination_phases import DisableDestination
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.destination_arn import topic_of
+from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.table_arn import table_name
 
 
 class DisableKinesisStreamingDestinationInput(structures.Shape, frozen=True):

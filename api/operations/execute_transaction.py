@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Final, NoReturn
 
-from actors.database import Database
-from actors.transaction import TableKey
-from api import shapes, structures
-from api.arn import table_name
-from api.item_answers import EMPTY, array_member, joined, projected
-from api.operation import Call, Operation
-from api.transaction_requests import (
+from dynactor.actors.catalog.database import Database
+from dynactor.actors.transactions.coordinator import TableKey
+from dynactor.api.answers.item_answers import EMPTY, array_member, joined, projected
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.table_arn import table_name
+from dynactor.api.requests.transaction_requests import (
     Cancelling,
     ParsedAction,
     capacity_members,
@@ -23,18 +23,18 @@ from api.transaction_requests import (
     digest,
     read_items,
 )
-from model import attribute_value
-from model.errors import (
+from dynactor.model.errors import (
     CancellationReason,
     TransactionCanceledException,
     ValidationException,
 )
-from model.partiql import read_plan, write_plan
-from model.partiql.binding import check_parameters, prepare
-from model.partiql.parser import EXISTS_OUTSIDE_TRANSACTION
-from model.partiql.statement import Delete, Exists, Insert, Select, Statement, Update
-from model.table import TableDefinition
-from model.transaction import ActionWrite
+from dynactor.model.partiql import read_plan, write_plan
+from dynactor.model.partiql.binding import check_parameters, prepare
+from dynactor.model.partiql.parser import EXISTS_OUTSIDE_TRANSACTION
+from dynactor.model.partiql.statement import Delete, Exists, Insert, Select, Statement, Update
+from dynactor.model.tables.table import TableDefinition
+from dynactor.model.values import attribute_value
+from dynactor.model.writes.transaction import ActionWrite
 
 _NOT_WELL_FORMED: Final = "Statement wasn't well formed"
 _DUPLICATE: Final = CancellationReason("DuplicateItem", "Duplicate primary key exists in table")

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from actors.table import ItemRead, Table
-from api import shapes, structures
-from api.arn import table_name
-from api.item_answers import EMPTY, capacity_member, joined, projected
-from api.item_requests import check_together, placeholders_of, projector_of
-from api.operation import Call, Operation
-from model import item as items
-from model import key as keys
-from model.expressions.key_paths import check_scalar_keys
-from model.expressions.projection import Projector
-from model.key_rules import check_key
+from dynactor.actors.table.table import ItemRead, Table
+from dynactor.api.answers.item_answers import EMPTY, capacity_member, joined, projected
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.item_requests import check_together, placeholders_of, projector_of
+from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.table_arn import table_name
+from dynactor.model.expressions.key_paths import check_scalar_keys
+from dynactor.model.expressions.projection import Projector
+from dynactor.model.keys import key as keys
+from dynactor.model.keys.key_rules import check_key
+from dynactor.model.values import item as items
 
 
 class GetItemInput(structures.Shape, frozen=True):

@@ -7,21 +7,21 @@ from typing import Final
 
 from msgspec import json, structs
 
-from api import shapes, structures
-from api.item_answers import array_member, joined
-from api.operation import DYNAMODB_STREAMS, Call, Operation
-from api.stream_arn import find_shard, find_stream
-from model.errors import (
+from dynactor.api.answers.item_answers import array_member, joined
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.operation import DYNAMODB_STREAMS, Call, Operation
+from dynactor.api.requests.stream_arn import find_shard, find_stream
+from dynactor.model.errors import (
     ExpiredIteratorException,
     TrimmedDataAccessException,
     ValidationException,
 )
-from model.limits import GET_RECORDS, GET_RECORDS_BYTES, SHARD_ITERATOR_SECONDS
-from model.table import StreamViewType
-from streams import cursor
-from streams.change_record import ChangeRecord
-from streams.cursor import Cursor
-from streams.stream_record import stream_record
+from dynactor.model.limits import GET_RECORDS, GET_RECORDS_BYTES, SHARD_ITERATOR_SECONDS
+from dynactor.model.tables.table import StreamViewType
+from dynactor.streams import cursor
+from dynactor.streams.change_record import ChangeRecord
+from dynactor.streams.cursor import Cursor
+from dynactor.streams.stream_record import stream_record
 
 _MILLISECONDS: Final = 1_000
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from actors.database import Database
-from api import shapes, stream_arn, structures
-from api.operation import Call, Operation
-from api.resource_arn import no_such_resource, tagged_table_name
-from model.errors import PolicyNotFoundException, ResourceNotFoundException
+from dynactor.actors.catalog.database import Database
+from dynactor.api.requests import shapes, stream_arn, structures
+from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.resource_arn import no_such_resource, tagged_table_name
+from dynactor.model.errors import PolicyNotFoundException, ResourceNotFoundException
 
 
 class GetResourcePolicyInput(structures.Shape, frozen=True):

@@ -6,16 +6,16 @@ from typing import Final, NoReturn
 
 from msgspec import json
 
-from actors.stream_keeper import StreamKeeper
-from api import shapes, structures
-from api.operation import DYNAMODB_STREAMS, Call, Operation
-from api.stream_arn import find_shard, find_stream
-from api.table_description import stream_arn
-from model.errors import TrimmedDataAccessException, ValidationException
-from streams import cursor, sequence_number
-from streams.cursor import Cursor
-from streams.sequence_number import SequenceNumber
-from streams.shard import Shard
+from dynactor.actors.catalog.streams import StreamRegistry
+from dynactor.api.answers.table_description import stream_arn
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.operation import DYNAMODB_STREAMS, Call, Operation
+from dynactor.api.requests.stream_arn import find_shard, find_stream
+from dynactor.model.errors import TrimmedDataAccessException, ValidationException
+from dynactor.streams import cursor, sequence_number
+from dynactor.streams.cursor import Cursor
+from dynactor.streams.sequence_number import SequenceNumber
+from dynactor.streams.shard import Shard
 
 _BY_NUMBER: Final = ("AT_SEQUENCE_NUMBER", "AFTER_SEQUENCE_NUMBER")
 _MILLISECONDS: Final = 1_000
@@ -95,7 +95,7 @@ def _refuse(fault: str) -> NoReturn:
     raise ValidationException(f"One or more parameter values were invalid: {fault}")
 
 
-def _checked_counter(streams: StreamKeeper, shard: Shard, number: SequenceNumber) -> int:
+def _checked_counter(streams: StreamRegistry, shard: Shard, number: SequenceNumber) -> int:
     """The counter of a number that belongs to a shard.
 
     The number that an empty shard starts with is no record's yet: whoever goes on after it is
@@ -108,7 +108,7 @@ def _checked_counter(streams: StreamKeeper, shard: Shard, number: SequenceNumber
     return min(number.counter, tail)
 
 
-async def _counter_before(streams: StreamKeeper, shard: Shard, commit_time_us: int) -> int:
+async def _counter_before(streams: StreamRegistry, shard: Shard, commit_time_us: int) -> int:
     """The counter behind which the first record of this time or later stands, by bisection."""
     low, high = shard.horizon, streams.tail(shard)
     while low < high:

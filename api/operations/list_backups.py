@@ -7,12 +7,13 @@ from typing import Any
 
 from msgspec import json
 
-from api import shapes, structures, table_backup
-from api.arn import table_name
-from api.operation import Call, Operation
-from api.table_description import backup_arn
-from model.limits import LIST_BACKUPS_PAGE
-from model.table_backup import TableBackup
+from dynactor.api.answers import table_backup
+from dynactor.api.answers.table_description import backup_arn
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.table_arn import table_name
+from dynactor.model.limits import LIST_BACKUPS_PAGE
+from dynactor.model.tables.table_backup import TableBackup
 
 
 class ListBackupsInput(structures.Shape, frozen=True):

@@ -8,13 +8,13 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import MsgspecError, json
 
-from actors.database import Database
-from api import shapes, structures
-from api.arn import table_name
-from api.operation import Call, Operation
-from model.errors import ValidationException
-from model.limits import LIST_CONTRIBUTOR_INSIGHTS_PAGE
-from model.table import ContributorInsights, TableDefinition
+from dynactor.actors.catalog.database import Database
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.table_arn import table_name
+from dynactor.model.errors import ValidationException
+from dynactor.model.limits import LIST_CONTRIBUTOR_INSIGHTS_PAGE
+from dynactor.model.tables.table import ContributorInsights, TableDefinition
 
 _decode_token: Final = json.Decoder(tuple[str, str]).decode
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec import json
 
-from api import shapes, structures
-from api.operation import Call, Operation
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.operation import Call, Operation
 
 
 class ListGlobalTablesInput(structures.Shape, frozen=True):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec import json
 
-from api import shapes, structures
-from api.arn import table_name
-from api.operation import Call, Operation
-from model.errors import ValidationException
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.table_arn import table_name
+from dynactor.model.errors import ValidationException
 
 
 class ListImportsInput(structures.Shape, frozen=True):

@@ -7,12 +7,12 @@ from typing import Any
 
 from msgspec import json
 
-from api import shapes, structures
-from api.operation import DYNAMODB_STREAMS, Call, Operation
-from api.stream_arn import named
-from api.table_description import stream_arn
-from model.errors import ValidationException
-from model.limits import LIST_STREAMS_PAGE
+from dynactor.api.answers.table_description import stream_arn
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.operation import DYNAMODB_STREAMS, Call, Operation
+from dynactor.api.requests.stream_arn import named
+from dynactor.model.errors import ValidationException
+from dynactor.model.limits import LIST_STREAMS_PAGE
 
 
 class ListStreamsInput(structures.Shape, frozen=True):

@@ -7,9 +7,9 @@ from typing import Any
 
 from msgspec import json
 
-from api import shapes, structures
-from api.operation import Call, Operation
-from model.limits import LIST_TABLES_PAGE
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.operation import Call, Operation
+from dynactor.model.limits import LIST_TABLES_PAGE
 
 
 class ListTablesInput(structures.Shape, frozen=True):

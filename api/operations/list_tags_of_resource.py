@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec import json
 
-from api import shapes, structures
-from api.operation import Call, Operation
-from api.resource_arn import no_such_resource, tagged_table_name
-from model.errors import ResourceNotFoundException
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.resource_arn import no_such_resource, tagged_table_name
+from dynactor.model.errors import ResourceNotFoundException
 
 
 class ListTagsOfResourceInput(structures.Shape, frozen=True):

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from api import shapes, structures
-from api.arn import table_name
-from api.item_answers import write_answer
-from api.item_requests import check_together, condition_of, is_plain, placeholders_of
-from api.layers import of_request
-from api.operation import Call, Operation
-from model import item as items
-from model.errors import ValidationException
-from model.expressions.condition import Condition
-from model.expressions.key_paths import check_scalar_keys
-from model.index import check_size_with_entries
-from model.key_rules import check_index_keys, check_item_key
-from model.write import Put
+from dynactor.api.answers.item_answers import write_answer
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.item_requests import (
+    check_together,
+    condition_of,
+    is_plain,
+    placeholders_of,
+)
+from dynactor.api.requests.layers import of_request
+from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.table_arn import table_name
+from dynactor.model.errors import ValidationException
+from dynactor.model.expressions.condition import Condition
+from dynactor.model.expressions.key_paths import check_scalar_keys
+from dynactor.model.indexes.index import check_size_with_entries
+from dynactor.model.keys.key_rules import check_index_keys, check_item_key
+from dynactor.model.values import item as items
+from dynactor.model.writes.write import Put
 
 
 class PutItemInput(structures.Shape, frozen=True):

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from actors.pages import ReadRange, read_page
-from actors.table import Table
-from api import shapes, structures
-from api.arn import table_name
-from api.item_requests import (
+from dynactor.actors.table.pages import ReadRange, read_page
+from dynactor.actors.table.table import Table
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.item_requests import (
     check_together,
     filter_of,
     key_terms_of,
@@ -17,8 +16,8 @@ from api.item_requests import (
     placeholders_of,
     projector_of,
 )
-from api.operation import Call, Operation
-from api.page_requests import (
+from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.page_requests import (
     check_select,
     check_start_key_values,
     index_of,
@@ -27,17 +26,19 @@ from api.page_requests import (
     query_start,
     start_position,
 )
-from model import attribute_value, key_range, usual_range
-from model.errors import DynamoDBError, ValidationException
-from model.expressions.condition import Condition
-from model.expressions.key_condition import KeyCondition, KeyTerms
-from model.expressions.key_paths import check_scalar_keys
-from model.index import IndexDefinition
-from model.item import Item
-from model.key import KeySchema
-from model.key_rules import check_condition_size
-from model.page import PageRules
-from model.table import TableDefinition
+from dynactor.api.requests.table_arn import table_name
+from dynactor.model.errors import DynamoDBError, ValidationException
+from dynactor.model.expressions.condition import Condition
+from dynactor.model.expressions.key_condition import KeyCondition, KeyTerms
+from dynactor.model.expressions.key_paths import check_scalar_keys
+from dynactor.model.indexes.index import IndexDefinition
+from dynactor.model.keys import fast_range, key_range
+from dynactor.model.keys.key import KeySchema
+from dynactor.model.keys.key_rules import check_condition_size
+from dynactor.model.page import PageRules
+from dynactor.model.tables.table import TableDefinition
+from dynactor.model.values import attribute_value
+from dynactor.model.values.item import Item
 
 
 class QueryInput(structures.Shape, frozen=True):
@@ -95,7 +96,7 @@ def _usual(request: QueryInput, table: TableDefinition) -> ReadRange | None:
             index = index_of(table, request.IndexName, consistent=request.ConsistentRead is True)
         except ValidationException:
             return None
-    wanted = usual_range.range_of(
+    wanted = fast_range.range_of(
         request.KeyConditionExpression,
         request.ExpressionAttributeNames,
         request.ExpressionAttributeValues,

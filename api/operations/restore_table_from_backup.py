@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from msgspec import json
 
-from api import shapes, structures, table_backup
-from api.operation import Call, Operation
-from api.table_description import table_description
-from api.table_request import given, new_global_index, new_local_index, throughput
-from model.errors import ValidationException
-from model.restore_rules import RestoreOverrides, restored
+from dynactor.api.answers import table_backup
+from dynactor.api.answers.table_description import table_description
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.table_request import given, new_global_index, new_local_index, throughput
+from dynactor.model.errors import ValidationException
+from dynactor.model.tables.restore_rules import RestoreOverrides, restored
 
 
 class RestoreTableFromBackupInput(structures.Shape, frozen=True):

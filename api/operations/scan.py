@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from actors.pages import ReadRange, read_page
-from api import shapes, structures
-from api.arn import table_name
-from api.item_requests import (
+from dynactor.actors.table.pages import ReadRange, read_page
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.item_requests import (
     check_together,
     filter_of,
     legacy_filter_of,
@@ -13,9 +12,9 @@ from api.item_requests import (
     placeholders_of,
     projector_of,
 )
-from api.maintenance import is_maintenance
-from api.operation import Call, Operation
-from api.page_requests import (
+from dynactor.api.requests.maintenance import is_maintenance
+from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.page_requests import (
     check_select,
     check_start_key_values,
     index_of,
@@ -23,10 +22,11 @@ from api.page_requests import (
     page_rules,
     scan_start,
 )
-from model import key_range
-from model.errors import ValidationException
-from model.expressions.key_paths import check_scalar_keys
-from model.key_range import KeyRange
+from dynactor.api.requests.table_arn import table_name
+from dynactor.model.errors import ValidationException
+from dynactor.model.expressions.key_paths import check_scalar_keys
+from dynactor.model.keys import key_range
+from dynactor.model.keys.key_range import KeyRange
 
 
 class ScanInput(structures.Shape, frozen=True):

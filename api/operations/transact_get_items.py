@@ -6,26 +6,26 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
-from actors.database import Database
-from actors.table import Table
-from actors.transaction import TableKey, table_key
-from api import shapes, structures
-from api.arn import table_name
-from api.item_answers import EMPTY, array_member, joined, projected
-from api.item_requests import check_together, placeholders_of
-from api.operation import Call, Operation
-from api.transaction_requests import (
+from dynactor.actors.catalog.database import Database
+from dynactor.actors.table.table import Table
+from dynactor.actors.transactions.coordinator import TableKey, table_key
+from dynactor.api.answers.item_answers import EMPTY, array_member, joined, projected
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.item_requests import check_together, placeholders_of
+from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.table_arn import table_name
+from dynactor.api.requests.transaction_requests import (
     Cancelling,
     capacity_members,
     check_distinct,
     checked_size_bytes,
     read_items,
 )
-from model.errors import ValidationException
-from model.expressions.key_paths import check_scalar_keys
-from model.expressions.projection import Projector, parse_projection
-from model.key_rules import check_key, check_key_not_empty
-from model.stored_item import StoredItem
+from dynactor.model.errors import ValidationException
+from dynactor.model.expressions.key_paths import check_scalar_keys
+from dynactor.model.expressions.projection import Projector, parse_projection
+from dynactor.model.keys.key_rules import check_key, check_key_not_empty
+from dynactor.model.values.stored_item import StoredItem
 
 
 class TransactGetItemsInput(structures.Shape, frozen=True):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Final, TypeAlias
 
-from api import shapes, structures
-from api.item_answers import joined
-from api.item_requests import check_together, is_plain, placeholders_of
-from api.operation import Call, Operation
-from api.transaction_requests import (
+from dynactor.api.answers.item_answers import joined
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.item_requests import check_together, is_plain, placeholders_of
+from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.transaction_requests import (
     ParsedAction,
     capacity_members,
     carry_out,
@@ -18,15 +18,13 @@ from api.transaction_requests import (
     digest,
     metrics_members,
 )
-from model import item as items
-from model.errors import ValidationException
-from model.expressions.condition import Condition, parse_condition
-from model.expressions.key_paths import check_scalar_keys
-from model.expressions.placeholders import Placeholders
-from model.expressions.update import parse_update
-from model.index import check_size_with_entries
-from model.item import Item
-from model.key_rules import (
+from dynactor.model.errors import ValidationException
+from dynactor.model.expressions.condition import Condition, parse_condition
+from dynactor.model.expressions.key_paths import check_scalar_keys
+from dynactor.model.expressions.placeholders import Placeholders
+from dynactor.model.expressions.update import parse_update
+from dynactor.model.indexes.index import check_size_with_entries
+from dynactor.model.keys.key_rules import (
     check_index_key_types,
     check_index_keys,
     check_index_keys_not_empty,
@@ -35,9 +33,11 @@ from model.key_rules import (
     check_key_not_empty,
     check_no_key_updated,
 )
-from model.table import TableDefinition
-from model.transaction import Check
-from model.write import Delete, Put, Update
+from dynactor.model.tables.table import TableDefinition
+from dynactor.model.values import item as items
+from dynactor.model.values.item import Item
+from dynactor.model.writes.transaction import Check
+from dynactor.model.writes.write import Delete, Put, Update
 
 _Action: TypeAlias = (
     structures.PutShape

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from api import shapes, structures
-from api.operation import Call, Operation
-from api.resource_arn import tagged_table_name
-from model.errors import ResourceNotFoundException, ValidationException
-from model.table_rules import TableEdit
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.resource_arn import tagged_table_name
+from dynactor.model.errors import ResourceNotFoundException, ValidationException
+from dynactor.model.tables.table_rules import TableEdit
 
 
 class UntagResourceInput(structures.Shape, frozen=True):

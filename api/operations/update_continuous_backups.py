@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from api import continuous_backups, shapes, structures
-from api.operation import Call, Operation
-from model.errors import ValidationException
+from dynactor.api.answers import continuous_backups
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.operation import Call, Operation
+from dynactor.model.errors import ValidationException
 
 
 class UpdateContinuousBackupsInput(structures.Shape, frozen=True):

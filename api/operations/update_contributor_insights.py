@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec import json
 
-from actors.insights_keeper import UpdateContributorInsights
-from api import shapes, structures
-from api.arn import table_name
-from api.operation import Call, Operation
+from dynactor.actors.catalog.contributor_insights import UpdateContributorInsights
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.table_arn import table_name
 
 
 class UpdateContributorInsightsInput(structures.Shape, frozen=True):

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from api import shapes, structures
-from api.arn import table_name
-from api.item_answers import write_answer
-from api.item_requests import check_together, condition_of, placeholders_of, update_of
-from api.layers import of_request
-from api.operation import Call, Operation
-from model import item as items
-from model.expressions.key_paths import check_scalar_keys
-from model.expressions.update_size import expression_bytes
-from model.key_rules import check_index_key_types, check_key, check_no_key_updated
-from model.write import Update
+from dynactor.api.answers.item_answers import write_answer
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.item_requests import (
+    check_together,
+    condition_of,
+    placeholders_of,
+    update_of,
+)
+from dynactor.api.requests.layers import of_request
+from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.table_arn import table_name
+from dynactor.model.expressions.key_paths import check_scalar_keys
+from dynactor.model.expressions.update_size import expression_bytes
+from dynactor.model.keys.key_rules import check_index_key_types, check_key, check_no_key_updated
+from dynactor.model.values import item as items
+from dynactor.model.writes.write import Update
 
 
 class UpdateItemInput(structures.Shape, frozen=True, kw_only=True):

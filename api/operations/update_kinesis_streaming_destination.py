@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from msgspec import json
 
-from actors.destination_keeper import UpdateDestination
-from api import shapes, structures
-from api.arn import table_name
-from api.destination_arn import topic_of
-from api.operation import Call, Operation
-from model.errors import ValidationException
+from dynactor.actors.catalog.destination_phases import UpdateDestination
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.destination_arn import topic_of
+from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.table_arn import table_name
+from dynactor.model.errors import ValidationException
 
 
 class UpdateKinesisStreamingDestinationInput(structures.Shape, frozen=True):

@@ -6,21 +6,21 @@ from typing import Annotated, Final
 
 from msgspec import Meta, json
 
-from api import shapes, structures
-from api.arn import table_name
-from api.operation import Call, Operation
-from api.table_description import table_description
-from api.table_request import (
+from dynactor.api.answers.table_description import table_description
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.table_arn import table_name
+from dynactor.api.requests.table_request import (
     attribute_definitions,
     given,
     new_global_index,
     stream_change,
     throughput,
 )
-from model.errors import ValidationException
-from model.global_index_rules import GlobalIndexUpdate
-from model.schema_rules import INVALID
-from model.table_rules import TableEdit, check_edit
+from dynactor.model.errors import ValidationException
+from dynactor.model.indexes.global_index_rules import GlobalIndexUpdate
+from dynactor.model.tables.schema_rules import INVALID
+from dynactor.model.tables.table_rules import TableEdit, check_edit
 
 
 class UpdateTableInput(structures.Shape, frozen=True):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec import json
 
-from api import shapes, structures
-from api.arn import table_name
-from api.operation import Call, Operation
-from model.time_to_live import TimeToLiveChange
+from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.table_arn import table_name
+from dynactor.model.tables.time_to_live import TimeToLiveChange
 
 
 class UpdateTimeToLiveInput(structures.Shape, frozen=True):

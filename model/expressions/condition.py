@@ -13,15 +13,15 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from model import attribute_value, document_path, number
-from model.attribute_value import ORDERED_TYPES, TYPES, AttributeValue, type_of
-from model.document_path import Path
-from model.errors import ValidationException
-from model.expressions import syntax
-from model.expressions.parser import ConditionKind, condition_tree, invalid
-from model.expressions.placeholders import Placeholders
-from model.item import Item
-from model.limits import IN_OPERANDS
+from dynactor.model.errors import ValidationException
+from dynactor.model.expressions import syntax
+from dynactor.model.expressions.parser import ConditionKind, condition_tree, invalid
+from dynactor.model.expressions.placeholders import Placeholders
+from dynactor.model.limits import IN_OPERANDS
+from dynactor.model.values import attribute_value, document_path, number
+from dynactor.model.values.attribute_value import ORDERED_TYPES, TYPES, AttributeValue, type_of
+from dynactor.model.values.document_path import Path
+from dynactor.model.values.item import Item
 
 _KEPT_CONDITIONS: Final = 2048
 

@@ -11,13 +11,20 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from model.attribute_value import AttributeValue, type_of
-from model.errors import ValidationException
-from model.expressions import condition
-from model.expressions.condition import Attribute, Constant, Member, Node, Operand, parse_condition
-from model.expressions.parser import invalid
-from model.expressions.placeholders import Placeholders
-from model.key import KeyAttribute, KeySchema
+from dynactor.model.errors import ValidationException
+from dynactor.model.expressions import condition
+from dynactor.model.expressions.condition import (
+    Attribute,
+    Constant,
+    Member,
+    Node,
+    Operand,
+    parse_condition,
+)
+from dynactor.model.expressions.parser import invalid
+from dynactor.model.expressions.placeholders import Placeholders
+from dynactor.model.keys.key import KeyAttribute, KeySchema
+from dynactor.model.values.attribute_value import AttributeValue, type_of
 
 KeyOperator: TypeAlias = Literal["=", "<", "<=", ">", ">=", "BETWEEN", "begins_with"]
 

@@ -11,19 +11,19 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from model import attribute_value, document_path
-from model.attribute_value import ORDERED_TYPES, SET_TYPES, AttributeValue, type_of
-from model.errors import ValidationException
-from model.expressions import condition, update
-from model.expressions.condition import SIGNS, Attribute, Condition, Constant, Node
-from model.expressions.key_condition import (
+from dynactor.model.errors import ValidationException
+from dynactor.model.expressions import condition, update
+from dynactor.model.expressions.condition import SIGNS, Attribute, Condition, Constant, Node
+from dynactor.model.expressions.key_condition import (
     KeyCondition,
     KeyOperator,
     SortCondition,
     key_condition,
 )
-from model.expressions.update import Update
-from model.key import KeySchema
+from dynactor.model.expressions.update import Update
+from dynactor.model.keys.key import KeySchema
+from dynactor.model.values import attribute_value, document_path
+from dynactor.model.values.attribute_value import ORDERED_TYPES, SET_TYPES, AttributeValue, type_of
 
 Members: TypeAlias = Mapping[str, Any]
 

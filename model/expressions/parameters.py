@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from model.errors import ValidationException
-from model.faults import ValuesWithoutExpression
+from dynactor.model.errors import ValidationException
+from dynactor.model.faults import ValuesWithoutExpression
 
 VALUES_ALONE: Final = "ExpressionAttributeValues can only be specified when using expressions"
 

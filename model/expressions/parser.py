@@ -12,11 +12,11 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final, Literal, NoReturn, TypeAlias, cast
 
-from model.errors import ValidationException
-from model.expressions import syntax
-from model.expressions.reserved_words import is_reserved
-from model.expressions.tokens import Kind, Token, syntax_error, tokenize
-from model.limits import EXPRESSION_BYTES, EXPRESSION_OPERATORS
+from dynactor.model.errors import ValidationException
+from dynactor.model.expressions import syntax
+from dynactor.model.expressions.reserved_words import is_reserved
+from dynactor.model.expressions.tokens import Kind, Token, syntax_error, tokenize
+from dynactor.model.limits import EXPRESSION_BYTES, EXPRESSION_OPERATORS
 
 ConditionKind: TypeAlias = Literal[
     "ConditionExpression", "FilterExpression", "KeyConditionExpression"

@@ -6,17 +6,17 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from model import attribute_value, document_path
-from model.attribute_value import AttributeValue
-from model.document_path import Path
-from model.errors import ValidationException
-from model.expressions import syntax
-from model.limits import (
+from dynactor.model.errors import ValidationException
+from dynactor.model.expressions import syntax
+from dynactor.model.limits import (
     ATTRIBUTE_NAME_BYTES,
     DOCUMENT_PATH_DEPTH,
     EXPRESSION_VALUES_BYTES,
     PLACEHOLDER_BYTES,
 )
+from dynactor.model.values import attribute_value, document_path
+from dynactor.model.values.attribute_value import AttributeValue
+from dynactor.model.values.document_path import Path
 
 _NAME: Final = re.compile(r"#[A-Za-z0-9_]+\Z")
 _VALUE: Final = re.compile(r":[A-Za-z0-9_]+\Z")

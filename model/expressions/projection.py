@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from model import attribute_value, document_path
-from model.document_path import Branch
-from model.errors import ValidationException
-from model.expressions.parser import invalid, projection_tree
-from model.expressions.placeholders import Placeholders
-from model.item import Item
+from dynactor.model.errors import ValidationException
+from dynactor.model.expressions.parser import invalid, projection_tree
+from dynactor.model.expressions.placeholders import Placeholders
+from dynactor.model.values import attribute_value, document_path
+from dynactor.model.values.document_path import Branch
+from dynactor.model.values.item import Item
 
 
 class Projector(Struct, frozen=True):

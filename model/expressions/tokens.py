@@ -6,7 +6,7 @@ import re
 from enum import Enum
 from typing import Final, NamedTuple
 
-from model.errors import ValidationException
+from dynactor.model.errors import ValidationException
 
 
 class Kind(Enum):

@@ -13,14 +13,14 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from model import document_path, number
-from model.attribute_value import SET_TYPES, AttributeValue, type_of
-from model.document_path import Branch, Path
-from model.errors import ValidationException
-from model.expressions import syntax
-from model.expressions.parser import invalid, update_tree
-from model.expressions.placeholders import Placeholders
-from model.item import Item
+from dynactor.model.errors import ValidationException
+from dynactor.model.expressions import syntax
+from dynactor.model.expressions.parser import invalid, update_tree
+from dynactor.model.expressions.placeholders import Placeholders
+from dynactor.model.values import document_path, number
+from dynactor.model.values.attribute_value import SET_TYPES, AttributeValue, type_of
+from dynactor.model.values.document_path import Branch, Path
+from dynactor.model.values.item import Item
 
 _ABSENT: Final = "The provided expression refers to an attribute that does not exist in the item"
 _WRONG_TYPE: Final = "An operand in the update expression has an incorrect data type"

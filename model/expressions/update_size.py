@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from model import attribute_value
-from model.document_path import Path
-from model.expressions.update import (
+from dynactor.model.expressions.update import (
     Add,
     Attribute,
     Constant,
@@ -18,6 +16,8 @@ from model.expressions.update import (
     Sum,
     Update,
 )
+from dynactor.model.values import attribute_value
+from dynactor.model.values.document_path import Path
 
 # Overhead of an expression, and of each SET or ADD in it.
 _EXPRESSION_BYTES: Final = 3

@@ -14,19 +14,16 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from model import attribute_value, document_path
-from model.attribute_value import SET_TYPES, AttributeValue
-from model.document_path import Path
-from model.errors import ValidationException
-from model.expressions import syntax as expressions
-from model.expressions.condition import Condition, bind_condition
-from model.expressions.placeholders import Placeholders
-from model.expressions.update import bind_update
-from model.limits import DOCUMENT_PATH_DEPTH, TABLE_NAME_CHARACTERS
-from model.partiql import literals, syntax
-from model.partiql.key_terms import NO_KEY
-from model.partiql.parser import parse
-from model.partiql.statement import (
+from dynactor.model.errors import ValidationException
+from dynactor.model.expressions import syntax as expressions
+from dynactor.model.expressions.condition import Condition, bind_condition
+from dynactor.model.expressions.placeholders import Placeholders
+from dynactor.model.expressions.update import bind_update
+from dynactor.model.limits import DOCUMENT_PATH_DEPTH, TABLE_NAME_CHARACTERS
+from dynactor.model.partiql import literals, syntax
+from dynactor.model.partiql.key_terms import NO_KEY
+from dynactor.model.partiql.parser import parse
+from dynactor.model.partiql.statement import (
     Delete,
     Exists,
     Insert,
@@ -36,8 +33,11 @@ from model.partiql.statement import (
     Statement,
     Update,
 )
-from model.partiql.trees import TreeBuilder, parameter_name, path_of
-from model.write import ReturnValues
+from dynactor.model.partiql.trees import TreeBuilder, parameter_name, path_of
+from dynactor.model.values import attribute_value, document_path
+from dynactor.model.values.attribute_value import SET_TYPES, AttributeValue
+from dynactor.model.values.document_path import Path
+from dynactor.model.writes.write import ReturnValues
 
 _FEWEST, _MOST = TABLE_NAME_CHARACTERS
 _TABLE_NAME: Final = re.compile(rf"[a-zA-Z0-9_.-]{{{_FEWEST},{_MOST}}}\Z")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from model import attribute_value
-from model.errors import ValidationException
-from model.limits import EXPRESSION_OPERATORS
-from model.partiql.keywords import CONSTANTS, OPERATORS
-from model.partiql.tokens import Kind, Token, not_well_formed, tokenize
+from dynactor.model.errors import ValidationException
+from dynactor.model.limits import EXPRESSION_OPERATORS
+from dynactor.model.partiql.keywords import CONSTANTS, OPERATORS
+from dynactor.model.partiql.tokens import Kind, Token, not_well_formed, tokenize
+from dynactor.model.values import attribute_value
 
 # Of brackets and operators within one another: documents may have 32 levels, and each costs the
 # parser a dozen calls.

@@ -6,10 +6,10 @@ import re
 from abc import abstractmethod
 from typing import Final
 
-from model.partiql import syntax
-from model.partiql.syntax import Expression
-from model.partiql.tokens import Kind, not_well_formed
-from model.partiql.type_name_parser import TypeNameParser
+from dynactor.model.partiql import syntax
+from dynactor.model.partiql.syntax import Expression
+from dynactor.model.partiql.tokens import Kind, not_well_formed
+from dynactor.model.partiql.type_name_parser import TypeNameParser
 
 # How tightly operators bind.
 _SET, _OR, _AND, _NEGATION, _EQUITY, _COMPARISON, _ADDITION, _MULTIPLICATION = range(8)

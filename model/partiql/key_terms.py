@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from model.attribute_value import AttributeValue
-from model.errors import ValidationException
-from model.expressions import condition
-from model.expressions.condition import Attribute, Constant, Node
-from model.expressions.key_condition import COMPARATORS, TURNED, SortCondition
-from model.key import KeyAttribute
+from dynactor.model.errors import ValidationException
+from dynactor.model.expressions import condition
+from dynactor.model.expressions.condition import Attribute, Constant, Node
+from dynactor.model.expressions.key_condition import COMPARATORS, TURNED, SortCondition
+from dynactor.model.keys.key import KeyAttribute
+from dynactor.model.values.attribute_value import AttributeValue
 
 NO_KEY: Final = "Where clause does not contain a mandatory equality on all key attributes"
 

@@ -9,11 +9,11 @@ import re
 from abc import abstractmethod
 from typing import Final
 
-from model.partiql import syntax
-from model.partiql.operand_parser import OperandParser
-from model.partiql.syntax import Expression
-from model.partiql.tokens import Kind, Token, not_well_formed
-from model.partiql.type_name_parser import check_precision
+from dynactor.model.partiql import syntax
+from dynactor.model.partiql.operand_parser import OperandParser
+from dynactor.model.partiql.syntax import Expression
+from dynactor.model.partiql.tokens import Kind, Token, not_well_formed
+from dynactor.model.partiql.type_name_parser import check_precision
 
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\Z")
 _TIME: Final = re.compile(r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]*)?(?:[+-][0-9]{2}:[0-9]{2})?\Z")

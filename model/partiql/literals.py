@@ -9,12 +9,12 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from model import attribute_value, number
-from model.attribute_value import AttributeValue
-from model.errors import ValidationException
-from model.partiql import syntax
-from model.partiql.syntax import Expression
-from model.partiql.tokens import Token
+from dynactor.model.errors import ValidationException
+from dynactor.model.partiql import syntax
+from dynactor.model.partiql.syntax import Expression
+from dynactor.model.partiql.tokens import Token
+from dynactor.model.values import attribute_value, number
+from dynactor.model.values.attribute_value import AttributeValue
 
 _SETS: Final = {"S": "SS", "N": "NS"}
 EMPTY_BAG: Final = "Empty bags are not supported"

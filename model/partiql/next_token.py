@@ -14,9 +14,9 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from model.attribute_value import AttributeValue
-from model.errors import ValidationException
-from model.item import Item
+from dynactor.model.errors import ValidationException
+from dynactor.model.values.attribute_value import AttributeValue
+from dynactor.model.values.item import Item
 
 _SEAL_BYTES: Final = 16
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Final
 
-from model import attribute_value
-from model.partiql import syntax
-from model.partiql.expression_parser import ExpressionParser
-from model.partiql.keywords import OPERATORS
-from model.partiql.syntax import Expression
-from model.partiql.tokens import Kind, Token, not_well_formed
+from dynactor.model.partiql import syntax
+from dynactor.model.partiql.expression_parser import ExpressionParser
+from dynactor.model.partiql.keywords import OPERATORS
+from dynactor.model.partiql.syntax import Expression
+from dynactor.model.partiql.tokens import Kind, Token, not_well_formed
+from dynactor.model.values import attribute_value
 
 # Keywords that are functions where a parenthesis follows.
 _FUNCTIONS: Final = frozenset(

@@ -3,7 +3,7 @@
 The grammar and its messages are those of the parser that DynamoDB uses, the open source
 partiql-lang-kotlin; ``tests/model/partiql/grammar.txt`` holds what version 0.3.4 of it says. What
 the grammar allows and DynamoDB does not support is kept in the tree, where
-``model.partiql.binding`` finds it.
+``dynactor.model.partiql.binding`` finds it.
 
 Depth is bounded, so that a text of brackets can't exhaust the stack, and so is the number of
 operators, as in expressions.
@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from model.errors import ValidationException
-from model.limits import EXPRESSION_OPERATORS
-from model.partiql import syntax
-from model.partiql.cursor import TOO_MANY_OPERATORS
-from model.partiql.syntax import Expression
-from model.partiql.tokens import Kind, Token, not_well_formed
-from model.partiql.write_parser import WriteParser
+from dynactor.model.errors import ValidationException
+from dynactor.model.limits import EXPRESSION_OPERATORS
+from dynactor.model.partiql import syntax
+from dynactor.model.partiql.cursor import TOO_MANY_OPERATORS
+from dynactor.model.partiql.syntax import Expression
+from dynactor.model.partiql.tokens import Kind, Token, not_well_formed
+from dynactor.model.partiql.write_parser import WriteParser
 
 EXISTS_OUTSIDE_TRANSACTION: Final = "EXISTS can only be used in ExecuteTransaction write requests."
 # What the messages call a nested write, by its first keyword.

@@ -14,17 +14,18 @@ from itertools import product
 
 from msgspec import Struct
 
-from model import attribute_value, key_range
-from model.attribute_value import AttributeValue
-from model.errors import ValidationException
-from model.expressions import condition
-from model.expressions.condition import Attribute, Condition, Constant, Node
-from model.expressions.key_condition import SortCondition, conjuncts, key_condition
-from model.key import KeyAttribute, KeySchema
-from model.key_range import KeyRange
-from model.limits import PARTIQL_IN_PARTITION_KEYS
-from model.partiql.key_terms import check_type, equality, term_of
-from model.partiql.statement import Select
+from dynactor.model.errors import ValidationException
+from dynactor.model.expressions import condition
+from dynactor.model.expressions.condition import Attribute, Condition, Constant, Node
+from dynactor.model.expressions.key_condition import SortCondition, conjuncts, key_condition
+from dynactor.model.keys import key_range
+from dynactor.model.keys.key import KeyAttribute, KeySchema
+from dynactor.model.keys.key_range import KeyRange
+from dynactor.model.limits import PARTIQL_IN_PARTITION_KEYS
+from dynactor.model.partiql.key_terms import check_type, equality, term_of
+from dynactor.model.partiql.statement import Select
+from dynactor.model.values import attribute_value
+from dynactor.model.values.attribute_value import AttributeValue
 
 
 class ReadPlan(Struct, frozen=True):

@@ -6,10 +6,10 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Final
 
-from model.partiql import syntax
-from model.partiql.keyword_parser import KeywordParser
-from model.partiql.syntax import Expression
-from model.partiql.tokens import Kind, Token, not_well_formed
+from dynactor.model.partiql import syntax
+from dynactor.model.partiql.keyword_parser import KeywordParser
+from dynactor.model.partiql.syntax import Expression
+from dynactor.model.partiql.tokens import Kind, Token, not_well_formed
 
 _NO_PROJECTION: Final = "Select projection doesn't support value or pivot keywords"
 # What may stand before JOIN.

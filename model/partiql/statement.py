@@ -6,13 +6,13 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from model import document_path
-from model.document_path import Path
-from model.expressions.condition import Condition
-from model.expressions.projection import Projector
-from model.expressions.update import Update as UpdateExpression
-from model.item import Item
-from model.write import ReturnValues
+from dynactor.model.expressions.condition import Condition
+from dynactor.model.expressions.projection import Projector
+from dynactor.model.expressions.update import Update as UpdateExpression
+from dynactor.model.values import document_path
+from dynactor.model.values.document_path import Path
+from dynactor.model.values.item import Item
+from dynactor.model.writes.write import ReturnValues
 
 
 class Order(Struct, frozen=True):

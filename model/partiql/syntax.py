@@ -12,8 +12,8 @@ from typing import Literal as OneOf
 
 from msgspec import Struct
 
-from model.attribute_value import AttributeValue
-from model.partiql.tokens import Kind, Token
+from dynactor.model.partiql.tokens import Kind, Token
+from dynactor.model.values.attribute_value import AttributeValue
 
 _AGGREGATES: Final = frozenset({"avg", "count", "max", "min", "sum"})
 

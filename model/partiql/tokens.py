@@ -6,8 +6,8 @@ import re
 from enum import Enum
 from typing import Final, NamedTuple
 
-from model.errors import ValidationException
-from model.partiql.keywords import KEYWORDS
+from dynactor.model.errors import ValidationException
+from dynactor.model.partiql.keywords import KEYWORDS
 
 
 class Kind(Enum):

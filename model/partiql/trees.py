@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from typing import Final, cast
 
-from model.attribute_value import AttributeValue
-from model.errors import ValidationException
-from model.expressions import syntax as expressions
-from model.partiql import literals, syntax
-from model.partiql.syntax import Expression
+from dynactor.model.errors import ValidationException
+from dynactor.model.expressions import syntax as expressions
+from dynactor.model.partiql import literals, syntax
+from dynactor.model.partiql.syntax import Expression
+from dynactor.model.values.attribute_value import AttributeValue
 
 _CONDITION_FUNCTIONS: Final = frozenset(
     {"attribute_exists", "attribute_not_exists", "attribute_type", "begins_with", "contains"}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Final
 
-from model.partiql import syntax
-from model.partiql.cursor import Cursor
-from model.partiql.syntax import Expression
-from model.partiql.tokens import Kind, Token, not_well_formed
+from dynactor.model.partiql import syntax
+from dynactor.model.partiql.cursor import Cursor
+from dynactor.model.partiql.syntax import Expression
+from dynactor.model.partiql.tokens import Kind, Token, not_well_formed
 
 # The types by their words in a statement: their names, and how many parameters each may have.
 _TYPES: Final = {

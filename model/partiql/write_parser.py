@@ -6,10 +6,10 @@ from typing import Final, get_args
 
 from msgspec import structs
 
-from model.partiql import syntax
-from model.partiql.select_parser import SelectParser
-from model.partiql.syntax import Expression
-from model.partiql.tokens import Token, not_well_formed
+from dynactor.model.partiql import syntax
+from dynactor.model.partiql.select_parser import SelectParser
+from dynactor.model.partiql.syntax import Expression
+from dynactor.model.partiql.tokens import Token, not_well_formed
 
 _RETURNED: Final = tuple(
     (extent, image) for extent in get_args(syntax.Extent) for image in get_args(syntax.Image)

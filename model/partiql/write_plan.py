@@ -8,28 +8,28 @@ DynamoDB Local 3.3.
 
 from __future__ import annotations
 
-from model import item as items
-from model import write
-from model.attribute_value import AttributeValue
-from model.errors import ValidationException
-from model.expressions import condition
-from model.expressions.condition import Attribute, Condition, Node
-from model.expressions.key_condition import conjuncts
-from model.expressions.key_paths import check_scalar_keys
-from model.index import check_size_with_entries
-from model.item import Item
-from model.key import KeySchema
-from model.key_rules import (
+from dynactor.model.errors import ValidationException
+from dynactor.model.expressions import condition
+from dynactor.model.expressions.condition import Attribute, Condition, Node
+from dynactor.model.expressions.key_condition import conjuncts
+from dynactor.model.expressions.key_paths import check_scalar_keys
+from dynactor.model.indexes.index import check_size_with_entries
+from dynactor.model.keys.key import KeySchema
+from dynactor.model.keys.key_rules import (
     check_index_key_types,
     check_index_keys,
     check_item_key,
     check_key,
     check_no_key_updated,
 )
-from model.partiql.key_terms import NO_KEY, check_type, equality
-from model.partiql.statement import Delete, Exists, Insert, Update
-from model.table import TableDefinition
-from model.transaction import Check
+from dynactor.model.partiql.key_terms import NO_KEY, check_type, equality
+from dynactor.model.partiql.statement import Delete, Exists, Insert, Update
+from dynactor.model.tables.table import TableDefinition
+from dynactor.model.values import item as items
+from dynactor.model.values.attribute_value import AttributeValue
+from dynactor.model.values.item import Item
+from dynactor.model.writes import write
+from dynactor.model.writes.transaction import Check
 
 
 def key_of(statement: Insert | Update | Delete, schema: KeySchema) -> Item:

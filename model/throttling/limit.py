@@ -15,14 +15,14 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct, structs
 
-from model.errors import (
+from dynactor.model.errors import (
     ProvisionedThroughputExceededException,
     RequestLimitExceeded,
     Throttled,
     ThrottlingException,
     ThrottlingReason,
 )
-from model.table import BillingMode
+from dynactor.model.tables.table import BillingMode
 
 OperationType: TypeAlias = Literal["Read", "Write"]
 

@@ -23,11 +23,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from model.limits import PEAK_SETTLES_SECONDS
-from model.throttling.ceiling import Ceiling
-from model.throttling.limit import LimitType
-from model.throttling.partition_reading import PartitionReading
-from model.throttling.token_bucket import TokenBucket
+from dynactor.model.limits import PEAK_SETTLES_SECONDS
+from dynactor.model.throttling.ceiling import Ceiling
+from dynactor.model.throttling.limit import LimitType
+from dynactor.model.throttling.partition_reading import PartitionReading
+from dynactor.model.throttling.token_bucket import TokenBucket
 
 _MINUTE_SECONDS: Final = 60
 _MINUTES_TO_SETTLE: Final = PEAK_SETTLES_SECONDS // _MINUTE_SECONDS

@@ -25,11 +25,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from model.limits import BURST_SECONDS
-from model.throttling.ceiling import Ceiling
-from model.throttling.limit import LimitType
-from model.throttling.partition_reading import PartitionReading
-from model.throttling.token_bucket import TokenBucket
+from dynactor.model.limits import BURST_SECONDS
+from dynactor.model.throttling.ceiling import Ceiling
+from dynactor.model.throttling.limit import LimitType
+from dynactor.model.throttling.partition_reading import PartitionReading
+from dynactor.model.throttling.token_bucket import TokenBucket
 
 # A busy partition asks with every request, and asking the others looks at all of them.
 _COLLECTING_SECONDS: Final = 0.1

@@ -11,19 +11,19 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from model.limits import (
+from dynactor.model.limits import (
     BURST_SECONDS,
     PARTITION_READ_UNITS,
     PARTITION_WRITE_UNITS,
     TABLE_READ_UNITS,
     TABLE_WRITE_UNITS,
 )
-from model.table import BillingMode, GlobalIndex, TableDefinition
-from model.throttling.balance import Balance, StoredBalances
-from model.throttling.limit import LimitType, OperationType, Refusal, refusal
-from model.throttling.on_demand import OnDemandRates, OnDemandUnits
-from model.throttling.provisioned import ProvisionedUnits
-from model.throughput_rules import NO_LIMIT, at_least_warm
+from dynactor.model.tables.table import BillingMode, GlobalIndex, TableDefinition
+from dynactor.model.tables.throughput_rules import NO_LIMIT, at_least_warm
+from dynactor.model.throttling.balance import Balance, StoredBalances
+from dynactor.model.throttling.limit import LimitType, OperationType, Refusal, refusal
+from dynactor.model.throttling.on_demand import OnDemandRates, OnDemandUnits
+from dynactor.model.throttling.provisioned import ProvisionedUnits
 
 Units: TypeAlias = ProvisionedUnits | OnDemandUnits
 

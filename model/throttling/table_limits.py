@@ -16,11 +16,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from model.capacity import Receipt
-from model.errors import ThrottlingReason
-from model.table import TABLE_INDEX_ID
-from model.throttling.limit import Refusal, both
-from model.throttling.resource import ResourceLimits
+from dynactor.model.capacity.capacity import Receipt
+from dynactor.model.errors import ThrottlingReason
+from dynactor.model.tables.table import TABLE_INDEX_ID
+from dynactor.model.throttling.limit import Refusal, both
+from dynactor.model.throttling.resource import ResourceLimits
 
 # A rounding must not make anybody ask in a circle.
 _LEAST_WAIT_SECONDS: Final = 0.001

@@ -12,7 +12,7 @@ Source: Developer Guide, "Burst and adaptive capacity": up to 300 seconds of unu
 
 from __future__ import annotations
 
-from model.limits import BURST_SECONDS
+from dynactor.model.limits import BURST_SECONDS
 
 
 class TokenBucket:

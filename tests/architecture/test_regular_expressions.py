@@ -21,14 +21,14 @@ FUNCTIONS = frozenset(
     {"compile", "match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer"}
 )
 # The patterns of the members' limits, which stand where the limits are declared.
-DECLARED_ELSEWHERE = {("api.constraints", "limits.pattern")}
+DECLARED_ELSEWHERE = {("dynactor.api.requests.constraints", "limits.pattern")}
 REFUSED = {codes.POSSESSIVE_REPEAT, codes.POSSESSIVE_REPEAT_ONE, codes.ATOMIC_GROUP}
 
 
 def module_names() -> Iterator[str]:
     for package in PACKAGES:
         for path in sorted((PROJECT / package).rglob("*.py")):
-            yield ".".join(path.relative_to(PROJECT).with_suffix("").parts)
+            yield ".".join(("dynactor", *path.relative_to(PROJECT).with_suffix("").parts))
 
 
 def pattern_arguments(tree: ast.Module) -> Iterator[ast.expr]:
@@ -90,7 +90,7 @@ def refused_in(pattern: str) -> set[object]:
 def patterns() -> list[tuple[str, str]]:
     found = []
     for name in module_names():
-        tree = ast.parse((PROJECT / Path(*name.split("."))).with_suffix(".py").read_text())
+        tree = ast.parse((PROJECT / Path(*name.split(".")[1:])).with_suffix(".py").read_text())
         arguments = [
             argument
             for argument in pattern_arguments(tree)
@@ -111,10 +111,13 @@ def test_the_check_finds_what_is_refused(pattern: str):
 
 def test_the_check_finds_patterns_that_are_built_of_pieces():
     found = patterns()
-    assert {"model.partiql.tokens", "model.number", "api.shapes", "api.arn"} <= {
-        name for name, _ in found
-    }
-    assert ("model.partiql.binding", r"[a-zA-Z0-9_.-]{3,255}\Z") in found
+    assert {
+        "dynactor.model.partiql.tokens",
+        "dynactor.model.values.number",
+        "dynactor.api.requests.shapes",
+        "dynactor.api.requests.table_arn",
+    } <= {name for name, _ in found}
+    assert ("dynactor.model.partiql.binding", r"[a-zA-Z0-9_.-]{3,255}\Z") in found
 
 
 @pytest.mark.parametrize("found", patterns(), ids=" ".join)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
-from tests.support.admin import admin_port, ask
-from tests.support.clients import WireClient
-from tests.support.power_loss import PowerLoss
-from tests.support.server import running_server
-from tests.support.tables import definition
+from tests.support.clients.clients import WireClient
+from tests.support.servers.admin import admin_port, ask
+from tests.support.servers.server import running_server
+from tests.support.stores.power_loss import PowerLoss
+from tests.support.tables.tables import definition
 
 _ITEMS = 100
 

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.support.crashes import CrashingDatabase, address, connected
-from tests.support.history import Item
-from tests.support.server import Server, ServerDidNotStart, running_server
-from tests.support.wire import Answer, Connection
-from tests.support.writers import INDEXES, TABLES, Crowd, Place, all_places
+from tests.support.clients.wire import Answer, Connection
+from tests.support.crowds.crashes import CrashingDatabase, address, connected
+from tests.support.crowds.writers import INDEXES, TABLES, Crowd, Place, all_places
+from tests.support.histories.history import Item
+from tests.support.servers.server import Server, ServerDidNotStart, running_server
 
 FEW_FLIPS = 3
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.support.crashes import CrashingDatabase, connected
-from tests.support.history import Item
-from tests.support.server import running_server
-from tests.support.whole_database import scan
-from tests.support.wire import Answer, Connection
-from tests.support.writers import INDEXES, create_table, make_tables
+from tests.support.clients.wire import Answer, Connection
+from tests.support.crowds.crashes import CrashingDatabase, connected
+from tests.support.crowds.whole_database import scan
+from tests.support.crowds.writers import INDEXES, create_table, make_tables
+from tests.support.histories.history import Item
+from tests.support.servers.server import running_server
 
 TABLE = "crash-a"
 INDEX_NAMES = [index.name for index in INDEXES if index.table == TABLE]

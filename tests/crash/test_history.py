@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from tests.support.history import (
+from tests.support.histories.history import (
     Delete,
     Done,
     Expected,

@@ -9,14 +9,14 @@ import pytest
 import structlog
 from msgspec import structs
 
-from actors.global_index import GlobalIndexActors
-from actors.index_keeper import IndexKeeper
-from actors.index_partition import ApplyChanges, IndexPartition
-from actors.partition import Partition
-from streams import shard as shards
+from dynactor.actors.catalog.index_phases import IndexPhases
+from dynactor.actors.derived.indexes.global_index import GlobalIndexActors
+from dynactor.actors.partition.index_partition import ApplyChanges, IndexPartition
+from dynactor.actors.partition.partition import Partition
+from dynactor.streams import shard as shards
 from tests.crash.test_index_messages import disturbed
-from tests.support.in_process import Trouble
-from tests.support.indexed_database import GlobalIndex
+from tests.support.crowds.indexed_database import GlobalIndex
+from tests.support.servers.in_process import Trouble
 
 ANSWERS = 800
 MOST_RUNS = 4
@@ -63,13 +63,13 @@ def records_what_changed_nothing(patch: pytest.MonkeyPatch) -> None:
 
 
 def follows_while_it_fills(patch: pytest.MonkeyPatch) -> None:
-    begin = IndexKeeper._begin_backfill
+    begin = IndexPhases._begin_backfill
 
     async def begin_all(self, table, index):
         await begin(self, table, index)
         await self._follow(table, index)
 
-    patch.setattr(IndexKeeper, "_begin_backfill", begin_all)
+    patch.setattr(IndexPhases, "_begin_backfill", begin_all)
 
 
 def loses_the_first_record_of_a_shard(patch: pytest.MonkeyPatch) -> None:

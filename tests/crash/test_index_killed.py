@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
-from tests.support.indexed_database import IndexedDatabase
+from tests.support.crowds.indexed_database import IndexedDatabase
 
 FEW_ROUNDS = 2
 FEW_ANSWERS = 1_000

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 import structlog
 
-from actors.global_index import GlobalIndexActors
-from actors.split_watch import SplitSettings
-from actors.stream_keeper import StreamSettings
-from actors.subscribers.lag import IndexLag
-from tests.support.history import History
-from tests.support.in_process import Trouble, running_in_process
-from tests.support.indexed_database import Comparison, IndexMaker, fill, make_indexed_tables
-from tests.support.wire import Connection
-from tests.support.writers import Crowd
+from dynactor.actors.catalog.split_watch import SplitSettings
+from dynactor.actors.catalog.streams import StreamSettings
+from dynactor.actors.derived.indexes.global_index import GlobalIndexActors
+from dynactor.actors.derived.indexes.index_lag import IndexLag
+from tests.support.clients.wire import Connection
+from tests.support.crowds.indexed_database import Comparison, IndexMaker, fill, make_indexed_tables
+from tests.support.crowds.writers import Crowd
+from tests.support.histories.history import History
+from tests.support.servers.in_process import Trouble, running_in_process
 
 FEW_ROUNDS = 1
 FEW_ANSWERS = 1_000

@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from tests.support.indexed_database import IndexedDatabase
-from tests.support.splitting_database import partition_count
+from tests.support.crowds.indexed_database import IndexedDatabase
+from tests.support.crowds.splitting_database import partition_count
 
 FEW_ROUNDS = 2
 FEW_ANSWERS = 1_000

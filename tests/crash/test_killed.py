@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
-from tests.support.crashes import CrashingDatabase
+from tests.support.crowds.crashes import CrashingDatabase
 
 FEW_ROUNDS = 3
 

@@ -6,8 +6,8 @@ import shutil
 from pathlib import Path
 from random import Random
 
-from tests.support.crashes import CrashingDatabase
-from tests.support.server import PROJECT
+from tests.support.crowds.crashes import CrashingDatabase
+from tests.support.servers.server import PROJECT
 
 FEW_ROUNDS = 5
 
@@ -63,10 +63,9 @@ async def test_a_server_that_does_not_wait_for_the_sync_loses_writes(tmp_path: P
 
 def without_the_wait(copy: Path) -> Path:
     """A copy of the source that answers, and shows what was written, before the sync returned."""
-    for package in ("model", "storage", "streams", "actors", "api"):
-        shutil.copytree(PROJECT / package, copy / package)
+    shutil.copytree(PROJECT / "dynactor", copy / "dynactor")
     replace(
-        copy / "storage" / "rocks.py",
+        copy / "dynactor" / "storage" / "rocks.py",
         {
             "        return self._synchroniser.accepted()\n": (
                 "        self._synchroniser.accepted()\n"

@@ -8,10 +8,10 @@ from contextlib import closing, suppress
 from pathlib import Path
 from time import monotonic
 
-from tests.support.clients import WireClient
-from tests.support.power_loss import PowerLoss
-from tests.support.server import running_server
-from tests.support.tables import definition
+from tests.support.clients.clients import WireClient
+from tests.support.servers.server import running_server
+from tests.support.stores.power_loss import PowerLoss
+from tests.support.tables.tables import definition
 
 _KILLS = 2
 # So slow a disk is not done by the time that the server has started.

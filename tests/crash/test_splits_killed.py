@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from random import Random
 
-from tests.support.splitting_database import SplittingDatabase, partition_count
+from tests.support.crowds.splitting_database import SplittingDatabase, partition_count
 
 FEW_ROUNDS = 2
 FEW_ANSWERS = 2_000

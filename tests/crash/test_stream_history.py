@@ -6,8 +6,17 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from tests.support.history import Delete, Done, Expected, History, Item, Outcome, Put, Request
-from tests.support.stream_walk import Ledger, Record, parents_first, stream_violations
+from tests.support.histories.history import (
+    Delete,
+    Done,
+    Expected,
+    History,
+    Item,
+    Outcome,
+    Put,
+    Request,
+)
+from tests.support.streams.stream_walk import Ledger, Record, parents_first, stream_violations
 
 
 def item(token: str) -> Item:

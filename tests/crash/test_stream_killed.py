@@ -14,10 +14,10 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from tests.support.clients import STREAMS_TARGET_PREFIX, WireClient
-from tests.support.server import running_server
-from tests.support.streams import iterator_of
-from tests.support.tables import definition
+from tests.support.clients.clients import STREAMS_TARGET_PREFIX, WireClient
+from tests.support.servers.server import running_server
+from tests.support.streams.streams import iterator_of
+from tests.support.tables.tables import definition
 
 TABLE = "followed"
 FEW_ROUNDS = 3

@@ -9,12 +9,12 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
-from tests.support.crashes import CrashingDatabase, address, connected
-from tests.support.history import Item
-from tests.support.power_loss import PowerLoss
-from tests.support.whole_database import scan
-from tests.support.wire import Answer, Connection
-from tests.support.writers import INDEXES, Crowd
+from tests.support.clients.wire import Answer, Connection
+from tests.support.crowds.crashes import CrashingDatabase, address, connected
+from tests.support.crowds.whole_database import scan
+from tests.support.crowds.writers import INDEXES, Crowd
+from tests.support.histories.history import Item
+from tests.support.stores.power_loss import PowerLoss
 
 TABLE = "crash-a"
 INDEX_NAMES = [index.name for index in INDEXES if index.table == TABLE]

@@ -7,10 +7,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.support.clients import WireClient
-from tests.support.server import Server, running_server
-from tests.support.table_backups import items_of, wait_until_available
-from tests.support.tables import (
+from tests.support.clients.clients import WireClient
+from tests.support.databases.table_backups import items_of, wait_until_available
+from tests.support.servers.server import Server, running_server
+from tests.support.tables.tables import (
     definition,
     global_index,
     local_index,

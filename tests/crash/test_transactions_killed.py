@@ -12,10 +12,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.support.crashes import address
-from tests.support.server import Server, running_server
-from tests.support.tables import definition
-from tests.support.wire import Connection, ConnectionLost
+from tests.support.clients.wire import Connection, ConnectionLost
+from tests.support.crowds.crashes import address
+from tests.support.servers.server import Server, running_server
+from tests.support.tables.tables import definition
 
 FEW_ROUNDS = 3
 CLIENTS = 12

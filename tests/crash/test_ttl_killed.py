@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from random import Random
 
-from tests.support.expiring_database import ExpiringDatabase
+from tests.support.crowds.expiring_database import ExpiringDatabase
 
 STATES = {"ENABLING", "ENABLED", "DISABLING"}
 FEW_ROUNDS = 3

@@ -11,13 +11,13 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 from tests.differential import recording
-from tests.differential.compare import Difference
-from tests.differential.generate import scenarios
-from tests.differential.kinds import kind_of
-from tests.differential.local import running_local
-from tests.differential.peer import Peer
+from tests.differential.differences.compare import Difference
+from tests.differential.differences.kinds import kind_of
+from tests.differential.peers.local import running_local
+from tests.differential.peers.peer import Peer
+from tests.differential.requests.generate import scenarios
 from tests.differential.run import run
-from tests.support.server import running_server
+from tests.support.servers.server import running_server
 
 _SHOWN_CHARACTERS = 1500
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from tests.differential.request import Request
+from tests.differential.requests.request import Request
 from tests.differential.run import Outcome
 
 RECORDED = Path(__file__).parent / "recorded.json"

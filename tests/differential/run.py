@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from tests.differential.compare import Difference, spoils_state
-from tests.differential.normalise import normalise
-from tests.differential.peer import Peer
-from tests.differential.request import (
+from tests.differential.differences.compare import Difference, spoils_state
+from tests.differential.peers.normalise import normalise
+from tests.differential.peers.peer import Peer
+from tests.differential.requests.request import (
     AFTER_STATEMENTS,
     AFTER_UPDATE,
     WITHOUT_ACTION,

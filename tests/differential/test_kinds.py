@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.differential.kinds import KINDS
+from tests.differential.differences.kinds import KINDS
 
 PAGE = Path(__file__).parents[2] / "docs" / "DIFFERENCES.md"
 

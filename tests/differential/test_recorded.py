@@ -5,12 +5,12 @@ from __future__ import annotations
 from contextlib import closing
 
 from tests.differential import recording
-from tests.differential.compare import Difference
-from tests.differential.kinds import kind_of
-from tests.differential.normalise import normalise
-from tests.differential.peer import Peer
+from tests.differential.differences.compare import Difference
+from tests.differential.differences.kinds import kind_of
+from tests.differential.peers.normalise import normalise
+from tests.differential.peers.peer import Peer
 from tests.differential.run import send_all
-from tests.support.server import running_server
+from tests.support.servers.server import running_server
 
 
 def test_answers_differ_from_recorded_ones_in_known_ways_alone() -> None:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from model.limits import BATCH_GET_KEYS, BATCH_WRITE_REQUESTS, ITEM_SIZE_BYTES, TRANSACTION_BYTES
+from dynactor.model.limits import (
+    BATCH_GET_KEYS,
+    BATCH_WRITE_REQUESTS,
+    ITEM_SIZE_BYTES,
+    TRANSACTION_BYTES,
+)
 from tests.guards.ground import EMPTY_TABLE, KEY, TABLE, WHERE, base
 from tests.guards.member_rules import whole_base
 from tests.guards.rules import Broken, Reason, Rule, given, named

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from model.limits import (
+from dynactor.model.limits import (
     DOCUMENT_PATH_DEPTH,
     EXPRESSION_BYTES,
     EXPRESSION_OPERATORS,

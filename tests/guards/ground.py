@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from tests.guards.sites import Request, Site
-from tests.support.tables import Call, definition, global_index, local_index, unique_name
+from tests.support.tables.tables import Call, definition, global_index, local_index, unique_name
 
 TABLE: Final = unique_name("guards")
 EMPTY_TABLE: Final = unique_name("guards-empty")

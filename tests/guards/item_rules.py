@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from model.limits import ITEM_SIZE_BYTES, PARTITION_KEY_BYTES, SORT_KEY_BYTES
+from dynactor.model.limits import ITEM_SIZE_BYTES, PARTITION_KEY_BYTES, SORT_KEY_BYTES
 from tests.guards.ground import (
     DEEPEST_LEVELS,
     HELD,

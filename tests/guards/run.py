@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from tests.guards.rules import Cell
-from tests.support.clients import Answer, WireClient
+from tests.support.clients.clients import Answer, WireClient
 
 
 def fault_of(cell: Cell, wire: WireClient) -> str | None:

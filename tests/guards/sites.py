@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple
 
 from botocore.session import get_session
 
-from api.operation import DYNAMODB
-from api.registry import OPERATIONS
+from dynactor.api.registry import OPERATIONS
+from dynactor.api.requests.operation import DYNAMODB
 
 _MODEL: Final = get_session().get_service_model("dynamodb")
 _NAMING: Final = frozenset({"TableName", "TableArn", "PartiQLStatement"})

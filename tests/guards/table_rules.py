@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from model.limits import GLOBAL_INDEXES, LOCAL_INDEXES, PROJECTED_ATTRIBUTES
+from dynactor.model.limits import GLOBAL_INDEXES, LOCAL_INDEXES, PROJECTED_ATTRIBUTES
 from tests.guards.ground import EMPTY_TABLE, TABLE
 from tests.guards.rules import Broken, Reason, Rule, named
 from tests.guards.sites import Request, Site
-from tests.support.tables import definition, global_index, key_schema, local_index
+from tests.support.tables.tables import definition, global_index, key_schema, local_index
 
 _UNITS: Final = {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1}
 _TOO_MANY: Final = {"ReadCapacityUnits": 10**13, "WriteCapacityUnits": 1}

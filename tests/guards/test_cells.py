@@ -11,7 +11,7 @@ from tests.guards.rules import Cell, table
 from tests.guards.run import fault_of
 from tests.guards.sites import Site, sites
 from tests.guards.table import RULES
-from tests.support.clients import WireClient
+from tests.support.clients.clients import WireClient
 
 pytestmark = pytest.mark.differs_from_dynamodb_local("its words and stages are others")
 

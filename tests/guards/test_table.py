@@ -6,8 +6,8 @@ from typing import Final
 
 import pytest
 
-from api.operation import DYNAMODB
-from api.registry import NOT_IMPLEMENTED, OPERATIONS
+from dynactor.api.registry import NOT_IMPLEMENTED, OPERATIONS
+from dynactor.api.requests.operation import DYNAMODB
 from tests.guards.rules import Cell, EmptyCell, Rule, table
 from tests.guards.sites import sites
 from tests.guards.table import RULES

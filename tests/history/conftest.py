@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from tests.support.history_figures import summary
+from tests.support.histories.history_figures import summary
 
 _FEW_HISTORIES: Final = 2
 _FEW_BUGS: Final = 1

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from storage.store import Group
-from tests.support.history_store import DelayedStore, Delays
-from tests.support.store import memory_store
+from dynactor.storage.store import Group
+from tests.support.stores.history_store import DelayedStore, Delays
+from tests.support.stores.store import memory_store
 
 DELAYS = Delays(1, 0.005)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.support.history_figures import Figures, count_overlapping, percentile, summary
-from tests.support.history_serial import Transaction
+from tests.support.histories.history_figures import Figures, count_overlapping, percentile, summary
+from tests.support.histories.history_serial import Transaction
 
 
 def under_way(invoked: int, answered: float) -> Transaction:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tests.support import history, history_serial
-from tests.support.history_arena import Arena
-from tests.support.history_bank import BankCrowd
-from tests.support.history_bugs import Bug
-from tests.support.history_registers import RegisterCrowd
-from tests.support.history_server import Trouble
+from tests.support.histories import history, history_serial
+from tests.support.histories.history_arena import Arena
+from tests.support.histories.history_bank import BankCrowd
+from tests.support.histories.history_bugs import Bug
+from tests.support.histories.history_registers import RegisterCrowd
+from tests.support.servers.history_server import Trouble
 
 
 class Scene(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import combinations, permutations
 from random import Random
 
-from tests.support.history import (
+from tests.support.histories.history import (
     TOKEN,
     Anything,
     Delete,

@@ -8,13 +8,7 @@ from random import Random
 
 import pytest
 
-from tests.support.history_serial import (
-    SerialHistory,
-    Transaction,
-    Value,
-    Write,
-    check,
-)
+from tests.support.histories.history_serial import SerialHistory, Transaction, Value, Write, check
 
 
 def history_of(*keys: str) -> SerialHistory:

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
 
-from tests.support.history_arena import Arena
-from tests.support.history_bank import TOTAL, BankCrowd
-from tests.support.history_figures import Figures
-from tests.support.history_serial import check
-from tests.support.history_server import Trouble
+from tests.support.histories.history_arena import Arena
+from tests.support.histories.history_bank import TOTAL, BankCrowd
+from tests.support.histories.history_figures import Figures
+from tests.support.histories.history_serial import check
+from tests.support.servers.history_server import Trouble
 
 
 async def test_transactions_are_strictly_serializable(

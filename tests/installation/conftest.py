@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.left_out import leave_out
-from tests.support.server import PROJECT
+from tests.support.environment.left_out import leave_out
+from tests.support.servers.server import PROJECT
 
 
 def has_compose_client() -> bool:

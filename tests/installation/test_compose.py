@@ -10,9 +10,9 @@ import sys
 import msgspec
 import pytest
 
-from tests.support.compose_file import COMPOSE_FILE, read_compose_file
-from tests.support.dockerfile import stages
-from tests.support.server import PROJECT
+from tests.support.environment.compose_file import COMPOSE_FILE, read_compose_file
+from tests.support.environment.dockerfile import stages
+from tests.support.servers.server import PROJECT
 
 COMPOSE = read_compose_file()
 DYNACTOR, KAFKA, PROMETHEUS = (
@@ -66,7 +66,7 @@ def test_every_service_tells_its_health():
 
 def test_the_servers_variables_are_options_of_it():
     told = subprocess.run(
-        [sys.executable, "-m", "api", "serve", "--help"],
+        [sys.executable, "-m", "dynactor", "serve", "--help"],
         cwd=PROJECT,
         env={**os.environ, "COLUMNS": "500"},
         capture_output=True,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.compose_file import COMPOSE_FILE, read_compose_file
+from tests.support.environment.compose_file import COMPOSE_FILE, read_compose_file
 
 
 def resolved(path: Path, *options: str) -> subprocess.CompletedProcess[str]:

@@ -12,10 +12,10 @@ from contextlib import closing
 from pathlib import Path
 from zipfile import ZipFile
 
-from tests.support.clients import boto3_client
-from tests.support.dockerfile import stages
-from tests.support.kafka_broker import unused_ports
-from tests.support.server import PROJECT, Server
+from tests.support.clients.clients import boto3_client
+from tests.support.environment.dockerfile import stages
+from tests.support.kafka.kafka_broker import unused_ports
+from tests.support.servers.server import PROJECT, Server
 
 BUILD, IMAGE = stages(PROJECT / "compose" / "Dockerfile")
 IGNORED = (PROJECT / ".dockerignore").read_text().splitlines()

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.maven_jars import NotFetched, class_path, jars
-from tests.support.server import PROJECT
+from tests.support.environment.maven_jars import NotFetched, class_path, jars
+from tests.support.servers.server import PROJECT
 
 # What Maven does of interest here: it takes its time, and fills the directory file by file.
 _MAVEN = """#!/bin/sh
@@ -62,7 +62,8 @@ def names(directory: Path) -> list[str]:
 def test_several_runs_at_once_fetch_once_and_all_get_the_whole(machine: Machine):
     machine.install_maven("sleep 0.5")
     script = (
-        "import sys; from pathlib import Path; from tests.support.maven_jars import jars; "
+        "import sys; from pathlib import Path; "
+        "from tests.support.environment.maven_jars import jars; "
         "print(*sorted(path.name for path in jars(Path(sys.argv[1])).iterdir()))"
     )
     asking = [

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from api.config import ServeOptions
-from api.kafka_options import KafkaOptions
-from tests.support.clients import boto3_client
-from tests.support.server import PROJECT, Server, running_server
+from dynactor.api.serve.kafka_options import KafkaOptions
+from dynactor.api.serve.options import ServeOptions
+from tests.support.clients.clients import boto3_client
+from tests.support.servers.server import PROJECT, Server, running_server
 
 README = (PROJECT / "README.md").read_text()
 ENDPOINT = "http://127.0.0.1:8000"

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.support.server import PROJECT
+from tests.support.servers.server import PROJECT
 
 GUIDE = (PROJECT / "docs" / "TESTING.md").read_text()
 FILES = re.findall(r"```python\n# (\w+\.py)\n(.*?)```", GUIDE, re.DOTALL)

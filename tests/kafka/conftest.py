@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.support.kafka_broker import (
+from tests.support.environment.maven_jars import NotFetched
+from tests.support.kafka.kafka_broker import (
     GIVEN_BROKER,
     BrokerAddress,
     KafkaBroker,
     given_broker,
     running_broker,
 )
-from tests.support.maven_jars import NotFetched
 
 
 @pytest.fixture(scope="session")

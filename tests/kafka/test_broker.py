@@ -8,8 +8,8 @@ from contextlib import closing
 import pytest
 from aiokafka.errors import KafkaConnectionError
 
-from tests.support.kafka_broker import LARGEST_MESSAGE_BYTES, BrokerAddress, KafkaBroker
-from tests.support.kafka_topics import created_topic, first_value, produced
+from tests.support.kafka.kafka_broker import LARGEST_MESSAGE_BYTES, BrokerAddress, KafkaBroker
+from tests.support.kafka.kafka_topics import created_topic, first_value, produced
 
 
 async def test_a_record_of_the_largest_size_comes_back(kafka_broker: BrokerAddress):

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.clients import WireClient
-from tests.support.compose_file import read_compose_file
-from tests.support.dockerfile import stages
-from tests.support.kafka_broker import (
+from tests.support.clients.clients import WireClient
+from tests.support.environment.compose_file import read_compose_file
+from tests.support.environment.dockerfile import stages
+from tests.support.kafka.kafka_broker import (
     LARGEST_MESSAGE_BYTES,
     GivenBroker,
     KafkaBroker,
@@ -25,11 +25,11 @@ from tests.support.kafka_broker import (
     started,
     unused_ports,
 )
-from tests.support.kafka_consumer import read_topic
-from tests.support.kafka_server import wait_published
-from tests.support.kafka_topics import created_topic, first_value, partition_count, produced
-from tests.support.server import PROJECT, Server
-from tests.support.tables import definition, wait_until_active
+from tests.support.kafka.kafka_consumer import read_topic
+from tests.support.kafka.kafka_server import wait_published
+from tests.support.kafka.kafka_topics import created_topic, first_value, partition_count, produced
+from tests.support.servers.server import PROJECT, Server
+from tests.support.tables.tables import definition, wait_until_active
 
 SERVICES = read_compose_file().services
 DYNACTOR, KAFKA = SERVICES["dynactor"], SERVICES["kafka"]
@@ -127,7 +127,7 @@ def composed_server(composed: Composed, data: Path) -> Iterator[Server]:
     with (
         tempfile.TemporaryFile() as log,
         subprocess.Popen(
-            [sys.executable, "-m", "api", *arguments],
+            [sys.executable, "-m", "dynactor", *arguments],
             cwd=PROJECT,
             env=environment,
             stdout=subprocess.PIPE,

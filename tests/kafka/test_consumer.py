@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 
 from aiokafka import AIOKafkaProducer
 
-from tests.support.kafka_broker import BrokerAddress
-from tests.support.kafka_consumer import read_topic
-from tests.support.kafka_topics import created_topic
+from tests.support.kafka.kafka_broker import BrokerAddress
+from tests.support.kafka.kafka_consumer import read_topic
+from tests.support.kafka.kafka_topics import created_topic
 
 
 @asynccontextmanager

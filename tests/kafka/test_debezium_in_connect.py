@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from model.item import Item
-from model.key import KeyAttribute, KeySchema
-from model.stored_item import StoredItem
-from streams.change_record import ChangeRecord, Origin, TransactionPlace
-from streams.kafka_message import (
+from dynactor.model.keys.key import KeyAttribute, KeySchema
+from dynactor.model.values.item import Item
+from dynactor.model.values.stored_item import StoredItem
+from dynactor.streams.change_record import ChangeRecord, Origin, TransactionPlace
+from dynactor.streams.kafka_message import (
     KafkaForm,
     KafkaSource,
     change_messages,
@@ -19,9 +19,9 @@ from streams.kafka_message import (
     snapshot_message,
     without_images,
 )
-from streams.sequence_number import SequenceNumber
-from tests.support.changes import change
-from tests.support.java_references import ConnectRecord, Described, read_as_connect
+from dynactor.streams.sequence_number import SequenceNumber
+from tests.support.kafka.java_references import ConnectRecord, Described, read_as_connect
+from tests.support.streams.changes import change
 
 SOURCE = KafkaSource(
     region="eu-west-1",

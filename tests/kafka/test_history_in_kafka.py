@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.support.expiring_crowd import ExpiringCrowd
-from tests.support.kafka_broker import KafkaBroker
-from tests.support.kafka_rounds import Serving, run_round, wait_for
-from tests.support.kafka_server import partition_counts
+from tests.support.crowds.expiring_crowd import ExpiringCrowd
+from tests.support.kafka.kafka_broker import KafkaBroker
+from tests.support.kafka.kafka_rounds import Serving, run_round, wait_for
+from tests.support.kafka.kafka_server import partition_counts
 
 
 class Size(NamedTuple):

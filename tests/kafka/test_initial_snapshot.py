@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.kafka.test_relay import DELIVERIES, created, rebuilt, wait_written, writing
-from tests.support.admin import admin_port, ask
-from tests.support.clients import WireClient
-from tests.support.kafka_broker import BrokerAddress
-from tests.support.kafka_server import kafka_options, wait_published, wait_until
-from tests.support.server import Server, running_server
+from tests.support.clients.clients import WireClient
+from tests.support.kafka.kafka_broker import BrokerAddress
+from tests.support.kafka.kafka_server import kafka_options, wait_published, wait_until
+from tests.support.servers.admin import admin_port, ask
+from tests.support.servers.server import Server, running_server
 
 ITEMS = 10_000
 _BATCH_ITEMS = 25

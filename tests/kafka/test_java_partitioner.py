@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from streams.kafka_partitioner import partition_of
-from tests.support.java_references import java_partitions, partitions_of_java_producer
-from tests.support.kafka_broker import BrokerAddress
-from tests.support.kafka_topics import created_topic
+from dynactor.streams.kafka_partitioner import partition_of
+from tests.support.kafka.java_references import java_partitions, partitions_of_java_producer
+from tests.support.kafka.kafka_broker import BrokerAddress
+from tests.support.kafka.kafka_topics import created_topic
 
 _RANDOM = random.Random(20)
 # Every length that the hash treats apart, keys as they are written, bytes with the sign bit set.

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 import anyio
 import pytest
 
-from streams.broker import (
+from dynactor.streams.broker import (
     BrokerSettings,
     DeliveryFailed,
     Fenced,
@@ -21,11 +21,11 @@ from streams.broker import (
     Topic,
     Unreachable,
 )
-from streams.kafka import Kafka
-from streams.kafka_message import KafkaMessage
-from tests.support.kafka_broker import BrokerAddress, KafkaBroker
-from tests.support.kafka_consumer import read_topic
-from tests.support.tables import unique_name
+from dynactor.streams.kafka import Kafka
+from dynactor.streams.kafka_message import KafkaMessage
+from tests.support.kafka.kafka_broker import BrokerAddress, KafkaBroker
+from tests.support.kafka.kafka_consumer import read_topic
+from tests.support.tables.tables import unique_name
 
 BATCH_BYTES = 1 << 19
 # What a broker needs to be told of a record; the consumer of these tests asks for it.

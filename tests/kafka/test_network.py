@@ -10,9 +10,9 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaConnectionError
 
-from tests.support.kafka_broker import BrokerAddress, KafkaBroker
-from tests.support.kafka_consumer import read_topic
-from tests.support.kafka_topics import created_topic, produced
+from tests.support.kafka.kafka_broker import BrokerAddress, KafkaBroker
+from tests.support.kafka.kafka_consumer import read_topic
+from tests.support.kafka.kafka_topics import created_topic, produced
 
 
 async def until(is_so: Callable[[], bool]) -> None:

@@ -18,16 +18,16 @@ from typing import Any, NamedTuple
 import psutil
 import pytest
 
-from storage.rocks_options import RocksOptions
-from tests.support.admin import admin_port, ask
-from tests.support.clients import WireClient
-from tests.support.expiring_crowd import ExpiringCrowd
-from tests.support.kafka_broker import KafkaBroker
-from tests.support.kafka_consumer import Isolation
-from tests.support.kafka_rounds import Serving, run_round, wait_for
-from tests.support.kafka_server import kafka_options, lag_records, replica_of, wait_until
-from tests.support.server import Server, running_server
-from tests.support.tables import definition, unique_name, wait_until_active
+from dynactor.storage.rocks_options import RocksOptions
+from tests.support.clients.clients import WireClient
+from tests.support.crowds.expiring_crowd import ExpiringCrowd
+from tests.support.kafka.kafka_broker import KafkaBroker
+from tests.support.kafka.kafka_consumer import Isolation
+from tests.support.kafka.kafka_rounds import Serving, run_round, wait_for
+from tests.support.kafka.kafka_server import kafka_options, lag_records, replica_of, wait_until
+from tests.support.servers.admin import admin_port, ask
+from tests.support.servers.server import Server, running_server
+from tests.support.tables.tables import definition, unique_name, wait_until_active
 
 MIB = 1024 * 1024
 STORE = RocksOptions()

@@ -7,11 +7,11 @@ import subprocess
 import sys
 from contextlib import closing
 
-from tests.support.clients import WireClient
-from tests.support.kafka_broker import BrokerAddress
-from tests.support.kafka_server import kafka_options
-from tests.support.server import PROJECT, running_server
-from tests.support.tables import definition, wait_until_active
+from tests.support.clients.clients import WireClient
+from tests.support.kafka.kafka_broker import BrokerAddress
+from tests.support.kafka.kafka_server import kafka_options
+from tests.support.servers.server import PROJECT, running_server
+from tests.support.tables.tables import definition, wait_until_active
 
 README = (PROJECT / "README.md").read_text()
 BROKER = "127.0.0.1:9092"

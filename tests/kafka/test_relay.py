@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.clients import WireClient, boto3_client
-from tests.support.kafka_broker import BrokerAddress, KafkaBroker
-from tests.support.kafka_consumer import Isolation, Replica, read_topic
-from tests.support.kafka_server import (
+from tests.support.clients.clients import WireClient, boto3_client
+from tests.support.kafka.kafka_broker import BrokerAddress, KafkaBroker
+from tests.support.kafka.kafka_consumer import Isolation, Replica, read_topic
+from tests.support.kafka.kafka_server import (
     Writer,
     kafka_options,
     lag_records,
@@ -21,8 +21,8 @@ from tests.support.kafka_server import (
     wait_published,
     wait_until,
 )
-from tests.support.server import Server, running_server
-from tests.support.tables import definition, unique_name, wait_until_active
+from tests.support.servers.server import Server, running_server
+from tests.support.tables.tables import definition, unique_name, wait_until_active
 
 DELIVERIES = ("at-least-once", "exactly-once")
 

@@ -14,11 +14,11 @@ from typing import Any
 from msgspec import json
 
 from tests.kafka.test_relay import created, wait_written, writing
-from tests.support.admin import admin_port, ask
-from tests.support.kafka_broker import BrokerAddress, KafkaBroker
-from tests.support.kafka_server import kafka_options, replica_of, wait_until
-from tests.support.server import PROJECT, Server, running_server
-from tests.support.tables import unique_name
+from tests.support.kafka.kafka_broker import BrokerAddress, KafkaBroker
+from tests.support.kafka.kafka_server import kafka_options, replica_of, wait_until
+from tests.support.servers.admin import admin_port, ask
+from tests.support.servers.server import PROJECT, Server, running_server
+from tests.support.tables.tables import unique_name
 
 _DEADLINE_SECONDS = 60
 
@@ -55,7 +55,7 @@ def replaying(server: Server, table: str, topic: str, *arguments: str) -> Iterat
     with subprocess.Popen(
         [
             sys.executable,
-            *("-m", "api", "replay", "--table", table, "--to-topic", topic, "--json"),
+            *("-m", "dynactor", "replay", "--table", table, "--to-topic", topic, "--json"),
             *("--admin-endpoint", f"http://127.0.0.1:{admin_port(server)}", *arguments),
         ],
         cwd=PROJECT,

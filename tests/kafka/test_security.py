@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from streams.broker import BrokerSettings, Refused, Topic
-from streams.kafka import Kafka
-from tests.support.clients import WireClient
-from tests.support.kafka_broker import KafkaBroker, running_broker
-from tests.support.kafka_server import kafka_options, wait_published, wait_until
-from tests.support.server import running_server
-from tests.support.tables import definition, wait_until_active
+from dynactor.streams.broker import BrokerSettings, Refused, Topic
+from dynactor.streams.kafka import Kafka
+from tests.support.clients.clients import WireClient
+from tests.support.kafka.kafka_broker import KafkaBroker, running_broker
+from tests.support.kafka.kafka_server import kafka_options, wait_published, wait_until
+from tests.support.servers.server import running_server
+from tests.support.tables.tables import definition, wait_until_active
 
 USERS = (
     "org.apache.kafka.common.security.plain.PlainLoginModule required "

@@ -26,8 +26,8 @@ from typing import Final
 from tests.load.footprint import call, connections
 from tests.load.items import create_table, table_item
 from tests.load.servers import Server, cpu_seconds, directory_on, dynactor
-from tests.support.raw_http import RESET, TO_PLAIN_LANE
-from tests.support.wire import Connection, encode, request_bytes
+from tests.support.clients.raw_http import RESET, TO_PLAIN_LANE
+from tests.support.clients.wire import Connection, encode, request_bytes
 
 _TABLE: Final = "pipelines"
 _PARTITION_KEY: Final = {"S": "all"}

@@ -29,7 +29,7 @@ from tests.load.run.runner import Run
 from tests.load.run.table import prepare
 from tests.load.servers import directory_on
 from tests.load.work.plan import Plan
-from tests.support.kafka_broker import running_broker
+from tests.support.kafka.kafka_broker import running_broker
 
 _SYNCS = 200
 _SYNCED_BYTES = 4096

@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.load.items import create_table, key, table_item
 from tests.load.servers import Server, cpu_seconds, directory_on, dynactor, resident_megabytes
-from tests.support.wire import Connection
+from tests.support.clients.wire import Connection
 
 _LOADERS = 8
 _BATCH_ITEMS = 25

@@ -24,7 +24,7 @@ from tests.load.measuring_process import MeasuringProcess
 from tests.load.wire.answers import Answer
 from tests.load.wire.connection import Connection
 from tests.load.wire.endpoint import Endpoint
-from tests.support.wire import request_bytes
+from tests.support.clients.wire import request_bytes
 
 # What stands in requests where each that is sent has a client token of its own.
 _TOKEN = b"@" * 36

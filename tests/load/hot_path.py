@@ -22,21 +22,21 @@ from typing import Any, Final, NamedTuple, cast
 import msgspec
 import uvloop
 
-from actors.database import open_database
-from actors.database_settings import DatabaseSettings
-from actors.runtime.clock import SystemClock
-from api.access import Access
-from api.fast_lane import FastLane, FastLanes
-from api.http_settings import HttpSettings
-from api.interpreter import set_interpreter
-from api.operation import Call, Operation
-from api.operations.get_item import GetItemInput
-from api.plain_lane import plain_server
-from api.protocol import Protocol
-from api.registry import OPERATIONS
-from api.request_room import RequestRoom
-from api.turns import Turns
-from storage.rocks import open_rocks
+from dynactor.actors.catalog.database import open_database
+from dynactor.actors.catalog.database_settings import DatabaseSettings
+from dynactor.actors.runtime.clock import SystemClock
+from dynactor.api.http.body_memory import RequestRoom
+from dynactor.api.http.browser_access import Access
+from dynactor.api.http.fast_lane import FastLane, FastLanes
+from dynactor.api.http.plain_lane import plain_server
+from dynactor.api.http.protocol import Protocol
+from dynactor.api.http.settings import HttpSettings
+from dynactor.api.http.turns import Turns
+from dynactor.api.operations.get_item import GetItemInput
+from dynactor.api.registry import OPERATIONS
+from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.serve.interpreter import set_interpreter
+from dynactor.storage.rocks import open_rocks
 from tests.load.run.fill import fillings
 from tests.load.servers import directory_on
 from tests.load.wire.answers import Answer

@@ -12,7 +12,7 @@ from tests.load.generator import percentile
 from tests.load.index_requests import OpenLoop, Plan
 from tests.load.index_tables import definitions, describe, global_index, make_table, wait_quiet
 from tests.load.servers import Server, cpu_seconds, directory_on, dynactor
-from tests.support.wire import Connection
+from tests.support.clients.wire import Connection
 
 TABLE = "filled"
 _POLL_SECONDS = 0.05

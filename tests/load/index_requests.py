@@ -23,7 +23,7 @@ from msgspec import Struct
 from tests.load.generator import bucket
 from tests.load.items import key, table_item
 from tests.load.measuring_process import MeasuringProcess
-from tests.support.wire import Connection
+from tests.support.clients.wire import Connection
 
 _TURN_SECONDS = 0.0005
 _POLL_SECONDS = 0.001

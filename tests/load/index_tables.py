@@ -8,7 +8,7 @@ from typing import Any
 from tests.load.footprint import call
 from tests.load.items import create_table
 from tests.load.servers import Server, cpu_seconds
-from tests.support.wire import Connection
+from tests.support.clients.wire import Connection
 
 # By title, which no two puts share; by rank, of which a put has another than the last one.
 _KEYS = (("title", "S"), ("rank", "N"), ("price", "N"), ("version", "N"), ("sk", "S"))

@@ -21,9 +21,9 @@ from msgspec import Struct
 
 from tests.load.generator import bucket
 from tests.load.measuring_process import MeasuringProcess
-from tests.support.kafka_broker import GivenBroker
-from tests.support.kafka_consumer import Isolation
-from tests.support.kafka_topics import partition_count
+from tests.support.kafka.kafka_broker import GivenBroker
+from tests.support.kafka.kafka_consumer import Isolation
+from tests.support.kafka.kafka_topics import partition_count
 
 _POLL_MILLISECONDS = 200
 

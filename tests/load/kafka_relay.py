@@ -28,11 +28,11 @@ from tests.load.items import create_table
 from tests.load.kafka_lag import Follower
 from tests.load.kafka_lag import Plan as LagPlan
 from tests.load.servers import Server, cpu_seconds, directory_on, resident_megabytes
-from tests.support.kafka_broker import KafkaBroker, running_broker
-from tests.support.kafka_consumer import Isolation
-from tests.support.kafka_server import lag_records, stream_arn
-from tests.support.server import Server as ServerProcess
-from tests.support.server import running_server
+from tests.support.kafka.kafka_broker import KafkaBroker, running_broker
+from tests.support.kafka.kafka_consumer import Isolation
+from tests.support.kafka.kafka_server import lag_records, stream_arn
+from tests.support.servers.server import Server as ServerProcess
+from tests.support.servers.server import running_server
 
 DELIVERIES = ("at-least-once", "exactly-once")
 

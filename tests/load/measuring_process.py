@@ -13,7 +13,7 @@ from asyncio.subprocess import PIPE, Process
 import msgspec
 from msgspec import Struct
 
-from tests.support.server import PROJECT
+from tests.support.servers.server import PROJECT
 
 
 class MeasuringProcess:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import psutil
 
-from tests.support.server import running_server
+from tests.support.servers.server import running_server
 
 
 class Server(NamedTuple):

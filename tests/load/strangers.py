@@ -19,9 +19,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
-from api.signature import AccessKey, authorization
+from dynactor.api.http.signature import AccessKey, authorization
 from tests.load.servers import Server, dynactor, resident_megabytes
-from tests.support.wire import Connection, encode
+from tests.support.clients.wire import Connection, encode
 
 _KEY: Final = AccessKey("AKIDAPP", "a-secret")
 _KEYS: Final = f"[app]\naws_access_key_id = {_KEY[0]}\naws_secret_access_key = {_KEY[1]}\n"

@@ -20,8 +20,8 @@ from typing import Any, Literal, NamedTuple
 from tests.load.generator import Generator, Plan
 from tests.load.items import create_table, table_item
 from tests.load.servers import Server, cpu_seconds, directory_on
-from tests.support.server import running_server
-from tests.support.wire import Connection, encode, request_bytes
+from tests.support.clients.wire import Connection, encode, request_bytes
+from tests.support.servers.server import running_server
 
 _KEYS = 10_000
 _BATCH_ITEMS = 25

@@ -23,7 +23,7 @@ from msgspec import Struct
 from tests.load.generator import Generator, Plan, percentile
 from tests.load.items import create_table, table_item
 from tests.load.servers import Server, cpu_seconds, directory_on, dynactor
-from tests.support.wire import Connection
+from tests.support.clients.wire import Connection
 
 TABLE = "benchmark"
 KEYS = 10_000

@@ -18,8 +18,8 @@ from tests.load.generator import Generator, Plan, Report, percentile
 from tests.load.index_tables import describe, global_index, wait_quiet
 from tests.load.items import create_table, table_item
 from tests.load.servers import Server, cpu_seconds, directory_on
-from tests.support.clocked_server import Clocked, clocked_server
-from tests.support.wire import Connection
+from tests.support.clients.wire import Connection
+from tests.support.servers.clocked_server import Clocked, clocked_server
 
 KEPT = "kept"
 SWEPT = "swept"

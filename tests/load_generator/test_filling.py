@@ -9,16 +9,16 @@ from pathlib import Path
 import msgspec
 from msgspec import structs
 
-from storage import keys_layout
-from storage.catalog import decode_partition_head
+from dynactor.storage import keys_layout
+from dynactor.storage.catalog import decode_partition_head
 from tests.load.run.one import make_caller
 from tests.load.run.table import prepare
 from tests.load.scale.filler import fill
 from tests.load.scale.tables import plan_of
 from tests.load.work.plan import Plan
 from tests.load.work.records import Records
-from tests.support.server import running_server
-from tests.support.store import disk_store
+from tests.support.servers.server import running_server
+from tests.support.stores.store import disk_store
 
 ITEMS = 400
 

@@ -17,8 +17,8 @@ from tests.load.options import RunOptions
 from tests.load.results.histogram import Histogram
 from tests.load.results.result import load
 from tests.load.run.one import run_once
-from tests.support.faulty_dynamodb import FaultyDynamoDB
-from tests.support.server import PROJECT, running_server
+from tests.support.clients.faulty_dynamodb import FaultyDynamoDB
+from tests.support.servers.server import PROJECT, running_server
 
 
 @pytest.fixture(scope="module")

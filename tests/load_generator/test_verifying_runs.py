@@ -12,8 +12,8 @@ from tests.load.options import RunOptions
 from tests.load.results.histogram import Histogram
 from tests.load.results.result import Result
 from tests.load.run.one import run_once
-from tests.support.faulty_dynamodb import FaultyDynamoDB
-from tests.support.server import running_server
+from tests.support.clients.faulty_dynamodb import FaultyDynamoDB
+from tests.support.servers.server import running_server
 
 _PUTS_AND_GETS = "put=50,get=50"
 

@@ -33,7 +33,7 @@ FORGOTTEN_GUARDS: Final = (
     ),
     Fault(
         "UpdateItem forgets how deep its result may nest",
-        "model/write.py",
+        "model/writes/write.py",
         "    _check_depth(item, written)\n",
         "",
         _CELLS,

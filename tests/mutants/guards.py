@@ -25,10 +25,9 @@ from tests.guards.rules import Cell, table
 from tests.guards.run import fault_of
 from tests.guards.table import RULES
 from tests.mutants.not_decisive import is_decisive
-from tests.support.clients import WireClient
-from tests.support.server import PROJECT, running_server
+from tests.support.clients.clients import WireClient
+from tests.support.servers.server import PROJECT, running_server
 
-_PACKAGES: Final = ("api", "actors", "model", "storage", "streams")
 _GUARDED: Final = ("api", "model")
 _PREFIXES: Final = ("check", "_check", "_refuse")
 _TRACER: Final = "guard_trace"
@@ -44,7 +43,7 @@ class Guard(NamedTuple):
 
     def __str__(self) -> str:
         module = self.path.removesuffix(".py").replace("/", ".")
-        return f"{module}.{self.name}"
+        return f"dynactor.{module}.{self.name}"
 
 
 def guards() -> list[Guard]:
@@ -81,13 +80,15 @@ def changed_product(insertions: Mapping[Guard, str]) -> Iterator[Path]:
     """A copy of the product with a statement at the beginning of some guards' bodies."""
     with tempfile.TemporaryDirectory(prefix="guards-") as directory:
         copy = Path(directory)
-        for package in _PACKAGES:
-            shutil.copytree(
-                PROJECT / package, copy / package, ignore=shutil.ignore_patterns("__pycache__")
-            )
+        # Links are followed, so the copy stands by itself.
+        shutil.copytree(
+            PROJECT / "dynactor",
+            copy / "dynactor",
+            ignore=shutil.ignore_patterns("__pycache__"),
+        )
         # From the end of a file, so that the lines before stay where they are.
         for guard in sorted(insertions, key=lambda guard: guard.line, reverse=True):
-            path = copy / guard.path
+            path = copy / "dynactor" / guard.path
             lines = path.read_text().splitlines(keepends=True)
             lines.insert(guard.line - 1, f"{' ' * guard.indent}{insertions[guard]}\n")
             path.write_text("".join(lines))

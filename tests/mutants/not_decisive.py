@@ -36,31 +36,33 @@ _ONE_ITEM: Final = NotDecisive(
     _has_a_list_of_statements,
 )
 _PASSING_STATE: Final = NotDecisive(
-    "it decides while a table or an index is in a passing state: tests/wire/test_transitions.py "
-    "and tests/rules/test_index_phases.py",
+    "it decides while a table or an index is in a passing state: "
+    "tests/wire/tables/test_transitions.py "
+    "and tests/rules/global_indexes/test_index_phases.py",
     lambda operation: operation == "UpdateTable",
 )
 _OF_CONNECTIONS: Final = NotDecisive(
-    "it looks at the head of a request, whatever the operation: tests/wire/test_http_protocol.py "
-    "and tests/api/test_refused_by_head.py",
+    "it looks at the head of a request, whatever the operation: "
+    "tests/wire/http/test_http_protocol.py "
+    "and tests/api/http/test_refused_by_head.py",
     lambda _operation: True,
 )
 
 NOT_DECISIVE: Final[dict[str, tuple[NotDecisive, ...]]] = {
-    "api.constraints.InputDecoder.check_serialization": (
+    "dynactor.api.requests.constraints.InputDecoder.check_serialization": (
         NotDecisive("without attribute values the decoder sees all JSON types", _has_no_values),
         NotDecisive(
             "each statement of a batch looks at its own parameters",
             lambda operation: operation == "BatchExecuteStatement",
         ),
     ),
-    "api.protocol._check_authorization": (_OF_CONNECTIONS,),
-    "api.protocol.Protocol._check_head": (_OF_CONNECTIONS,),
-    "model.global_index_rules.check_table_may_change": (_PASSING_STATE,),
-    "model.global_index_rules._check_alone": (_PASSING_STATE,),
-    "model.partiql.read_plan._check_filter_types": (_ONE_ITEM,),
-    "model.partiql.read_plan._check_may_be_ordered": (_ONE_ITEM,),
-    "model.partiql.read_plan._check_order": (_ONE_ITEM,),
+    "dynactor.api.http.protocol._check_authorization": (_OF_CONNECTIONS,),
+    "dynactor.api.http.protocol.Protocol._check_head": (_OF_CONNECTIONS,),
+    "dynactor.model.indexes.global_index_phases.check_table_may_change": (_PASSING_STATE,),
+    "dynactor.model.indexes.global_index_phases._check_alone": (_PASSING_STATE,),
+    "dynactor.model.partiql.read_plan._check_filter_types": (_ONE_ITEM,),
+    "dynactor.model.partiql.read_plan._check_may_be_ordered": (_ONE_ITEM,),
+    "dynactor.model.partiql.read_plan._check_order": (_ONE_ITEM,),
 }
 
 

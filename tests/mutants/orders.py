@@ -16,15 +16,15 @@ from tests.mutants.run import main
 ORDERS: Final = (
     Fault(
         "transaction join ignores an index added after prepare",
-        "actors/transacting_partition.py",
+        "actors/partition/transacting_partition.py",
         "if each.table is not self._table:",
         "if False:",
-        "tests/actors/test_transactions_and_new_indexes.py",
+        "tests/actors/transactions/test_transactions_and_new_indexes.py",
         ["test_an_item_held_while_an_index_was_added_is_in_the_index"],
     ),
     Fault(
         "sweeper sets its swept-before time after reading",
-        "actors/sweeper.py",
+        "actors/derived/expiry/sweeper.py",
         """\
         self._swept_before_us = max(from_us, before_us)
         self._earliest_us = _NEVER
@@ -38,31 +38,31 @@ ORDERS: Final = (
         self._swept_before_us = max(from_us, before_us)
         for positions in due:
 """,
-        "tests/actors/test_times_listed_meanwhile.py",
+        "tests/actors/derived/test_times_listed_meanwhile.py",
         ["test_an_item_listed_behind_the_page_being_read_goes_with_the_same_sweep"],
     ),
     Fault(
         "sweeper overwrites a time noticed while it reads",
-        "actors/sweeper.py",
+        "actors/derived/expiry/sweeper.py",
         "self._earliest_us = min(self._earliest_us, listed_us)",
         "self._earliest_us = listed_us",
-        "tests/actors/test_times_listed_meanwhile.py",
+        "tests/actors/derived/test_times_listed_meanwhile.py",
         ["test_a_time_to_come_that_is_listed_behind_its_page_is_kept"],
     ),
     Fault(
         "feed tail moves after a failed sync",
-        "actors/row_owner.py",
+        "actors/partition/row_owner.py",
         "        if failure is None:\n            self.became_durable(batch)",
         "        self.became_durable(batch)",
-        "tests/actors/test_durability.py",
+        "tests/actors/partition/test_durability.py",
         ["test_followers_of_a_table_never_see_a_change_whose_sync_failed"],
     ),
     Fault(
         "follower reports the end of its log before storing it",
-        "actors/subscribers/subscriber.py",
+        "actors/derived/subscriber.py",
         "        self.position = last\n        while",
         "        self.position = last\n        self.ended.set_result(None)\n        while",
-        "tests/actors/test_subscribers.py",
+        "tests/actors/derived/test_subscribers.py",
         [
             "test_a_childs_follower_begins_when_the_end_of_its_parents_log_is_stored",
             "test_an_end_that_the_store_refuses_is_stored_before_a_child_begins",
@@ -78,7 +78,7 @@ ORDERS: Final = (
     ),
     Fault(
         "relay drain clears its wake-up after looking at the log",
-        "actors/subscribers/kafka_relay.py",
+        "actors/derived/kafka/relay.py",
         """\
                 # Clear before looking: a round that is published meanwhile must not be missed.
                 self._has_published.clear()
@@ -95,44 +95,44 @@ ORDERS: Final = (
                     return
                 self._has_published.clear()
 """,
-        "tests/actors/test_draining.py",
+        "tests/actors/derived/test_draining.py",
         ["test_a_drain_ends_if_the_last_round_is_published_while_it_reads_the_log"],
     ),
     Fault(
         "destination takes the end of another phase for the end of this one",
-        "actors/destination_keeper.py",
+        "actors/catalog/destination_phases.py",
         "if destination is None or destination.status != message.status:",
         "if destination is None:",
-        "tests/actors/test_draining.py",
+        "tests/actors/derived/test_draining.py",
         ["test_a_destination_whose_topic_is_reached_while_it_is_disabled_is_drained"],
     ),
     Fault(
         "drain of a relay that was stopped counts as done",
-        "actors/destination_keeper.py",
+        "actors/catalog/destination_phases.py",
         "        if not table.is_closed:\n            self._tell",
         "        if True:\n            self._tell",
-        "tests/actors/test_draining.py",
+        "tests/actors/derived/test_draining.py",
         ["test_a_drain_goes_on_after_a_crash_of_the_databases_actor"],
     ),
     Fault(
         "index catches up although a follower was given up",
-        "actors/global_index.py",
+        "actors/derived/indexes/global_index.py",
         "self.follows_all = has_passed and not self._is_closing",
         "self.follows_all = not self._is_closing",
-        "tests/actors/test_given_up_followers.py",
+        "tests/actors/derived/test_given_up_followers.py",
         ["test_an_index_does_not_catch_up_without_one_of_its_followers"],
     ),
     Fault(
         "time to live catches up although an expirer was given up",
-        "actors/time_to_live.py",
+        "actors/derived/expiry/time_to_live.py",
         "return all(have_passed) and not self._is_closing",
         "return not self._is_closing",
-        "tests/actors/test_given_up_followers.py",
+        "tests/actors/derived/test_given_up_followers.py",
         ["test_time_to_live_does_not_catch_up_without_one_of_its_expirers"],
     ),
     Fault(
         "partition keeps its counts after a lost commit",
-        "actors/row_owner.py",
+        "actors/partition/row_owner.py",
         """\
                     await self._load_head()
                     continue
@@ -141,16 +141,16 @@ ORDERS: Final = (
                     (self._head_bytes,) = await self._store.latest.load([self._head_key])
                     continue
 """,
-        "tests/actors/test_lost_commits.py",
+        "tests/actors/transactions/test_lost_commits.py",
         [
             "test_counts_of_items_go_on_from_what_the_store_has_kept",
         ],
     ),
     Fault(
         "partition keeps its holds after a lost commit",
-        "actors/transacting_partition.py",
+        "actors/partition/transacting_partition.py",
         """\
-        self._holds.clear()
+        self._item_locks.clear()
         for transaction_id in list(self._held_paid):
             self._let_go(transaction_id, gives_back=True)
         await super()._load_head()
@@ -158,14 +158,14 @@ ORDERS: Final = (
         """\
         await super()._load_head()
 """,
-        "tests/actors/test_lost_commits.py",
+        "tests/actors/transactions/test_lost_commits.py",
         [
             "test_a_transaction_prepared_on_a_lost_item_is_not_joined",
         ],
     ),
     Fault(
         "token is in use only after the store was asked",
-        "actors/client_tokens.py",
+        "actors/transactions/client_tokens.py",
         """\
         self._running[token] = digest
         try:
@@ -177,27 +177,27 @@ ORDERS: Final = (
         claim = await self._looked_up(token, digest)
         self._running[token] = digest
         return claim""",
-        "tests/actors/test_client_tokens.py",
+        "tests/actors/transactions/test_client_tokens.py",
         [
             "test_a_token_is_in_progress_while_the_store_is_asked_whether_it_is_new",
         ],
     ),
     Fault(
         "token that is not durable counts",
-        "actors/client_tokens.py",
+        "actors/transactions/client_tokens.py",
         """\
             if found != _NONE:
                 found = await self._store.durable().load(rows)
 """,
         "",
-        "tests/actors/test_client_tokens.py",
+        "tests/actors/transactions/test_client_tokens.py",
         [
             "test_a_token_whose_transaction_never_became_durable_is_not_taken_for_repeated",
         ],
     ),
     Fault(
         "follower looks whether its log ended after reading",
-        "actors/subscribers/subscriber.py",
+        "actors/derived/subscriber.py",
         """\
             additions, last = self.feed.additions, self.feed.last
             records = await self.feed.read(
@@ -211,14 +211,14 @@ ORDERS: Final = (
             )
             last = self.feed.last
 """,
-        "tests/actors/test_subscribers.py",
+        "tests/actors/derived/test_subscribers.py",
         [
             "test_a_log_that_ends_while_a_follower_reads_the_disk_is_followed_to_its_end",
         ],
     ),
     Fault(
         "follower counts additions after reading",
-        "actors/subscribers/subscriber.py",
+        "actors/derived/subscriber.py",
         """\
             additions, last = self.feed.additions, self.feed.last
             records = await self.feed.read(
@@ -232,14 +232,14 @@ ORDERS: Final = (
             )
             additions = self.feed.additions
 """,
-        "tests/actors/test_subscribers.py",
+        "tests/actors/derived/test_subscribers.py",
         [
             "test_a_change_recorded_while_a_follower_reads_the_disk_wakes_it",
         ],
     ),
     Fault(
         "follower takes its checkpoint for stored before the commit",
-        "actors/subscribers/subscriber.py",
+        "actors/derived/subscriber.py",
         """\
         stored = encode_position(self.position)
         try:
@@ -251,40 +251,40 @@ ORDERS: Final = (
         try:
             await self._store.commit([Group(self._key, before, stored)])
 """,
-        "tests/actors/test_subscribers.py",
+        "tests/actors/derived/test_subscribers.py",
         [
             "test_an_end_that_the_store_refuses_is_stored_before_a_child_begins",
         ],
     ),
     Fault(
         "partition that crashed forgets the round it joined",
-        "actors/transacting_partition.py",
+        "actors/partition/transacting_partition.py",
         """\
         if self._joining is not None:
             await self._resolve(self._joining)
         await super().run()""",
         "        await super().run()",
-        "tests/actors/test_joined_partitions.py",
+        "tests/actors/transactions/test_joined_partitions.py",
         [
             "test_a_crash_before_the_outcome_is_known",
         ],
     ),
     Fault(
         "partition that crashed waits for an outcome it had",
-        "actors/transacting_partition.py",
+        "actors/partition/transacting_partition.py",
         """\
         # It comes once: after a crash from here on nobody waits for it again.
         self._joining = None
         if decision.committed:""",
         "        if decision.committed:",
-        "tests/actors/test_joined_partitions.py",
+        "tests/actors/transactions/test_joined_partitions.py",
         [
             "test_a_crash_after_the_outcome_is_known",
         ],
     ),
     Fault(
         "reader looks where a shard ends after reading",
-        "actors/stream_keeper.py",
+        "actors/catalog/streams.py",
         """\
         last = self.tail(shard)
         feed = self._feeds.get(shard.partition_number)
@@ -317,40 +317,40 @@ ORDERS: Final = (
             )
         last = self.tail(shard)
 """,
-        "tests/actors/test_stream_steps.py",
+        "tests/actors/derived/test_stream_steps.py",
         [
             "test_a_shard_that_is_closed_while_it_is_read_shows_nothing_of_its_child",
         ],
     ),
     Fault(
         "open shard shows records behind the end being stored",
-        "actors/stream_keeper.py",
+        "actors/catalog/streams.py",
         """\
             with self.closing(kept):
                 await self._replace(kept)""",
         "            await self._replace(kept)",
-        "tests/actors/test_stream_steps.py",
+        "tests/actors/derived/test_stream_steps.py",
         [
             "test_an_open_shard_shows_nothing_behind_the_end_that_is_being_stored",
         ],
     ),
     Fault(
         "roll shows before it is stored",
-        "actors/stream_keeper.py",
+        "actors/catalog/streams.py",
         """\
         await self._owner.change(puts=[stream_row(stream)])
         self.remember(stream)""",
         """\
         self.remember(stream)
         await self._owner.change(puts=[stream_row(stream)])""",
-        "tests/actors/test_stream_steps.py",
+        "tests/actors/derived/test_stream_steps.py",
         [
             "test_a_roll_that_the_store_refuses_is_not_seen",
         ],
     ),
     Fault(
         "readers learn of trimming after the records are gone",
-        "actors/stream_keeper.py",
+        "actors/catalog/streams.py",
         """\
                 self.remember(kept)
         with self._as_before(before):
@@ -368,14 +368,14 @@ ORDERS: Final = (
         for kept in changed:
             self.remember(kept)
 """,
-        "tests/actors/test_stream_steps.py",
+        "tests/actors/derived/test_stream_steps.py",
         [
             "test_readers_are_told_that_records_are_trimmed_before_these_are_gone",
         ],
     ),
     Fault(
         "refused trimming is not undone for readers",
-        "actors/stream_keeper.py",
+        "actors/catalog/streams.py",
         """\
         with self._as_before(before):
             await self._owner.change(
@@ -384,14 +384,14 @@ ORDERS: Final = (
         with self._as_before([]):
             await self._owner.change(
                 puts=[(key, value)""",
-        "tests/actors/test_stream_steps.py",
+        "tests/actors/derived/test_stream_steps.py",
         [
             "test_trimming_that_the_store_refuses_is_undone_for_readers",
         ],
     ),
     Fault(
         "expired stream is gone for readers after its records",
-        "actors/stream_keeper.py",
+        "actors/catalog/streams.py",
         """\
             with self._as_before([stream]):
                 await self._owner.change(
@@ -407,48 +407,48 @@ ORDERS: Final = (
             )
             del self._streams[stream.table_name, stream.label]
 """,
-        "tests/actors/test_stream_steps.py",
+        "tests/actors/derived/test_stream_steps.py",
         [
             "test_a_stream_that_expires_is_gone_for_readers_before_its_records_are",
         ],
     ),
     Fault(
         "partitions stop recording before the stream's end is stored",
-        "actors/table_keeper.py",
+        "actors/catalog/table_changes.py",
         """\
             new if is_enabled else structs.replace(new, stream=old.stream)
 """,
         """\
             new
 """,
-        "tests/actors/test_stream_steps.py",
+        "tests/actors/derived/test_stream_steps.py",
         [
             "test_a_stream_whose_end_the_store_refuses_misses_no_change",
         ],
     ),
     Fault(
         "stream being disabled shows records behind its end",
-        "actors/table_keeper.py",
+        "actors/catalog/table_changes.py",
         "with self._streams.closing(stream) if stream else nullcontext():",
         "with nullcontext():",
-        "tests/actors/test_stream_steps.py",
+        "tests/actors/derived/test_stream_steps.py",
         [
             "test_a_stream_that_is_being_disabled_shows_nothing_behind_its_end",
         ],
     ),
     Fault(
         "disabled stream ends before what it showed",
-        "actors/stream_keeper.py",
+        "actors/catalog/streams.py",
         "shard.partition_number: max(tails[shard.partition_number], self.tail(shard))",
         "shard.partition_number: tails[shard.partition_number]",
-        "tests/actors/test_stream_steps.py",
+        "tests/actors/derived/test_stream_steps.py",
         [
             "test_a_stream_that_is_disabled_ends_behind_all_that_it_showed",
         ],
     ),
     Fault(
         "split shows in streams before it is stored",
-        "actors/split_keeper.py",
+        "actors/catalog/splits.py",
         """\
             await self._commit(new, catalog_head, split, streams, has_log=kept)
         for stream in streams:
@@ -459,47 +459,47 @@ ORDERS: Final = (
                 self._streams.remember(stream)
             await self._commit(new, catalog_head, split, streams, has_log=kept)
 """,
-        "tests/actors/test_stream_steps.py",
+        "tests/actors/derived/test_stream_steps.py",
         [
             "test_a_split_that_the_store_refuses_leaves_the_shards_as_they_were",
         ],
     ),
     Fault(
         "partition stops before its last write is answered",
-        "actors/row_owner.py",
+        "actors/partition/row_owner.py",
         """\
         if self._last_commit is not None and not self._last_commit.done():
             await asyncio.wait([self._last_commit])
 """,
         "",
-        "tests/actors/test_durability.py",
+        "tests/actors/partition/test_durability.py",
         [
             "test_a_table_is_closed_only_when_its_last_write_is_answered",
         ],
     ),
     Fault(
         "feed tail moves when a partition restarts before a sync",
-        "actors/partition.py",
+        "actors/partition/partition.py",
         "self._feed.begin_once(self.head.counter, self.head.logged_bytes)",
         "self._feed.begin(self.head.counter, self.head.logged_bytes)",
-        "tests/actors/test_durability.py",
+        "tests/actors/partition/test_durability.py",
         [
             "test_the_tail_stays_where_it_is_when_a_partition_begins_anew_before_a_sync",
         ],
     ),
     Fault(
         "transaction passes a split gate that was closed again",
-        "actors/split_gate.py",
+        "actors/transactions/split_gate.py",
         "while self._opened is not None:",
         "if self._opened is not None:",
-        "tests/actors/test_transaction_splits.py",
+        "tests/actors/transactions/test_transaction_splits.py",
         [
             "test_a_transaction_waits_also_for_the_split_that_follows_at_once",
         ],
     ),
     Fault(
         "follower keeps a checkpoint that conflicts",
-        "actors/subscribers/subscriber.py",
+        "actors/derived/subscriber.py",
         """\
             (self._stored,) = await self._store.latest.load([self._key])
             return
@@ -507,27 +507,27 @@ ORDERS: Final = (
         """\
             return
         except""",
-        "tests/actors/test_subscribers.py",
+        "tests/actors/derived/test_subscribers.py",
         [
             "test_an_end_is_stored_although_the_store_has_another_checkpoint",
         ],
     ),
     Fault(
         "partitions keep a definition that was refused",
-        "actors/recording.py",
+        "actors/catalog/redefinition.py",
         """\
         with suppress(DynamoDBError):
             await table.redefine(old)
         raise""",
         "        raise",
-        "tests/actors/test_refused_changes.py",
+        "tests/actors/catalog/test_refused_changes.py",
         [
             "test_a_destination_that_is_not_disabled_misses_no_change",
         ],
     ),
     Fault(
         "definition shows before it is stored",
-        "actors/recording.py",
+        "actors/catalog/redefinition.py",
         """\
         await owner.put(stored.record, puts=[*stored.puts, *balances], deletes=stored.deletes)
 """,
@@ -535,14 +535,14 @@ ORDERS: Final = (
         table.record = stored.record
         await owner.put(stored.record, puts=[*stored.puts, *balances], deletes=stored.deletes)
 """,
-        "tests/actors/test_refused_changes.py",
+        "tests/actors/catalog/test_refused_changes.py",
         [
             "test_a_destination_that_is_not_disabled_misses_no_change",
         ],
     ),
     Fault(
         "setting shows before it is stored",
-        "actors/recording.py",
+        "actors/catalog/redefinition.py",
         """\
     balances = table.throttle.rows_before(definition)
     await owner.put(record, puts=balances, range_deletes=range_deletes)
@@ -551,14 +551,14 @@ ORDERS: Final = (
     balances = table.throttle.rows_before(definition)
     table.record = record
     await owner.put(record, puts=balances, range_deletes=range_deletes)""",
-        "tests/actors/test_refused_changes.py",
+        "tests/actors/catalog/test_refused_changes.py",
         [
             "test_time_to_live_that_is_not_switched_off_is_shown_as_on",
         ],
     ),
     Fault(
         "catalog builds on a change that was lost",
-        "actors/catalog_owner.py",
+        "actors/catalog/catalog_owner.py",
         """\
         await durable
         # Not before: a store that opens again after a full disk has no commit that failed.
@@ -568,14 +568,14 @@ ORDERS: Final = (
         self.head, self._head_bytes = head, head_bytes
         await durable
 """,
-        "tests/actors/test_refused_changes.py",
+        "tests/actors/catalog/test_refused_changes.py",
         [
             "test_the_catalog_can_be_changed_after_a_change_that_was_lost",
         ],
     ),
     Fault(
         "backup is copied before it is stored",
-        "actors/table_backup_keeper.py",
+        "actors/catalog/table_backups.py",
         """\
         await self._owner.change(head=head, puts=[table_backups.row(backup)])
         self._backups[backup.backup_id] = backup
@@ -586,26 +586,26 @@ ORDERS: Final = (
         await self._owner.change(head=head, puts=[table_backups.row(backup)])
         self._backups[backup.backup_id] = backup
 """,
-        "tests/actors/test_refused_changes.py",
+        "tests/actors/catalog/test_refused_changes.py",
         [
             "test_nothing_is_copied_for_a_backup_that_is_not_stored",
         ],
     ),
     Fault(
         "sweeper forgets late items that the store refused",
-        "actors/sweeper.py",
+        "actors/derived/expiry/sweeper.py",
         """\
                 self._late.update(dict.fromkeys(positions))
                 raise""",
         "                raise",
-        "tests/actors/test_times_listed_meanwhile.py",
+        "tests/actors/derived/test_times_listed_meanwhile.py",
         [
             "test_an_item_listed_late_that_the_store_kept_goes_with_the_next_sweep",
         ],
     ),
     Fault(
         "sweeper that crashed trusts what it had swept",
-        "actors/sweeper.py",
+        "actors/derived/expiry/sweeper.py",
         """\
         self._swept_before_us = -_NEVER
         self._late.clear()
@@ -613,14 +613,14 @@ ORDERS: Final = (
         """\
         self._late.clear()
         while""",
-        "tests/actors/test_times_listed_meanwhile.py",
+        "tests/actors/derived/test_times_listed_meanwhile.py",
         [
             "test_what_a_crash_kept_from_being_swept_goes_after_it",
         ],
     ),
     Fault(
         "index counts what its backfill has seen once more",
-        "actors/global_index.py",
+        "actors/derived/indexes/global_index.py",
         """\
         has_passed = await self._wait_passed()
         self.follows_all = has_passed and not self._is_closing
@@ -629,26 +629,26 @@ ORDERS: Final = (
         self.follows_all = not self._is_closing
         await self._wait_passed()
 """,
-        "tests/actors/test_index_steps.py",
+        "tests/actors/derived/test_index_steps.py",
         ["test_changes_that_a_backfill_has_seen_are_not_counted_again"],
     ),
     Fault(
         "list of expiry times misses a page that was lost",
-        "actors/subscribers/expiry_backfill.py",
+        "actors/derived/expiry/expiry_backfill.py",
         """\
                 stored = await self._stored_cursor()
             else:""",
         """\
                 stored = following
             else:""",
-        "tests/actors/test_lost_commits.py",
+        "tests/actors/transactions/test_lost_commits.py",
         [
             "test_expiry_times_of_a_lost_page_are_listed_again",
         ],
     ),
     Fault(
         "time to live stops before that is stored",
-        "actors/time_to_live_keeper.py",
+        "actors/catalog/time_to_live_phases.py",
         """\
             await self._put(table, settings)
             # From the answer on nothing is deleted. What was recorded until now does no harm.
@@ -658,21 +658,21 @@ ORDERS: Final = (
             await table.followers.detach(subscriber_id(table))
             await self._put(table, settings)
 """,
-        "tests/actors/test_refused_changes.py",
+        "tests/actors/catalog/test_refused_changes.py",
         [
             "test_time_to_live_that_is_not_switched_off_is_shown_as_on",
         ],
     ),
     Fault(
         "index is active before its followers have caught up",
-        "actors/index_keeper.py",
+        "actors/catalog/index_phases.py",
         """\
             await actors.wait_caught_up()
 """,
         """\
             actors.follows_all = True
 """,
-        "tests/actors/test_index_steps.py",
+        "tests/actors/derived/test_index_steps.py",
         [
             "test_an_index_is_not_active_before_its_followers_have_caught_up",
         ],

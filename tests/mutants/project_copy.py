@@ -89,7 +89,9 @@ def project_copy() -> Iterator[ProjectCopy]:
         directory = Path(name)
         for file in filter(None, listed.stdout.split("\0")):
             source, target = PROJECT / file, directory / file
-            if source.is_file():
-                target.parent.mkdir(parents=True, exist_ok=True)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if source.is_symlink():
+                target.symlink_to(source.readlink())
+            elif source.is_file():
                 shutil.copyfile(source, target)
         yield ProjectCopy(directory)

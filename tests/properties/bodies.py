@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
-from tests.differential import tables
-from tests.differential.generate import item_request
-from tests.differential.request import Request
-from tests.differential.schemas import Schema
+from tests.differential.requests import tables
+from tests.differential.requests.generate import item_request
+from tests.differential.requests.request import Request
+from tests.differential.requests.schemas import Schema
 
 # Beside those that the generator of requests knows: not implemented, unknown, or no name at all.
 OTHER_OPERATIONS = (

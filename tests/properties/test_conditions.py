@@ -18,8 +18,8 @@ from tests.properties.strategies import (
     values,
 )
 from tests.properties.update_model import Path
-from tests.support.clients import WireClient
-from tests.support.tables import unique_name
+from tests.support.clients.clients import WireClient
+from tests.support.tables.tables import unique_name
 
 PATHS: tuple[Path, ...] = (
     ("a",), ("b",), ("n",), ("m",), ("m", "x"), ("m", "y"), ("l",), ("l", 0), ("l", 1), ("ss",),

@@ -9,12 +9,12 @@ from urllib.parse import urlsplit
 import msgspec
 import pytest
 
-from model import errors
-from tests.differential.schemas import SCHEMAS, Schema
+from dynactor.model import errors
+from tests.differential.requests.schemas import SCHEMAS, Schema
 from tests.properties.bodies import bodies
-from tests.support.clients import WireClient
-from tests.support.tables import unique_name
-from tests.support.wire import Connection, Response, request_bytes
+from tests.support.clients.clients import WireClient
+from tests.support.clients.wire import Connection, Response, request_bytes
+from tests.support.tables.tables import unique_name
 
 SEEDS = range(8)
 REQUESTS_PER_SEED = 1250

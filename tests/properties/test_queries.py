@@ -11,17 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.properties.condition_model import order
-from tests.properties.strategies import (
-    Item,
-    Value,
-    binary_values,
-    multiset,
-    number_values,
-    strings,
-)
-from tests.support.clients import WireClient
-from tests.support.server import running_server
-from tests.support.tables import local_index, table, unique_name
+from tests.properties.strategies import Item, Value, binary_values, multiset, number_values, strings
+from tests.support.clients.clients import WireClient
+from tests.support.servers.server import running_server
+from tests.support.tables.tables import local_index, table, unique_name
 
 # Index key attributes and what is beside them; an item may lack any of them.
 rows = st.fixed_dictionaries(

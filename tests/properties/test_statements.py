@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.clients import WireClient
-from tests.support.songs import songs_table
+from tests.support.clients.clients import WireClient
+from tests.support.tables.songs import songs_table
 
 NAMES = ("artist", "song", "album", "genre", "plays", "tags", "details", '"a b"', '"#x"', "other")
 WORDS = (

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.clients import WireClient
-from tests.support.streams import iterator_of, records_of, shards_of, streamed_table
+from tests.support.clients.clients import WireClient
+from tests.support.streams.streams import iterator_of, records_of, shards_of, streamed_table
 
 OTHERS = st.one_of(
     st.none(),

@@ -18,8 +18,8 @@ from tests.properties.strategies import (
     values,
 )
 from tests.properties.update_model import Action, Operand, Path
-from tests.support.clients import WireClient
-from tests.support.tables import unique_name
+from tests.support.clients.clients import WireClient
+from tests.support.tables.tables import unique_name
 
 # No place holds another, and none stands twice in one update.
 PLACES: tuple[Path, ...] = (

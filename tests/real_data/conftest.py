@@ -10,7 +10,7 @@ from tests.real_data.airports import AIRPORTS
 from tests.real_data.data_set import DataSet
 from tests.real_data.films import FILE, PACKAGE, films
 from tests.real_data.npm_file import NotFetched, npm_file
-from tests.support.left_out import leave_out
+from tests.support.environment.left_out import leave_out
 
 _DATA_SETS = pytest.StashKey[list[DataSet]]()
 

@@ -11,8 +11,8 @@ from typing import Any
 from boto3.dynamodb.types import TypeSerializer
 
 from tests.real_data.data_set import DataSet, Index, Row
-from tests.support.clients import WireClient
-from tests.support.tables import definition, local_index, unique_name
+from tests.support.clients.clients import WireClient
+from tests.support.tables.tables import definition, local_index, unique_name
 
 Answer = tuple[list[Row], dict[str, Any]]
 

@@ -16,7 +16,7 @@ import pytest
 
 from tests.real_data.data_set import DataSet, Filter, Index, Projection, Row
 from tests.real_data.loaded_table import LoadedTable, order_of
-from tests.support.clients import WireClient
+from tests.support.clients.clients import WireClient
 
 SEED = 20_260_101
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.rules.thread import thread_table
-from tests.support.clients import WireClient, boto3_client
-from tests.support.server import running_server
-from tests.support.tables import unique_name
+from tests.rules.local_indexes.thread import thread_table
+from tests.support.clients.clients import WireClient, boto3_client
+from tests.support.servers.server import running_server
+from tests.support.tables.tables import unique_name
 
 COLLECTION_LIMIT_BYTES = 100_000
 

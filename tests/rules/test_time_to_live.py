@@ -9,17 +9,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from model import key as keys
-from tests.support.clients import STREAMS_TARGET_PREFIX, WireClient
-from tests.support.clocked_server import Clocked, clocked_server
-from tests.support.streams import records_of
-from tests.support.tables import (
-    global_index,
-    local_index,
-    table,
-    wait_until_indexes_active,
-)
-from tests.support.ttl import (
+from dynactor.model.keys import key as keys
+from tests.support.clients.clients import STREAMS_TARGET_PREFIX, WireClient
+from tests.support.servers.clocked_server import Clocked, clocked_server
+from tests.support.streams.streams import records_of
+from tests.support.tables.tables import global_index, local_index, table, wait_until_indexes_active
+from tests.support.tables.ttl import (
     Item,
     found,
     put_all,

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from model.key import partition_hash
-from model.partitions import partition_count
-from model.table import Throughput
-from model.throttling.table_limits import TableLimits
-from tests.support.virtual_load import (
+from dynactor.model.capacity.partition_count import partition_count
+from dynactor.model.keys.key import partition_hash
+from dynactor.model.tables.table import Throughput
+from dynactor.model.throttling.table_limits import TableLimits
+from tests.support.environment.virtual_load import (
     INDEX_ID,
     Outcome,
     Writes,

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 import pytest
 from msgspec import structs
 
-from actors.database import Database
-from model.errors import Throttled
-from model.item import Item
-from model.key import KeyAttribute, KeySchema
-from model.limits import KIB
-from model.table import TableDefinition
-from tests.support.databases import SetClock, put, running_database, table_definition
+from dynactor.actors.catalog.database import Database
+from dynactor.model.errors import Throttled
+from dynactor.model.keys.key import KeyAttribute, KeySchema
+from dynactor.model.limits import KIB
+from dynactor.model.tables.table import TableDefinition
+from dynactor.model.values.item import Item
+from tests.support.databases.databases import SetClock, put, running_database, table_definition
 
 START = 1_700_000_000
 # The time in which a hot partition is found, and some more.

@@ -10,8 +10,8 @@ from collections import Counter
 
 import pytest
 
-from model.key import partition_hash
-from tests.support.virtual_load import (
+from dynactor.model.keys.key import partition_hash
+from tests.support.environment.virtual_load import (
     Writes,
     limits,
     offer,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from model.throttling.on_demand import OnDemandUnits
-from tests.support.virtual_load import (
+from dynactor.model.throttling.on_demand import OnDemandUnits
+from tests.support.environment.virtual_load import (
     INDEX_ID,
     Outcome,
     Writes,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.virtual_load import (
+from tests.support.environment.virtual_load import (
     Writes,
     limits,
     offer,

@@ -9,12 +9,12 @@ from threading import Event
 
 import pytest
 
-from storage.data_directory import open_data_directory
-from storage.rocks import _RocksStore
-from storage.rocks_engine import DiskEngine
-from storage.rocks_options import RocksOptions
-from storage.store import Closed, Full, Group, Store
-from tests.support.store import disk_store
+from dynactor.storage.data_directory import open_data_directory
+from dynactor.storage.rocks import _RocksStore
+from dynactor.storage.rocks_engine import DiskEngine
+from dynactor.storage.rocks_options import RocksOptions
+from dynactor.storage.store import Closed, Full, Group, Store
+from tests.support.stores.store import disk_store
 
 _LONGEST_SECONDS = 20
 MANY = 1 << 30

@@ -9,11 +9,11 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from storage.backups import Backups, BadName
-from storage.data_directory import open_data_directory
-from storage.store import CannotOpen, Closed, Full, Group, Store
-from storage.whole_directory import Taken, whole_directory
-from tests.support.store import disk_store
+from dynactor.storage.backups import Backups, BadName
+from dynactor.storage.data_directory import open_data_directory
+from dynactor.storage.store import CannotOpen, Closed, Full, Group, Store
+from dynactor.storage.whole_directory import Taken, whole_directory
+from tests.support.stores.store import disk_store
 
 MANY = 1 << 30
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
-from storage.data_directory import open_data_directory
-from storage.machine_memory import memory_bytes
-from storage.rocks import open_rocks
-from storage.rocks_engine import DiskEngine
-from storage.rocks_options import MIB, RocksOptions
-from storage.store import Group
+from dynactor.storage.data_directory import open_data_directory
+from dynactor.storage.machine_memory import memory_bytes
+from dynactor.storage.rocks import open_rocks
+from dynactor.storage.rocks_engine import DiskEngine
+from dynactor.storage.rocks_options import MIB, RocksOptions
+from dynactor.storage.store import Group
 
 
 def test_it_has_its_size_whenever_the_database_is_opened(tmp_path: Path) -> None:

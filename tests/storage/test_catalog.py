@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from msgspec import msgpack
 
-from storage import catalog, keys_layout
-from storage.catalog import CatalogHead, PartitionRange, TableRecord
-from storage.store import Damaged, Group
-from tests.support.databases import table_definition
-from tests.support.store import memory_store
+from dynactor.storage import catalog, keys_layout
+from dynactor.storage.catalog import CatalogHead, PartitionRange, TableRecord
+from dynactor.storage.store import Damaged, Group
+from tests.support.databases.databases import table_definition
+from tests.support.stores.store import memory_store
 
 
 async def test_a_table_in_an_unknown_form_is_named():

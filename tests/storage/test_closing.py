@@ -7,10 +7,10 @@ from threading import Event
 
 import anyio
 
-from storage.rocks import _RocksStore
-from storage.rocks_engine import MemoryEngine
-from storage.rocks_options import RocksOptions
-from storage.rocks_reads import DiskReads
+from dynactor.storage.rocks import _RocksStore
+from dynactor.storage.rocks_engine import MemoryEngine
+from dynactor.storage.rocks_options import RocksOptions
+from dynactor.storage.rocks_reads import DiskReads
 
 
 class SlowEngine(MemoryEngine):

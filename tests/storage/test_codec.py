@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.stored_item import StoredItem
-from storage import codec
-from storage.store import Damaged
+from dynactor.model.values.stored_item import StoredItem
+from dynactor.storage import codec
+from dynactor.storage.store import Damaged
 
 items = st.builds(
     StoredItem, st.integers(0, 2**64 - 1), st.integers(0, 2**32 - 1), st.binary(max_size=40)

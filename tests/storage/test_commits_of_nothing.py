@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from storage.rocks import _RocksStore
-from storage.rocks_engine import MemoryEngine
-from storage.rocks_options import RocksOptions
-from storage.store import Closed, Full, Group, Unknown
+from dynactor.storage.rocks import _RocksStore
+from dynactor.storage.rocks_engine import MemoryEngine
+from dynactor.storage.rocks_options import RocksOptions
+from dynactor.storage.store import Closed, Full, Group, Unknown
 
 
 class FailingEngine(MemoryEngine):

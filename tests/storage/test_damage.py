@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from storage.rocks import open_rocks
-from storage.store import Damaged, Group, Row, Store
-from tests.support.store_process import StoreProcess
+from dynactor.storage.rocks import open_rocks
+from dynactor.storage.store import Damaged, Group, Row, Store
+from tests.support.stores.store_process import StoreProcess
 
 ROWS = 40
 

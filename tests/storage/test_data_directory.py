@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from storage.data_directory import FORMAT_VERSION, open_data_directory
-from storage.rocks import open_rocks
-from storage.store import CannotOpen, Damaged
-from tests.support.store_process import StoreProcess
+from dynactor.storage.data_directory import FORMAT_VERSION, open_data_directory
+from dynactor.storage.rocks import open_rocks
+from dynactor.storage.store import CannotOpen, Damaged
+from tests.support.stores.store_process import StoreProcess
 
 
 async def test_a_missing_directory_is_made_with_its_parents(tmp_path: Path) -> None:

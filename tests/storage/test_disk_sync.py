@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from storage import disk_sync
-from storage.store import Closed, Group, Unknown
-from tests.support.store import disk_store
+from dynactor.storage import disk_sync
+from dynactor.storage.store import Closed, Group, Unknown
+from tests.support.stores.store import disk_store
 
 
 class Disk:

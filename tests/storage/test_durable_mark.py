@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from storage.durable_mark import DurableMark
-from storage.store import Damaged
+from dynactor.storage.durable_mark import DurableMark
+from dynactor.storage.store import Damaged
 
 
 def test_a_new_mark_names_no_change(tmp_path: Path) -> None:

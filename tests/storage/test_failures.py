@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from storage.rocks import open_rocks
-from storage.store import Closed, Full
-from tests.support.power_loss import PowerLoss
-from tests.support.store_process import StoreProcess
+from dynactor.storage.rocks import open_rocks
+from dynactor.storage.store import Closed, Full
+from tests.support.stores.power_loss import PowerLoss
+from tests.support.stores.store_process import StoreProcess
 
 
 @pytest.fixture

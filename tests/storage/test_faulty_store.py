@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from storage.store import Closed, Full, Group, Unknown
-from tests.support.faulty_store import FaultyStore
-from tests.support.store import memory_store
+from dynactor.storage.store import Closed, Full, Group, Unknown
+from tests.support.stores.faulty_store import FaultyStore
+from tests.support.stores.store import memory_store
 
 
 def write(value: bytes, expected_head: bytes | None = None) -> Group:

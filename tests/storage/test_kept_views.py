@@ -6,10 +6,10 @@ import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from storage.changed_keys import ChangedKeys
-from storage.rocks import open_rocks_in_memory
-from storage.rocks_options import RocksOptions
-from storage.store import Group, Store
+from dynactor.storage.changed_keys import ChangedKeys
+from dynactor.storage.rocks import open_rocks_in_memory
+from dynactor.storage.rocks_options import RocksOptions
+from dynactor.storage.store import Group, Store
 
 COMMITS = 300
 VALUES = [b"old-%d" % number for number in range(20)]

@@ -10,8 +10,8 @@ from random import Random
 
 import pytest
 
-from tests.support.power_loss import PowerLoss
-from tests.support.store_process import StoreProcess
+from tests.support.stores.power_loss import PowerLoss
+from tests.support.stores.store_process import StoreProcess
 
 
 @pytest.fixture

@@ -15,10 +15,10 @@ from random import Random
 import pytest
 from rocksdict import Rdict
 
-from storage.rocks import open_rocks
-from storage.rocks_options import RocksOptions
-from storage.rocks_reads import DiskReads
-from storage.store import NOT_AT_HAND, Closed, Damaged, Group, Store, View
+from dynactor.storage.rocks import open_rocks
+from dynactor.storage.rocks_options import RocksOptions
+from dynactor.storage.rocks_reads import DiskReads
+from dynactor.storage.store import NOT_AT_HAND, Closed, Damaged, Group, Store, View
 
 STORED = 50
 # Each row fills a block of its own.

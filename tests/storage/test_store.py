@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 import pytest
 
-from storage.rocks import open_rocks
-from storage.store import CannotOpen, Closed, Conflict, Group, Row, Store
-from tests.support.store import disk_store, memory_store
+from dynactor.storage.rocks import open_rocks
+from dynactor.storage.store import CannotOpen, Closed, Conflict, Group, Row, Store
+from tests.support.stores.store import disk_store, memory_store
 
 MANY = 1 << 30
 

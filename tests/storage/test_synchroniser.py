@@ -11,9 +11,9 @@ from weakref import ref
 
 import pytest
 
-from storage import synchroniser
-from storage.store import Unknown
-from storage.synchroniser import Synchroniser
+from dynactor.storage import synchroniser
+from dynactor.storage.store import Unknown
+from dynactor.storage.synchroniser import Synchroniser
 
 
 class Mark:

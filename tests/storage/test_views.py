@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from storage.store import Group, Row, View
-from tests.support.databases import HeldStore
-from tests.support.store import memory_store
+from dynactor.storage.store import Group, Row, View
+from tests.support.databases.databases import HeldStore
+from tests.support.stores.store import memory_store
 
 
 def group(counter: int, puts: list[tuple[bytes, bytes]], deletes: tuple[bytes, ...] = ()) -> Group:

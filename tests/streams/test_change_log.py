@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from storage.store import Group, Store
-from streams import change_log
-from streams.sequence_number import SequenceNumber
-from tests.support.changes import change
-from tests.support.databases import thread
-from tests.support.store import memory_store
+from dynactor.storage.store import Group, Store
+from dynactor.streams import change_log
+from dynactor.streams.sequence_number import SequenceNumber
+from tests.support.databases.databases import thread
+from tests.support.stores.store import memory_store
+from tests.support.streams.changes import change
 
 EVERYTHING = {"max_records": 99, "max_bytes": 1 << 20}
 

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.store import Damaged
-from streams import change_log, change_record
-from streams.change_record import ChangeRecord, Origin, TransactionPlace
-from streams.sequence_number import SequenceNumber
+from dynactor.storage.store import Damaged
+from dynactor.streams import change_log, change_record
+from dynactor.streams.change_record import ChangeRecord, Origin, TransactionPlace
+from dynactor.streams.sequence_number import SequenceNumber
 from tests.properties import strategies
-from tests.support.changes import change
+from tests.support.streams.changes import change
 
 KEY = {"pk": {"S": "a"}}
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import msgpack, structs
 
-from streams import cursor
-from streams.cursor import Cursor
+from dynactor.streams import cursor
+from dynactor.streams.cursor import Cursor
 
 ARN = "arn:aws:dynamodb:us-east-1:000000000000:table/Thread/stream/2026-11-20T11:30:15.123"
 PLACE = Cursor(ARN, "shardId-00000001795175136489-55b73a41", 7, 1_795_175_136_489)

@@ -9,7 +9,7 @@ import anyio
 import pytest
 from aiokafka.errors import NodeNotReadyError
 
-from streams.kafka import _within
+from dynactor.streams.kafka import _within
 
 
 async def cancelled_within() -> None:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from streams.change_record import ChangeRecord
-from streams.kafka_message import (
+from dynactor.streams.change_record import ChangeRecord
+from dynactor.streams.kafka_message import (
     KafkaForm,
     KafkaMessage,
     change_messages,
@@ -16,8 +16,7 @@ from streams.kafka_message import (
     without_images,
 )
 from tests.properties import strategies
-from tests.support.changes import change
-from tests.support.kafka_forms import (
+from tests.support.kafka.kafka_forms import (
     EXPIRED,
     IN_TRANSACTION,
     INSERT,
@@ -30,6 +29,7 @@ from tests.support.kafka_forms import (
     TAKEN_US,
     stored,
 )
+from tests.support.streams.changes import change
 
 BARE = KafkaForm(format="debezium")
 PLAIN = KafkaForm(format="debezium", plain_images=True)

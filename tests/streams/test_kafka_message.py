@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from model import item as items
-from model.stored_item import StoredItem
-from streams.change_record import ChangeRecord, Origin, TransactionPlace
-from streams.kafka_message import (
+from dynactor.model.values import item as items
+from dynactor.model.values.stored_item import StoredItem
+from dynactor.streams.change_record import ChangeRecord, Origin, TransactionPlace
+from dynactor.streams.kafka_message import (
     KafkaForm,
     KafkaMessage,
     change_messages,
@@ -20,11 +20,10 @@ from streams.kafka_message import (
     snapshot_message,
     without_images,
 )
-from streams.sequence_number import SequenceNumber
-from streams.stream_record import event_id, event_name, stream_record
+from dynactor.streams.sequence_number import SequenceNumber
+from dynactor.streams.stream_record import event_id, event_name, stream_record
 from tests.properties import strategies
-from tests.support.changes import change
-from tests.support.kafka_forms import (
+from tests.support.kafka.kafka_forms import (
     EXPIRED,
     IN_TRANSACTION,
     INSERT,
@@ -36,6 +35,7 @@ from tests.support.kafka_forms import (
     TAKEN_US,
     stored,
 )
+from tests.support.streams.changes import change
 
 DEFAULT = KafkaForm()
 DEBEZIUM = KafkaForm(format="debezium")

@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.item import Item
-from model.stored_item import StoredItem
-from streams.kafka_message import (
+from dynactor.model.values.item import Item
+from dynactor.model.values.stored_item import StoredItem
+from dynactor.streams.kafka_message import (
     KafkaForm,
     KafkaMessage,
     change_messages,
     gap_message,
     snapshot_message,
 )
-from streams.sequence_number import SequenceNumber
-from tests.support.changes import change
-from tests.support.kafka_forms import EXPIRED, MODIFY, SOURCE, TAKEN_US
+from dynactor.streams.sequence_number import SequenceNumber
+from tests.support.kafka.kafka_forms import EXPIRED, MODIFY, SOURCE, TAKEN_US
+from tests.support.streams.changes import change
 
 PAGE = (Path(__file__).parents[2] / "docs" / "KAFKA.md").read_text()
 SHOWN = dict(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.kafka_partitioner import murmur2, partition_of
+from dynactor.streams.kafka_partitioner import murmur2, partition_of
 
 # From Kafka's own UtilsTest; Java's ints have a sign.
 JAVA_HASHES = [

@@ -8,10 +8,10 @@ from itertools import count
 import msgspec
 import pytest
 
-from model.item import Item
-from model.stored_item import StoredItem
-from streams.change_record import ChangeRecord, Origin
-from streams.kafka_message import (
+from dynactor.model.values.item import Item
+from dynactor.model.values.stored_item import StoredItem
+from dynactor.streams.change_record import ChangeRecord, Origin
+from dynactor.streams.kafka_message import (
     KafkaForm,
     KafkaMessage,
     change_messages,
@@ -19,10 +19,10 @@ from streams.kafka_message import (
     snapshot_message,
     without_images,
 )
-from streams.sequence_number import SequenceNumber
-from tests.support.changes import change
-from tests.support.kafka_consumer import Consumed, Replica, by_key
-from tests.support.kafka_forms import KEY, NEW, OLD, SOURCE, TAKEN_US
+from dynactor.streams.sequence_number import SequenceNumber
+from tests.support.kafka.kafka_consumer import Consumed, Replica, by_key
+from tests.support.kafka.kafka_forms import KEY, NEW, OLD, SOURCE, TAKEN_US
+from tests.support.streams.changes import change
 
 FORM = KafkaForm(tombstones=True)
 NEWER: Item = {"Plays": {"N": "43"}}

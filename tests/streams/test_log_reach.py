@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from storage import catalog, keys_layout
-from storage.catalog import PartitionHead, PartitionRange, TableRecord
-from storage.store import Group
-from streams import change_log, log_reach
-from streams.change_log import Trimmed
-from streams.log_reach import LogReach
-from streams.sequence_number import SequenceNumber
-from tests.support.changes import change
-from tests.support.databases import table_definition
-from tests.support.store import memory_store
+from dynactor.storage import catalog, keys_layout
+from dynactor.storage.catalog import PartitionHead, PartitionRange, TableRecord
+from dynactor.storage.store import Group
+from dynactor.streams import change_log, log_reach
+from dynactor.streams.change_log import Trimmed
+from dynactor.streams.log_reach import LogReach
+from dynactor.streams.sequence_number import SequenceNumber
+from tests.support.databases.databases import table_definition
+from tests.support.stores.store import memory_store
+from tests.support.streams.changes import change
 
 TABLE_ID = 7
 PARTITION = 3

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import json
 
-from model import number as numbers
-from model.attribute_value import AttributeValue
-from streams.plain_json import plain, plain_item
+from dynactor.model.values import number as numbers
+from dynactor.model.values.attribute_value import AttributeValue
+from dynactor.streams.plain_json import plain, plain_item
 from tests.properties import strategies
 
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams import sequence_number
-from streams.sequence_number import COUNTER_BITS, SequenceNumber
+from dynactor.streams import sequence_number
+from dynactor.streams.sequence_number import COUNTER_BITS, SequenceNumber
 
 numbers = st.builds(
     SequenceNumber,

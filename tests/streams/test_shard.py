@@ -5,10 +5,10 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.key import KeyAttribute, KeySchema
-from streams import shard as shards
-from streams.sequence_number import SequenceNumber
-from streams.shard import Shard, Stream
+from dynactor.model.keys.key import KeyAttribute, KeySchema
+from dynactor.streams import shard as shards
+from dynactor.streams.sequence_number import SequenceNumber
+from dynactor.streams.shard import Shard, Stream
 
 LABEL = "2026-11-20T11:30:15.123"
 EMPTY = Stream("Thread", 1, LABEL, "KEYS_ONLY", KeySchema((KeyAttribute("pk", "S"),)), 100.0, ())

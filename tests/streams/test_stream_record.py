@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import json
 
-from model import item as items
-from model.item import Item
-from model.table import StreamViewType
-from streams.change_record import ChangeRecord, Origin
-from streams.sequence_number import SequenceNumber
-from streams.stream_record import event_id, stream_record
+from dynactor.model.tables.table import StreamViewType
+from dynactor.model.values import item as items
+from dynactor.model.values.item import Item
+from dynactor.streams.change_record import ChangeRecord, Origin
+from dynactor.streams.sequence_number import SequenceNumber
+from dynactor.streams.stream_record import event_id, stream_record
 from tests.properties import strategies
-from tests.support.changes import change
+from tests.support.streams.changes import change
 
 KEY: Item = {"pk": {"S": "a"}}
 OLD: Item = {"n": {"N": "1"}}

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.tables import wait_until_indexes_active
-from tests.support.upgraded import Upgraded, Written, unpack, upgraded, written_by_6ee0983
+from tests.support.servers.upgraded import Upgraded, Written, unpack, upgraded, written_by_6ee0983
+from tests.support.tables.tables import wait_until_indexes_active
 
 
 @pytest.fixture(scope="session")

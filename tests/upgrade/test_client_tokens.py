@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.upgraded import Written, in_order, scanned, upgraded, written_by_6ee0983
+from tests.support.servers.upgraded import Written, in_order, scanned, upgraded, written_by_6ee0983
 
 TOKENS = written_by_6ee0983().tokens
 TEN_MINUTES = 600

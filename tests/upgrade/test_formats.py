@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from storage.data_directory import FORMAT_VERSION
-from tests.support.admin import admin_port
-from tests.support.server import ServerDidNotStart, run_command, running_server
-from tests.support.table_backups import wait_until_available
-from tests.support.tables import wait_until_active
-from tests.support.upgraded import Written, scanned, upgraded
+from dynactor.storage.data_directory import FORMAT_VERSION
+from tests.support.databases.table_backups import wait_until_available
+from tests.support.servers.admin import admin_port
+from tests.support.servers.server import ServerDidNotStart, run_command, running_server
+from tests.support.servers.upgraded import Written, scanned, upgraded
+from tests.support.tables.tables import wait_until_active
 
 A_YEAR = "31536000"
 

@@ -11,14 +11,14 @@ from typing import Any
 
 from msgspec import json
 
-from actors.database import Database
-from storage.rocks import open_rocks
-from streams.kafka_message import KafkaMessage
-from tests.support.databases import SetClock, running_database
-from tests.support.fake_broker import FakeBroker
-from tests.support.in_process import Asked
-from tests.support.published import relay_settings
-from tests.support.upgraded import Written, in_order
+from dynactor.actors.catalog.database import Database
+from dynactor.storage.rocks import open_rocks
+from dynactor.streams.kafka_message import KafkaMessage
+from tests.support.databases.databases import SetClock, running_database
+from tests.support.databases.published import relay_settings
+from tests.support.kafka.fake_broker import FakeBroker
+from tests.support.servers.in_process import Asked
+from tests.support.servers.upgraded import Written, in_order
 
 # Of the topics, as they were made; and of those that would be made now.
 PARTITIONS, OTHER_PARTITIONS = 3, 5

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.upgraded import (
+from tests.support.servers.upgraded import (
     Upgraded,
     Written,
     attribute_names,

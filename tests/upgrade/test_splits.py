@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.streams import records_of, shards_of
-from tests.support.ttl import wait_until
-from tests.support.upgraded import Written, check_whole, upgraded
+from tests.support.servers.upgraded import Written, check_whole, upgraded
+from tests.support.streams.streams import records_of, shards_of
+from tests.support.tables.ttl import wait_until
 
 SPLITTING = (
     *("--split-check-seconds", "0.05", "--partition-limit-bytes", "20000"),

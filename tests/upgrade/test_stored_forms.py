@@ -13,13 +13,13 @@ import msgspec
 import pytest
 from msgspec import Struct
 
-from actors.client_tokens import StoredToken
-from actors.clock_keeper import StoredClock
-from model.table_backup import TableBackup
-from storage.catalog import CatalogHead, PartitionHead, TableRecord
-from storage.data_directory import FORMAT_VERSION
-from streams.shard import Stream
-from tests.support.stored_forms import Field, fields
+from dynactor.actors.catalog.virtual_clock import StoredClock
+from dynactor.actors.transactions.client_tokens import StoredToken
+from dynactor.model.tables.table_backup import TableBackup
+from dynactor.storage.catalog import CatalogHead, PartitionHead, TableRecord
+from dynactor.storage.data_directory import FORMAT_VERSION
+from dynactor.streams.shard import Stream
+from tests.support.databases.stored_forms import Field, fields
 
 FORMS: dict[str, type[Struct]] = {
     "catalog head": CatalogHead,

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.streams import drained, iterator_of, records_of, shards_of
-from tests.support.upgraded import Image, Upgraded, Written, upgraded, written_by_6ee0983
+from tests.support.servers.upgraded import Image, Upgraded, Written, upgraded, written_by_6ee0983
+from tests.support.streams.streams import drained, iterator_of, records_of, shards_of
 
 STREAMED = list(written_by_6ee0983().streams)
 DAY_SECONDS = 24 * 60 * 60

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support.table_backups import wait_until_available
-from tests.support.tables import wait_until_indexes_active
-from tests.support.upgraded import Upgraded, Written, check_whole, upgraded
+from tests.support.databases.table_backups import wait_until_available
+from tests.support.servers.upgraded import Upgraded, Written, check_whole, upgraded
+from tests.support.tables.tables import wait_until_indexes_active
 
 
 def test_all_backups_are_listed(opened: Upgraded, written: Written):

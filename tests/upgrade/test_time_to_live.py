@@ -5,11 +5,11 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
-from tests.support.clients import WireClient
-from tests.support.server import running_server
-from tests.support.streams import records_of
-from tests.support.ttl import wait_until
-from tests.support.upgraded import Item, Written, in_order, scanned, upgraded
+from tests.support.clients.clients import WireClient
+from tests.support.servers.server import running_server
+from tests.support.servers.upgraded import Item, Written, in_order, scanned, upgraded
+from tests.support.streams.streams import records_of
+from tests.support.tables.ttl import wait_until
 
 NAME = "Sessions"
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.tables import wait_until_indexes_active
-from tests.support.ttl import status, wait_until
-from tests.support.upgraded import Written, check_whole, in_order, scanned, upgraded
+from tests.support.servers.upgraded import Written, check_whole, in_order, scanned, upgraded
+from tests.support.tables.tables import wait_until_indexes_active
+from tests.support.tables.ttl import status, wait_until
 
 AN_HOUR = "3600"
 

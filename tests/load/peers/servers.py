@@ -12,9 +12,9 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Final, NamedTuple
 
-from tests.differential.local import install as install_local
+from tests.differential.peers.local import install as install_local
 from tests.load.peers.options import ServerName
-from tests.support.server import running_server
+from tests.support.servers.server import running_server
 
 _DYNALITE_VERSION: Final = "4.0.0"
 _START_SECONDS: Final = 60.0

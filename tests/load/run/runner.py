@@ -19,15 +19,7 @@ import psutil
 
 from tests.load.check.findings import Findings
 from tests.load.results.histogram import Histogram, merged
-from tests.load.results.result import (
-    Cost,
-    Generator,
-    Operation,
-    Phase,
-    Result,
-    Second,
-    latency,
-)
+from tests.load.results.result import Cost, Generator, Operation, Phase, Result, Second, latency
 from tests.load.run.messages import (
     Checking,
     Failed,

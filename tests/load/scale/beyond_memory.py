@@ -22,7 +22,7 @@ from tests.load.scale.tables import filled, forget_cached, plan_of
 from tests.load.scale.watched_server import MODULE, Wait, Watch, read_waits
 from tests.load.servers import resident_megabytes
 from tests.load.work.plan import Plan
-from tests.support.server import Server, running_server
+from tests.support.servers.server import Server, running_server
 
 _MIB = 1 << 20
 

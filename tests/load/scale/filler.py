@@ -1,12 +1,13 @@
 """Fills a table with millions of items in minutes: past HTTP, through the store's own door.
 
 What it leaves is what as many puts would have left, since the rows are made by the same code: the
-item checked and encoded by ``model``, the row's value by ``storage.codec``, its key by
-``storage.keys_layout``. Each item goes to the partition of its key in the catalog's map, gets that
-partition's next sequence number as its version, and is committed in a group under the partition's
-head with the counter, count and size that go with it. One commit holds thousands of items where a
-server's holds some; the engine's files come of its own flushes and compactions, as ever, and the
-filler waits until these have come to rest. A test compares the rows with those of PutItem.
+item checked and encoded by ``model``, the row's value by ``dynactor.storage.codec``, its key by
+``dynactor.storage.keys_layout``. Each item goes to the partition of its key in the catalog's map,
+gets that partition's next sequence number as its version, and is committed in a group under the
+partition's head with the counter, count and size that go with it. One commit holds thousands of
+items where a server's holds some; the engine's files come of its own flushes and compactions, as
+ever, and the filler waits until these have come to rest. A test compares the rows with those of
+PutItem.
 
 It knows tables without indexes and followers alone: there, an item's row and the head are all that
 a put writes. No server may run on the directory.
@@ -22,17 +23,17 @@ from typing import Final
 import msgspec
 import psutil
 
-from actors.partition_map import PartitionMap
-from model import item as items
-from model import key as keys
-from model.stored_item import StoredItem
-from model.table import TABLE_INDEX_ID
-from storage import catalog, codec, keys_layout
-from storage.catalog import PartitionHead, TableRecord
-from storage.rocks import open_rocks
-from storage.rocks_options import MIB, RocksOptions
-from storage.store import Group, Retry, Store
-from streams.sequence_number import SequenceNumber
+from dynactor.actors.partition.partition_map import PartitionMap
+from dynactor.model.keys import key as keys
+from dynactor.model.tables.table import TABLE_INDEX_ID
+from dynactor.model.values import item as items
+from dynactor.model.values.stored_item import StoredItem
+from dynactor.storage import catalog, codec, keys_layout
+from dynactor.storage.catalog import PartitionHead, TableRecord
+from dynactor.storage.rocks import open_rocks
+from dynactor.storage.rocks_options import MIB, RocksOptions
+from dynactor.storage.store import Group, Retry, Store
+from dynactor.streams.sequence_number import SequenceNumber
 from tests.load.work.plan import Plan
 from tests.load.work.records import Records
 

@@ -17,7 +17,7 @@ from tests.load.run.one import make_caller
 from tests.load.run.table import prepare
 from tests.load.scale.filler import fill
 from tests.load.work.plan import Plan
-from tests.support.server import running_server
+from tests.support.servers.server import running_server
 
 TABLE: Final = "load"
 _PIECE_BYTES: Final = 1 << 20

@@ -97,7 +97,7 @@ def _main() -> None:
     if watch.group is not None:
         (Path(watch.group) / "cgroup.procs").write_text(str(os.getpid()))
     # Not before: what is imported is charged to the group.
-    import api.__main__ as entry  # noqa: PLC0415
+    import dynactor.api.command_line as entry  # noqa: PLC0415
 
     serve: Callable[[Any], Coroutine[Any, Any, None]] = entry._serve
 

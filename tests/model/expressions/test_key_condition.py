@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from model.errors import ValidationException
-from model.expressions.key_condition import KeyCondition, SortCondition, bind_key_condition
-from model.expressions.placeholders import Placeholders
-from model.key import KeyAttribute, KeySchema
+from dynactor.model.errors import ValidationException
+from dynactor.model.expressions.key_condition import KeyCondition, SortCondition, bind_key_condition
+from dynactor.model.expressions.placeholders import Placeholders
+from dynactor.model.keys.key import KeyAttribute, KeySchema
 
 V: dict[str, Any] = {"S": "v"}
 W: dict[str, Any] = {"S": "w"}

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from model.errors import ValidationException
-from model.expressions.key_condition import KeyCondition, SortCondition
-from model.expressions.legacy import (
+from dynactor.model.errors import ValidationException
+from dynactor.model.expressions.key_condition import KeyCondition, SortCondition
+from dynactor.model.expressions.legacy import (
     attribute_updates,
     bind_key_conditions,
     expected_condition,
     filter_condition,
 )
-from model.item import Item
-from model.key import KeyAttribute, KeySchema
+from dynactor.model.keys.key import KeyAttribute, KeySchema
+from dynactor.model.values.item import Item
 
 ITEM: Item = {
     "n": {"N": "5"},

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from model.errors import ValidationException
-from model.expressions.condition import Condition, parse_condition
-from model.expressions.placeholders import Placeholders
-from model.expressions.projection import parse_projection
-from model.expressions.update import parse_update
+from dynactor.model.errors import ValidationException
+from dynactor.model.expressions.condition import Condition, parse_condition
+from dynactor.model.expressions.placeholders import Placeholders
+from dynactor.model.expressions.projection import parse_projection
+from dynactor.model.expressions.update import parse_update
 
 
 def condition(text: str) -> Condition:

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from model.errors import ValidationException
-from model.expressions.key_paths import check_scalar_keys
-from model.expressions.parameters import check_parameters
-from model.index import IndexDefinition, Projection
-from model.key import KeyAttribute, KeySchema
-from model.table import TableDefinition
+from dynactor.model.errors import ValidationException
+from dynactor.model.expressions.key_paths import check_scalar_keys
+from dynactor.model.expressions.parameters import check_parameters
+from dynactor.model.indexes.index import IndexDefinition, Projection
+from dynactor.model.keys.key import KeyAttribute, KeySchema
+from dynactor.model.tables.table import TableDefinition
 
 EXPRESSIONS = {
     "PutItem": ("ConditionExpression",),

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from model.attribute_value import AttributeValue
-from model.errors import SerializationException, ValidationException
-from model.expressions.condition import parse_condition
-from model.expressions.placeholders import Placeholders
-from model.expressions.projection import parse_projection
-from model.expressions.update import parse_update
+from dynactor.model.errors import SerializationException, ValidationException
+from dynactor.model.expressions.condition import parse_condition
+from dynactor.model.expressions.placeholders import Placeholders
+from dynactor.model.expressions.projection import parse_projection
+from dynactor.model.expressions.update import parse_update
+from dynactor.model.values.attribute_value import AttributeValue
 
 ONE: AttributeValue = {"N": "1"}
 

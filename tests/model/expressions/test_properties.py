@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from model import item as items
-from model.errors import ValidationException
-from model.expressions.condition import Condition, parse_condition
-from model.expressions.parser import condition_tree
-from model.expressions.placeholders import Placeholders
-from model.expressions.projection import Projector, parse_projection
-from model.expressions.update import Update, parse_update
+from dynactor.model.errors import ValidationException
+from dynactor.model.expressions.condition import Condition, parse_condition
+from dynactor.model.expressions.parser import condition_tree
+from dynactor.model.expressions.placeholders import Placeholders
+from dynactor.model.expressions.projection import Projector, parse_projection
+from dynactor.model.expressions.update import Update, parse_update
+from dynactor.model.values import item as items
 from tests.properties import condition_model, update_model
 from tests.properties.strategies import Item, Value
 from tests.properties.strategies import items as some_items

@@ -26,15 +26,15 @@ from typing import Any
 
 import pytest
 
-from model import item as items
-from model.errors import ValidationException
-from model.expressions.condition import parse_condition
-from model.expressions.key_condition import bind_key_condition
-from model.expressions.placeholders import Placeholders
-from model.expressions.projection import parse_projection
-from model.expressions.update import parse_update
-from model.item import Item
-from model.key import KeyAttribute, KeySchema
+from dynactor.model.errors import ValidationException
+from dynactor.model.expressions.condition import parse_condition
+from dynactor.model.expressions.key_condition import bind_key_condition
+from dynactor.model.expressions.placeholders import Placeholders
+from dynactor.model.expressions.projection import parse_projection
+from dynactor.model.expressions.update import parse_update
+from dynactor.model.keys.key import KeyAttribute, KeySchema
+from dynactor.model.values import item as items
+from dynactor.model.values.item import Item
 
 SCRIPTS = Path(__file__).parent / "scripts"
 KEY: Item = {"p": {"S": "k"}, "s": {"N": "1"}}

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from model.errors import ValidationException
-from model.expressions.placeholders import Placeholders
-from model.expressions.update import UpdateResult, parse_update
-from model.item import Item
+from dynactor.model.errors import ValidationException
+from dynactor.model.expressions.placeholders import Placeholders
+from dynactor.model.expressions.update import UpdateResult, parse_update
+from dynactor.model.values.item import Item
 
 KEY: Item = {"p": {"S": "k"}}
 ITEM: Item = {

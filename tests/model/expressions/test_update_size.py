@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from model.expressions.placeholders import Placeholders
-from model.expressions.update import parse_update
-from model.expressions.update_size import expression_bytes
+from dynactor.model.expressions.placeholders import Placeholders
+from dynactor.model.expressions.update import parse_update
+from dynactor.model.expressions.update_size import expression_bytes
 
 VALUES: dict[str, Any] = {
     ":one": {"N": "1"},

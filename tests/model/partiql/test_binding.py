@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model import attribute_value
-from model.errors import DynamoDBError, ValidationException
-from model.expressions.condition import Contains, Equal, HasType, Not, NotExists
-from model.partiql.binding import bind
-from model.partiql.statement import Delete, Exists, Insert, Select, Update
+from dynactor.model.errors import DynamoDBError, ValidationException
+from dynactor.model.expressions.condition import Contains, Equal, HasType, Not, NotExists
+from dynactor.model.partiql.binding import bind
+from dynactor.model.partiql.statement import Delete, Exists, Insert, Select, Update
+from dynactor.model.values import attribute_value
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 numbers = st.one_of(

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from model.errors import ValidationException
-from model.partiql.parser import parse
+from dynactor.model.errors import ValidationException
+from dynactor.model.partiql.parser import parse
 
 NOT_WELL_FORMED = "Statement wasn't well formed, can't be processed: "
 

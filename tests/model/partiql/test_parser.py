@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from model.partiql import syntax
-from model.partiql.keywords import KEYWORDS
-from model.partiql.parser import parse
-from model.partiql.tokens import Kind, tokenize
+from dynactor.model.partiql import syntax
+from dynactor.model.partiql.keywords import KEYWORDS
+from dynactor.model.partiql.parser import parse
+from dynactor.model.partiql.tokens import Kind, tokenize
 
 
 def where(text: str) -> syntax.Expression:

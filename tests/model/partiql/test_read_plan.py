@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model import key as keys
-from model import key_range
-from model.errors import ValidationException
-from model.key import KeyAttribute, KeySchema
-from model.partiql.binding import bind
-from model.partiql.read_plan import ReadPlan, is_of_one_item, read_plan
-from model.partiql.statement import Select
+from dynactor.model.errors import ValidationException
+from dynactor.model.keys import key as keys
+from dynactor.model.keys import key_range
+from dynactor.model.keys.key import KeyAttribute, KeySchema
+from dynactor.model.partiql.binding import bind
+from dynactor.model.partiql.read_plan import ReadPlan, is_of_one_item, read_plan
+from dynactor.model.partiql.statement import Select
 
 SCHEMA = KeySchema((KeyAttribute("p", "S"),), (KeyAttribute("s", "N"),))
 # Only global indexes have such keys.

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from model.index import IndexDefinition, Projection
-from model.key import KeyAttribute, KeySchema
-from model.table import GlobalIndex, TableDefinition, Throughput
-from model.throttling.resource import OperationThroughput, ResourceThroughput, throughput_of
+from dynactor.model.indexes.index import IndexDefinition, Projection
+from dynactor.model.keys.key import KeyAttribute, KeySchema
+from dynactor.model.tables.table import GlobalIndex, TableDefinition, Throughput
+from dynactor.model.throttling.resource import (
+    OperationThroughput,
+    ResourceThroughput,
+    throughput_of,
+)
 
 KEY = KeySchema((KeyAttribute("pk", "S"),))
 

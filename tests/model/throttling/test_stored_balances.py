@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.throttling.balance import Balance, StoredBalances
-from model.throttling.resource import ResourceLimits, ResourceThroughput
-from tests.support.virtual_load import TABLE_ARN, on_demand, provisioned
+from dynactor.model.throttling.balance import Balance, StoredBalances
+from dynactor.model.throttling.resource import ResourceLimits, ResourceThroughput
+from tests.support.environment.virtual_load import TABLE_ARN, on_demand, provisioned
 
 RATE = 5
 FULL = 300 * RATE

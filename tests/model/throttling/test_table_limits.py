@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.errors import (
+from dynactor.model.errors import (
     ProvisionedThroughputExceededException,
     RequestLimitExceeded,
     ThrottlingException,
     ThrottlingReason,
 )
-from model.throttling.limit import LimitType, refusal
-from model.throttling.table_limits import IndexWrite, TableLimits
-from tests.support.virtual_load import (
+from dynactor.model.throttling.limit import LimitType, refusal
+from dynactor.model.throttling.table_limits import IndexWrite, TableLimits
+from tests.support.environment.virtual_load import (
     INDEX_ARN,
     INDEX_ID,
     TABLE_ARN,

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.throttling.ceiling import Ceiling
-from model.throttling.token_bucket import TokenBucket
+from dynactor.model.throttling.ceiling import Ceiling
+from dynactor.model.throttling.token_bucket import TokenBucket
 
 RATES = st.floats(0.1, 2_000)
 # The time since the request before, in seconds, and the units of the request.

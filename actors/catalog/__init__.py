@@ -1,0 +1,1 @@
+"""The database's actor and the changes it makes: tables, phases, splits, streams, space."""

@@ -1,0 +1,94 @@
+"""The catalog's owner: the one who commits changes of it, under its head."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dynactor.actors.runtime.commit_retry import commit_past_stalls
+from dynactor.storage import catalog, keys_layout
+from dynactor.storage.catalog import Catalog, CatalogHead, TableRecord
+from dynactor.storage.store import Group, Store
+
+
+class CatalogOwner:
+    """Invariant: ``head`` is the catalog's head of the last durable commit."""
+
+    def __init__(self, store: Store) -> None:
+        self.head = CatalogHead()
+        self._store = store
+        self._head_bytes: bytes | None = None
+
+    def adopt(self, loaded: Catalog) -> None:
+        """Take over the head as it is stored."""
+        self.head, self._head_bytes = loaded.head, loaded.head_bytes
+
+    async def put(
+        self,
+        record: TableRecord,
+        *,
+        head: CatalogHead | None = None,
+        puts: Sequence[tuple[bytes, bytes]] = (),
+        deletes: Sequence[bytes] = (),
+        range_deletes: Sequence[tuple[bytes, bytes]] = (),
+    ) -> None:
+        """Write a table's record, with other rows that go with it; return once it is durable.
+
+        Raises:
+            StoreError: as the store's ``commit``.
+        """
+        row = (keys_layout.table_record(record.definition.name), catalog.encode_record(record))
+        await self._commit(head or self.head, [row, *puts], deletes, range_deletes)
+
+    async def delete(
+        self, record: TableRecord, *, puts: Sequence[tuple[bytes, bytes]], logs: Sequence[int]
+    ) -> None:
+        """Take a table away with all its rows, and these of its logs.
+
+        Raises:
+            StoreError: as the store's ``commit``.
+        """
+        deletes = [
+            keys_layout.table_record(record.definition.name),
+            *map(keys_layout.partition_head, record.partition_numbers),
+        ]
+        range_deletes = [
+            keys_layout.table_range(record.definition.table_id),
+            keys_layout.checkpoint_range(record.definition.table_id),
+            keys_layout.expiry_range(record.definition.table_id),
+            keys_layout.balance_range(record.definition.table_id),
+            # What can still be read of its logs is known to its streams.
+            keys_layout.trim_range(record.definition.table_id),
+        ]
+        range_deletes += [keys_layout.change_range(number) for number in logs]
+        await self._commit(self.head, puts, deletes, range_deletes)
+
+    async def change(
+        self,
+        *,
+        head: CatalogHead | None = None,
+        puts: Sequence[tuple[bytes, bytes]] = (),
+        deletes: Sequence[bytes] = (),
+        range_deletes: Sequence[tuple[bytes, bytes]] = (),
+    ) -> None:
+        """Change other rows that belong to the catalog: streams, logs' ends, backups of tables.
+
+        Raises:
+            StoreError: as the store's ``commit``.
+        """
+        await self._commit(head or self.head, puts, deletes, range_deletes)
+
+    async def _commit(
+        self,
+        head: CatalogHead,
+        puts: Sequence[tuple[bytes, bytes]],
+        deletes: Sequence[bytes],
+        range_deletes: Sequence[tuple[bytes, bytes]],
+    ) -> None:
+        head_bytes = catalog.encode_head(head)
+        group = Group(
+            keys_layout.CATALOG_HEAD, self._head_bytes, head_bytes, puts, deletes, range_deletes
+        )
+        durable = await commit_past_stalls(self._store, [group])
+        await durable
+        # Not before: a store that opens again after a full disk has no commit that failed.
+        self.head, self._head_bytes = head, head_bytes

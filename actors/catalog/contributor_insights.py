@@ -1,0 +1,75 @@
+"""Switches Contributor Insights of tables and of their global indexes.
+
+What is recorded lives in memory, with the table's limits (``dynactor.actors.table.traffic``); that
+it is recorded stands in the table's record. It belongs to the database's actor, which alone calls
+it.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from dynactor.actors.catalog import redefinition
+from dynactor.actors.catalog.catalog_owner import CatalogOwner
+from dynactor.actors.runtime.clock import Clock
+from dynactor.actors.runtime.mailbox import Message
+from dynactor.actors.table.table import Table
+from dynactor.model.advice import contributor_insights as rules
+from dynactor.model.advice.contributor_insights import ContributorInsightsStatus
+from dynactor.model.errors import ResourceNotFoundException
+from dynactor.model.tables.table import ContributorInsightsMode
+
+
+class SwitchedInsights(Struct, frozen=True):
+    """How Contributor Insights stands after a request; the mode is None where it never had one."""
+
+    status: ContributorInsightsStatus
+    mode: ContributorInsightsMode | None
+
+
+class UpdateContributorInsights(Message[SwitchedInsights], frozen=True):
+    """Switch Contributor Insights of a table, or of the index that is named."""
+
+    table_name: str
+    index_name: str | None
+    enabled: bool
+    # None: as it was, or DynamoDB's default.
+    mode: ContributorInsightsMode | None = None
+
+
+class ContributorInsightsSwitch:
+    """Switches it."""
+
+    def __init__(self, owner: CatalogOwner, clock: Clock) -> None:
+        self._owner = owner
+        self._clock = clock
+
+    async def update(self, table: Table, message: UpdateContributorInsights) -> SwitchedInsights:
+        """Switch it; done, durably, when this returns.
+
+        The status that is answered is a passing one if anything was changed.
+
+        Raises:
+            ResourceNotFoundException: the table or index is not there, or is being made or deleted.
+            StoreError: nothing was changed.
+        """
+        old = table.definition
+        if old.status in ("CREATING", "DELETING"):
+            raise ResourceNotFoundException(
+                f"Requested resource not found: Table: {old.name} not found"
+            )
+        new = rules.changed(
+            old,
+            message.index_name,
+            message.mode,
+            self._clock.now_epoch_seconds(),
+            enabled=message.enabled,
+        )
+        insights = rules.of_resource(new, message.index_name)
+        if insights is None:
+            return SwitchedInsights("DISABLED", None)
+        if new is old:
+            status: ContributorInsightsStatus = "ENABLED" if insights.enabled else "DISABLED"
+            return SwitchedInsights(status, insights.mode)
+        await redefinition.store(self._owner, table, new)
+        return SwitchedInsights("ENABLING" if insights.enabled else "DISABLING", insights.mode)

@@ -1,0 +1,366 @@
+"""The database, as requests see it: its tables, and changes of them, asked of its actor."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+
+import anyio
+from msgspec import structs
+
+from dynactor.actors.catalog.balance_keeper import BalanceKeeper
+from dynactor.actors.catalog.contributor_insights import SwitchedInsights, UpdateContributorInsights
+from dynactor.actors.catalog.database_actor import DatabaseActor
+from dynactor.actors.catalog.database_settings import DatabaseSettings
+from dynactor.actors.catalog.destination_phases import (
+    DisableDestination,
+    EnableDestination,
+    UpdateDestination,
+)
+from dynactor.actors.catalog.replays import CancelReplay, StartReplay
+from dynactor.actors.catalog.restore_phases import RestoreTable
+from dynactor.actors.catalog.split_watch import SplitWatch
+from dynactor.actors.catalog.splits import SplitPartition, SplitReason
+from dynactor.actors.catalog.table_backups import CreateTableBackup, DeleteTableBackup
+from dynactor.actors.catalog.tables import Tables
+from dynactor.actors.catalog.virtual_clock import VirtualClockControl, open_clock
+from dynactor.actors.derived.kafka.replay_progress import ReplayProgress
+from dynactor.actors.partition.change_feed import RecentChanges
+from dynactor.actors.partition.partition import PartitionSettings
+from dynactor.actors.runtime.clock import Clock
+from dynactor.actors.runtime.mailbox import MailboxFull, Message, ReplyT
+from dynactor.actors.runtime.reminder import remind
+from dynactor.actors.runtime.supervisor import Supervisor
+from dynactor.actors.table.environment import TableEnvironment
+from dynactor.actors.table.messages import CreateTable, DeleteTable, UpdateTable, UpdateTimeToLive
+from dynactor.actors.table.state import TableState, state_of
+from dynactor.actors.table.table import Table
+from dynactor.actors.table.throttle import ThrottleSettings
+from dynactor.actors.transactions.coordinator import Transactions
+from dynactor.model.advice import contributor_insights
+from dynactor.model.advice.contributor_insights import ContributorInsightsStatus
+from dynactor.model.errors import LimitExceededException, ResourceNotFoundException
+from dynactor.model.tables.table import (
+    TABLE_INDEX_ID,
+    ContributorInsights,
+    StreamingDestination,
+    TableDefinition,
+)
+from dynactor.model.tables.table_backup import TableBackup, TableBackupId
+from dynactor.model.tables.table_rules import TableEdit
+from dynactor.model.tables.time_to_live import TimeToLiveChange
+from dynactor.storage import balances, catalog
+from dynactor.storage.balances import LoadedBalances
+from dynactor.storage.store import Store
+from dynactor.streams.broker import Broker
+
+
+class Database:
+    """The tables. Requests find theirs here; changes of tables go through the actor's mailbox."""
+
+    def __init__(
+        self,
+        store: Store,
+        settings: DatabaseSettings,
+        clock: Clock,
+        supervisor: Supervisor,
+        *,
+        broker: Broker | None,
+        balances: LoadedBalances,
+        clock_control: VirtualClockControl | None = None,
+    ) -> None:
+        self.settings = settings
+        self.clock = clock
+        # Who moves the clock, if it is virtual.
+        self.clock_control = clock_control
+        self._tables = Tables()
+        self.balances = BalanceKeeper(
+            store,
+            clock,
+            balances,
+            owners=lambda: [table.throttle for table in self._tables.values()],
+            copy_messages=settings.copy_messages,
+        )
+        environment = TableEnvironment(
+            store,
+            supervisor,
+            clock,
+            RecentChanges(),
+            PartitionSettings(
+                settings.item_collection_limit_bytes,
+                settings.copy_messages,
+                settings.index_lag,
+                settings.index_reads_wait_seconds,
+            ),
+            self.balances,
+            ThrottleSettings(
+                settings.throttling,
+                f"arn:aws:dynamodb:{settings.region}:{settings.account_id}:table/",
+                key_traffic=settings.key_traffic,
+                initial_burst_seconds=settings.initial_burst_seconds,
+            ),
+            self._tables.consumed_units,
+        )
+        self.actor = DatabaseActor(environment, settings, self._tables, broker)
+        self.streams = self.actor.streams
+        self.destinations = self.actor.destinations
+        self.replays = self.actor.replays
+        self.table_backups = self.actor.table_backups
+        self.transactions = Transactions(
+            store, clock, settings.account_id, settings.transaction_delay
+        )
+        self.split_watch = SplitWatch(
+            settings.splits,
+            store,
+            clock,
+            supervisor,
+            tables=lambda: self.tables,
+            growing=self.actor.splits.growing,
+            tell=self.actor.tell,
+        )
+
+    def table(self, name: str) -> Table:
+        """The table of that name, for reads and writes.
+
+        Raises:
+            ResourceNotFoundException: there is none, or it is being made or deleted.
+        """
+        table = self.usable_table(name)
+        if table is None:
+            raise ResourceNotFoundException("Requested resource not found")
+        return table
+
+    def usable_table(self, name: str) -> Table | None:
+        """The table of that name; None if there is none, or it is being made or deleted."""
+        table = self._tables.get(name)
+        if table is None or table.definition.status in ("CREATING", "DELETING"):
+            return None
+        return table
+
+    @property
+    def partition_splits(self) -> Mapping[SplitReason, int]:
+        """How many partitions were split since the server started, by reason."""
+        return self.actor.splits.splits
+
+    def table_in_any_state(self, name: str) -> Table:
+        """The table of that name, though it may be in the making.
+
+        Raises:
+            ResourceNotFoundException: there is none.
+        """
+        return self._tables.named(name)
+
+    @property
+    def tables(self) -> Sequence[Table]:
+        """All tables, sorted by name, whatever their state."""
+        return [self._tables[name] for name in sorted(self._tables)]
+
+    def table_names(self) -> Sequence[str]:
+        """The names of all tables, sorted."""
+        return sorted(self._tables)
+
+    async def describe(self, name: str) -> TableState:
+        """A table's definition and durable counters.
+
+        Raises:
+            ResourceNotFoundException: there is no such table.
+        """
+        table = self._tables.named(name)
+        state = await state_of(table)
+        return structs.replace(state, growing=self.actor.splits.growing(table))
+
+    async def create_table(self, definition: TableDefinition) -> TableState:
+        """Make a table.
+
+        Raises:
+            ResourceInUseException: there is one of that name.
+        """
+        return await self._ask(CreateTable(definition))
+
+    async def update_table(self, name: str, edit: TableEdit) -> TableState:
+        """Change a table's settings.
+
+        Raises:
+            ResourceNotFoundException, ResourceInUseException: no such table, or not ACTIVE.
+            ValidationException, LimitExceededException: as ``table_rules.apply_edit``.
+        """
+        return await self._ask(UpdateTable(name, edit))
+
+    async def delete_table(self, name: str) -> TableState:
+        """Delete a table.
+
+        Raises:
+            ResourceNotFoundException, ResourceInUseException: no such table, or it is being
+                made or deleted.
+            ValidationException: it is protected against deletion.
+        """
+        return await self._ask(DeleteTable(name))
+
+    async def create_table_backup(self, name: str, backup_name: str) -> TableBackup:
+        """Begin a backup of a table: all that was answered before is going to be in it.
+
+        Raises:
+            TableNotFoundException, TableInUseException: no such table, or it is being made or
+                deleted.
+        """
+        return await self._ask(CreateTableBackup(name, backup_name))
+
+    async def delete_table_backup(self, backup_id: TableBackupId, arn: str) -> TableBackup:
+        """Delete a backup of a table; returns what it was. Errors name it by its ARN.
+
+        Raises:
+            BackupNotFoundException, BackupInUseException: there is none, or it is being made, or
+                restored from.
+        """
+        return await self._ask(DeleteTableBackup(backup_id, arn))
+
+    async def restore_table(
+        self, definition: TableDefinition, backup_id: TableBackupId, arn: str
+    ) -> TableState:
+        """Make a table from a backup; it is not ACTIVE before it is whole. Errors name the ARN.
+
+        Raises:
+            TableAlreadyExistsException, TableInUseException: there is one of that name.
+            BackupNotFoundException, BackupInUseException: no such backup, or it is being made.
+            LimitExceededException: too many tables are being restored.
+        """
+        return await self._ask(RestoreTable(definition, backup_id, arn))
+
+    async def change_destination(
+        self, message: EnableDestination | DisableDestination | UpdateDestination
+    ) -> StreamingDestination:
+        """Switch the publishing of a table's changes on or off, or change it.
+
+        Raises:
+            ResourceNotFoundException, ResourceInUseException: no such table, or it is being
+                made or deleted.
+            ValidationException: as ``destination_rules``.
+        """
+        return await self._ask(message)
+
+    async def start_replay(self, message: StartReplay) -> ReplayProgress:
+        """Publish a table's changes to a topic once more.
+
+        Raises:
+            ResourceNotFoundException, ResourceInUseException: no such table, or it is being
+                made or deleted.
+            ValidationException: as ``ReplayKeeper.start``.
+        """
+        return await self._ask(message)
+
+    async def cancel_replay(self, replay_id: str) -> ReplayProgress:
+        """End a replay where it is.
+
+        Raises:
+            ResourceNotFoundException: there is none.
+        """
+        return await self._ask(CancelReplay(replay_id))
+
+    async def split_partition(
+        self,
+        name: str,
+        number: int,
+        at: bytes,
+        *,
+        share: float = 0.5,
+        index_id: int = TABLE_INDEX_ID,
+    ) -> tuple[int, int]:
+        """Split a partition of a table, or of a global index, at a position; returns its children.
+
+        Raises:
+            ResourceNotFoundException, ResourceInUseException: no such table, or it can't be split
+                at this moment.
+            ValidationException: it can't be split there.
+        """
+        return await self._ask(SplitPartition(name, number, at, share, index_id))
+
+    async def update_time_to_live(self, name: str, change: TimeToLiveChange) -> None:
+        """Switch a table's time to live on or off.
+
+        Raises:
+            ResourceNotFoundException, ResourceInUseException: no such table, or it is being made
+                or deleted.
+            ValidationException: as ``dynactor.model.tables.time_to_live.changed``.
+        """
+        await self._ask(UpdateTimeToLive(name, change))
+
+    async def update_contributor_insights(
+        self, message: UpdateContributorInsights
+    ) -> SwitchedInsights:
+        """Switch Contributor Insights of a table or of one of its global indexes.
+
+        Raises:
+            ResourceNotFoundException: there is no such table or index.
+        """
+        return await self._ask(message)
+
+    def contributor_insights_status(
+        self, insights: ContributorInsights | None
+    ) -> ContributorInsightsStatus:
+        """How Contributor Insights stands now."""
+        return contributor_insights.status_of(
+            insights, self.clock.now_epoch_seconds(), self.settings.table_transition_seconds
+        )
+
+    async def _ask(self, message: Message[ReplyT]) -> ReplyT:
+        try:
+            return await self.actor.mailbox.put_nowait(message)
+        except MailboxFull:
+            raise LimitExceededException(
+                "Too many table operations are waiting, try again"
+            ) from None
+
+
+@asynccontextmanager
+async def open_database(
+    store: Store, settings: DatabaseSettings, clock: Clock, broker: Broker | None = None
+) -> AsyncIterator[Database]:
+    """A running database over an open store, which stays open when this ends.
+
+    With a broker, changes of tables can be published.
+
+    Raises:
+        StoreError: the catalog can't be read.
+        ClockBehindData: the data is of a virtual time that is still to come.
+    """
+    # Outside the group, which would hide what is wrong with the catalog in an ExceptionGroup.
+    loaded = await catalog.load(store.latest)
+    loaded_balances = await balances.load(store.latest)
+    clock_control = await open_clock(
+        store,
+        clock,
+        has_data=loaded.head_bytes is not None,
+        copy_messages=settings.copy_messages,
+    )
+    async with anyio.create_task_group() as task_group:
+        supervisor = Supervisor(task_group)
+        database = Database(
+            store,
+            settings,
+            clock,
+            supervisor,
+            broker=broker,
+            balances=loaded_balances,
+            clock_control=clock_control,
+        )
+        if clock_control is not None:
+            supervisor.start(clock_control)
+        await database.actor.adopt(loaded)
+        await database.balances.start()
+        supervisor.start(database.actor)
+        supervisor.start(database.balances)
+        supervisor.keep_aside(remind, clock, database.actor.keep_streams)
+        supervisor.keep_aside(remind, clock, database.balances.keep)
+        supervisor.keep_aside(remind, clock, database.split_watch.check)
+        supervisor.keep_aside(remind, clock, database.transactions.tokens.trim)
+        try:
+            yield database
+        finally:
+            await supervisor.stop(database.actor)
+            await database.actor.close()
+            await supervisor.stop(database.balances)
+            await database.balances.close()
+            if clock_control is not None:
+                await supervisor.stop(clock_control)
+                await clock_control.close()
+            supervisor.cancel_asides()

@@ -1,0 +1,422 @@
+"""Takes the destinations of tables through their phases.
+
+A destination is ENABLING until its topic is there, then ACTIVE. The positions from which its
+changes are recorded are its relay's first checkpoints, in the batch that begins it; the relay
+publishes from them whenever the broker is there, or is there again. One that is switched off is
+DISABLING while it is given what was recorded until then, within a deadline, and then DISABLED.
+
+One that leaves more untaken than a configured bound is cut off, or its logs would fill the disk:
+it is BROKEN, and nothing is recorded for it. When its broker is there again it is ENABLING once
+more: its topic is told of the gap and given every item, and then what was changed since.
+
+It belongs to the database's actor, which alone calls what changes something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Final
+
+import anyio
+import structlog
+from msgspec import structs
+
+from dynactor.actors.catalog import redefinition
+from dynactor.actors.catalog.redefinition import Stored
+from dynactor.actors.derived.checkpoint import Checkpoint
+from dynactor.actors.derived.kafka.broken_destination import BrokenDestination
+from dynactor.actors.derived.kafka.publishing import Publishing
+from dynactor.actors.derived.kafka.relay import KafkaRelay
+from dynactor.actors.derived.kafka.relay_environment import RelayEnvironment, RelayTarget
+from dynactor.actors.derived.kafka.shared_publisher import SharedPublisher
+from dynactor.actors.runtime.mailbox import Message
+from dynactor.actors.table.followers import ActorFollowing
+from dynactor.actors.table.table import Table
+from dynactor.model.tables import destination_rules as rules
+from dynactor.model.tables.table import (
+    TABLE_INDEX_ID,
+    CreationTimePrecision,
+    DestinationStatus,
+    StreamingDestination,
+    TableDefinition,
+)
+from dynactor.storage import keys_layout
+from dynactor.storage.catalog import TableRecord
+
+_MICROSECONDS: Final = 1_000_000
+
+_log = structlog.get_logger("kafka")
+
+
+class EnableDestination(Message[StreamingDestination], frozen=True):
+    """Publish a table's changes to a topic from now on."""
+
+    name: str
+    topic: str
+    precision: CreationTimePrecision = "MILLISECOND"
+
+
+class DisableDestination(Message[StreamingDestination], frozen=True):
+    """Publish no more changes of a table to a topic."""
+
+    name: str
+    topic: str
+
+
+class UpdateDestination(Message[StreamingDestination], frozen=True):
+    """Write times of this precision."""
+
+    name: str
+    topic: str
+    precision: CreationTimePrecision
+
+
+class AdvanceDestination(Message[None], frozen=True):
+    """The phase ``status`` of a destination is over.
+
+    ``partition_count`` is the number of partitions of its topic, where that was learned. A message
+    that comes when the destination is in another phase has no effect.
+    """
+
+    table_id: int
+    name: str
+    destination_id: int
+    status: DestinationStatus
+    partition_count: int | None = None
+
+
+class CheckDestinations(Message[None], frozen=True):
+    """It is time to see whether a destination is to be cut off."""
+
+
+class DestinationPhases:
+    """Moves a destination to its next phase whenever the present one is over.
+
+    Without a broker relays publish nothing, and hold what was recorded.
+    """
+
+    def __init__(self, publishing: Publishing) -> None:
+        self._publishing = publishing
+        self._owner = publishing.owner
+        self._supervisor = publishing.environment.supervisor
+        self._settings = publishing.settings
+        self._tell = publishing.tell
+        broker, clock = publishing.broker, publishing.environment.clock
+        self._environment = (
+            None
+            if broker is None
+            else RelayEnvironment(broker, SharedPublisher(broker), self._settings, clock, set())
+        )
+
+    def relay(self, table: Table, destination: StreamingDestination) -> KafkaRelay | None:
+        """The relay at work for a destination."""
+        following = table.followers.following(_subscriber(table.definition, destination))
+        if isinstance(following, ActorFollowing) and isinstance(following.actor, KafkaRelay):
+            return following.actor
+        return None
+
+    def status_description(self, table: Table, destination: StreamingDestination) -> str | None:
+        """What is to be said of a destination's state; of one that is not reached, why not."""
+        told = destination.status_description
+        relay = self.relay(table, destination)
+        if destination.status != "ENABLING" or relay is None or relay.problem is None:
+            return told
+        return relay.problem if told is None else f"{told}. {relay.problem}"
+
+    def wanted(self, definition: TableDefinition) -> str | None:
+        """The topic that a table is to get of its own: where all are published and it has none.
+
+        A table that is made from a backup gets it when it is whole: what it begins with is no
+        change.
+        """
+        if not self._settings.all_tables or self._environment is None or definition.destinations:
+            return None
+        if definition.restore_phase != "DONE":
+            return None
+        return rules.default_topic(self._settings.topic_prefix, definition.name)
+
+    async def resume(self, table: Table) -> None:
+        """Put the destinations of a table to work, at start and after it was changed."""
+        for destination in table.definition.destinations:
+            if table.followers.following(_subscriber(table.definition, destination)) is not None:
+                continue
+            if destination.status == "BROKEN":
+                self._wait_for_broker(table, destination)
+            elif destination.status != "DISABLED":
+                await self._start(table, destination)
+            if destination.status == "DISABLING":
+                self._drain_aside(table, destination)
+
+    async def enable(self, table: Table, message: EnableDestination) -> StreamingDestination:
+        """Record a table's changes for a topic from now on.
+
+        Raises:
+            ValidationException: there is no Kafka, or as ``destination_rules.enabled``.
+            StoreError: nothing was changed.
+        """
+        self._publishing.needed_broker()
+        definition = rules.enabled(table.definition, message.topic, message.precision)
+        await self._record_for(table, definition, definition.destinations[-1])
+        destination = table.definition.destinations[-1]
+        await self._start(table, destination)
+        return destination
+
+    async def disable(self, table: Table, message: DisableDestination) -> StreamingDestination:
+        """Record nothing more for a topic.
+
+        Raises:
+            ValidationException: as ``destination_rules.disabling``.
+            StoreError: nothing was changed.
+        """
+        definition = rules.disabling(table.definition, message.topic)
+        destination = rules.in_use(definition)
+        assert destination is not None
+        await self._put(table, definition)
+        self._drain_aside(table, destination)
+        return destination
+
+    async def update(self, table: Table, message: UpdateDestination) -> StreamingDestination:
+        """Write times of another precision.
+
+        Raises:
+            ValidationException: as ``destination_rules.updated``.
+            StoreError: nothing was changed.
+        """
+        definition = rules.updated(table.definition, message.topic, message.precision)
+        destination = rules.in_use(definition)
+        assert destination is not None
+        await self._put(table, definition)
+        await table.followers.detach(_subscriber(definition, destination))
+        await self._start(table, destination)
+        return structs.replace(destination, status="UPDATING")
+
+    async def advance(self, table: Table, message: AdvanceDestination) -> None:
+        """Begin the next phase of a destination, unless it has begun already."""
+        destination = _destination(table.definition, message.destination_id)
+        if destination is None or destination.status != message.status:
+            return
+        if destination.status == "DISABLING":
+            await self._end(table, destination)
+        elif destination.status == "ENABLING":
+            active = structs.replace(
+                destination,
+                status="ACTIVE",
+                status_description=None,
+                partition_count=message.partition_count,
+                needs_snapshot=False,
+            )
+            await self._put(table, rules.with_destination(table.definition, active))
+        elif destination.status == "BROKEN":
+            await self._mend(table, destination)
+
+    async def check(self, table: Table, now_epoch_seconds: float) -> bool:
+        """Cut off the destination of a table if it has not taken too much; whether it was."""
+        for destination in table.definition.destinations:
+            relay = self.relay(table, destination)
+            if relay is not None and destination.publishes:
+                reason = await self._over_bounds(relay, now_epoch_seconds)
+                if reason is not None:
+                    await self._cut_off(table, destination, reason)
+                    return True
+        return False
+
+    async def _over_bounds(self, relay: KafkaRelay, now_epoch_seconds: float) -> str | None:
+        settings = self._settings
+        if relay.lag_bytes > settings.retention_bytes:
+            return f"more than {settings.retention_bytes} bytes of changes were not taken"
+        if settings.retention_seconds is None or not relay.lag_records:
+            return None
+        oldest_us = await relay.oldest_unpublished_us()
+        if oldest_us is None:
+            return None
+        age_seconds = now_epoch_seconds - oldest_us / _MICROSECONDS
+        if age_seconds <= settings.retention_seconds:
+            return None
+        return f"changes were not taken for more than {settings.retention_seconds} seconds"
+
+    async def _cut_off(self, table: Table, destination: StreamingDestination, reason: str) -> None:
+        """Record nothing more for a destination, and hold nothing for it."""
+        broken = structs.replace(
+            destination,
+            status="BROKEN",
+            status_description=f"BROKEN: {reason}. When the broker takes them again, the topic is "
+            "told of the gap and given every item",
+            needs_snapshot=True,
+        )
+        _log.error(
+            "destination_cut_off",
+            table=table.definition.name,
+            topic=destination.topic,
+            reason=reason,
+        )
+        subscriber = _subscriber(table.definition, destination)
+        await self._put(
+            table,
+            rules.with_destination(table.definition, broken),
+            forgotten=subscriber,
+        )
+        await table.followers.detach(subscriber)
+        self._wait_for_broker(table, broken)
+
+    def _wait_for_broker(self, table: Table, destination: StreamingDestination) -> None:
+        if self._environment is None:
+            return
+        waiting = BrokenDestination(
+            destination.topic,
+            self._environment.broker,
+            self._settings,
+            lambda count: self._tell(_advance(table.definition, destination, count)),
+        )
+        subscriber = _subscriber(table.definition, destination)
+        table.followers.attach(subscriber, ActorFollowing(waiting, self._supervisor))
+        self._supervisor.start(waiting)
+
+    async def _mend(self, table: Table, destination: StreamingDestination) -> None:
+        """Record again for a destination that was cut off, and give it everything."""
+        mended = structs.replace(
+            destination,
+            status="ENABLING",
+            status_description="BROKEN before: the topic is being told of the gap and given "
+            "every item",
+        )
+        definition = rules.with_destination(table.definition, mended)
+        await self._record_for(table, definition, mended)
+        await table.followers.detach(_subscriber(definition, mended))
+        await self._start(table, mended)
+
+    async def drain(self, table: Table) -> None:
+        """Publish what a table has recorded, as far as the broker takes it within a deadline."""
+        with anyio.move_on_after(self._settings.draining_seconds):
+            for destination in table.definition.destinations:
+                relay = self.relay(table, destination)
+                if relay is not None:
+                    await relay.drain()
+
+    async def close(self) -> None:
+        """Let go of the broker; the relays have ended."""
+        if self._environment is not None:
+            await self._environment.shared.close()
+
+    async def _record_for(
+        self, table: Table, definition: TableDefinition, destination: StreamingDestination
+    ) -> None:
+        """Tell the partitions, and store from where on each has recorded, with the record."""
+        feeds = await table.followers.live_feeds()
+        heads = await table.heads()
+        subscriber = _subscriber(definition, destination)
+
+        def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
+            # Of partitions that were split, the counters may be those of a new table.
+            has_items = any(head.item_counts.get(TABLE_INDEX_ID) for head in heads)
+            was_written = has_items or any(counters.values())
+            needs_snapshot = was_written and self._settings.snapshot == "initial"
+            begun = structs.replace(
+                destination,
+                began_late=was_written,
+                needs_snapshot=destination.needs_snapshot or needs_snapshot,
+            )
+            record = structs.replace(record, definition=rules.with_destination(definition, begun))
+            return Stored(
+                redefinition.without_followers(record, [subscriber]),
+                puts=[
+                    (
+                        keys_layout.checkpoint(subscriber, feed.partition_number),
+                        # What came since then is counted as taken: a moment's records.
+                        Checkpoint(counters[feed.partition_number], feed.logged_bytes).encode(),
+                    )
+                    for feed in feeds
+                ],
+            )
+
+        await redefinition.redefine(self._owner, table, definition, storing)
+
+    async def _start(self, table: Table, destination: StreamingDestination) -> None:
+        definition = table.definition
+        place = RelayTarget(
+            definition.table_id,
+            _subscriber(definition, destination),
+            f"{self._settings.topic_prefix}.{definition.name}.{definition.uuid}."
+            f"{destination.destination_id}",
+            destination.topic,
+            self._publishing.source(definition),
+            destination.partition_count,
+            destination.needs_snapshot,
+            destination.began_late,
+        )
+        relay = KafkaRelay(
+            place,
+            await table.followers.feeds_for(place.subscriber),
+            self._publishing.environment.store,
+            self._environment,
+            settled=partial(self._tell_settled, definition, destination),
+        )
+        await relay.load()
+        table.followers.attach(place.subscriber, ActorFollowing(relay, self._supervisor))
+        self._supervisor.start(relay)
+
+    def _tell_settled(
+        self, definition: TableDefinition, destination: StreamingDestination, partition_count: int
+    ) -> None:
+        if destination.status == "ENABLING":
+            self._tell(_advance(definition, destination, partition_count))
+
+    def _drain_aside(self, table: Table, destination: StreamingDestination) -> None:
+        self._supervisor.run_aside(self._drain_and_tell, table, destination)
+
+    async def _drain_and_tell(self, table: Table, destination: StreamingDestination) -> None:
+        await self.drain(table)
+        # A table that was closed meanwhile has stopped its relay before it had drained.
+        if not table.is_closed:
+            self._tell(_advance(table.definition, destination))
+
+    async def _end(self, table: Table, destination: StreamingDestination) -> None:
+        subscriber = _subscriber(table.definition, destination)
+        await table.followers.detach(subscriber)
+        disabled = structs.replace(destination, status="DISABLED", needs_snapshot=False)
+        await self._put(
+            table,
+            rules.with_destination(table.definition, disabled),
+            forgotten=subscriber,
+        )
+
+    async def _put(
+        self, table: Table, definition: TableDefinition, *, forgotten: bytes | None = None
+    ) -> None:
+        """Have a table keep to a definition, and perhaps forget a relay's checkpoints."""
+
+        def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
+            del counters
+            if forgotten is None:
+                return Stored(record)
+            return Stored(
+                redefinition.without_followers(record, [forgotten]),
+                deletes=[
+                    keys_layout.checkpoint(forgotten, number) for number in record.log_numbers
+                ],
+            )
+
+        await redefinition.redefine(self._owner, table, definition, storing)
+
+
+def _advance(
+    definition: TableDefinition, destination: StreamingDestination, count: int | None = None
+) -> AdvanceDestination:
+    return AdvanceDestination(
+        definition.table_id,
+        definition.name,
+        destination.destination_id,
+        destination.status,
+        count,
+    )
+
+
+def _destination(definition: TableDefinition, destination_id: int) -> StreamingDestination | None:
+    for destination in definition.destinations:
+        if destination.destination_id == destination_id:
+            return destination
+    return None
+
+
+def _subscriber(definition: TableDefinition, destination: StreamingDestination) -> bytes:
+    return keys_layout.destination_subscriber(definition.table_id, destination.destination_id)

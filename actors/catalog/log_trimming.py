@@ -1,0 +1,76 @@
+"""Trims the logs of tables: away goes what every follower has passed and no stream shows.
+
+It belongs to the database's actor, which alone calls it.
+"""
+
+from __future__ import annotations
+
+from dynactor.actors.catalog.space_reclaim import SpaceReclaimer, reclaim_row
+from dynactor.actors.catalog.splits import Splitter
+from dynactor.actors.catalog.streams import StreamRegistry
+from dynactor.actors.catalog.tables import Tables
+from dynactor.actors.table.table import Table
+from dynactor.storage import keys_layout
+
+
+class LogTrimmer:
+    """Trims all logs now and then, and those of one table at once."""
+
+    def __init__(
+        self,
+        tables: Tables,
+        streams: StreamRegistry,
+        splits: Splitter,
+        space: SpaceReclaimer,
+    ) -> None:
+        self._tables = tables
+        self._streams = streams
+        self._splits = splits
+        self._space = space
+
+    async def keep(self, now_epoch_seconds: float) -> None:
+        """Roll shards that are old, forget what ended long ago, trim what nobody needs.
+
+        Space that a full disk did not give back is tried for again.
+        """
+        self._space.begin_again()
+        await self._streams.roll(now_epoch_seconds)
+        await self._streams.expire(now_epoch_seconds)
+        for table in list(self._tables.values()):
+            numbers = table.record.log_numbers
+            if not self._streams.attached(numbers):
+                continue
+            await self._trim(table, now_epoch_seconds)
+            # What was recorded before the last follower went is gone with this.
+            if not table.definition.records_changes and not self._streams.shows(numbers):
+                self._streams.detach(numbers)
+
+    async def give_back(self, table: Table, now_epoch_seconds: float) -> None:
+        """Trim the logs of a table, and have the room that they took on the disk given back."""
+        await self._trim(table, now_epoch_seconds, gives_back=True)
+
+    async def _trim(
+        self, table: Table, now_epoch_seconds: float, *, gives_back: bool = False
+    ) -> None:
+        for feed in await table.followers.feeds():
+            floor = table.followers.floor(feed.partition_number, feed.tail)
+            log = keys_layout.change_range(feed.partition_number)
+            await self._streams.trim(
+                feed,
+                table.definition.table_id,
+                floor,
+                now_epoch_seconds,
+                puts=[reclaim_row(log)] if gives_back else (),
+            )
+            if gives_back:
+                self._space.begin(log)
+            ended = table.record.ended_log(feed.partition_number)
+            # Not before its parent's: an empty log between two others keeps their order.
+            is_first = feed.parent is None
+            if (
+                ended
+                and is_first
+                and floor >= ended.last
+                and not self._streams.shows([ended.number])
+            ):
+                await self._splits.release(table, ended)

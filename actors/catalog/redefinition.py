@@ -1,0 +1,118 @@
+"""How a table comes to keep to a new definition.
+
+Its partitions are told, where it concerns them, then it is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from typing import NamedTuple, TypeAlias
+
+from msgspec import structs
+
+from dynactor.actors.catalog.catalog_owner import CatalogOwner
+from dynactor.actors.table.table import Table
+from dynactor.model.errors import DynamoDBError
+from dynactor.model.tables.table import TableDefinition
+from dynactor.storage.catalog import EndedLog, TableRecord
+from dynactor.storage.store import StoreError
+
+
+class Stored(NamedTuple):
+    """A table's record, and other rows that are to be stored with it."""
+
+    record: TableRecord
+    puts: Sequence[tuple[bytes, bytes]] = ()
+    deletes: Sequence[bytes] = ()
+
+
+_Storing: TypeAlias = Callable[[TableRecord, Mapping[int, int]], Stored]
+
+
+def _record_alone(record: TableRecord, counters: Mapping[int, int]) -> Stored:
+    del counters
+    return Stored(record)
+
+
+async def redefine(
+    owner: CatalogOwner,
+    table: Table,
+    definition: TableDefinition,
+    storing: _Storing = _record_alone,
+) -> dict[int, int]:
+    """Have a table keep to a definition; it is durable when this returns.
+
+    ``storing`` gets the record with that definition and what this returns, and says what is
+    stored.
+
+    Returns:
+        The counter of the last change under the old definition, by partition number.
+
+    Raises:
+        StoreError, DynamoDBError: nothing was changed.
+    """
+    old = table.definition
+    try:
+        counters = await table.redefine(definition)
+        stored = storing(structs.replace(table.record, definition=definition), counters)
+        balances = table.throttle.rows_before(definition)
+        await owner.put(stored.record, puts=[*stored.puts, *balances], deletes=stored.deletes)
+    except (StoreError, DynamoDBError):
+        # What follows the table still must not miss what is written from now on.
+        with suppress(DynamoDBError):
+            await table.redefine(old)
+        raise
+    table.record = stored.record
+    return counters
+
+
+async def store(
+    owner: CatalogOwner,
+    table: Table,
+    definition: TableDefinition,
+    *,
+    range_deletes: Sequence[tuple[bytes, bytes]] = (),
+) -> None:
+    """Store a definition that the table's partitions need not know before.
+
+    Raises:
+        StoreError: nothing was changed.
+    """
+    record = structs.replace(table.record, definition=definition)
+    balances = table.throttle.rows_before(definition)
+    await owner.put(record, puts=balances, range_deletes=range_deletes)
+    table.record = record
+
+
+def without_followers(record: TableRecord, gone: Collection[bytes]) -> TableRecord:
+    """The record of a table whose ended logs nobody reads under these ids.
+
+    Whoever begins under an id that was in use before begins with the logs that grow.
+    """
+    return _with_ended_logs(
+        record, lambda log: tuple(each for each in log.subscribers if each not in gone)
+    )
+
+
+def with_follower(
+    record: TableRecord, subscriber: bytes, partition_numbers: Collection[int]
+) -> TableRecord:
+    """The record of a table of whose ended logs those with these numbers are kept for somebody."""
+    return _with_ended_logs(
+        record,
+        lambda log: (
+            (*log.subscribers, subscriber) if log.number in partition_numbers else log.subscribers
+        ),
+    )
+
+
+def _with_ended_logs(
+    record: TableRecord, subscribers: Callable[[EndedLog], tuple[bytes, ...]]
+) -> TableRecord:
+    return structs.replace(
+        record,
+        ended_logs=tuple(
+            structs.replace(log, subscribers=subscribers(log)) for log in record.ended_logs
+        ),
+    )

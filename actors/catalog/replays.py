@@ -1,0 +1,313 @@
+"""Keeps the replays: jobs that publish a table's changes, or items and changes, to some topic.
+
+A job lives as long as the server runs. While it does, its table's changes are recorded, and the
+logs are kept from where it is.
+
+The keeper belongs to the database's actor, which alone calls what changes something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Final
+from uuid import uuid4
+
+import structlog
+from msgspec import structs
+
+from dynactor.actors.catalog import redefinition
+from dynactor.actors.catalog.redefinition import Stored
+from dynactor.actors.derived.kafka.publishing import Publishing
+from dynactor.actors.derived.kafka.replay import Replay, ReplayPlace
+from dynactor.actors.derived.kafka.replay_progress import ReplayProgress, ReplayStart
+from dynactor.actors.runtime.mailbox import Message
+from dynactor.actors.table.followers import ActorFollowing
+from dynactor.actors.table.table import Table
+from dynactor.model.errors import ResourceNotFoundException, ValidationException
+from dynactor.model.tables import destination_rules as rules
+from dynactor.model.tables.table import TABLE_INDEX_ID
+from dynactor.storage.catalog import TableRecord
+from dynactor.storage.store import StoreError
+from dynactor.streams import log_reach, sequence_number
+from dynactor.streams.log_reach import LogReach
+from dynactor.streams.sequence_number import SequenceNumber
+
+_MICROSECONDS: Final = 1_000_000
+_SHOWN_AFTERWARDS: Final = 20
+
+_log = structlog.get_logger("kafka")
+
+
+class StartReplay(Message[ReplayProgress], frozen=True):
+    """Publish a table's changes to a topic once more."""
+
+    name: str
+    topic: str
+    start: ReplayStart
+    follows: bool = False
+
+
+class CancelReplay(Message[ReplayProgress], frozen=True):
+    """Publish nothing more."""
+
+    replay_id: str
+
+
+class EndReplay(Message[None], frozen=True):
+    """A replay has nothing more to do."""
+
+    table_id: int
+    name: str
+    replay_id: str
+
+
+class Replays:
+    """The jobs that run, and the last ones that ended."""
+
+    def __init__(self, publishing: Publishing) -> None:
+        self._publishing = publishing
+        self._owner = publishing.owner
+        self._environment = publishing.environment
+        self._replays: dict[str, Replay] = {}
+
+    # -- for requests -----------------------------------------------------------------------
+
+    def all(self) -> Sequence[ReplayProgress]:
+        """The jobs, the newest last."""
+        return [replay.progress for replay in self._replays.values()]
+
+    def find(self, replay_id: str) -> ReplayProgress:
+        """A job.
+
+        Raises:
+            ResourceNotFoundException: there is none, or it ended long ago.
+        """
+        return self._named(replay_id).progress
+
+    # -- for the database's actor -----------------------------------------------------------
+
+    async def start(
+        self, table: Table, message: StartReplay, tables: Iterable[Table]
+    ) -> ReplayProgress:
+        """Begin a job.
+
+        Raises:
+            ValidationException: there is no Kafka, the topic is not free for it, or the logs do
+                not go back so far.
+            StoreError: nothing was changed.
+        """
+        broker = self._publishing.needed_broker()
+        self._check_topic(message.topic, tables)
+        # The place in the logs first: a refusal changes nothing.
+        positions, is_whole = await self._positions(table, message.start)
+        replay_id = uuid4().hex
+        subscriber = _subscriber(replay_id)
+        recorded_from = await self._record(table, subscriber, positions)
+        if message.start.origin == "snapshot":
+            positions = recorded_from
+        definition = table.definition
+        told = EndReplay(definition.table_id, definition.name, replay_id)
+        replay = Replay(
+            await self._place(table, message, replay_id, positions, is_whole=is_whole),
+            [feed for feed in await table.followers.feeds() if feed.partition_number in positions],
+            self._environment.store,
+            self._environment.clock,
+            broker=broker,
+            settings=self._publishing.settings,
+            ended=lambda: self._publishing.tell(told),
+        )
+        self._forget_oldest()
+        self._replays[replay_id] = replay
+        table.followers.attach(subscriber, ActorFollowing(replay, self._environment.supervisor))
+        self._environment.supervisor.start(replay)
+        return replay.progress
+
+    async def cancel(self, message: CancelReplay) -> ReplayProgress:
+        """End a job where it is.
+
+        Raises:
+            ResourceNotFoundException: there is none.
+        """
+        replay = self._named(message.replay_id)
+        await self._environment.supervisor.stop(replay)
+        if not replay.is_over:
+            replay.bury()
+        return replay.progress
+
+    async def end(self, table: Table, message: EndReplay) -> None:
+        """A job is over: nothing is recorded or kept for it any more."""
+        await table.followers.detach(_subscriber(message.replay_id))
+        if not self._is_replayed(table):
+            await self._record_no_more(table)
+            await table.redefine(table.definition)
+
+    async def forget(self, table: Table) -> None:
+        """Record nothing for jobs that ended with the server; nobody works for the table yet."""
+        try:
+            await self._record_no_more(table)
+        except StoreError as error:
+            # A server starts on a full disk too. What is recorded needlessly is trimmed.
+            _log.info("replays_not_forgotten", table=table.definition.name, error=str(error))
+
+    def writes_to(self, topic: str) -> bool:
+        """Whether a job publishes to a topic."""
+        return any(
+            progress.topic == topic and not self._replays[progress.replay_id].is_over
+            for progress in self.all()
+        )
+
+    # -- parts ------------------------------------------------------------------------------
+
+    async def _record_no_more(self, table: Table) -> None:
+        if not table.definition.is_replayed:
+            return
+        definition = structs.replace(table.definition, is_replayed=False)
+        await redefinition.store(self._owner, table, definition)
+
+    def _named(self, replay_id: str) -> Replay:
+        replay = self._replays.get(replay_id)
+        if replay is None:
+            raise ResourceNotFoundException(
+                f"There is no replay {replay_id}: a server that is started again knows of none"
+            )
+        return replay
+
+    def _forget_oldest(self) -> None:
+        ended = [replay_id for replay_id, replay in self._replays.items() if replay.is_over]
+        for replay_id in ended[: max(0, len(ended) - _SHOWN_AFTERWARDS + 1)]:
+            del self._replays[replay_id]
+
+    def _is_replayed(self, table: Table) -> bool:
+        return any(table.followers.following(_subscriber(replay_id)) for replay_id in self._replays)
+
+    def _check_topic(self, topic: str, tables: Iterable[Table]) -> None:
+        try:
+            rules.check_topic(topic)
+        except ValidationException:
+            raise ValidationException(f"{topic!r} can't be the name of a Kafka topic") from None
+        for table in tables:
+            destination = rules.in_use(table.definition)
+            if destination is not None and destination.topic == topic:
+                raise ValidationException(
+                    f"The changes of table {table.definition.name} are published to topic "
+                    f"{topic} as they are made: older ones between them would break their "
+                    "order. Give another topic"
+                )
+        if self.writes_to(topic):
+            raise ValidationException(f"Another replay is writing to topic {topic}")
+
+    async def _record(
+        self, table: Table, subscriber: bytes, positions: Mapping[int, int]
+    ) -> dict[int, int]:
+        """Have changes recorded, whoever else follows the table or ceases to.
+
+        Of the logs that have ended, those with positions are kept for it.
+        """
+
+        def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
+            del counters
+            # Durable with it is all that was accepted before: a snapshot shows it.
+            return Stored(redefinition.with_follower(record, subscriber, positions))
+
+        definition = structs.replace(table.definition, is_replayed=True)
+        return await redefinition.redefine(self._owner, table, definition, storing)
+
+    async def _place(
+        self,
+        table: Table,
+        message: StartReplay,
+        replay_id: str,
+        positions: Mapping[int, int],
+        *,
+        is_whole: bool,
+    ) -> ReplayPlace:
+        """What a job works for, from these positions on."""
+        definition = table.definition
+        heads = await table.heads()
+        return ReplayPlace(
+            replay_id,
+            definition.table_id,
+            self._publishing.source(definition),
+            message.topic,
+            message.start,
+            message.follows,
+            positions,
+            is_whole,
+            sum(head.item_counts.get(TABLE_INDEX_ID, 0) for head in heads),
+        )
+
+    async def _positions(self, table: Table, start: ReplayStart) -> tuple[dict[int, int], bool]:
+        """Where in each log a job begins, and whether nothing of the table lies before it."""
+        if start.origin == "snapshot":
+            return {}, True
+        view = self._environment.store.durable()
+        now_us = int(self._environment.clock.now_epoch_seconds() * _MICROSECONDS)
+        logs = await log_reach.reaches(view, table.record, now_us)
+        if start.origin == "beginning":
+            if all(log.after == log.last and log.lost_us is not None for log in logs):
+                raise _too_far_back(table.definition.name, logs)
+            return {log.partition_number: log.after for log in logs}, _is_whole(logs)
+        time_us, known = start.number, None
+        if start.origin == "time" and time_us > now_us:
+            raise ValidationException(
+                f"{_text_of(time_us)} is still to come: by the server's clock it is "
+                f"{_text_of(now_us)}"
+            )
+        if start.origin == "sequence-number":
+            known = sequence_number.unpack(start.number)
+            time_us = await self._time_of(table.definition.name, logs, known)
+        if time_us <= max((log.lost_us for log in logs if log.lost_us is not None), default=-1):
+            raise _too_far_back(table.definition.name, logs)
+        positions = {
+            log.partition_number: await log_reach.position_at(view, log, time_us) for log in logs
+        }
+        if known is not None:
+            positions[known.partition_number] = known.counter - 1
+        is_whole = _is_whole(logs) and all(position == 0 for position in positions.values())
+        return positions, is_whole
+
+    async def _time_of(self, name: str, logs: list[LogReach], number: SequenceNumber) -> int:
+        """When a change was made.
+
+        Raises:
+            ValidationException: no log has it.
+        """
+        of_partition = {log.partition_number: log for log in logs}
+        log = of_partition.get(number.partition_number)
+        if log is None or not 0 < number.counter <= log.last:
+            raise ValidationException(
+                f"{number.wire()} is not the sequence number of a change of table {name}"
+            )
+        view = self._environment.store.durable()
+        record = await log_reach.first_behind(view, number.partition_number, number.counter - 1)
+        if number.counter <= log.after or record is None:
+            raise _too_far_back(name, logs)
+        return record.commit_time_us
+
+
+def _is_whole(logs: Sequence[LogReach]) -> bool:
+    return all(log.lost_us is None for log in logs)
+
+
+def _too_far_back(name: str, logs: Sequence[LogReach]) -> ValidationException:
+    """What is told of a place that the logs don't have."""
+    if all(log.after == log.last for log in logs):
+        return ValidationException(
+            f"No changes of table {name} are kept: changes are recorded while a stream, a "
+            "destination or an index follows the table, and kept for a day where it has a "
+            "stream. --from snapshot starts with every item"
+        )
+    lost_us = max(log.lost_us for log in logs if log.lost_us is not None)
+    return ValidationException(
+        f"The changes of table {name} are kept from {_text_of(lost_us + 1)} on, and no older ones: "
+        "--from beginning starts with the oldest one kept, --from snapshot with every item"
+    )
+
+
+def _text_of(time_us: int) -> str:
+    return datetime.fromtimestamp(time_us / _MICROSECONDS, tz=UTC).isoformat()
+
+
+def _subscriber(replay_id: str) -> bytes:
+    return f"replay {replay_id}".encode()

@@ -1,0 +1,121 @@
+"""Gives back the disk space of ranges that were deleted, which may take minutes.
+
+What is still to be given back is durable: a row for each range is written in the batch that deletes
+it, and goes when the space is back. However often the server stops or dies, the next start goes on.
+
+It belongs to the database's actor, which alone calls it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+import structlog
+
+from dynactor.actors.catalog.catalog_owner import CatalogOwner
+from dynactor.actors.runtime.mailbox import Message
+from dynactor.actors.table.environment import TableEnvironment
+from dynactor.model.limits import MIB
+from dynactor.storage import keys_layout
+from dynactor.storage.store import Closed, Full, Row, StoreError
+
+_PAGE_ROWS: Final = 1_000
+_PAGE_BYTES: Final = 1 << 20
+# Deleted rows are compacted away at once where so much is freed.
+LARGE_BYTES: Final = 16 * MIB
+
+# Where it starts, and its end, which is excluded.
+_Range: TypeAlias = tuple[bytes, bytes]
+
+_log = structlog.get_logger("actors")
+
+
+class EndReclaim(Message[None], frozen=True):
+    """The disk space of this range is back."""
+
+    start: bytes
+    end: bytes
+
+
+class SpaceReclaimer:
+    """Reclaims one range after another, beside everything else.
+
+    ``tell(message)`` has the database's actor call ``end``.
+    """
+
+    def __init__(
+        self, owner: CatalogOwner, environment: TableEnvironment, tell: Callable[[EndReclaim], None]
+    ) -> None:
+        self._owner = owner
+        self._store = environment.store
+        self._supervisor = environment.supervisor
+        self._tell = tell
+        # In the order in which they were asked for.
+        self._waiting: dict[_Range, None] = {}
+        self._at_work: _Range | None = None
+        # Those for which the disk was too full.
+        self._put_off: set[_Range] = set()
+
+    async def resume(self) -> None:
+        """Go on with all that is still to be given back: at start, and after a crash."""
+        start, end = keys_layout.RECLAIMS
+        while rows := await self._store.latest.page(
+            start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES
+        ):
+            for row in rows:
+                key_range = keys_layout.reclaim_start(row.key), row.value
+                if key_range != self._at_work:
+                    self.begin(key_range)
+            start = rows[-1].key + b"\x00"
+
+    def begin(self, key_range: _Range) -> None:
+        """Give back a range's space in the background; the batch that deleted it is durable."""
+        self._put_off.discard(key_range)
+        if not self._waiting and self._at_work is None:
+            self._supervisor.run_aside(self._work)
+        self._waiting[key_range] = None
+
+    def begin_again(self) -> None:
+        """Try again what a full disk had no space for."""
+        for key_range in list(self._put_off):
+            self.begin(key_range)
+
+    async def end(self, message: EndReclaim) -> None:
+        """Forget a range, durably, unless more of it was deleted meanwhile.
+
+        Raises:
+            StoreError: nothing was changed.
+        """
+        key_range = message.start, message.end
+        begun_again = key_range == self._at_work or key_range in {*self._waiting, *self._put_off}
+        if not begun_again:
+            await self._owner.change(deletes=[keys_layout.reclaim(message.start)])
+
+    async def _work(self) -> None:
+        while self._waiting:
+            self._at_work = next(iter(self._waiting))
+            del self._waiting[self._at_work]
+            try:
+                await self._reclaim(self._at_work)
+            finally:
+                self._at_work = None
+
+    async def _reclaim(self, key_range: _Range) -> None:
+        try:
+            await self._store.reclaim(*key_range)
+        except Closed:
+            # The next start goes on.
+            return
+        except StoreError as error:
+            _log.warning("space_not_given_back", error=str(error))
+            if isinstance(error, Full):
+                self._put_off.add(key_range)
+            return
+        self._tell(EndReclaim(*key_range))
+
+
+def reclaim_row(key_range: _Range) -> Row:
+    """The row to be put in the batch that deletes a range whose disk space is to come back."""
+    start, end = key_range
+    return Row(keys_layout.reclaim(start), end)

@@ -1,0 +1,323 @@
+"""Keeps the DynamoDB streams: their windows over the logs, and how long the logs are kept.
+
+It belongs to the database's actor, which alone calls what changes something. Reading is for
+everybody: it looks at durable records and waits for nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from msgspec import Struct, msgpack
+
+from dynactor.actors.catalog.catalog_owner import CatalogOwner
+from dynactor.actors.partition.change_feed import ChangeFeed
+from dynactor.model.tables.table import TableDefinition
+from dynactor.storage import keys_layout
+from dynactor.storage.store import Store, StoreError, View
+from dynactor.streams import change_log
+from dynactor.streams import shard as shards
+from dynactor.streams.change_record import ChangeRecord
+from dynactor.streams.shard import Shard, Stream
+
+_DAY_SECONDS: Final = 24 * 60 * 60
+_MILLISECOND_SECONDS: Final = 0.001
+_MICROSECONDS: Final = 1_000_000
+_PAGE_ROWS: Final = 1_000
+_PAGE_BYTES: Final = 1024 * 1024
+
+_encoder = msgpack.Encoder()
+_decoder = msgpack.Decoder(Stream)
+
+
+class StreamSettings(Struct, frozen=True):
+    """How long an open shard grows, and how long records can be read."""
+
+    shard_roll_seconds: float = 4 * 60 * 60
+    retention_seconds: float = _DAY_SECONDS
+
+
+class StreamRegistry:
+    """All streams that can be read.
+
+    Invariant: what is in memory is what is durable, but that records are gone for readers, and
+    that a shard shows no more of them, before it is durable; refused, it is undone.
+    """
+
+    def __init__(self, owner: CatalogOwner, store: Store, settings: StreamSettings) -> None:
+        self._owner = owner
+        self._store = store
+        self._settings = settings
+        self._streams: dict[tuple[str, str], Stream] = {}
+        # Where shards end whose closing is on its way to the disk, by shard id: what becomes
+        # durable meanwhile is their children's, or nobody's.
+        self._closing: dict[str, int] = {}
+        self._feeds: dict[int, ChangeFeed] = {}
+
+    async def load(self, view: View) -> None:
+        """Read the streams: at start, and after a crash of the database's actor."""
+        self._streams.clear()
+        start, end = keys_layout.STREAMS
+        while rows := await view.page(start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES):
+            for row in rows:
+                self.remember(_decoder.decode(row.value))
+            start = rows[-1].key + b"\x00"
+
+    # -- for requests -----------------------------------------------------------------------
+
+    def all(self) -> Sequence[Stream]:
+        """The streams that can be read, by table and label."""
+        return [self._streams[key] for key in sorted(self._streams)]
+
+    def find(self, table_name: str, label: str) -> Stream | None:
+        """The stream of that table with that label."""
+        return self._streams.get((table_name, label))
+
+    def tail(self, shard: Shard) -> int:
+        """The counter of the last durable change that a shard can show."""
+        last = self._last(shard)
+        if last is not None:
+            return last
+        feed = self._feeds.get(shard.partition_number)
+        return shard.after if feed is None else max(shard.after, feed.tail)
+
+    async def read(
+        self, shard: Shard, after: int, *, max_records: int, max_bytes: int
+    ) -> list[ChangeRecord]:
+        """The first durable records of a shard with counters above ``after``."""
+        # Taken before the first await: a roll that comes between hands over what is newer.
+        last = self.tail(shard)
+        feed = self._feeds.get(shard.partition_number)
+        if feed is None:
+            records = await change_log.read(
+                self._store.durable(),
+                shard.partition_number,
+                max(after, shard.after),
+                max_records=max_records,
+                max_bytes=max_bytes,
+            )
+        else:
+            records = await feed.read(
+                max(after, shard.after), max_records=max_records, max_bytes=max_bytes
+            )
+        if not records or records[-1].sequence_number.counter <= last:
+            return records
+        return [record for record in records if record.sequence_number.counter <= last]
+
+    # -- for the database's actor -----------------------------------------------------------
+
+    def attach(self, feeds: Iterable[ChangeFeed]) -> None:
+        """These logs are kept: their tails are known."""
+        self._feeds.update((feed.partition_number, feed) for feed in feeds)
+
+    def attached(self, partition_numbers: Iterable[int]) -> bool:
+        """Whether any of these partitions has recorded changes since the server started."""
+        return any(number in self._feeds for number in partition_numbers)
+
+    def detach(self, partition_numbers: Iterable[int]) -> None:
+        """These partitions are gone, or record nothing; what their logs hold can still be read."""
+        for number in partition_numbers:
+            self._feeds.pop(number, None)
+
+    def free_label(self, table_name: str, now_epoch_seconds: float) -> str:
+        """A label for a stream of a table: a later time if one of its name has this one."""
+        at = now_epoch_seconds
+        while self.find(table_name, label := shards.stream_label(at)) is not None:
+            at += _MILLISECOND_SECONDS
+        return label
+
+    def enabled(
+        self, table: TableDefinition, positions: Mapping[int, int], now_epoch_seconds: float
+    ) -> Stream:
+        """The stream that a table's definition enables, from these positions on."""
+        assert table.stream is not None
+        stream = Stream(
+            table.name,
+            table.table_id,
+            table.stream.label,
+            table.stream.view_type,
+            table.key_schema,
+            now_epoch_seconds,
+            (),
+        )
+        return shards.opened(stream, positions, now_epoch_seconds)
+
+    def disabled(
+        self, table: TableDefinition, tails: Mapping[int, int], now_epoch_seconds: float
+    ) -> Stream | None:
+        """A table's stream as it is once disabled; None if it has none that is enabled.
+
+        ``tails`` are counters that are durable; it ends there, or with what is durable by now.
+        """
+        if table.stream is None:
+            return None
+        stream = self.find(table.name, table.stream.label)
+        if stream is None or stream.disabled_epoch_seconds is not None:
+            return None
+        # What has become durable behind these tails was perhaps shown.
+        ends = {
+            shard.partition_number: max(tails[shard.partition_number], self.tail(shard))
+            for shard in stream.shards
+            if shard.last is None
+        }
+        return shards.disabled(stream, ends, now_epoch_seconds)
+
+    @contextmanager
+    def closing(self, stream: Stream) -> Iterator[None]:
+        """While a stream is on its way to the disk, whose shards end now: they show no more."""
+        self._closing = {
+            shard.shard_id: shard.last for shard in stream.shards if shard.last is not None
+        }
+        try:
+            yield
+        finally:
+            self._closing.clear()
+
+    def split(
+        self, table_id: int, parent: int, last: int, children: tuple[int, int], now: float
+    ) -> list[Stream]:
+        """The streams that show a partition's log, as they are once it is split."""
+        of_table = [stream for stream in self.all() if stream.table_id == table_id]
+        split = [shards.split(stream, parent, last, children, now) for stream in of_table]
+        return [new for new, old in zip(split, of_table, strict=True) if new.shards != old.shards]
+
+    def remember(self, stream: Stream) -> None:
+        """A stream was written."""
+        self._streams[stream.table_name, stream.label] = stream
+
+    def shows(self, partition_numbers: Iterable[int]) -> bool:
+        """Whether any stream shows one of these partitions' logs."""
+        return any(map(self._shows, partition_numbers))
+
+    async def roll(self, now_epoch_seconds: float) -> None:
+        """Close the open shards that are old enough, each with a child behind it.
+
+        Those that were closed a day ago are forgotten.
+        """
+        for stream in self.all():
+            if stream.disabled_epoch_seconds is not None:
+                continue
+            tails = {shard.partition_number: self.tail(shard) for shard in stream.shards}
+            rolled = shards.rolled(
+                stream, tails, now_epoch_seconds, self._settings.shard_roll_seconds
+            )
+            kept = shards.trimmed(rolled, {}, now_epoch_seconds, self._settings.retention_seconds)
+            if kept.shards == stream.shards:
+                continue
+            with self.closing(kept):
+                await self._replace(kept)
+
+    async def expire(self, now_epoch_seconds: float) -> None:
+        """Forget streams that ended a day ago, with logs that nobody else shows."""
+        for stream in self.all():
+            ended = stream.disabled_epoch_seconds
+            if ended is None or now_epoch_seconds - ended < self._settings.retention_seconds:
+                continue
+            # Before it is durable: no reader may miss a record without being told.
+            del self._streams[stream.table_name, stream.label]
+            orphaned = {
+                shard.partition_number
+                for shard in stream.shards
+                if shard.partition_number not in self._feeds
+                and not self._shows(shard.partition_number)
+            }
+            with self._as_before([stream]):
+                await self._owner.change(
+                    deletes=[keys_layout.stream(stream.table_id, stream.label)],
+                    range_deletes=[keys_layout.change_range(number) for number in orphaned],
+                )
+
+    async def trim(
+        self,
+        feed: ChangeFeed,
+        table_id: int,
+        floor: int,
+        now: float,
+        *,
+        puts: Sequence[tuple[bytes, bytes]] = (),
+    ) -> None:
+        """Delete the records of a log that nobody needs any more.
+
+        ``floor`` is the counter that every follower has passed; where a stream shows the log,
+        records are kept for a day besides. ``puts`` go with what is deleted, if anything is.
+        """
+        key = keys_layout.trim(table_id, feed.partition_number)
+        (stored,) = await self._store.latest.load([key])
+        trimmed = change_log.decode_trim(stored).counter
+        if self._shows(feed.partition_number):
+            floor = min(floor, await self._aged(feed.partition_number, trimmed, now))
+        if floor <= trimmed:
+            return
+        time_us = await change_log.time_us(self._store.latest, feed.partition_number, floor)
+        if time_us is None:
+            # It was made while nobody followed the table: nobody knows when.
+            time_us = int(now * _MICROSECONDS)
+        value = change_log.encode_trim(floor, time_us)
+        up_to = {feed.partition_number: floor}
+        before, changed = [], []
+        for stream in self.all():
+            kept = shards.trimmed(stream, up_to, now, self._settings.retention_seconds)
+            if kept.shards != stream.shards:
+                before.append(stream)
+                changed.append(kept)
+                # At once: no reader may pass over what goes without being told.
+                self.remember(kept)
+        with self._as_before(before):
+            await self._owner.change(
+                puts=[(key, value), *map(stream_row, changed), *puts],
+                range_deletes=[change_log.trimmed_range(feed.partition_number, floor)],
+            )
+
+    @contextmanager
+    def _as_before(self, streams: Sequence[Stream]) -> Iterator[None]:
+        """While a change of streams is stored that readers know of; refused, it is undone."""
+        try:
+            yield
+        except StoreError:
+            for stream in streams:
+                self.remember(stream)
+            raise
+
+    async def _aged(self, partition_number: int, after: int, now: float) -> int:
+        """The counter up to which records are older than the retention."""
+        oldest_us = int((now - self._settings.retention_seconds) * _MICROSECONDS)
+        aged = after
+        # Mostly the first record is younger, and tells so by itself.
+        max_records = 1
+        while True:
+            records = await change_log.read(
+                self._store.durable(),
+                partition_number,
+                aged,
+                max_records=max_records,
+                max_bytes=_PAGE_BYTES,
+            )
+            max_records = _PAGE_ROWS
+            for record in records:
+                if record.commit_time_us > oldest_us:
+                    return aged
+                aged = record.sequence_number.counter
+            if not records:
+                return aged
+
+    async def _replace(self, stream: Stream) -> None:
+        await self._owner.change(puts=[stream_row(stream)])
+        self.remember(stream)
+
+    def _last(self, shard: Shard) -> int | None:
+        """The counter that a shard ends with; None while it is open."""
+        return self._closing.get(shard.shard_id) if shard.last is None else shard.last
+
+    def _shows(self, partition_number: int) -> bool:
+        return any(
+            shard.partition_number == partition_number
+            for stream in self._streams.values()
+            for shard in stream.shards
+        )
+
+
+def stream_row(stream: Stream) -> tuple[bytes, bytes]:
+    """The row of a stream, to be put in the batch that changes its table."""
+    return keys_layout.stream(stream.table_id, stream.label), _encoder.encode(stream)

@@ -1,0 +1,237 @@
+"""Makes, changes and deletes tables, in the catalog and then among those that are at work.
+
+A stream that begins or ends with its table is written in the same batch. It belongs to the
+database's actor, which alone calls it, and which puts to work what follows a table.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext, suppress
+from uuid import uuid4
+
+from msgspec import structs
+
+from dynactor.actors.catalog.catalog_owner import CatalogOwner
+from dynactor.actors.catalog.database_settings import DatabaseSettings
+from dynactor.actors.catalog.destination_phases import DestinationPhases
+from dynactor.actors.catalog.space_reclaim import LARGE_BYTES, SpaceReclaimer, reclaim_row
+from dynactor.actors.catalog.streams import StreamRegistry, stream_row
+from dynactor.actors.catalog.tables import Tables
+from dynactor.actors.partition import partition_map
+from dynactor.actors.table.environment import TableEnvironment
+from dynactor.actors.table.messages import UpdateTable
+from dynactor.actors.table.state import IndexCounters, TableState, state_of
+from dynactor.actors.table.table import Table
+from dynactor.model.capacity.partition_count import partition_count
+from dynactor.model.errors import DynamoDBError, ResourceInUseException
+from dynactor.model.tables import destination_rules
+from dynactor.model.tables.table import GlobalIndex, TableDefinition
+from dynactor.model.tables.table_rules import apply_edit, settled
+from dynactor.storage import keys_layout
+from dynactor.storage.catalog import CatalogHead, TableRecord
+from dynactor.storage.store import StoreError
+from dynactor.streams.shard import Stream
+
+
+class TableChanges:
+    """Invariant: what is among the tables is durable in the catalog."""
+
+    def __init__(
+        self,
+        owner: CatalogOwner,
+        environment: TableEnvironment,
+        settings: DatabaseSettings,
+        tables: Tables,
+        *,
+        streams: StreamRegistry,
+        destinations: DestinationPhases,
+        space: SpaceReclaimer,
+    ) -> None:
+        self._owner = owner
+        self._environment = environment
+        self._clock = environment.clock
+        self._settings = settings
+        self._tables = tables
+        self._streams = streams
+        self._destinations = destinations
+        self._space = space
+
+    async def create(self, wanted: TableDefinition) -> TableState:
+        """Make a table; its ids, times and status are filled in.
+
+        Raises:
+            ResourceInUseException: there is one of that name.
+            StoreError: nothing was changed.
+        """
+        if wanted.name in self._tables:
+            raise ResourceInUseException(f"Table already exists: {wanted.name}")
+        now = self._clock.now_epoch_seconds()
+        on_demand = wanted.billing_mode == "PAY_PER_REQUEST"
+        definition = structs.replace(
+            wanted,
+            table_id=self._owner.head.next_table_id,
+            uuid=str(uuid4()),
+            created_epoch_seconds=now,
+            on_demand_since_epoch_seconds=now if on_demand else None,
+            status="CREATING" if self._takes_its_time(wanted) else "ACTIVE",
+        )
+        definition = self._labelled(definition, now)
+        topic = self._destinations.wanted(definition)
+        if topic is not None:
+            definition = destination_rules.enabled(definition, topic, "MILLISECOND")
+        number = self._owner.head.next_partition_number
+        count = self._partition_count(definition, definition)
+        record, head = self._with_index_partitions(
+            TableRecord(definition, partition_map.divide_evenly(number, count)),
+            CatalogHead(definition.table_id + 1, number + count),
+        )
+        positions = {partition.number: 0 for partition in record.partitions}
+        stream = self._streams.enabled(definition, positions, now) if definition.stream else None
+        await self._owner.put(record, head=head, puts=[stream_row(stream)] if stream else ())
+        if stream is not None:
+            self._streams.remember(stream)
+        self._tables[definition.name] = Table(record, self._environment)
+        names = [index.name for index in definition.indexes]
+        return TableState(
+            structs.replace(definition, status="CREATING"),
+            indexes={name: IndexCounters(0, 0) for name in names},
+        )
+
+    def _takes_its_time(self, wanted: TableDefinition) -> bool:
+        return bool(self._settings.table_transition_seconds) or wanted.restore_phase != "DONE"
+
+    async def update(self, message: UpdateTable) -> TableState:
+        """Change a table's settings.
+
+        Raises:
+            ResourceNotFoundException, ResourceInUseException: no such table, or not ACTIVE.
+            ValidationException, LimitExceededException: as ``table_rules.apply_edit``.
+            StoreError: nothing was changed.
+        """
+        table = self._tables.settled(message.name)
+        old = table.definition
+        now = self._clock.now_epoch_seconds()
+        new = apply_edit(old, message.edit, now, self._settings.throughput_decreases_per_day)
+        if message.edit.stream is not None:
+            new = self._labelled(new, now)
+        answered = await state_of(table)
+        stored = self._settled(new)
+        record, head = self._with_index_partitions(
+            structs.replace(table.record, definition=stored), self._owner.head
+        )
+        try:
+            stream = await self._changed_stream(table, old, stored, now)
+            with self._streams.closing(stream) if stream else nullcontext():
+                streams = [stream_row(stream)] if stream else []
+                balances = table.throttle.rows_before(stored)
+                await self._owner.put(record, head=head, puts=[*streams, *balances])
+        except (StoreError, DynamoDBError):
+            # The stream or index that is still there must not miss what is written from now on.
+            with suppress(DynamoDBError):
+                await table.redefine(old)
+            raise
+        table.record = record
+        if stream is not None:
+            self._streams.remember(stream)
+            # A stream that ends was recorded until its end was durable. Partitions keep to it also
+            # where they can't answer, as a write beside it was refused.
+            with suppress(DynamoDBError):
+                await table.redefine(stored)
+        for index in stored.global_indexes:
+            if index.status == "DELETING":
+                await table.followers.stop_index(index.definition.index_id)
+        return structs.replace(answered, definition=new)
+
+    async def drop(self, table: Table, size_bytes: int) -> None:
+        """Take a table away with everything in it, once its last write is answered.
+
+        Its stream stays readable for a day, and with it the logs.
+
+        Raises:
+            StoreError: it is still there, and takes writes; who follows it is to be put to work.
+        """
+        record = table.record
+        table.record = structs.replace(
+            record, definition=structs.replace(table.definition, status="DELETING")
+        )
+        await self._destinations.drain(table)
+        await table.close()
+        feeds = await table.followers.feeds()
+        tails = {feed.partition_number: feed.tail for feed in feeds}
+        stream = self._streams.disabled(record.definition, tails, self._clock.now_epoch_seconds())
+        puts = [stream_row(stream)] if stream else []
+        rows = keys_layout.table_range(record.definition.table_id)
+        is_large = size_bytes >= LARGE_BYTES
+        if is_large:
+            puts.append(reclaim_row(rows))
+        try:
+            await self._owner.delete(
+                table.record,
+                puts=puts,
+                logs=[number for number in tails if not self._streams.shows([number])],
+            )
+        except StoreError:
+            table.reopen(record)
+            raise
+        if stream is not None:
+            self._streams.remember(stream)
+        self._streams.detach(tails)
+        del self._tables[table.definition.name]
+        if is_large:
+            self._space.begin(rows)
+
+    def _labelled(self, definition: TableDefinition, now: float) -> TableDefinition:
+        """A definition whose stream, if it has just been enabled, has a label of its own."""
+        stream = definition.stream
+        if stream is None or not stream.enabled:
+            return definition
+        # Labels are times, and a virtual clock may stand still.
+        label = self._streams.free_label(definition.name, now)
+        return structs.replace(definition, stream=structs.replace(stream, label=label))
+
+    def _settled(self, definition: TableDefinition) -> TableDefinition:
+        """The definition in force once an update is answered: settled without a transition time."""
+        if self._settings.table_transition_seconds:
+            return definition
+        return settled(definition)
+
+    def _with_index_partitions(
+        self, record: TableRecord, head: CatalogHead
+    ) -> tuple[TableRecord, CatalogHead]:
+        """A record in which new indexes have their partitions, and the head that goes with it."""
+        definition = record.definition
+        partitions = dict(record.index_partitions)
+        for index in definition.global_indexes:
+            if index.definition.index_id not in partitions:
+                count = self._partition_count(definition, index)
+                partitions[index.definition.index_id] = partition_map.divide_evenly(
+                    head.next_partition_number, count
+                )
+                head = structs.replace(
+                    head, next_partition_number=head.next_partition_number + count
+                )
+        return structs.replace(record, index_partitions=partitions), head
+
+    def _partition_count(
+        self, definition: TableDefinition, resource: TableDefinition | GlobalIndex
+    ) -> int:
+        """How many partitions a new table, or a new index of it, begins with."""
+        return self._settings.partitions_per_table or partition_count(
+            definition.billing_mode, resource.throughput, resource.warm_throughput
+        )
+
+    async def _changed_stream(
+        self, table: Table, old: TableDefinition, new: TableDefinition, now: float
+    ) -> Stream | None:
+        """Tell the partitions of a new definition; the stream that it enables or ends, if any."""
+        if (old.global_indexes, old.stream) == (new.global_indexes, new.stream):
+            return None
+        is_enabled = new.stream is not None and new.stream.enabled
+        positions = await table.redefine(
+            new if is_enabled else structs.replace(new, stream=old.stream)
+        )
+        if old.stream == new.stream:
+            return None
+        if is_enabled:
+            return self._streams.enabled(new, positions, now)
+        return self._streams.disabled(old, positions, now)

@@ -1,0 +1,263 @@
+"""Keeps the virtual clock: moves it, and stores where it stands.
+
+The clock's row is its own head, which this actor alone writes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+import structlog
+from msgspec import Struct, msgpack
+
+from dynactor.actors.runtime.clock import (
+    LATEST_EPOCH_SECONDS,
+    Clock,
+    ClockRefusal,
+    SystemClock,
+    VirtualClock,
+)
+from dynactor.actors.runtime.commit_retry import commit_past_stalls
+from dynactor.actors.runtime.mailbox import Envelope, Mailbox, Message
+from dynactor.model.errors import InternalServerError
+from dynactor.storage import keys_layout
+from dynactor.storage.store import Group, Store, StoreError, View
+
+_MAILBOX_MESSAGES: Final = 100
+# A clock that runs is stored so often, each time as far ahead as it can get meanwhile.
+_KEEP_SECONDS: Final = 1.0
+_AHEAD_SECONDS: Final = 3.0
+
+_encode = msgpack.Encoder().encode
+_log = structlog.get_logger("actors")
+
+
+class ClockState(Struct, frozen=True):
+    """Domain time and how fast it runs; 0: it stands still."""
+
+    now_epoch_seconds: float
+    speed: float
+
+
+class MoveClock(Message[ClockState], frozen=True):
+    """Set the clock, or step it, and change its speed; what is not given stays as it is."""
+
+    to_epoch_seconds: float | None = None
+    by_seconds: float = 0.0
+    speed: float | None = None
+
+
+class KeepClock(Message[None], frozen=True):
+    """It is time to store where a clock that runs may get next."""
+
+
+class StoredClock(Struct, frozen=True):
+    """The clock's row: no durable row carries a time behind ``epoch_seconds``.
+
+    Not ``is_virtual``: the server has run in real time since, and said what time it was first.
+    """
+
+    epoch_seconds: float
+    speed: float
+    is_virtual: bool = True
+
+
+_decode = msgpack.Decoder(StoredClock).decode
+
+
+class ClockBehindData(Exception):
+    """The data is of a virtual time that has not come yet in reality."""
+
+    def __init__(self, stored_epoch_seconds: float) -> None:
+        super().__init__(f"Domain time stands at {stored_epoch_seconds}")
+        self.stored_epoch_seconds = stored_epoch_seconds
+
+
+class VirtualClockControl:
+    """The owner of a virtual clock.
+
+    Invariant: the clock's limit is durable before the clock gets there, and so is every time it
+    is set to. So no crash takes it back behind a time that it told.
+    """
+
+    name = "clock"
+
+    def __init__(
+        self, store: Store, clock: VirtualClock, row: bytes | None, *, copy_messages: bool = False
+    ) -> None:
+        self.mailbox = Mailbox(_MAILBOX_MESSAGES, copy_messages=copy_messages)
+        self.in_hand: list[Envelope] = []
+        self._store = store
+        self._clock = clock
+        self._row = row
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def state(self) -> ClockState:
+        """How the clock stands."""
+        return ClockState(self._clock.now_epoch_seconds(), self._clock.speed)
+
+    async def move(self, message: MoveClock) -> ClockState:
+        """Move the clock; returns once that is durable.
+
+        Raises:
+            ClockRefusal: it can't be moved so.
+            InternalServerError: the store failed; the clock goes on as it did.
+            MailboxFull, MailboxClosed: as the mailbox.
+        """
+        return await self.mailbox.put_nowait(message)
+
+    async def start(self, floor_epoch_seconds: float) -> None:
+        """Begin where the stored clock stands, with its speed, if that is later.
+
+        Without one, begin at ``floor_epoch_seconds`` if that is later.
+        """
+        stored = _stored(self._row)
+        speed = self._clock.speed
+        if stored is not None and stored.is_virtual:
+            floor_epoch_seconds, speed = stored.epoch_seconds, stored.speed
+        self._clock.set_speed(0)
+        await self._move(max(self._clock.now_epoch_seconds(), floor_epoch_seconds), speed)
+
+    async def run(self) -> None:
+        """Work through the mailbox until it is closed and drained."""
+        # After a crash of this actor nobody knows which of its writes came to be.
+        self._row = await _load(self._store.latest)
+        self._keep_later()
+        while batch := await self.mailbox.take(1, 1):
+            self.in_hand = batch
+            for envelope in batch:
+                try:
+                    envelope.answer(await self._handle(envelope.message))
+                except ClockRefusal as refusal:
+                    envelope.refuse(refusal)
+                except StoreError as error:
+                    envelope.refuse(InternalServerError(f"The clock was not moved: {error}"))
+            self.in_hand = []
+
+    async def close(self) -> None:
+        """Stop the clock and store its time exactly; nobody may need the time any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        state = self.state
+        self._clock.limit(state.now_epoch_seconds)
+        try:
+            await self._put(StoredClock(state.now_epoch_seconds, state.speed))
+        except StoreError as error:
+            # What is stored is ahead of the time: a restart goes on from there.
+            _log.warning("clock_not_stored", error=str(error))
+
+    async def _handle(self, message: Message[object]) -> object:
+        match message:
+            case MoveClock():
+                return await self._moved(message)
+            case KeepClock():
+                await self._keep()
+                return None
+        raise AssertionError(message)
+
+    async def _moved(self, message: MoveClock) -> ClockState:
+        before = self.state
+        speed = before.speed if message.speed is None else message.speed
+        # The time must not run on while the target, which may depend on it, becomes durable.
+        self._clock.set_speed(0)
+        try:
+            now = self._clock.now_epoch_seconds()
+            target = now if message.to_epoch_seconds is None else message.to_epoch_seconds
+            target += message.by_seconds
+            # All that a clock refuses, before anything is stored.
+            trial = VirtualClock(now)
+            trial.set(target)
+            trial.set_speed(speed)
+            await self._move(target, speed)
+        except BaseException:
+            self._clock.set_speed(before.speed)
+            raise
+        finally:
+            self._keep_later()
+        return self.state
+
+    async def _move(self, epoch_seconds: float, speed: float) -> None:
+        limit = _limit(epoch_seconds, speed)
+        await self._put(StoredClock(limit, speed))
+        self._clock.limit(limit)
+        self._clock.set(epoch_seconds)
+        self._clock.set_speed(speed)
+
+    async def _keep(self) -> None:
+        limit = _limit(self._clock.now_epoch_seconds(), self._clock.speed)
+        try:
+            await self._put(StoredClock(limit, self._clock.speed))
+            self._clock.limit(limit)
+        except StoreError as error:
+            # The clock waits at its limit.
+            _log.warning("clock_not_stored", error=str(error))
+        finally:
+            self._keep_later()
+
+    def _keep_later(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._clock.speed:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(_KEEP_SECONDS, self._tell_keep)
+
+    def _tell_keep(self) -> None:
+        if not self.mailbox.closed:
+            self.mailbox.put_nowait(KeepClock(), always=True)
+
+    async def _put(self, stored: StoredClock) -> None:
+        self._row = await _put(self._store, self._row, stored)
+
+
+async def open_clock(
+    store: Store, clock: Clock, *, has_data: bool, copy_messages: bool = False
+) -> VirtualClockControl | None:
+    """The keeper of a virtual clock that goes on where the stored time stands; else None.
+
+    Data that was written in real time is not older than now: there a virtual clock begins now,
+    or later. A stored virtual time that is past is left behind by real time.
+
+    Raises:
+        ClockBehindData: real time would go back behind the stored time.
+        StoreError: as the store.
+    """
+    row = await _load(store.latest)
+    stored = _stored(row)
+    if not isinstance(clock, VirtualClock):
+        if stored is not None and stored.is_virtual:
+            now = clock.now_epoch_seconds()
+            if stored.epoch_seconds > now:
+                raise ClockBehindData(stored.epoch_seconds)
+            await _put(store, row, StoredClock(now, 1.0, is_virtual=False))
+        return None
+    keeper = VirtualClockControl(store, clock, row, copy_messages=copy_messages)
+    floor = stored.epoch_seconds if stored is not None else 0.0
+    await keeper.start(max(floor, SystemClock().now_epoch_seconds()) if has_data else floor)
+    return keeper
+
+
+def _limit(epoch_seconds: float, speed: float) -> float:
+    return min(epoch_seconds + speed * _AHEAD_SECONDS, LATEST_EPOCH_SECONDS)
+
+
+def _stored(row: bytes | None) -> StoredClock | None:
+    return None if row is None else _decode(row)
+
+
+async def _load(view: View) -> bytes | None:
+    (row,) = await view.load([keys_layout.VIRTUAL_CLOCK])
+    return row
+
+
+async def _put(store: Store, expected: bytes | None, stored: StoredClock) -> bytes:
+    """Write the clock's row, and return it once it is durable."""
+    row = _encode(stored)
+    if row == expected:
+        return row
+    group = Group(keys_layout.VIRTUAL_CLOCK, expected, row)
+    durable = await commit_past_stalls(store, [group])
+    await durable
+    return row

@@ -1,0 +1,1 @@
+"""Actors that derive something from a table: indexes, expiry lists, topics, backups."""

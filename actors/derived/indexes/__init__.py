@@ -1,0 +1,1 @@
+"""Global secondary indexes: the followers that maintain them, and the backfill."""

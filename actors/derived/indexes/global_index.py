@@ -1,0 +1,316 @@
+"""A global secondary index at work: its partitions, and the followers that fill them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Generator
+from typing import Any, Final, NamedTuple
+
+import anyio
+import structlog
+from msgspec import Struct
+
+from dynactor.actors.derived.indexes.index_backfill import IndexBackfill
+from dynactor.actors.derived.indexes.index_lag import IndexLag
+from dynactor.actors.derived.indexes.index_maintainer import IndexMaintainer
+from dynactor.actors.partition.change_feed import ChangeFeed
+from dynactor.actors.partition.index_partition import ApplyChanges, Backfill, IndexPartition
+from dynactor.actors.partition.partition_actors import PartitionActors
+from dynactor.actors.partition.partition_map import PartitionMoved
+from dynactor.actors.runtime.mailbox import MailboxFull
+from dynactor.actors.runtime.supervisor import Supervisor
+from dynactor.actors.table.throttle import BackfillUnits
+from dynactor.model.errors import InternalServerError
+from dynactor.model.indexes.index import IndexDefinition
+from dynactor.model.keys.key import KeySchema
+from dynactor.storage import keys_layout
+from dynactor.storage.catalog import PartitionRange
+from dynactor.storage.store import Store
+from dynactor.streams.entry_change import EntryChange
+
+# How long a follower waits before it asks again: for room, or for a store that takes writes.
+_ROOM_SECONDS: Final = 0.001
+_REFUSED_SECONDS: Final = 0.1
+
+_log = structlog.get_logger("actors")
+
+
+class IndexPlace(Struct, frozen=True):
+    """Which index of which table it is, and where its entries lie."""
+
+    table_id: int
+    table_key: KeySchema
+    definition: IndexDefinition
+    ranges: tuple[PartitionRange, ...]
+
+    @property
+    def subscriber_id(self) -> bytes:
+        """What names the index in checkpoints."""
+        return keys_layout.index_subscriber(self.table_id, self.definition.index_id)
+
+
+class _Asked(NamedTuple):
+    """A message that was sent, or waits for room.
+
+    No coroutine: a write has many of them, and a task for each would cost more than the write.
+    """
+
+    actors: GlobalIndexActors
+    number: int
+    message: ApplyChanges | Backfill
+    reply: asyncio.Future[None] | None
+
+    def __await__(self) -> Generator[Any, None, None]:
+        return self.actors.wait_carried_out(self.number, self.message, self.reply).__await__()
+
+
+class GlobalIndexActors:
+    """The actors of one index. Each follower asks its partitions; they ask nobody."""
+
+    def __init__(
+        self,
+        place: IndexPlace,
+        store: Store,
+        supervisor: Supervisor,
+        *,
+        copy_messages: bool,
+        lag: IndexLag,
+        reads_wait_seconds: float,
+        units: BackfillUnits,
+    ) -> None:
+        self.place = place
+        # How long reads of the index wait for it, at most: see ``wait_readable``.
+        self.reads_wait_seconds = reads_wait_seconds
+        self.partitions = PartitionActors(
+            place.ranges, self._make_partition, supervisor, copy_messages=copy_messages
+        )
+        self._store = store
+        self._supervisor = supervisor
+        self._copy_messages = copy_messages
+        self._lag = lag
+        self._units = units
+        self._is_closing = False
+        # By the numbers of the logs that they follow.
+        self._maintainers: dict[int, IndexMaintainer] = {}
+        self._backfill: IndexBackfill | None = None
+        # One that is filled has entries of later changes than those that are carried into it.
+        self.follows_all = True
+        # Whether what was in the table at first is in the index.
+        self.is_filled = True
+        # Whether a partition refused its last message, as the store takes nothing: so far.
+        self._is_refused = False
+        # How many pieces of backfills had to wait for room in a partition of the index.
+        self.backfill_throttle_events = 0
+
+    @property
+    def subscriber_id(self) -> bytes:
+        """What names the index in checkpoints."""
+        return self.place.subscriber_id
+
+    def follow(self, feed: ChangeFeed) -> None:
+        """Carry the changes of one of the table's partitions into the index from now on.
+
+        Parents go before their children.
+        """
+        parent = None if feed.parent is None else self._maintainers.get(feed.parent)
+        maintainer = IndexMaintainer(
+            self.place.definition,
+            self.place.table_key,
+            self,
+            self.place.subscriber_id,
+            feed,
+            lag=self._lag,
+            after=parent.ended if parent else None,
+        )
+        self._maintainers[feed.partition_number] = maintainer
+        self._supervisor.start(maintainer)
+
+    def split(self, parent: int, children: list[ChangeFeed]) -> None:
+        """A partition of the table was split; its log has ended."""
+        if parent in self._maintainers:
+            for feed in children:
+                self.follow(feed)
+
+    def forget(self, partition_number: int) -> None:
+        """A log that had ended is gone."""
+        self._maintainers.pop(partition_number, None)
+
+    def backfill(self, ended: Callable[[], None]) -> None:
+        """Begin to fill the index with what is in the table, or go on with it."""
+        self.follows_all = self.is_filled = False
+
+        def filled() -> None:
+            self.is_filled = True
+            ended()
+
+        self._backfill = IndexBackfill(
+            self.place.definition,
+            self.place.table_id,
+            self.place.table_key,
+            self,
+            self._store,
+            units=self._units,
+            ended=filled,
+        )
+        self._supervisor.start(self._backfill)
+
+    @property
+    def filling(self) -> IndexBackfill | None:
+        """The backfill that is at work, or was since the server started."""
+        return self._backfill
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether filling it makes no progress: the disk is full, or an actor was given up."""
+        if self._backfill is None:
+            return False
+        return (
+            self._is_refused
+            or self._backfill.mailbox.closed
+            or any(maintainer.mailbox.closed for maintainer in self._maintainers.values())
+        )
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether its followers have begun."""
+        return bool(self._maintainers)
+
+    async def wait_caught_up(self) -> None:
+        """Wait until every change that is durable now is in the index.
+
+        ``follows_all`` stays False if a follower was given up: its changes are missing.
+        """
+        has_passed = await self._wait_passed()
+        self.follows_all = has_passed and not self._is_closing
+
+    async def wait_readable(self) -> None:
+        """Wait until a read sees every change that was answered, or as long as reads wait.
+
+        Whoever set that wants an index that is never behind; where it can't follow, as behind a
+        full disk, an old answer is better than none.
+        """
+        with anyio.move_on_after(self.reads_wait_seconds):
+            await self._wait_passed()
+
+    async def _wait_passed(self) -> bool:
+        tails = {maintainer: maintainer.feed.tail for maintainer in self._maintainers.values()}
+        return all([await maintainer.wait_passed(tail) for maintainer, tail in tails.items()])
+
+    def floor(self, partition_number: int) -> int:
+        """The counter up to which a log's records are not needed any more."""
+        maintainer = self._maintainers.get(partition_number)
+        return 0 if maintainer is None else maintainer.stored_position
+
+    @property
+    def lag_records(self) -> int:
+        """How many changes its followers are behind, at most."""
+        return sum(maintainer.lag_records for maintainer in self._maintainers.values())
+
+    async def oldest_unapplied_us(self) -> int | None:
+        """When the oldest change was committed that is not in the index yet; None if all are."""
+        oldest = [
+            records[0].commit_time_us
+            for maintainer in list(self._maintainers.values())
+            if maintainer.lag_records
+            and (
+                records := await maintainer.feed.read(
+                    maintainer.position, max_records=1, max_bytes=1
+                )
+            )
+        ]
+        return min(oldest, default=None)
+
+    def number_of(self, position: bytes) -> int:
+        """The number of the partition that owns a position."""
+        return self.partitions.map.number_of(position)
+
+    def ask(self, number: int, message: ApplyChanges | Backfill) -> Awaitable[None]:
+        """Have a message carried out, durably, however long the store takes no writes.
+
+        It is sent at once if there is room. What is returned waits; it raises
+        InternalServerError if the store takes no writes and the index is being closed.
+        """
+        try:
+            reply = self.partitions[number].mailbox.put_nowait(message)
+        except MailboxFull:
+            if isinstance(message, Backfill):
+                self.backfill_throttle_events += 1
+            reply = None
+        except PartitionMoved:
+            reply = None
+        return _Asked(self, number, message, reply)
+
+    async def wait_carried_out(
+        self, number: int, message: ApplyChanges | Backfill, reply: asyncio.Future[None] | None
+    ) -> None:
+        """Wait for the reply to a message; send it, again, where there is none or a refusal."""
+        while True:
+            try:
+                await (reply or self.partitions[number].mailbox.put_nowait(message))
+            except MailboxFull:
+                await anyio.sleep(_ROOM_SECONDS)
+            except PartitionMoved:
+                # Sent again to the children: what the parent had applied they know of.
+                for asked in [self.ask(*part) for part in self._parts(message)]:
+                    await asked
+                return
+            except InternalServerError as error:
+                if self._is_closing:
+                    raise
+                _log.info("index_write_refused", index=self.place.definition.name, error=str(error))
+                self._is_refused = True
+                reply = None
+                await anyio.sleep(_REFUSED_SECONDS)
+            else:
+                self._is_refused = False
+                return
+
+    async def close(self) -> None:
+        """Stop the backfill and the followers after their present run, then the partitions."""
+        self._is_closing = True
+        for maintainer in self._maintainers.values():
+            # At once: whoever is refused from now on has to know that it is to stop.
+            maintainer.mailbox.close()
+        if self._backfill is not None:
+            await self._supervisor.stop(self._backfill)
+            self._backfill = None
+        await asyncio.gather(*map(self._supervisor.stop, self._maintainers.values()))
+        self._maintainers.clear()
+        await self.partitions.stop()
+        self.partitions.clear()
+
+    # -- splitting --------------------------------------------------------------------------
+
+    def divide(
+        self, ranges: tuple[PartitionRange, ...], parent: int, children: tuple[int, int]
+    ) -> None:
+        """A partition of the index was split, durably; who has asked it divides the message."""
+        for envelope in self.partitions.divide(ranges, parent, children):
+            envelope.refuse(PartitionMoved())
+
+    def _parts(self, message: ApplyChanges | Backfill) -> list[tuple[int, ApplyChanges | Backfill]]:
+        """A message for a partition that was split, as its parts for those that own them now."""
+        match message:
+            case ApplyChanges(source=source, changes=changes):
+                moved: defaultdict[int, list[EntryChange]] = defaultdict(list)
+                for change in changes:
+                    moved[self.number_of(change.position)].append(change)
+                return [
+                    (number, ApplyChanges(source, tuple(part))) for number, part in moved.items()
+                ]
+            case Backfill(entries=entries):
+                put: defaultdict[int, list[tuple[bytes, bytes]]] = defaultdict(list)
+                for entry in entries:
+                    put[self.number_of(entry[0])].append(entry)
+                return [(number, Backfill(tuple(part))) for number, part in put.items()]
+
+    def _make_partition(self, number: int) -> IndexPartition:
+        definition = self.place.definition
+        return IndexPartition(
+            number,
+            definition,
+            keys_layout.row_prefix(self.place.table_id, definition.index_id),
+            self._store,
+            copy_messages=self._copy_messages,
+        )

@@ -1,0 +1,1 @@
+"""Publishing of changes to Kafka: relays, snapshots, replays."""

@@ -1,0 +1,46 @@
+"""Calls of the broker's client library, which may cancel what it has promised.
+
+Whoever waits for that is told so as if it were cancelled itself. It is a failure of the delivery
+like any other: what was sent may still arrive, and another publisher sends it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from dynactor.actors.runtime.cancellation import is_cancellation
+from dynactor.streams.broker import DeliveryFailed, Publisher
+from dynactor.streams.kafka_message import KafkaMessage
+
+
+@contextmanager
+def failing_if_cancelled() -> Iterator[None]:
+    """Around calls of a broker or publisher, in the task that makes them.
+
+    Raises:
+        DeliveryFailed: the library has cancelled one; who is cancelled himself stays so.
+    """
+    try:
+        yield
+    except asyncio.CancelledError as error:
+        if is_cancellation(error):
+            raise
+        raise DeliveryFailed("the client library has cancelled it") from error
+
+
+async def publish_to_each(
+    publisher: Publisher,
+    topic: str,
+    messages: Mapping[int, Sequence[KafkaMessage]],
+    max_batch_bytes: int,
+) -> dict[int, BaseException | None]:
+    """Publish to partitions of a topic at the same time; how each of them ended."""
+
+    async def publish(partition: int) -> None:
+        with failing_if_cancelled():
+            await publisher.publish(topic, partition, messages[partition], max_batch_bytes)
+
+    outcomes = await asyncio.gather(*map(publish, messages), return_exceptions=True)
+    return dict(zip(messages, outcomes, strict=True))

@@ -1,0 +1,62 @@
+"""What those have in common who publish changes of tables to Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+from dynactor.actors.catalog.catalog_owner import CatalogOwner
+from dynactor.actors.derived.kafka.relay_settings import RelaySettings
+from dynactor.actors.runtime.mailbox import Message
+from dynactor.actors.table.environment import TableEnvironment
+from dynactor.model.errors import ValidationException
+from dynactor.model.tables import destination_rules as rules
+from dynactor.model.tables.table import TableDefinition
+from dynactor.streams.broker import Broker
+from dynactor.streams.kafka_message import KafkaSource
+
+
+class Origins(Struct, frozen=True):
+    """Where the server says that its changes come from."""
+
+    region: str
+    account_id: str
+
+
+class Publishing(NamedTuple):
+    """``tell`` has the database's actor get a message. Without a broker nothing is published."""
+
+    owner: CatalogOwner
+    environment: TableEnvironment
+    settings: RelaySettings
+    origins: Origins
+    broker: Broker | None
+    tell: Callable[[Message[Any]], None]
+
+    def needed_broker(self) -> Broker:
+        """The broker.
+
+        Raises:
+            ValidationException: there is none.
+        """
+        if self.broker is None:
+            raise ValidationException(
+                "Changes can't be published: the server was started without "
+                "--kafka-bootstrap-servers"
+            )
+        return self.broker
+
+    def source(self, definition: TableDefinition) -> KafkaSource:
+        """What consumers are told of a table; times are as its destination in use has them."""
+        destination = rules.in_use(definition)
+        return KafkaSource(
+            self.origins.region,
+            self.origins.account_id,
+            definition.name,
+            definition.key_schema,
+            self.settings.topic_prefix,
+            self.settings.version,
+            "MILLISECOND" if destination is None else destination.precision,
+        )

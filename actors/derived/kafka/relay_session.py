@@ -1,0 +1,114 @@
+"""A relay's way to the broker: the topics that it needs, and a publisher."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from dynactor.actors.derived.checkpoint import Checkpoint
+from dynactor.actors.derived.kafka.relay_environment import RelayEnvironment, RelayTarget
+from dynactor.model.limits import KIB, MIB
+from dynactor.streams.broker import FoundTopic, Publisher
+from dynactor.streams.kafka_message import KafkaMessage
+
+# Of all relays together; each gets its share for the round that it has in hand.
+_IN_HAND_BYTES: Final = 16 * MIB
+_LEAST_ROUND_BYTES: Final = 64 * KIB
+_MOST_ROUND_BYTES: Final = 2 * MIB
+_POSITIONS_BATCH_BYTES: Final = 512 * KIB
+
+
+class RelaySession:
+    """Opened, thrown away with a publisher that failed, and opened again."""
+
+    def __init__(self, environment: RelayEnvironment, place: RelayTarget) -> None:
+        self.settings = environment.settings
+        self.is_transactional = environment.settings.delivery == "exactly-once"
+        self._environment = environment
+        self._place = place
+        self._publisher: Publisher | None = None
+        # Whether the destination's topic was not there before.
+        self._made_topic = False
+
+    @property
+    def publisher(self) -> Publisher:
+        """The publisher of an open session."""
+        assert self._publisher is not None
+        return self._publisher
+
+    @property
+    def round_bytes(self) -> int:
+        """How many bytes of records a round may have: all relays share the memory for them."""
+        share = _IN_HAND_BYTES // max(1, len(self._environment.at_work))
+        return min(_MOST_ROUND_BYTES, max(_LEAST_ROUND_BYTES, share))
+
+    async def ensure_topic(self) -> FoundTopic:
+        """See to the topic of the destination.
+
+        Raises:
+            Unreachable, Refused: it may not be there.
+        """
+        return await self._environment.broker.ensure_topic(self.settings.topic(self._place.topic))
+
+    async def open(self) -> FoundTopic:
+        """See to the topics and get a publisher.
+
+        Raises:
+            Unreachable, Refused: nothing can be published now.
+        """
+        broker, settings = self._environment.broker, self.settings
+        found = await self.ensure_topic()
+        # A second attempt finds what the first one has made.
+        self._made_topic |= found.is_new
+        if self.is_transactional:
+            await broker.ensure_topic(settings.positions_topic)
+            self._publisher = await broker.open_publisher(self._place.publisher_id)
+        else:
+            self._publisher = await self._environment.shared.take()
+        return found
+
+    async def has_new_topic(self, partition_count: int) -> bool:
+        """Whether the topic tells of nothing yet.
+
+        One that is there and empty may have been made by a server that was killed then.
+
+        Raises:
+            Unreachable, Refused: nobody knows.
+        """
+        if self._made_topic:
+            return True
+        return await self._environment.broker.is_empty(self._place.topic, partition_count)
+
+    async def read_positions(self, partition_numbers: Iterable[int]) -> dict[int, int]:
+        """The counters that committed transactions reached, by log."""
+        numbers = {self._position_key(number): number for number in partition_numbers}
+        topic = self.settings.positions_topic.name
+        found = await self._environment.broker.read_last(topic, numbers)
+        return {numbers[key]: int(value) for key, value in found.items()}
+
+    async def publish_positions(self, positions: Mapping[int, Checkpoint]) -> None:
+        """Put the positions that the logs reach into the transaction."""
+        messages = [
+            KafkaMessage(self._position_key(number), b"%d" % position.counter, (), 0)
+            for number, position in positions.items()
+        ]
+        topic = self.settings.positions_topic.name
+        await self.publisher.publish(topic, 0, messages, _POSITIONS_BATCH_BYTES)
+
+    async def throw_away(self) -> None:
+        """Close a publisher that failed; the next ``open`` gets another one."""
+        publisher, self._publisher = self._publisher, None
+        if publisher is None:
+            return
+        if self.is_transactional:
+            await publisher.close()
+        else:
+            await self._environment.shared.throw_away(publisher)
+
+    async def close(self) -> None:
+        """Let go of the publisher, unless others have it too."""
+        if self.is_transactional:
+            await self.throw_away()
+
+    def _position_key(self, partition_number: int) -> bytes:
+        return f"{self._place.publisher_id}/{partition_number}".encode()

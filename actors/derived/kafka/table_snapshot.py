@@ -1,0 +1,77 @@
+"""All items of a table as they were at one moment, and where its logs stood then.
+
+Both come from one durable view: what the logs hold behind those positions is all that happened
+to the items since, with no gap and no overlap. Whoever wants to go on from them must have the
+table's changes recorded before the snapshot is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Container
+from typing import Final
+
+import anyio
+
+from dynactor.actors.derived.checkpoint import Checkpoint
+from dynactor.model.limits import KIB
+from dynactor.model.values.stored_item import StoredItem
+from dynactor.storage import catalog, codec, keys_layout
+from dynactor.storage.store import Store, View
+
+_PAGE_ROWS: Final = 128
+_PAGE_BYTES: Final = 256 * KIB
+_STEP_SECONDS: Final = 0.001
+
+
+class TableSnapshot:
+    """A snapshot. As long as somebody has it, the store keeps what it shows."""
+
+    def __init__(self, view: View, table_id: int, positions: dict[int, Checkpoint]) -> None:
+        # Where its logs stood, by partition number; those that had ended, too.
+        self.positions = positions
+        # None once it was let go of.
+        self._view: View | None = view
+        self._prefix = keys_layout.row_prefix(table_id)
+
+    @classmethod
+    async def take(cls, store: Store, table_name: str, known: Container[int]) -> TableSnapshot:
+        """The items of a table as they are now, once all of its partitions are known.
+
+        A split is durable a moment before those are told of it who follow the table.
+        """
+        while True:
+            view = store.durable()
+            (row,) = await view.load([keys_layout.table_record(table_name)])
+            assert row is not None, "there is no such table"
+            record = catalog.decode_record(row)
+            numbers = [partition.number for partition in record.partitions]
+            if all(number in known for number in numbers):
+                break
+            await anyio.sleep(_STEP_SECONDS)
+        positions = {
+            ended.number: Checkpoint(ended.last, ended.logged_bytes) for ended in record.ended_logs
+        }
+        values = await view.load(list(map(keys_layout.partition_head, numbers)))
+        for number, head in zip(numbers, map(catalog.decode_partition_head, values), strict=True):
+            positions[number] = Checkpoint(head.counter, head.logged_bytes)
+        return cls(view, record.definition.table_id, positions)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether its pages can still be read."""
+        return self._view is not None
+
+    def release(self) -> None:
+        """Let the store forget what it shows: nobody reads another page."""
+        self._view = None
+
+    async def pages(self) -> AsyncIterator[list[StoredItem]]:
+        """The items, some at a time, in the order of their hashes."""
+        start, end = self._prefix, keys_layout.end_of(self._prefix)
+        while True:
+            assert self._view is not None, "a page is read after the snapshot was let go of"
+            rows = await self._view.page(start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES)
+            if not rows:
+                return
+            yield [codec.decode(row.value) for row in rows]
+            start = rows[-1].key + b"\x00"

@@ -1,0 +1,193 @@
+"""A partition's change feed: the durable end of its log, and those who wait for more.
+
+The partition moves the tail when a batch is durable. A subscriber that keeps up reads recent
+changes from memory; one that is behind reads the log on the disk. Nobody holds up a write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_right
+from collections import deque
+from typing import Final
+
+from dynactor.actors.derived.coalesced_wakeups import CoalescedWakeups
+from dynactor.storage.store import Store
+from dynactor.streams import change_log
+from dynactor.streams.change_record import ChangeRecord
+
+# Of all feeds together.
+_RECENT_BYTES: Final = 64 * 1024 * 1024
+
+
+class RecentChanges:
+    """The memory that all feeds share for what was changed last: the oldest goes first."""
+
+    def __init__(self, limit_bytes: int = _RECENT_BYTES) -> None:
+        self._limit_bytes = limit_bytes
+        self._size_bytes = 0
+        # For those who read here.
+        self.wakeups = CoalescedWakeups()
+        # Whose records came when, batch by batch; a feed's own are in the same order.
+        self._order: deque[tuple[ChangeFeed, int, int]] = deque()
+
+    def added(self, feed: ChangeFeed, records: int, size_bytes: int) -> None:
+        """A feed has kept some more records; whoever has the oldest may have to give them up."""
+        self._order.append((feed, records, size_bytes))
+        self._size_bytes += size_bytes
+        self.wakeups.changed()
+        while self._size_bytes > self._limit_bytes:
+            oldest, freed_records, freed_bytes = self._order.popleft()
+            oldest.forget_oldest(freed_records)
+            self._size_bytes -= freed_bytes
+
+
+class ChangeFeed:
+    """The feed of one partition.
+
+    Invariants: every record with a counter up to ``tail`` is durable; ``_recent`` holds all
+    records with counters above ``_recent_after`` and up to ``tail``, and perhaps some below,
+    without decoded items.
+
+    ``parent`` is the number of the partition whose split began this one, while that log is kept:
+    who follows both follows it first. ``last`` is the counter that the log ended with, None while
+    it grows.
+    """
+
+    def __init__(
+        self,
+        partition_number: int,
+        store: Store,
+        recent: RecentChanges,
+        parent: int | None = None,
+    ) -> None:
+        self.partition_number = partition_number
+        self.parent = parent
+        self.last: int | None = None
+        self.tail = 0
+        # How many bytes of records the log was ever given, up to the tail.
+        self.logged_bytes = 0
+        # How often records were added: tells whether any came while one was looking elsewhere.
+        self.additions = 0
+        self._has_begun = False
+        self.store = store
+        self._recent: deque[ChangeRecord] = deque()
+        self._sizes_bytes: deque[int] = deque()
+        self._memory = recent
+        self._recent_after = 0
+        self._waiting: list[asyncio.Future[None]] = []
+
+    def begin(self, tail: int, logged_bytes: int = 0) -> None:
+        """Start with what is durable, or catch up with what is and nobody has told of.
+
+        A partition that could not ask when its last changes are durable tells of them with the
+        next ones, and there may be none.
+        """
+        self.begin_once(tail, logged_bytes)
+        if tail > self.tail:
+            self.advance(tail, [], logged_bytes)
+
+    def begin_once(self, tail: int, logged_bytes: int) -> None:
+        """Start with what was durable when the store was opened; later calls change nothing."""
+        if not self._has_begun:
+            self._has_begun = True
+            self.tail = self._recent_after = tail
+            self.logged_bytes = logged_bytes
+
+    def advance(self, tail: int, records: list[ChangeRecord], logged_bytes: int) -> None:
+        """The partition's counter is durable up to ``tail``, with these records among it.
+
+        ``logged_bytes`` is what the log was ever given by then. It may have been heard already.
+        """
+        # Whatever was not told of in between is on the disk.
+        before = records[0].sequence_number.counter - 1 if records else tail
+        was_told_of_all = before <= self.tail
+        if not was_told_of_all:
+            self._recent_after = before
+        # A log's tail never goes back.
+        self.tail = max(self.tail, tail)
+        self.logged_bytes = max(self.logged_bytes, logged_bytes)
+        if records:
+            sizes_bytes = list(map(_size_bytes, records))
+            self._recent += records
+            self._sizes_bytes += sizes_bytes
+            self._memory.added(self, len(records), sum(sizes_bytes))
+        if records or not was_told_of_all:
+            self._wake()
+
+    def end(self) -> None:
+        """The partition was split behind the tail: nothing is added any more."""
+        assert self._has_begun
+        self.last = self.tail
+        self._wake()
+
+    def forget_oldest(self, records: int) -> None:
+        """Give up the oldest records kept in memory; they are read from the disk from now on."""
+        for _ in range(records):
+            oldest = self._recent.popleft().sequence_number.counter
+            self._recent_after = max(self._recent_after, oldest)
+            self._sizes_bytes.popleft()
+
+    def _wake(self) -> None:
+        self.additions += 1
+        waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
+    def wait_wakeup(self) -> asyncio.Future[None]:
+        """A future that completes when those who keep up go on, all at once."""
+        return self._memory.wakeups.wait()
+
+    def wait_addition(self) -> asyncio.Future[None]:
+        """A future that completes when records are added, or the log ends."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(future)
+        return future
+
+    async def read(self, after: int, *, max_records: int, max_bytes: int) -> list[ChangeRecord]:
+        """The first durable records with counters above ``after``."""
+        if after >= self._recent_after:
+            return self._read_recent(after, max_records, max_bytes)
+        return await change_log.read(
+            self.store.durable(),
+            self.partition_number,
+            after,
+            max_records=max_records,
+            max_bytes=max_bytes,
+        )
+
+    def _read_recent(self, after: int, max_records: int, max_bytes: int) -> list[ChangeRecord]:
+        # By place, not from either end: a reader may be at the tail or many pages behind.
+        recent = self._recent
+        start = bisect_right(recent, after, key=_counter)
+        size_bytes = 0
+        found: list[ChangeRecord] = []
+        for place in range(start, min(len(recent), start + max_records)):
+            found.append(recent[place])
+            size_bytes += self._sizes_bytes[place]
+            if size_bytes >= max_bytes:
+                break
+        return found
+
+
+def _counter(record: ChangeRecord) -> int:
+    return record.sequence_number.counter
+
+
+def _size_bytes(record: ChangeRecord) -> int:
+    """What a record holds in memory, near enough: its keys and images, and index entries."""
+    size_bytes = (
+        len(record.keys)
+        + (len(record.old.data) if record.old else 0)
+        + (len(record.new.data) if record.new else 0)
+    )
+    shared: bytes | None = None
+    for of_index in record.entry_changes.values():
+        for change in of_index:
+            size_bytes += len(change.position)
+            # Indexes that hold whole items share the value.
+            if change.value is not None and change.value is not shared:
+                shared = change.value
+                size_bytes += len(shared)
+    return size_bytes

@@ -1,0 +1,57 @@
+"""Commits that are tried again: past a stall, or until the store takes writes at all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+import anyio
+import structlog
+
+from dynactor.storage.store import Closed, Full, Group, Retry, Store, Unknown
+
+_AGAIN_SECONDS: Final = 0.1
+_STALL_SECONDS: Final = 0.002
+
+_log = structlog.get_logger("actors")
+
+
+async def commit_past_stalls(store: Store, groups: Sequence[Group]) -> asyncio.Future[None]:
+    """Commit groups as soon as the store is not behind with its work; else as its ``commit``.
+
+    Raises:
+        StoreError: as the store's ``commit``, but no ``Retry``.
+    """
+    while True:
+        try:
+            return await store.commit(groups)
+        except Retry:
+            await anyio.sleep(_STALL_SECONDS)
+
+
+async def commit_with_retries(
+    store: Store, group: Group, given_up: asyncio.Future[None], who: str
+) -> bool:
+    """Commit a group and wait until it is durable, however long the store takes no writes.
+
+    Returns:
+        False if it was given up meanwhile: whether it was written is unknown.
+
+    Raises:
+        Conflict: the head is not the stored one, perhaps as an earlier attempt was written.
+    """
+    while True:
+        try:
+            durable = await store.commit([group])
+            await durable
+        except (Retry, Full, Closed, Unknown) as error:
+            if given_up.done():
+                return False
+            if isinstance(error, Retry):
+                await asyncio.wait([given_up], timeout=_STALL_SECONDS)
+            else:
+                _log.info("write_tried_again", who=who, error=str(error))
+                await asyncio.wait([given_up], timeout=_AGAIN_SECONDS)
+        else:
+            return True

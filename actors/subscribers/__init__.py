@@ -1,1 +1,0 @@
-"""Those who follow the change feeds: each with a durable checkpoint in every log it reads."""

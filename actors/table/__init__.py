@@ -1,0 +1,1 @@
+"""A table at work: reads, throttling, traffic counts, and its followers."""

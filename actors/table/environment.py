@@ -1,0 +1,28 @@
+"""What the actors of every table live with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from dynactor.actors.catalog.balance_keeper import BalanceKeeper
+from dynactor.actors.partition.change_feed import RecentChanges
+from dynactor.actors.partition.partition import PartitionSettings
+from dynactor.actors.runtime.clock import Clock
+from dynactor.actors.runtime.supervisor import Supervisor
+from dynactor.actors.table.throttle import ThrottleSettings
+from dynactor.storage.store import Store
+
+
+class TableEnvironment(NamedTuple):
+    """The same for all tables of a database."""
+
+    store: Store
+    supervisor: Supervisor
+    clock: Clock
+    recent: RecentChanges
+    settings: PartitionSettings
+    balances: BalanceKeeper
+    throttling: ThrottleSettings = ThrottleSettings()
+    # What was read and written of all tables since the server started.
+    consumed_units: Callable[[], float] = float

@@ -1,0 +1,122 @@
+"""What a table holds, looked at for advice: some of its items, the sizes of its item collections.
+
+These are reads of nobody: they take no units, and count for no key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from heapq import heappush, heappushpop
+from typing import Final, NamedTuple
+
+import anyio
+
+from dynactor.actors.table.table import Table
+from dynactor.model.values.item import Item
+from dynactor.storage import codec, keys_layout
+from dynactor.storage.store import Row
+
+_ROWS: Final = 500
+_BYTES: Final = 128 * 1024
+# So many rows are looked at: all of a table that has no more, else some behind each of the points.
+_LOOKED_AT: Final = 50_000
+_POINTS: Final = 500
+_HASH_BITS: Final = 64
+_SAMPLE_BYTES: Final = 4 * 1024 * 1024
+
+
+class Collection(NamedTuple):
+    """An item collection: how large it is, with its entries, and its encoded partition key."""
+
+    size_bytes: int
+    partition_key: bytes
+
+
+class CollectionStart(NamedTuple):
+    """How large the items of a partition key are together; at least, if not all were counted."""
+
+    size_bytes: int
+    is_whole: bool
+
+
+async def sample_items(table: Table, item_count: int, count: int) -> list[Item]:
+    """About so many items that lie evenly in the table, all of them where it has no more.
+
+    Of a table with many items, those of very large collections are fewer than their share.
+    """
+    prefix = keys_layout.row_prefix(table.definition.table_id)
+    end = keys_layout.end_of(prefix)
+    is_whole = item_count <= _LOOKED_AT
+    points = 1 if is_whole else _POINTS
+    rows_each = item_count + _ROWS if is_whole else _LOOKED_AT // _POINTS
+    every = max(1, min(item_count, _LOOKED_AT) // count)
+    found: list[Item] = []
+    start, room_bytes, seen = prefix, _SAMPLE_BYTES, 0
+    for point in range(points):
+        position = ((point << _HASH_BITS) // points).to_bytes(_HASH_BITS // 8, "big")
+        # What lies between two points may have been read already, from an earlier one.
+        start = max(start, prefix + position) if point else prefix
+        async for row in _rows(table, start, end, rows_each):
+            seen += 1
+            start = row.key + b"\x00"
+            if seen % every == 0:
+                room_bytes -= len(row.value)
+                if room_bytes < 0:
+                    return found
+                found.append(codec.decode(row.value).item)
+    return found
+
+
+async def items_at(table: Table, positions: Sequence[bytes]) -> list[Item]:
+    """The items at these positions that are there, each as often as its position comes."""
+    prefix = keys_layout.row_prefix(table.definition.table_id)
+    found: list[Item] = []
+    for first in range(0, len(positions), _ROWS):
+        keys = [prefix + position for position in positions[first : first + _ROWS]]
+        values = await table.durable().load(keys)
+        found += [codec.decode(value).item for value in values if value is not None]
+        await anyio.lowlevel.checkpoint()
+    return found
+
+
+async def collection_start(table: Table, partition_key: bytes, most_bytes: int) -> CollectionStart:
+    """How large the items of an encoded partition key are, counted up to a bound."""
+    prefix = keys_layout.row_prefix(table.definition.table_id) + partition_key
+    size_bytes = 0
+    async for row in _rows(table, prefix, keys_layout.end_of(prefix), most_bytes):
+        size_bytes += codec.size_bytes(row.value)
+        if size_bytes >= most_bytes:
+            return CollectionStart(size_bytes, is_whole=False)
+    return CollectionStart(size_bytes, is_whole=True)
+
+
+async def largest_collections(table: Table, count: int) -> list[Collection]:
+    """So many of the largest item collections of a table with local indexes, the largest first."""
+    start, end = keys_layout.collection_range(table.definition.table_id)
+    largest: list[Collection] = []
+    async for row in _rows(table, start, end, None):
+        size_bytes = int.from_bytes(row.value, "big")
+        found = Collection(size_bytes, keys_layout.collection_of(row.key))
+        if len(largest) < count:
+            heappush(largest, found)
+        else:
+            heappushpop(largest, found)
+    return sorted(largest, reverse=True)
+
+
+async def _rows(
+    table: Table, start: bytes, end: bytes, most_rows: int | None
+) -> AsyncIterator[Row]:
+    """Rows of a range, some at a time, with the loop's other work between them."""
+    view = table.durable()
+    left = most_rows
+    while left is None or left > 0:
+        max_rows = _ROWS if left is None else min(_ROWS, left)
+        rows = await view.page(start, end, max_rows=max_rows, max_bytes=_BYTES)
+        if not rows:
+            return
+        for row in rows:
+            yield row
+        start = rows[-1].key + b"\x00"
+        left = None if left is None else left - len(rows)
+        await anyio.lowlevel.checkpoint()

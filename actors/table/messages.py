@@ -1,0 +1,66 @@
+"""What the database's actor is told of tables: by requests, and by itself."""
+
+from __future__ import annotations
+
+from dynactor.actors.runtime.mailbox import Message
+from dynactor.actors.table.state import TableState
+from dynactor.model.tables.table import TableDefinition
+from dynactor.model.tables.table_rules import TableEdit
+from dynactor.model.tables.time_to_live import TimeToLiveChange
+
+
+class CreateTable(Message[TableState], frozen=True):
+    """Make a table; its ids, times and status are filled in."""
+
+    definition: TableDefinition
+
+
+class UpdateTable(Message[TableState], frozen=True):
+    """Change a table's settings."""
+
+    name: str
+    edit: TableEdit
+
+
+class DeleteTable(Message[TableState], frozen=True):
+    """Delete a table and all its items."""
+
+    name: str
+
+
+class EndTransition(Message[None], frozen=True):
+    """The time that a table stays in a passing state is over; ``state`` is that state's number."""
+
+    table_id: int
+    name: str
+    state: int
+
+
+class AdvanceIndex(Message[None], frozen=True):
+    """The present phase of a global index is over.
+
+    ``state`` is the number of the passing state whose time is over, if it is one of these.
+    """
+
+    table_id: int
+    name: str
+    index_id: int
+    state: int | None = None
+
+
+class UpdateTimeToLive(Message[None], frozen=True):
+    """Switch a table's time to live on or off."""
+
+    name: str
+    change: TimeToLiveChange
+
+
+class AdvanceTimeToLive(Message[None], frozen=True):
+    """The present state of a table's time to live is over."""
+
+    table_id: int
+    name: str
+
+
+class KeepStreams(Message[None], frozen=True):
+    """It is time to roll shards and to trim logs."""

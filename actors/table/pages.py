@@ -1,0 +1,227 @@
+"""Pages of Query and Scan, which go over the partitions of a table or of an index in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from itertools import chain
+from typing import Final
+
+import anyio
+from msgspec import Struct
+
+from dynactor.actors.derived.indexes.global_index import GlobalIndexActors
+from dynactor.actors.table.table import Table, unreadable
+from dynactor.actors.table.throttle import TableThrottle
+from dynactor.model.capacity import capacity
+from dynactor.model.capacity.capacity import IndexKind
+from dynactor.model.indexes.index import IndexDefinition
+from dynactor.model.keys.key import KeySchema
+from dynactor.model.keys.key_range import KeyRange
+from dynactor.model.limits import KIB
+from dynactor.model.page import Page, PageBuilder, PageRules
+from dynactor.model.tables.table import TABLE_INDEX_ID
+from dynactor.model.values.item import Item, part_decoder
+from dynactor.model.values.stored_item import StoredItem
+from dynactor.storage import codec, keys_layout
+from dynactor.storage.store import StoreError, View
+
+# Rows are read in pieces of about this size, with the loop's other work between them.
+_PIECE_BYTES: Final = 128 * KIB
+_PIECE_ROWS: Final = 256
+# Whole items are fetched for so many entries of an index at once: each may have 400 KB, and
+# three of those fill a page.
+_FETCHED_ROWS: Final = 8
+# The keys of so many tables and indexes are known at a time.
+_KNOWN_KEYS: Final = 1_024
+
+
+class ReadRange(Struct, frozen=True):
+    """What a Query or Scan reads: a range of one index (None: the table) in one direction.
+
+    ``after`` is the position behind which a page goes on. ``consistent`` changes the price
+    alone: every read sees all that was answered before it.
+    """
+
+    key_range: KeyRange
+    rules: PageRules
+    index: IndexDefinition | None = None
+    after: bytes | None = None
+    reverse: bool = False
+    consistent: bool = False
+    # A Scan rounds what it reads of each partition, a Query its sum.
+    by_partition: bool = False
+    # What advice is not to count, as no application asked for it, is read and paid as any.
+    is_counted: bool = True
+
+
+async def read_page(table: Table, request: ReadRange) -> Page:
+    """One page of a Query or Scan of a table, from one durable view.
+
+    Raises:
+        Throttled: nothing is left of a partition's read units before anything was found, and
+            nothing was taken of others; else the page ends before that partition.
+        InternalServerError: what is stored can't be read.
+    """
+    index = request.index
+    of_index = table.followers.indexes.get(index.index_id) if index else None
+    if of_index is not None and of_index.reads_wait_seconds:
+        await of_index.wait_readable()
+    builder = PageBuilder(request.rules)
+    try:
+        await _read_pieces(table, request, of_index, builder)
+    except StoreError as error:
+        raise unreadable(table.definition.name, error) from error
+    builder.finish_partition()
+    kind: IndexKind = "GlobalSecondaryIndexes" if of_index else "LocalSecondaryIndexes"
+    page = builder.page(
+        consistent=request.consistent,
+        last=_last_key(table, builder, index),
+        index=(index.name, kind) if index else None,
+        is_scan=request.by_partition,
+    )
+    traffic = table.throttle.traffic
+    if traffic is not None and request.is_counted:
+        index_id = index.index_id if index else TABLE_INDEX_ID
+        traffic.read_page(
+            index_id, _query_start(request), page.receipt, request.rules, page.scanned_count
+        )
+    return page
+
+
+async def _read_pieces(
+    table: Table, request: ReadRange, of_index: GlobalIndexActors | None, builder: PageBuilder
+) -> None:
+    """Read partition by partition until the page is full; each is asked for units, and paid."""
+    throttle = table.throttle
+    view = table.durable()
+    partition_map = (of_index or table).partitions.map
+    # Whose limits it lives on: a local index on its table's.
+    limited = request.index if of_index else None
+    limited_id = limited.index_id if limited else TABLE_INDEX_ID
+    start = _query_start(request)
+    pieces = partition_map.pieces(_rest(request), reverse=request.reverse)
+    begun = False
+    counted_blocks = 0
+    # What empty partitions cost is paid when it is known that the page is not refused.
+    owed: list[tuple[int, float]] = []
+    for piece in pieces:
+        number = partition_map.number_of(piece.start)
+        refusal = throttle.refused_page(number, limited_id, start)
+        if refusal is not None:
+            if builder.last is None:
+                raise refusal.error()
+            builder.end()
+            break
+        if begun and request.by_partition:
+            builder.finish_partition()
+        begun = True
+        await _read_piece(table, view, request, piece, builder)
+        blocks = builder.blocks - counted_blocks
+        counted_blocks += blocks
+        owed.append((number, capacity.read_units(blocks, consistent=request.consistent)))
+        if builder.last is not None:
+            _pay(throttle, owed, limited, start)
+        if builder.full:
+            break
+    _pay(throttle, owed, limited, start)
+    heat = throttle.read_positions
+    page_units = capacity.read_units(builder.blocks, consistent=request.consistent)
+    if pieces and not request.by_partition and heat.is_due(page_units):
+        # In reverse the reading began at the other end of the piece.
+        began_at = pieces[0].start
+        heat.note(partition_map.number_of(began_at), began_at)
+
+
+def _pay(
+    throttle: TableThrottle,
+    owed: list[tuple[int, float]],
+    limited: IndexDefinition | None,
+    start: bytes,
+) -> None:
+    """Take what a page owes to partitions, by their numbers; it owes nothing then."""
+    for number, units in owed:
+        throttle.take_page(number, units, limited, start)
+    owed.clear()
+
+
+def _query_start(request: ReadRange) -> bytes:
+    """Where a Query's range begins, which names a partition key; nothing for a Scan."""
+    return b"" if request.by_partition else request.key_range.start
+
+
+def _rest(request: ReadRange) -> KeyRange:
+    """What is left of the range behind the position where the last page ended."""
+    whole = request.key_range
+    if request.after is None:
+        return whole
+    if request.reverse:
+        end = request.after if whole.end is None else min(request.after, whole.end)
+        return KeyRange(whole.start, end)
+    return KeyRange(max(request.after + b"\x00", whole.start), whole.end)
+
+
+async def _read_piece(
+    table: Table, view: View, request: ReadRange, piece: KeyRange, builder: PageBuilder
+) -> None:
+    """Add the rows of a piece, some at a time, until it ends or the page is full."""
+    index = request.index
+    prefix = table.row_prefix
+    if index is not None:
+        prefix = keys_layout.row_prefix(table.definition.table_id, index.index_id)
+    start = prefix + piece.start
+    end = keys_layout.end_of(prefix) if piece.end is None else prefix + piece.end
+    fetches = request.rules.fetch
+    most_rows = _FETCHED_ROWS if fetches else _PIECE_ROWS
+    while True:
+        left = builder.rows_left
+        max_rows = most_rows if left is None else min(left, most_rows)
+        rows = await view.page(
+            start, end, reverse=request.reverse, max_rows=max_rows, max_bytes=_PIECE_BYTES
+        )
+        if not rows:
+            return
+        entries = codec.decode_all([value for _, value in rows])
+        if fetches:
+            builder.add_fetched(entries, await _fetch(table, view, entries))
+        else:
+            builder.add_all(entries)
+        if builder.full:
+            return
+        if len(rows) < max_rows and sum(map(len, chain.from_iterable(rows))) < _PIECE_BYTES:
+            return
+        if request.reverse:
+            end = rows[-1].key
+        else:
+            start = rows[-1].key + b"\x00"
+        await anyio.lowlevel.checkpoint()
+
+
+async def _fetch(table: Table, view: View, entries: list[StoredItem]) -> list[StoredItem]:
+    """The whole items of a local index's entries; the same view has them all."""
+    values = await view.load(
+        [keys_layout.item_row(table.definition, entry.item) for entry in entries]
+    )
+    fetched = []
+    for value in values:
+        assert value is not None, "an index entry has its item in every view"
+        fetched.append(codec.decode(value))
+    return fetched
+
+
+def _last_key(table: Table, builder: PageBuilder, index: IndexDefinition | None) -> Item | None:
+    if not builder.full or builder.last is None:
+        return None
+    names, decode = _key_decoder(table.definition.key_schema, index.key_schema if index else None)
+    part = decode(builder.last.data)
+    return {name: part[name] for name in names}
+
+
+@lru_cache(_KNOWN_KEYS)
+def _key_decoder(
+    of_table: KeySchema, of_index: KeySchema | None
+) -> tuple[tuple[str, ...], Callable[[bytes], Item]]:
+    """The key attributes of what is read, and what decodes no more of it."""
+    attributes = of_table.attributes + (of_index.attributes if of_index else ())
+    names = tuple(dict.fromkeys(attribute.name for attribute in attributes))
+    return names, part_decoder(names)

@@ -1,0 +1,450 @@
+"""A table: finds the partition for each write, and reads durable items.
+
+Reads do not queue behind writes: each takes one durable view and never waits for a sync. The
+partitions alone write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+from typing import Final
+
+import structlog
+from msgspec import Struct
+
+from dynactor.actors.partition.change_feed import ChangeFeed
+from dynactor.actors.partition.item_locks import Join, Joined, Resolve
+from dynactor.actors.partition.partition import Expired, ExpireItems, Redefine, WriteItem, Written
+from dynactor.actors.partition.partition_actors import PartitionActors
+from dynactor.actors.partition.partition_map import PartitionMoved
+from dynactor.actors.partition.transacting_partition import TransactingPartition
+from dynactor.actors.runtime.mailbox import MailboxClosed, MailboxFull, Message, ReplyT
+from dynactor.actors.table.environment import TableEnvironment
+from dynactor.actors.table.followers import Followers
+from dynactor.actors.table.throttle import TableThrottle
+from dynactor.actors.transactions.split_gate import SplitGate
+from dynactor.model.batch_room import BatchRoom
+from dynactor.model.capacity import capacity
+from dynactor.model.capacity.capacity import KeyRead, Receipt
+from dynactor.model.errors import (
+    InternalServerError,
+    ResourceNotFoundException,
+    Throttled,
+    ThrottlingException,
+)
+from dynactor.model.keys import key as keys
+from dynactor.model.keys.fast_key import parts_of, position_of
+from dynactor.model.tables.table import TABLE_INDEX_ID, TableDefinition
+from dynactor.model.values.stored_item import StoredItem
+from dynactor.model.writes.write import Put, Write
+from dynactor.storage import catalog, codec, keys_layout
+from dynactor.storage.catalog import PartitionHead, TableRecord
+from dynactor.storage.store import NOT_AT_HAND, StoreError, View
+
+_SPLIT_SECONDS: Final = 0.001
+
+_log = structlog.get_logger("actors")
+
+
+class ItemRead(Struct, gc=False):
+    """An item, None if there is none, and the units that reading it took."""
+
+    stored: StoredItem | None
+    units: float
+
+    def receipt(self, *, consistent: bool) -> Receipt:
+        """The receipt of reading it."""
+        size_bytes = self.stored.size_bytes if self.stored else 0
+        return Receipt(read_units=self.units, work=(KeyRead(size_bytes, self.units, consistent),))
+
+
+class Table:
+    """The reads and writes of one table."""
+
+    def __init__(
+        self,
+        record: TableRecord,
+        environment: TableEnvironment,
+        *,
+        is_stored: bool = False,
+    ) -> None:
+        """``is_stored``: the table was there before the server started."""
+        self._record = record
+        self.throttle = TableThrottle(
+            record,
+            environment.clock,
+            environment.throttling,
+            environment.balances,
+            is_stored=is_stored,
+        )
+        self.followers = Followers(lambda: self._record, environment, self.throttle)
+        self._environment = environment
+        self._store = environment.store
+        self.partitions = PartitionActors(
+            record.partitions,
+            self._make_partition,
+            environment.supervisor,
+            copy_messages=environment.settings.copy_messages,
+        )
+        self.split_gate = SplitGate()
+        # What the keys of all items' rows begin with.
+        self.row_prefix = keys_layout.row_prefix(record.definition.table_id)
+        # Of a usual key as it came; a table keeps its key for life.
+        self.position_of = position_of(record.definition.key_schema)
+        # Of a usual item or key, what ``submit`` may be given.
+        self.parts_of = parts_of(record.definition.key_schema)
+        self._closed = False
+        # How many writes were refused since the server started, as their mailbox was full.
+        self.write_throttle_events = 0
+        # How many items time to live has deleted since the server started.
+        self.expired_items = 0
+
+    @property
+    def record(self) -> TableRecord:
+        """The table as the catalog keeps it; its limits go by it at once."""
+        return self._record
+
+    @record.setter
+    def record(self, record: TableRecord) -> None:
+        self._record = record
+        self.throttle.follow(record)
+
+    @property
+    def definition(self) -> TableDefinition:
+        """The table's definition."""
+        return self._record.definition
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the table takes no more writes and stops its followers."""
+        return self._closed
+
+    async def write(self, write: Write) -> Written:
+        """Carry out a write and return once it is durable; raises as ``submit`` says."""
+        return await self.submit(write)
+
+    def submit(
+        self, write: Write, parts: tuple[bytes, bytes] | None = None
+    ) -> asyncio.Future[Written]:
+        """Send a write to its partition; the future completes once it is durable.
+
+        ``parts`` are the two of its position, if they are known (``parts_of``).
+
+        The future raises what ``dynactor.model.writes.write.decide`` raises, Throttled if a limit
+        of the table or of an index refuses it, and InternalServerError if the store takes no
+        writes.
+
+        Raises:
+            Throttled: nothing is left of the partition's units, or its mailbox is full.
+            InternalServerError: the partition has failed too often and was given up.
+        """
+        size_bytes = write.size_bytes if isinstance(write, Put) else 0
+        if parts is None:
+            parts = keys.encoded_parts(self.definition.key_schema, write.identity)
+        partition_key, sort_key = parts
+        position = partition_key + sort_key
+        number = self.partitions.map.number_of(position)
+        self.throttle.check_write(number, position)
+        message = WriteItem(partition_key, sort_key, position, write)
+        return self._put(number, message, size_bytes)
+
+    def number_of(self, position: bytes) -> int:
+        """The number of the partition that owns a position."""
+        return self.partitions.map.number_of(position)
+
+    def send(
+        self,
+        position: bytes,
+        message: Message[ReplyT],
+        size_bytes: int = 0,
+        *,
+        always: bool = False,
+    ) -> asyncio.Future[ReplyT]:
+        """Send what is no single write to the partition that owns a position.
+
+        It is part of a transaction, or has items of a backup.
+
+        Raises:
+            Throttled, InternalServerError: as ``submit``; ``always``, not as its mailbox is full.
+            ResourceNotFoundException: the table is being deleted.
+        """
+        return self._put(self.number_of(position), message, size_bytes, always=always)
+
+    def join(self, number: int, message: Join) -> asyncio.Future[Joined | None]:
+        """Have a partition hand over what it commits of a round of transactions.
+
+        The others of the round do nothing until it has: it comes before all that waits.
+
+        Raises:
+            InternalServerError, ResourceNotFoundException: as ``send``.
+        """
+        return self._put(number, message, 0, always=True, first=True)
+
+    def resolve(self, number: int, message: Resolve) -> None:
+        """Tell a partition what became of the round that it joined."""
+        partition = self.partitions.at_work(number)
+        assert partition is not None, "no split comes between"
+        partition.decisions.put_nowait(message, always=True)
+
+    def _put(
+        self,
+        number: int,
+        message: Message[ReplyT],
+        size_bytes: int,
+        *,
+        always: bool = False,
+        first: bool = False,
+    ) -> asyncio.Future[ReplyT]:
+        mailbox = self.partitions[number].mailbox
+        try:
+            return mailbox.put_nowait(message, size_bytes, always=always, first=first)
+        except MailboxFull:
+            self.write_throttle_events += 1
+            raise ThrottlingException(
+                "Too many requests are waiting for this partition, try again"
+            ) from None
+        except MailboxClosed:
+            if self._closed:
+                raise _not_found() from None
+            raise InternalServerError("A partition of this table has failed") from None
+
+    async def expire(
+        self, number: int, attribute_name: str, positions: tuple[bytes, ...]
+    ) -> Expired:
+        """Have a partition delete the items at these positions that have expired by then.
+
+        Raises:
+            PartitionMoved: it was split; its children may be asked.
+            InternalServerError: the store takes no writes, or the partition was given up.
+            ResourceNotFoundException: the table is being deleted.
+        """
+        mailbox = self.partitions[number].mailbox
+        try:
+            # Even if it is full: at most one such message waits in a mailbox.
+            reply = mailbox.put_nowait(ExpireItems(attribute_name, positions), always=True)
+        except MailboxClosed:
+            raise InternalServerError("A partition of this table has failed") from None
+        expired = await reply
+        self.expired_items += expired.deleted_items
+        return expired
+
+    def read_item(self, position: bytes, *, consistent: bool) -> ItemRead | Awaitable[ItemRead]:
+        """The item at a position; at once if it is at hand.
+
+        Raises:
+            Throttled: nothing is left of its partition's read units.
+            InternalServerError: what is stored can't be read.
+        """
+        number = self.partitions.map.number_of(position)
+        # Never an error in a variable: it would keep this frame, and the frame it.
+        refusal = self.throttle.refused_read(number, position)
+        if refusal is not None:
+            raise refusal.error()
+        row = self.row_prefix + position
+        view = self._store.durable()
+        try:
+            value = view.at_hand(row)
+        except StoreError as error:
+            raise unreadable(self.definition.name, error) from error
+        if value is NOT_AT_HAND:
+            return self._load_item(view, position, number, consistent=consistent)
+        return self._item_read(value, number, position, consistent=consistent)
+
+    async def _load_item(
+        self, view: View, position: bytes, number: int, *, consistent: bool
+    ) -> ItemRead:
+        try:
+            (value,) = await view.load([self.row_prefix + position])
+        except StoreError as error:
+            raise unreadable(self.definition.name, error) from error
+        return self._item_read(value, number, position, consistent=consistent)
+
+    def _item_read(
+        self, value: bytes | None, number: int, position: bytes, *, consistent: bool
+    ) -> ItemRead:
+        """What was read of an item, once its units are taken."""
+        stored = None if value is None else codec.decode(value)
+        units = capacity.item_read_units(
+            0 if stored is None else stored.size_bytes, consistent=consistent
+        )
+        throttle = self.throttle
+        refusal = throttle.take_read(number, position, units)
+        if refusal is not None:
+            raise refusal.error()
+        if throttle.read_positions.is_due(units):
+            throttle.read_positions.note(number, position)
+        return ItemRead(stored, units)
+
+    async def read_items(
+        self, positions: Sequence[bytes], *, consistent: bool, room: BatchRoom
+    ) -> list[ItemRead | Throttled | None]:
+        """The items at these positions, all from one durable view; each is admitted on its own.
+
+        None stands for an item that has no room in the answer; it takes no units.
+
+        Raises:
+            InternalServerError: what is stored can't be read.
+        """
+        throttle = self.throttle
+        number_of = self.partitions.map.number_of
+        prefix = self.row_prefix
+        reads: list[ItemRead | Throttled | None] = [None] * len(positions)
+        ordinals: list[int] = []
+        numbers: list[int] = []
+        rows: list[bytes] = []
+        for ordinal, position in enumerate(positions):
+            number = number_of(position)
+            if room.is_closed(number):
+                continue
+            refusal = throttle.refused_read(number, position)
+            if refusal is not None:
+                reads[ordinal] = refusal.error()
+                continue
+            ordinals.append(ordinal)
+            numbers.append(number)
+            rows.append(prefix + position)
+        try:
+            values = await self._store.durable().load(rows)
+        except StoreError as error:
+            raise unreadable(self.definition.name, error) from error
+        for ordinal, number, value in zip(ordinals, numbers, values, strict=True):
+            stored = None if value is None else codec.decode(value)
+            size_bytes = 0 if stored is None else stored.size_bytes
+            if not room.fits(number, size_bytes):
+                continue
+            units = capacity.item_read_units(size_bytes, consistent=consistent)
+            # The items before this one may have used up the units since it was admitted.
+            refusal = throttle.take_read(number, positions[ordinal], units)
+            if throttle.read_positions.is_due(units):
+                throttle.read_positions.note(number, positions[ordinal])
+            if refusal is not None:
+                reads[ordinal] = refusal.error()
+                continue
+            room.take(number, size_bytes)
+            reads[ordinal] = ItemRead(stored, units)
+        return reads
+
+    async def heads(self) -> list[PartitionHead]:
+        """What each partition, those of indexes too, durably knows: counts and sizes."""
+        while True:
+            numbers = self.record.partition_numbers
+            values = await self._store.durable().load(
+                list(map(keys_layout.partition_head, numbers))
+            )
+            # A split is durable a moment before it is known here.
+            gone = (number for number, value in zip(numbers, values, strict=True) if not value)
+            if not any(map(self._is_sealed, gone)):
+                return [catalog.decode_partition_head(value) for value in values]
+            await asyncio.sleep(_SPLIT_SECONDS)
+
+    def durable(self) -> View:
+        """What is durable, for who looks at the table's rows without being its client."""
+        return self._store.durable()
+
+    def _is_sealed(self, number: int) -> bool:
+        return self.partitions.is_sealed(number) or any(
+            actors.partitions.is_sealed(number) for actors in self.followers.indexes.values()
+        )
+
+    async def redefine(self, definition: TableDefinition) -> dict[int, int]:
+        """Have every partition keep to a new definition.
+
+        One that was given up writes nothing until it begins anew, and keeps to it then.
+
+        Returns:
+            The counter of the last change under the old one, by partition number.
+
+        Raises:
+            DynamoDBError: a partition can't answer, or the counter of one that was given up can't
+                be read; the others keep to it.
+        """
+        replies: dict[int, asyncio.Future[int]] = {}
+        given_up = []
+        for number in self.partitions.map.numbers:
+            mailbox = self.partitions[number].mailbox
+            try:
+                replies[number] = mailbox.put_nowait(Redefine(definition), always=True)
+            except MailboxClosed:
+                given_up.append(number)
+        counters = dict(zip(replies, await asyncio.gather(*replies.values()), strict=True))
+        return counters | await self._stored_counters(given_up)
+
+    async def _stored_counters(self, numbers: Sequence[int]) -> dict[int, int]:
+        """The counters of partitions that are not at work."""
+        try:
+            values = await self._store.latest.load(list(map(keys_layout.partition_head, numbers)))
+        except StoreError as error:
+            raise unreadable(self.definition.name, error) from error
+        heads = map(catalog.decode_partition_head, values)
+        return {number: head.counter for number, head in zip(numbers, heads, strict=True)}
+
+    async def close(self) -> None:
+        """Take no more writes, and wait until those taken are answered."""
+        self._closed = True
+        await self.followers.close()
+        await self.partitions.stop()
+
+    def reopen(self, record: TableRecord) -> None:
+        """Take writes again: the deletion for which the table was closed was refused."""
+        self.record = record
+        self.partitions.clear()
+        self._closed = False
+
+    # -- splitting --------------------------------------------------------------------------
+
+    def divide(
+        self, record: TableRecord, parent: int, children: tuple[int, int]
+    ) -> list[ChangeFeed]:
+        """A partition was split, durably; the record says so. What waits is its children's.
+
+        Returns:
+            The feeds of the children.
+        """
+        self.record = record
+        self.throttle.split(parent, children)
+        feeds = self.followers.split(parent, children)
+        for envelope in self.partitions.divide(record.partitions, parent, children):
+            message = envelope.message
+            if isinstance(message, WriteItem):
+                self.partitions[self.number_of(message.position)].mailbox.give(envelope)
+            else:
+                envelope.refuse(PartitionMoved())
+        return feeds
+
+    def divide_index(
+        self, record: TableRecord, index_id: int, parent: int, children: tuple[int, int]
+    ) -> None:
+        """A partition of a global index was split, durably; the record says so."""
+        self.record = record
+        self.throttle.split(parent, children, index_id)
+        self.followers.indexes[index_id].divide(record.ranges(index_id), parent, children)
+
+    def head(self, number: int, index_id: int = TABLE_INDEX_ID) -> PartitionHead | None:
+        """What a partition of the table or of a global index knows of itself, if it is at work."""
+        if index_id == TABLE_INDEX_ID:
+            return self.partitions.head(number)
+        actors = self.followers.indexes.get(index_id)
+        return actors.partitions.head(number) if actors else None
+
+    def _make_partition(self, number: int) -> TransactingPartition:
+        if self._closed:
+            raise _not_found()
+        return TransactingPartition(
+            self.followers.feed(number),
+            self.definition,
+            self._store,
+            self._environment.clock,
+            self._environment.settings,
+            throttle=self.throttle,
+        )
+
+
+def _not_found() -> ResourceNotFoundException:
+    return ResourceNotFoundException("Requested resource not found")
+
+
+def unreadable(table: str, error: StoreError) -> InternalServerError:
+    """The answer to a read that meets damage; the operator must hear of it too."""
+    _log.error("unreadable", table=table, error=str(error))
+    return InternalServerError(f"The data of the table {table} can't be read: {error}")

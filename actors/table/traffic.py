@@ -1,0 +1,562 @@
+"""Which keys of a table and of its indexes requests use, and which are throttled: minute by minute.
+
+Where Contributor Insights is on, every request is counted; else some are, for advice on keys: all
+up to a number in each minute, then one in thirty-two, at random, each standing for as many.
+Counts are in memory alone, bounded, and of the last hour. They are taken on the event loop, between
+two awaits.
+
+A read or write of an item counts for its partition key and for its whole key, a Query for its
+partition key, with the units that it consumed; a request that is throttled counts as one. A Scan
+uses no key.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections import deque
+from collections.abc import Sequence
+from random import Random
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct, field
+
+from dynactor.actors.runtime.clock import Clock
+from dynactor.model.advice.heavy_hitters import HeavyHitters, Summary
+from dynactor.model.capacity.capacity import Receipt
+from dynactor.model.errors import ThrottlingReason
+from dynactor.model.expressions.key_condition import equal_names
+from dynactor.model.indexes.index import entry_position
+from dynactor.model.keys.key import KeySchema
+from dynactor.model.keys.key_decoding import partition_end
+from dynactor.model.page import PageRules
+from dynactor.model.tables.table import TABLE_INDEX_ID, ContributorInsights, TableDefinition
+from dynactor.model.writes.change import Change, entry_writes
+
+# What is counted: units of reads and of writes, requests that were throttled, and requests for an
+# item that a transaction had.
+Kind: TypeAlias = Literal["reads", "writes", "throttled_reads", "throttled_writes", "conflicts"]
+Recording: TypeAlias = Literal["all", "some", "none"]
+
+MINUTE_SECONDS: Final = 60
+MINUTES: Final = 60
+# How many keys are kept of a minute that is over.
+KEPT_KEYS: Final = 32
+
+# Where requests are sampled: so many are counted in each minute, then one in so many.
+WHOLE_REQUESTS: Final = 1_000
+EVERY: Final = 32
+
+_NEVER: Final = sys.maxsize
+_TEXT_END: Final = b"\x00\x00"
+_HASH_BYTES: Final = 8
+_NO_SECONDS: Final = (0.0,) * MINUTE_SECONDS
+_RECENT_WRITES: Final = 1_000
+_NAMES: Final = 100
+_COLLECTIONS: Final = 64
+
+
+class Window(Struct, frozen=True):
+    """What was counted in a minute, by kind: partition keys with their hashes, and whole keys.
+
+    Whole keys are left out where there is no sort key. ``seconds`` is what came in each second.
+    """
+
+    start_epoch_seconds: float
+    seconds: dict[Kind, array[float]]
+    partitions: dict[Kind, Summary]
+    items: dict[Kind, Summary]
+
+
+class Growth(Struct):
+    """The size of an item collection when it was first written, with the time, and last."""
+
+    first_epoch_seconds: float
+    first_bytes: int
+    last_bytes: int
+
+
+class IndexUse(Struct):
+    """How queries and scans have used an index, or the table itself.
+
+    ``asked_names`` counts, by attribute, those that named what they want; ``asked_all`` is how many
+    wanted every attribute. ``scanned_for`` are the units of scans, by each attribute that their
+    filters want to be equal to a value. ``write_units`` are those of a local index.
+    """
+
+    queries: float = 0.0
+    scans: float = 0.0
+    read_units: float = 0.0
+    scan_units: float = 0.0
+    entries: float = 0.0
+    fetches: float = 0.0
+    fetch_units: float = 0.0
+    asked_all: float = 0.0
+    asked_names: dict[str, float] = field(default_factory=dict)
+    scanned_for: dict[str, float] = field(default_factory=dict)
+    write_units: float = 0.0
+
+
+class _Sampler:
+    """Which requests of a kind are counted.
+
+    ``passed_units`` are those of the requests that were passed over since the last one.
+    """
+
+    __slots__ = ("_draws", "_left", "_recording", "_weight", "kind", "passed_units", "skip")
+
+    def __init__(self, draws: Random, recording: Recording, kind: Kind = "reads") -> None:
+        self.kind: Kind = kind
+        self._draws = draws
+        self._recording: Recording = recording
+        self._weight = 1
+        self._left = WHOLE_REQUESTS
+        # How many requests are passed over before the next one is counted.
+        self.skip = 0
+        self.passed_units = 0.0
+        self.set(recording)
+
+    @property
+    def recording(self) -> Recording:
+        """Which they are."""
+        return self._recording
+
+    def set(self, recording: Recording) -> None:
+        """Count these from now on."""
+        self._recording = recording
+        self.skip = _NEVER if recording == "none" else 0
+        self.passed_units = 0.0
+        self._weight = 1
+        self.begin_minute()
+
+    def begin_minute(self) -> None:
+        """Count all again, until they are many."""
+        self._left = _NEVER if self._recording == "all" else WHOLE_REQUESTS
+
+    def weigh(self, units: float = 1.0) -> int:
+        """For how many requests the next one stands, of so many units; 0 if it is passed over."""
+        if self.skip:
+            self.skip -= 1
+            self.passed_units += units
+            return 0
+        weight = self._weight
+        self._left -= 1
+        if self._left < 0:
+            # One in so many on average, and in step with nothing.
+            self._weight = EVERY
+            self.skip = int(self._draws.random() * (2 * EVERY - 1))
+        else:
+            self._weight = 1
+        return weight
+
+
+class _Counts:
+    """What is counted of a kind in the present minute; no items where there is no sort key."""
+
+    __slots__ = ("items", "partitions", "seconds")
+
+    def __init__(self, *, with_items: bool) -> None:
+        self.seconds = array("f", _NO_SECONDS)
+        self.partitions = HeavyHitters()
+        self.items = HeavyHitters() if with_items else None
+
+
+class KeyTraffic:
+    """The keys of a table, or of a global index.
+
+    Invariant: the minute that is counted ends at ``_ends_at``; those before it are in ``_windows``.
+    """
+
+    __slots__ = (
+        "_clock",
+        "_counts",
+        "_ends_at",
+        "_is_text",
+        "_schema",
+        "_windows",
+        "conflicts",
+        "reads",
+        "throttled_reads",
+        "throttled_writes",
+        "writes",
+    )
+
+    def __init__(self, schema: KeySchema, clock: Clock, draws: Random) -> None:
+        self._schema = schema
+        self._is_text = len(schema.partition) == 1 and schema.partition[0].type != "N"
+        self._clock = clock
+        self.reads = _Sampler(draws, "none", "reads")
+        self.writes = _Sampler(draws, "none", "writes")
+        self.throttled_reads = _Sampler(draws, "none", "throttled_reads")
+        self.throttled_writes = _Sampler(draws, "none", "throttled_writes")
+        self.conflicts = _Sampler(draws, "none", "conflicts")
+        self._windows: deque[Window] = deque(maxlen=MINUTES - 1)
+        self._ends_at = 0.0
+        self._counts: dict[Kind, _Counts] = {}
+
+    def count(self, sampler: _Sampler, key: bytes, units: float) -> None:
+        """Count a request for an encoded key; one without its sort key counts for no item.
+
+        What comes in a second is counted whole, whichever requests are passed over.
+        """
+        weight = sampler.weigh(units)
+        if weight:
+            self.count_weighed(sampler, key, units, weight)
+
+    def count_page(self, sampler: _Sampler, start: bytes, units: float) -> None:
+        """Count a request for the partition key that a position begins with."""
+        weight = sampler.weigh(units)
+        if weight:
+            key = start[: partition_end(self._schema, start)]
+            self.count_weighed(sampler, key, units, weight)
+
+    def count_weighed(self, sampler: _Sampler, key: bytes, units: float, weight: int) -> None:
+        """As ``count``, of a request that stands for so many."""
+        kind = sampler.kind
+        now = self._clock.now_epoch_seconds()
+        if now >= self._ends_at:
+            self._begin_minute(now)
+        counts = self._counts.get(kind)
+        if counts is None:
+            counts = self._counts[kind] = _Counts(with_items=bool(self._schema.sort))
+        counts.seconds[int(now) % MINUTE_SECONDS] += units + sampler.passed_units
+        sampler.passed_units = 0.0
+        # The usual key's end is found without a call more.
+        end = (
+            key.index(_TEXT_END, _HASH_BYTES) + len(_TEXT_END)
+            if self._is_text
+            else partition_end(self._schema, key)
+        )
+        counts.partitions.add(key[:end], units * weight)
+        if counts.items is not None and end < len(key):
+            counts.items.add(key, units * weight)
+
+    def windows(self) -> list[Window]:
+        """The minutes of the last hour in which anything was counted, the present one last."""
+        now = self._clock.now_epoch_seconds()
+        if now >= self._ends_at:
+            self._begin_minute(now)
+        oldest = self._ends_at - MINUTES * MINUTE_SECONDS
+        windows = [window for window in self._windows if window.start_epoch_seconds >= oldest]
+        return [*windows, self._window()] if self._counts else windows
+
+    def set(self, insights: ContributorInsights | None, otherwise: Recording) -> None:
+        """Count what Contributor Insights asks for; ``otherwise`` what it does not."""
+        mode = insights.mode if insights is not None and insights.enabled else None
+        accesses: Recording = "all" if mode == "ACCESSED_AND_THROTTLED_KEYS" else otherwise
+        throttles: Recording = "all" if mode is not None else otherwise
+        for sampler in self._samplers:
+            recording = accesses if sampler in (self.reads, self.writes) else throttles
+            if sampler.recording != recording:
+                sampler.set(recording)
+
+    @property
+    def _samplers(self) -> tuple[_Sampler, ...]:
+        return (
+            *(self.reads, self.writes, self.throttled_reads, self.throttled_writes),
+            self.conflicts,
+        )
+
+    def _begin_minute(self, now: float) -> None:
+        if self._counts:
+            self._windows.append(self._window())
+            self._counts = {}
+        self._ends_at = (now // MINUTE_SECONDS + 1) * MINUTE_SECONDS
+        for sampler in self._samplers:
+            sampler.begin_minute()
+
+    def _window(self) -> Window:
+        return Window(
+            self._ends_at - MINUTE_SECONDS,
+            {kind: counts.seconds for kind, counts in self._counts.items()},
+            {kind: counts.partitions.summary(KEPT_KEYS) for kind, counts in self._counts.items()},
+            {
+                kind: counts.items.summary(KEPT_KEYS)
+                for kind, counts in self._counts.items()
+                if counts.items is not None and counts.items.total
+            },
+        )
+
+
+class TableTraffic:
+    """The keys of a table and of its global indexes, and what else advice is made of.
+
+    Invariant: there is traffic for the table and each of its global indexes, by their ids.
+    """
+
+    __slots__ = (
+        "_clock",
+        "_collections",
+        "_draws",
+        "_growths",
+        "_ids",
+        "_local_ids",
+        "_otherwise",
+        "_read_traffic",
+        "_reads",
+        "_recent",
+        "_recent_writes",
+        "_resource_ids",
+        "_smallest_bytes",
+        "_table",
+        "_throttled_reads",
+        "_traffic",
+        "_use_samplers",
+        "_uses",
+        "since_epoch_seconds",
+    )
+
+    def __init__(self, definition: TableDefinition, clock: Clock, *, samples: bool) -> None:
+        """``samples``: count some requests where Contributor Insights counts none."""
+        self.since_epoch_seconds = clock.now_epoch_seconds()
+        self._clock = clock
+        self._otherwise: Recording = "some" if samples else "none"
+        self._draws = Random(definition.table_id)  # noqa: S311 - which requests are counted
+        self._traffic: dict[int, KeyTraffic] = {}
+        # By what is read: reads of a local index are the table's.
+        self._read_traffic: dict[int, KeyTraffic] = {}
+        # Of the global indexes, by their names in ARNs; and of local ones.
+        self._ids: dict[str, int] = {}
+        # There are few reasons, and where there is one there are many of it.
+        self._resource_ids: dict[ThrottlingReason, int] = {}
+        self._local_ids = {index.name: index.index_id for index in definition.local_indexes}
+        self._uses: dict[int, IndexUse] = {}
+        self._use_samplers: dict[int, _Sampler] = {}
+        self._recent_writes: deque[bytes] = deque(maxlen=_RECENT_WRITES)
+        self._collections: dict[bytes, Growth] = {}
+        self._smallest_bytes = 0
+        self._growths = _Sampler(self._draws, "some")
+        self._recent = _Sampler(self._draws, "some")
+        self.follow(definition)
+        self._table = self._traffic[TABLE_INDEX_ID]
+        self._reads = self._table.reads
+        self._throttled_reads = self._table.throttled_reads
+
+    def follow(self, definition: TableDefinition) -> None:
+        """Go on with what the table is now."""
+        resources = [(TABLE_INDEX_ID, definition.key_schema, definition.contributor_insights)]
+        resources += [
+            (index.definition.index_id, index.definition.key_schema, index.contributor_insights)
+            for index in definition.global_indexes
+        ]
+        known = self._traffic
+        self._traffic = {
+            index_id: known.get(index_id) or KeyTraffic(schema, self._clock, self._draws)
+            for index_id, schema, _ in resources
+        }
+        for index_id, _, insights in resources:
+            self._traffic[index_id].set(insights, self._otherwise)
+        table = self._traffic[TABLE_INDEX_ID]
+        self._read_traffic = self._traffic | {
+            index.index_id: table for index in definition.local_indexes
+        }
+        for gone in self._uses.keys() - self._read_traffic.keys():
+            del self._uses[gone], self._use_samplers[gone]
+        self._resource_ids.clear()
+        self._ids = {
+            index.definition.name: index.definition.index_id for index in definition.global_indexes
+        }
+
+    # -- what requests did ------------------------------------------------------------------
+
+    def read(self, position: bytes, units: float) -> None:
+        """An item was read, or looked for."""
+        sampler = self._reads
+        # What nearly every read comes to, without a call more.
+        if sampler.skip:
+            sampler.skip -= 1
+            sampler.passed_units += units
+            return
+        self._table.count(sampler, position, units)
+
+    def read_page(
+        self, index_id: int, start: bytes, receipt: Receipt, rules: PageRules, entries: int
+    ) -> None:
+        """A page of a Query was read, from a position on; of a Scan, where it is empty.
+
+        ``index_id`` may be a local index's: its reads are the table's.
+        """
+        traffic = self._read_traffic.get(index_id)
+        if traffic is None:
+            # The index went while it was read.
+            return
+        units = receipt.read_units
+        for index in receipt.indexes:
+            units += index.read_units
+        if start:
+            traffic.count_page(traffic.reads, start, units)
+        use = self._uses.get(index_id) or self._use(index_id)
+        weight = self._use_samplers[index_id].weigh()
+        if not weight:
+            return
+        use.queries += weight if start else 0
+        use.scans += 0 if start else weight
+        use.read_units += units * weight
+        use.scan_units += 0.0 if start else units * weight
+        use.entries += entries * weight
+        if rules.fetch:
+            use.fetches += weight
+            use.fetch_units += receipt.read_units * weight
+        _count_names(use, rules, weight)
+        if not start and rules.filter is not None:
+            for name in equal_names(rules.filter):
+                _add(use.scanned_for, name, units * weight)
+
+    def write(self, position: bytes, change: Change) -> None:
+        """The item at a position was written; or not, as its condition was false."""
+        receipt = change.receipt
+        units = receipt.write_units
+        uses = self._uses
+        for index in receipt.indexes:
+            if index.kind == "LocalSecondaryIndexes":
+                units += index.write_units
+                index_id = self._local_ids[index.name]
+                use = uses.get(index_id) or self._use(index_id)
+                use.write_units += index.write_units
+        # As in ``read``: of many writes nearly all are passed over.
+        sampler = self._table.writes
+        if sampler.skip:
+            sampler.skip -= 1
+            sampler.passed_units += units
+        else:
+            self._table.count(sampler, position, units)
+        recent = self._recent
+        if recent.skip:
+            recent.skip -= 1
+        elif change.old is not change.new and recent.weigh():
+            self._recent_writes.append(position)
+        for one in change.global_changes or ():
+            traffic = self._traffic.get(one.definition.index_id)
+            if traffic is None:
+                continue
+            for entry, entry_units in entry_writes(one):
+                # Its key is worked out only if it is counted.
+                weight = traffic.writes.weigh(entry_units)
+                if weight:
+                    entry_key = entry_position(one.definition, entry.item, b"")
+                    traffic.count_weighed(traffic.writes, entry_key, entry_units, weight)
+
+    def refuse_write(
+        self, position: bytes, change: Change | None, reasons: Sequence[ThrottlingReason]
+    ) -> None:
+        """The write of an item was throttled; without a change, before it was looked at."""
+        for index_id in self._resources(reasons):
+            traffic = self._traffic[index_id]
+            sampler = traffic.throttled_writes
+            # Where limits are only observed, these are no rarer than writes.
+            if sampler.skip:
+                sampler.skip -= 1
+                sampler.passed_units += 1.0
+                continue
+            if index_id == TABLE_INDEX_ID:
+                traffic.count(sampler, position, 1.0)
+                continue
+            for one in (change.global_changes if change else None) or ():
+                if one.definition.index_id == index_id:
+                    entry, _ = entry_writes(one)[-1]
+                    entry_key = entry_position(one.definition, entry.item, b"")
+                    traffic.count(sampler, entry_key, 1.0)
+
+    def refuse_read(self, position: bytes) -> None:
+        """The read of an item was throttled."""
+        sampler = self._throttled_reads
+        # As in ``read``: where limits are only observed, these are no rarer.
+        if sampler.skip:
+            sampler.skip -= 1
+            sampler.passed_units += 1.0
+            return
+        self._table.count(sampler, position, 1.0)
+
+    def conflict(self, position: bytes) -> None:
+        """A request for an item met a transaction that had it."""
+        self._table.count(self._table.conflicts, position, 1.0)
+
+    def refuse_page(self, index_id: int, start: bytes) -> None:
+        """A Query was throttled that reads from a position on."""
+        traffic = self._read_traffic.get(index_id)
+        if traffic is not None and start:
+            traffic.count_page(traffic.throttled_reads, start, 1.0)
+
+    def grow(self, partition_key: bytes, size_bytes: int) -> None:
+        """An item collection of a table with local indexes has this size now."""
+        if not self._growths.weigh():
+            return
+        known = self._collections.get(partition_key)
+        if known is not None:
+            known.last_bytes = size_bytes
+            return
+        if len(self._collections) >= _COLLECTIONS:
+            if size_bytes <= self._smallest_bytes:
+                return
+            del self._collections[min(self._collections, key=self._last_bytes)]
+        now = self._clock.now_epoch_seconds()
+        self._collections[partition_key] = Growth(now, size_bytes, size_bytes)
+        if len(self._collections) == _COLLECTIONS:
+            self._smallest_bytes = min(map(self._last_bytes, self._collections))
+
+    # -- what is told -----------------------------------------------------------------------
+
+    def windows(self, index_id: int = TABLE_INDEX_ID) -> list[Window]:
+        """The last hour of the table or of a global index; see ``KeyTraffic.windows``."""
+        return self._traffic[index_id].windows()
+
+    def recording(self, index_id: int = TABLE_INDEX_ID) -> Recording:
+        """Which accesses are counted."""
+        return self._traffic[index_id].reads.recording
+
+    def use(self, index_id: int) -> IndexUse:
+        """How an index, or the table, was used since it was first counted."""
+        return self._uses.get(index_id) or IndexUse()
+
+    @property
+    def recent_writes(self) -> list[bytes]:
+        """The positions of the items that were written last, as far as they were counted."""
+        return list(self._recent_writes)
+
+    def growth(self, partition_key: bytes) -> Growth | None:
+        """How an item collection grew, if it is one of the largest that were written."""
+        return self._collections.get(partition_key)
+
+    # -- parts ------------------------------------------------------------------------------
+
+    def _use(self, index_id: int) -> IndexUse:
+        use = self._uses.get(index_id)
+        if use is None:
+            use = self._uses[index_id] = IndexUse()
+            self._use_samplers[index_id] = _Sampler(self._draws, "some")
+        return use
+
+    def _resources(self, reasons: Sequence[ThrottlingReason]) -> Sequence[int]:
+        """The ids of the table and indexes whose limits refused something."""
+        if len(reasons) == 1:
+            return (self._resource(reasons[0]),)
+        return sorted(set(map(self._resource, reasons)))
+
+    def _resource(self, reason: ThrottlingReason) -> int:
+        """The id of the table or index whose limit it is."""
+        index_id = self._resource_ids.get(reason)
+        if index_id is None:
+            index_name = reason.resource.partition("/index/")[2]
+            index_id = self._resource_ids[reason] = self._ids.get(index_name, TABLE_INDEX_ID)
+        return index_id
+
+    def _last_bytes(self, partition_key: bytes) -> int:
+        return self._collections[partition_key].last_bytes
+
+
+def _count_names(use: IndexUse, rules: PageRules, weight: int) -> None:
+    """Count which attributes a page was asked for; its filter looks at some too."""
+    if rules.projector is None and not rules.count_only:
+        use.asked_all += weight
+        return
+    names: set[str] = set() if rules.projector is None else set(rules.projector.names)
+    if rules.filter is not None:
+        names |= rules.filter.attributes
+    for name in names:
+        _add(use.asked_names, name, weight)
+
+
+def _add(counts: dict[str, float], name: str, weight: float) -> None:
+    """Count an attribute, of which there is room for so many."""
+    if name in counts or len(counts) < _NAMES:
+        counts[name] = counts.get(name, 0.0) + weight

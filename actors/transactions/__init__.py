@@ -1,0 +1,1 @@
+"""Transactions over partitions: coordinator, commit rounds, client tokens, the gate for splits."""

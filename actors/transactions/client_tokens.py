@@ -1,0 +1,146 @@
+"""Client tokens: what makes a transaction that is sent again succeed without being done again.
+
+A token is a row that is committed with its transaction. It counts for ten minutes of domain time.
+Rows stand by the ten minutes in which they were made: a token is looked for in the present and
+the previous ones, and whole periods are deleted behind those.
+"""
+
+from __future__ import annotations
+
+from asyncio import Future
+from typing import Any, Final
+
+import structlog
+from msgspec import Struct, msgpack
+
+from dynactor.actors.runtime.clock import Clock
+from dynactor.actors.runtime.commit_retry import commit_past_stalls
+from dynactor.model.errors import (
+    IdempotentParameterMismatchException,
+    InternalServerError,
+    TransactionInProgressException,
+)
+from dynactor.model.limits import CLIENT_TOKEN_SECONDS
+from dynactor.storage import keys_layout
+from dynactor.storage.store import Group, Store, StoreError
+
+_IN_PROGRESS: Final = "The transaction with the given request token is already in progress."
+_MISMATCH: Final = (
+    "Specified idempotent token was used with different request parameters within the "
+    "idempotency window"
+)
+
+_NONE: Final = [None, None]
+
+_log = structlog.get_logger("actors")
+
+
+class StoredToken(Struct, frozen=True):
+    """A token's row: which request it came with, and when."""
+
+    digest: bytes
+    epoch_seconds: float
+
+
+_encode = msgpack.Encoder().encode
+_decode = msgpack.Decoder(StoredToken).decode
+
+
+class Claim:
+    """A token that one request has for itself.
+
+    ``is_repeated``: its transaction was done before. ``pending`` completes when it is known what
+    became of it; None while nothing of it is on its way.
+    """
+
+    def __init__(self, token: str, row: tuple[bytes, bytes], *, is_repeated: bool) -> None:
+        self.token = token
+        self.row = row
+        self.is_repeated = is_repeated
+        self.pending: Future[Any] | None = None
+
+
+class ClientTokens:
+    """The tokens of one account.
+
+    Invariant: a token is in ``_running`` from its claim until its row is durable, or is known
+    not to come.
+    """
+
+    def __init__(self, store: Store, clock: Clock, account_id: str) -> None:
+        self._store = store
+        self._clock = clock
+        self._account_id = account_id
+        # The digest of each request that is under way.
+        self._running: dict[str, bytes] = {}
+
+    async def claim(self, token: str, digest: bytes) -> Claim:
+        """Have a token for oneself, until ``let_go``.
+
+        Raises:
+            TransactionInProgressException: its transaction is under way.
+            IdempotentParameterMismatchException: another request came with it.
+            InternalServerError: the store can't be read.
+        """
+        running = self._running.get(token)
+        if running is not None:
+            if running == digest:
+                raise TransactionInProgressException(_IN_PROGRESS)
+            raise IdempotentParameterMismatchException(_MISMATCH)
+        # Before the first await: nobody else may look for it meanwhile.
+        self._running[token] = digest
+        try:
+            return await self._looked_up(token, digest)
+        except BaseException:
+            del self._running[token]
+            raise
+
+    async def _looked_up(self, token: str, digest: bytes) -> Claim:
+        now = self._clock.now_epoch_seconds()
+        period = _period(now)
+        rows = [
+            keys_layout.client_token(at, self._account_id, token) for at in (period, period - 1)
+        ]
+        try:
+            # Nearly every token is new. The owner's view, in which all that is durable is too,
+            # tells so in a fraction of the time, as it needs no exception to say it.
+            found = await self._store.latest.load(rows)
+            if found != _NONE:
+                found = await self._store.durable().load(rows)
+        except StoreError as error:
+            raise InternalServerError(f"Nothing was written: {error}") from error
+        stored = [_decode(value) for value in found if value is not None]
+        counting = [one for one in stored if now - one.epoch_seconds < CLIENT_TOKEN_SECONDS]
+        if any(one.digest != digest for one in counting):
+            raise IdempotentParameterMismatchException(_MISMATCH)
+        row = (rows[0], _encode(StoredToken(digest, now)))
+        return Claim(token, row, is_repeated=bool(counting))
+
+    def let_go(self, claim: Claim) -> None:
+        """Let others have the token, as soon as it is known what became of the transaction."""
+        pending = claim.pending
+        if pending is None or pending.done():
+            self._running.pop(claim.token, None)
+        else:
+            pending.add_done_callback(lambda _: self._running.pop(claim.token, None))
+
+    async def trim(self) -> float:
+        """Delete what no longer counts; returns after how many seconds to do it again."""
+        before = _period(self._clock.now_epoch_seconds()) - 1
+        try:
+            (trimmed,) = await self._store.latest.load([keys_layout.CLIENT_TOKENS_TRIMMED])
+            start, end = keys_layout.client_token_range(trimmed, before)
+            if await self._store.durable().page(start, end, max_rows=1, max_bytes=1):
+                await self._delete(trimmed, start, end)
+        except StoreError as error:
+            _log.warning("tried_again_later", error=str(error))
+        return CLIENT_TOKEN_SECONDS
+
+    async def _delete(self, trimmed: bytes | None, start: bytes, end: bytes) -> None:
+        group = Group(keys_layout.CLIENT_TOKENS_TRIMMED, trimmed, end, range_deletes=[(start, end)])
+        durable = await commit_past_stalls(self._store, [group])
+        await durable
+
+
+def _period(epoch_seconds: float) -> int:
+    return int(epoch_seconds // CLIENT_TOKEN_SECONDS)

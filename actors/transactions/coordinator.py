@@ -1,0 +1,402 @@
+"""Transactions over tables: the coordinator of each.
+
+A write asks every partition concerned to prepare, and, if all of them accept, is committed in a
+round with others (``dynactor.actors.transactions.rounds``).
+``dynactor.actors.partition.item_locks`` tells what the partitions do. Whatever happens to the
+coordinator, every partition that was asked is told to let its keys go: a request that is cancelled
+tells so on its way out, and what it tells needs no await.
+
+A read is one durable view. It is serializable by itself; an item that a transaction is just
+writing refuses it all the same, as DynamoDB's does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from itertools import count
+from secrets import token_bytes
+from typing import Any, Final, NamedTuple
+
+import anyio
+
+from dynactor.actors.derived.indexes.index_lag import NO_LAG, IndexLag
+from dynactor.actors.partition.item_locks import (
+    Accepted,
+    Done,
+    PartRejected,
+    Prepare,
+    Release,
+    Transact,
+    TransactionPart,
+)
+from dynactor.actors.runtime.clock import Clock
+from dynactor.actors.runtime.replies import for_nobody, results, wait_done
+from dynactor.actors.table.table import ItemRead, Table
+from dynactor.actors.transactions.client_tokens import Claim, ClientTokens
+from dynactor.actors.transactions.rounds import Candidate, Ending, Rounds
+from dynactor.model.capacity.capacity import Receipt
+from dynactor.model.errors import (
+    CancellationReason,
+    DynamoDBError,
+    InternalServerError,
+    Throttled,
+    TransactionCanceledException,
+    TransactionConflictException,
+    ValidationException,
+)
+from dynactor.model.keys import key as keys
+from dynactor.model.limits import TRANSACTION_BYTES
+from dynactor.model.values.item import Item
+from dynactor.model.writes.transaction import (
+    NO_REASON,
+    Action,
+    ActionWrite,
+    item_read_units,
+    reason_of,
+)
+from dynactor.model.writes.write import Put
+from dynactor.storage import codec, keys_layout
+from dynactor.storage.store import Store, StoreError
+
+# Of each half of a transaction's id: random for the process, then a count.
+_ID_BYTES: Final = 8
+
+
+class TableAction(NamedTuple):
+    """An action of a transaction, and its table."""
+
+    table: Table
+    action: Action
+
+
+class TableKey(NamedTuple):
+    """An item that is read in a transaction."""
+
+    table: Table
+    position: bytes
+
+
+def table_action(
+    ordinal: int, table: Table, write: ActionWrite, parts: tuple[bytes, bytes] | None = None
+) -> TableAction:
+    """An action, whose key has been checked; ``parts`` are its two, if known (``parts_of``)."""
+    if parts is None:
+        parts = keys.encoded_parts(table.definition.key_schema, write.identity)
+    partition_key, sort_key = parts
+    action = Action(ordinal, partition_key, sort_key, partition_key + sort_key, write)
+    return TableAction(table, action)
+
+
+def table_key(table: Table, key: Item) -> TableKey:
+    """An item to read, whose key has been checked."""
+    return TableKey(table, keys.encode(table.definition.key_schema, key))
+
+
+class _Participant:
+    """A partition in a transaction, and what it was asked."""
+
+    __slots__ = ("actions", "decided", "number", "position", "size_bytes", "table")
+
+    def __init__(self, table: Table, number: int, position: bytes) -> None:
+        self.table = table
+        self.number = number
+        self.position = position
+        self.actions: list[Action] = []
+        self.size_bytes = 0
+        self.decided: asyncio.Future[Accepted | PartRejected] | None = None
+
+    def add(self, action: Action) -> None:
+        self.actions.append(action)
+        if isinstance(action.write, Put):
+            self.size_bytes += action.write.size_bytes
+
+    def ask(self, message: Prepare | Transact) -> asyncio.Future[Accepted | PartRejected]:
+        """Ask the partition to decide; a refusal at the door is its answer, too."""
+        try:
+            self.table.throttle.check_write(self.number, self.position)
+            self.decided = self.table.send(self.position, message, self.size_bytes)
+        except DynamoDBError as error:
+            self.decided = asyncio.get_running_loop().create_future()
+            if isinstance(error, Throttled):
+                self.decided.set_result(PartRejected((reason_of(error),) * len(self.actions)))
+            else:
+                self.decided.set_exception(error)
+        return self.decided
+
+    def let_go(self, transaction_id: bytes, *, gives_back: bool) -> None:
+        """Tell the partition that nothing comes of the transaction, if it may hold its keys."""
+        decided = self.decided
+        if decided is not None and (_is_open(decided) or _has_given(decided, Accepted)):
+            try:
+                message = Release(transaction_id, gives_back)
+                released = self.table.send(self.position, message, always=True)
+            except DynamoDBError:
+                # The partition has ended, and holds nothing any more.
+                return
+            released.add_done_callback(for_nobody)
+
+
+def _is_open(reply: asyncio.Future[Any]) -> bool:
+    """Whether nobody knows what the answer will be, or would have been."""
+    return reply.cancelled() or not reply.done()
+
+
+def _has_given(reply: asyncio.Future[Any], kind: type) -> bool:
+    """Whether that was the answer."""
+    return not _is_open(reply) and reply.exception() is None and isinstance(reply.result(), kind)
+
+
+class Transactions:
+    """The coordinators' common ground."""
+
+    def __init__(
+        self, store: Store, clock: Clock, account_id: str, delay: IndexLag = NO_LAG
+    ) -> None:
+        """``delay``: how long each transaction waits between its steps; for tests."""
+        self.tokens = ClientTokens(store, clock, account_id)
+        self._store = store
+        self._id_prefix = token_bytes(_ID_BYTES)
+        self._ids = count()
+        self._rounds = Rounds(store, self._next_id, self._wait, self._over)
+        self._delay = delay
+        self._waits = delay.waits()
+        # The items that transactions are writing, by the ids of their tables.
+        self._writing: set[tuple[int, bytes]] = set()
+        # Those, and the ones that other transactions in hand still ask for. Whoever comes later
+        # holds nothing anywhere: with holds that are let go again, many transactions of many hot
+        # items would keep each other from being done, all of them.
+        self._claimed: set[tuple[int, bytes]] = set()
+
+    async def write(self, actions: Sequence[TableAction], claim: Claim | None) -> list[Done]:
+        """Do all of these actions or none; returns when they are durable.
+
+        No two of them are on one item. What they give stands in their order.
+
+        Raises:
+            TransactionCanceledException: one of them can't be done.
+            ResourceNotFoundException: a table is being deleted.
+            InternalServerError: the store or a partition failed.
+        """
+        tables: list[Table] = []
+        candidate = None
+        ending: Ending = "cancelled"
+        try:
+            for table in {table for table, _ in actions}:
+                await table.split_gate.enter()
+                tables.append(table)
+            participants = _participants(actions)
+            if len(participants) == 1:
+                accepted = [await self._write_in_one(participants[0], claim)]
+            else:
+                items = self._claim(participants)
+                candidate = Candidate(self._next_id(), participants, claim, items, tables)
+                accepted = await self._write_in_several(candidate, participants, len(actions))
+        except InternalServerError:
+            ending = "refused"
+            raise
+        finally:
+            if candidate is None:
+                _leave(tables)
+            elif not candidate.is_taken:
+                self._over(candidate, ending)
+        outcomes: dict[int, Done] = {}
+        for participant, of_part in zip(participants, accepted, strict=True):
+            for action, outcome in zip(participant.actions, of_part.outcomes, strict=True):
+                outcomes[action.ordinal] = outcome
+        return [outcomes[ordinal] for ordinal in range(len(actions))]
+
+    def _next_id(self) -> bytes:
+        return self._id_prefix + next(self._ids).to_bytes(_ID_BYTES, "big")
+
+    async def _write_in_one(self, participant: _Participant, claim: Claim | None) -> Accepted:
+        """In one partition the transaction is part of its batch."""
+        actions = tuple(participant.actions)
+        part = TransactionPart(self._next_id(), len(actions), actions)
+        reply = participant.ask(Transact(part, (claim.row,) if claim else ()))
+        if claim is not None:
+            claim.pending = reply
+        await _until_settled(reply)
+        (accepted,) = _accepted([participant], [reply])
+        return accepted
+
+    async def _write_in_several(
+        self, candidate: Candidate, participants: list[_Participant], total: int
+    ) -> list[Accepted]:
+        transaction_id = candidate.transaction_id
+        replies = [
+            each.ask(Prepare(TransactionPart(transaction_id, total, tuple(each.actions))))
+            for each in participants
+        ]
+        self._rounds.preparing += 1
+        try:
+            await wait_done(replies)
+        finally:
+            self._rounds.preparing -= 1
+        accepted = _accepted(participants, replies)
+        self._writing |= candidate.items
+        await self._wait()
+        await self._rounds.decide(candidate)
+        return accepted
+
+    def _over(self, candidate: Candidate, ending: Ending) -> None:
+        """Nothing is to be done for a transaction any more: let go of what it has."""
+        self._writing -= candidate.items
+        self._claimed -= candidate.items
+        if ending != "committed":
+            for each in candidate.prepared:
+                each.let_go(candidate.transaction_id, gives_back=ending == "refused")
+        _leave(candidate.tables)
+
+    def _claim(self, participants: list[_Participant]) -> set[tuple[int, bytes]]:
+        """Have the items for one transaction.
+
+        Raises:
+            TransactionCanceledException: another one has some of them.
+        """
+        claimed = {
+            (each.table.definition.table_id, action.position)
+            for each in participants
+            for action in each.actions
+        }
+        if not claimed.isdisjoint(self._claimed):
+            raise TransactionCanceledException(self._conflicts(participants))
+        self._claimed |= claimed
+        return claimed
+
+    def _conflicts(self, participants: list[_Participant]) -> list[CancellationReason]:
+        """The reasons of a transaction that asks for items which another one has."""
+        reasons: dict[int, CancellationReason] = {}
+        for each in participants:
+            for action in each.actions:
+                reasons[action.ordinal] = NO_REASON
+                if (each.table.definition.table_id, action.position) in self._claimed:
+                    each.table.throttle.count_conflict(action.position)
+                    reasons[action.ordinal] = reason_of(TransactionConflictException())
+        return [reasons[ordinal] for ordinal in range(len(reasons))]
+
+    async def _wait(self) -> None:
+        if self._delay is not NO_LAG:
+            await anyio.sleep(self._delay.draw(self._waits))
+
+    async def read(self, wanted: Sequence[TableKey]) -> list[ItemRead]:
+        """These items as they are at one moment, in this order.
+
+        Each pays for itself when all were read. If limits refuse some of them by then, the others
+        have paid all the same: they were read, and the guide names nothing that is given back to
+        a transaction that is cancelled (``TransactingPartition``). Who is refused at the door, as
+        the next ones are, reads nothing, and nobody pays.
+
+        Raises:
+            TransactionCanceledException: one of them is being written by a transaction, or
+                nothing is left of its partition's read units.
+            ValidationException: they are larger than 4 MB together.
+            InternalServerError: the store failed.
+        """
+        reasons = [self._refused_read(*each) for each in wanted]
+        if any(reason is not NO_REASON for reason in reasons):
+            raise TransactionCanceledException(reasons)
+        found = await self._load(wanted)
+        size_bytes = sum(read.stored.size_bytes for read in found if read.stored is not None)
+        if size_bytes > TRANSACTION_BYTES:
+            raise ValidationException(f"Payload in response is too large.{size_bytes}")
+        # What those before it took is known only now.
+        reasons = [self._pay(*each, read) for each, read in zip(wanted, found, strict=True)]
+        if any(reason is not NO_REASON for reason in reasons):
+            receipts = [
+                read.receipt(consistent=True) if reason is NO_REASON else Receipt()
+                for read, reason in zip(found, reasons, strict=True)
+            ]
+            raise TransactionCanceledException(reasons, receipts)
+        return found
+
+    async def receipts_again(self, wanted: Sequence[TableKey]) -> list[Receipt]:
+        """What a transaction costs that is sent again: the reading of each of its items.
+
+        Raises:
+            InternalServerError: the store failed.
+        """
+        found = await self._load(wanted)
+        for each, read in zip(wanted, found, strict=True):
+            self._pay(*each, read)
+        return [read.receipt(consistent=True) for read in found]
+
+    def _pay(self, table: Table, position: bytes, read: ItemRead) -> CancellationReason:
+        refused = table.throttle.take_read(table.number_of(position), position, read.units)
+        return NO_REASON if refused is None else reason_of(refused.error())
+
+    def _refused_read(self, table: Table, position: bytes) -> CancellationReason:
+        if (table.definition.table_id, position) in self._writing:
+            table.throttle.count_conflict(position)
+            return reason_of(TransactionConflictException())
+        refused = table.throttle.refused_read(table.number_of(position), position)
+        return NO_REASON if refused is None else reason_of(refused.error())
+
+    async def _load(self, wanted: Sequence[TableKey]) -> list[ItemRead]:
+        row_keys = [
+            keys_layout.row_prefix(table.definition.table_id) + position
+            for table, position in wanted
+        ]
+        try:
+            values = await self._store.durable().load(row_keys)
+            found = [None if value is None else codec.decode(value) for value in values]
+        except StoreError as error:
+            raise InternalServerError(f"The items can't be read: {error}") from error
+        return [
+            ItemRead(stored, item_read_units(stored.size_bytes if stored else 0))
+            for stored in found
+        ]
+
+
+def _participants(actions: Sequence[TableAction]) -> list[_Participant]:
+    """The partitions that are concerned, each with its actions."""
+    found: dict[int, _Participant] = {}
+    for table, action in actions:
+        position = action.position
+        number = table.number_of(position)
+        participant = found.get(number)
+        if participant is None:
+            participant = found[number] = _Participant(table, number, position)
+        participant.add(action)
+    return list(found.values())
+
+
+def _leave(tables: Sequence[Table]) -> None:
+    for table in tables:
+        table.split_gate.leave()
+
+
+def _accepted(
+    participants: Sequence[_Participant], replies: Sequence[asyncio.Future[Accepted | PartRejected]]
+) -> list[Accepted]:
+    """What the participants accepted, if all did; raises what is no reason for cancelling."""
+    answers = results(replies)
+    accepted = [answer for answer in answers if isinstance(answer, Accepted)]
+    if len(accepted) == len(answers):
+        return accepted
+    reasons: dict[int, CancellationReason] = {}
+    receipts: dict[int, Receipt] = {}
+    for participant, answer in zip(participants, answers, strict=True):
+        if isinstance(answer, PartRejected):
+            of_part, taken = answer.reasons, answer.receipts
+        else:
+            of_part, taken = (), tuple(outcome.receipt for outcome in answer.outcomes)
+        for place, action in enumerate(participant.actions):
+            reasons[action.ordinal] = of_part[place] if of_part else NO_REASON
+            receipts[action.ordinal] = taken[place] if taken else Receipt()
+    ordinals = range(len(reasons))
+    raise TransactionCanceledException(
+        [reasons[ordinal] for ordinal in ordinals], [receipts[ordinal] for ordinal in ordinals]
+    )
+
+
+async def _until_settled(pending: asyncio.Future[Any]) -> None:
+    """Wait for it; not on itself, as whoever goes meanwhile must not take it from its token."""
+    settled = asyncio.get_running_loop().create_future()
+
+    def settle(_: asyncio.Future[Any]) -> None:
+        if not settled.done():
+            settled.set_result(None)
+
+    pending.add_done_callback(settle)
+    await settled

@@ -1,0 +1,339 @@
+"""Rounds of decisions: transactions that are ready at one time are committed together.
+
+Who is ready while no round is at work leads one, for all that are ready by then, or some turns of
+the event loop later; who comes meanwhile waits for the next. A partition is asked once to join, for
+all the transactions of the round that it has prepared, and hands over one group; one commit of all
+groups is the decision. So many transactions cost hardly more joins, messages and commits than one
+does. They have no item in common, as each has claimed its own, and each keeps an outcome of its
+own: what can't be joined or committed together is tried one by one.
+
+There is one round at a time, so that nobody waits in a circle.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio import Future
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any, Final, Literal, Protocol, TypeAlias
+
+from dynactor.actors.partition.item_locks import Join, Joined, Resolve
+from dynactor.actors.partition.row_owner import BATCH_BYTES, BATCH_MESSAGES, UNKNOWN
+from dynactor.actors.runtime.commit_retry import commit_past_stalls
+from dynactor.actors.runtime.replies import results, wait_done
+from dynactor.actors.table.table import Table
+from dynactor.actors.transactions.client_tokens import Claim
+from dynactor.model.errors import DynamoDBError, InternalServerError
+from dynactor.model.writes.transaction import Action
+from dynactor.storage.store import Conflict, Group, Store, StoreError
+
+# For so many turns of the event loop a round waits for others who are preparing.
+_MOST_TURNS: Final = 16
+_BEGAN_ANEW: Final = "Nothing was written: a partition began anew meanwhile, try again"
+
+
+# How a transaction ends: one that the server could not do gets its units back.
+Ending: TypeAlias = Literal["committed", "refused", "cancelled"]
+
+
+class Prepared(Protocol):
+    """A partition that has accepted its part of a transaction."""
+
+    table: Table
+    number: int
+    actions: list[Action]
+    size_bytes: int
+
+    def let_go(self, transaction_id: bytes, *, gives_back: bool) -> None:
+        """Tell the partition that nothing comes of the transaction, and what of its units."""
+        ...
+
+
+class Candidate:
+    """A transaction that all its partitions have accepted.
+
+    ``items``, by the ids of their tables, and ``tables`` are what it has for itself, and has
+    entered, until it is over; once it ``is_taken``, a round says when. Once it ``is_left`` its task
+    has gone, and says nothing of it any more.
+    """
+
+    __slots__ = (
+        "claim",
+        "is_decided",
+        "is_left",
+        "is_taken",
+        "items",
+        "prepared",
+        "tables",
+        "told",
+        "transaction_id",
+    )
+
+    def __init__(
+        self,
+        transaction_id: bytes,
+        prepared: Sequence[Prepared],
+        claim: Claim | None,
+        items: set[tuple[int, bytes]],
+        tables: Sequence[Table],
+    ) -> None:
+        self.transaction_id = transaction_id
+        self.prepared = prepared
+        self.claim = claim
+        self.items = items
+        self.tables = tables
+        self.is_taken = False
+        self.is_left = False
+        self.is_decided = False
+        # Completes when it is durable, or where it is to lead a round.
+        self.told: Future[None] = asyncio.get_running_loop().create_future()
+
+    def take(self) -> None:
+        """A round has it: its token is in use from now on, even if its task goes."""
+        self.is_taken = True
+        if self.claim is not None:
+            self.claim.pending = asyncio.get_running_loop().create_future()
+
+    def put_back(self) -> None:
+        """The round ended without it."""
+        self.is_taken = False
+        self._free_token()
+
+    def refuse(self, error: DynamoDBError) -> None:
+        """It can't be committed, or nobody knows whether it is."""
+        self.is_decided = True
+        self._free_token()
+        if not self.told.done():
+            self.told.set_exception(error)
+
+    def settle(self) -> None:
+        """It is durable."""
+        self._free_token()
+        self.tell()
+
+    def tell(self) -> None:
+        """Wake its task."""
+        if not self.told.done():
+            self.told.set_result(None)
+
+    def _free_token(self) -> None:
+        pending = None if self.claim is None else self.claim.pending
+        if pending is not None:
+            pending.set_result(None)
+
+
+class Over(Protocol):
+    """What is called with each transaction that a round is done with."""
+
+    def __call__(self, candidate: Candidate, ending: Ending) -> None: ...  # noqa: D102 - see above
+
+
+class _Joining:
+    """A partition in a round."""
+
+    __slots__ = ("joined", "number", "rows", "table", "transaction_ids")
+
+    def __init__(self, table: Table, number: int) -> None:
+        self.table = table
+        self.number = number
+        self.transaction_ids: list[bytes] = []
+        self.rows: list[tuple[bytes, bytes]] = []
+        self.joined: Future[Joined | None] | None = None
+
+    def join(self, round_id: bytes) -> Future[Joined | None]:
+        message = Join(round_id, tuple(self.transaction_ids), tuple(self.rows))
+        self.joined = self.table.join(self.number, message)
+        return self.joined
+
+    def resolve(self, round_id: bytes, *, committed: bool) -> None:
+        """Tell the partition, if it waits for it."""
+        joined = self.joined
+        # One that has not joined yet sees that nobody asks any more.
+        if joined is None or joined.cancel():
+            return
+        if not joined.cancelled() and not joined.exception() and joined.result() is not None:
+            self.table.resolve(self.number, Resolve(round_id, committed))
+
+
+class Rounds:
+    """The rounds of one database.
+
+    Invariants: ``_ready`` holds who is in no round; the first of them leads the next one, and
+    there is a leader as long as there are any.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        next_id: Callable[[], bytes],
+        wait: Callable[[], Awaitable[None]],
+        over: Over,
+    ) -> None:
+        """``wait`` is what lies between the steps; for tests."""
+        self._store = store
+        self._next_id = next_id
+        self._wait = wait
+        self._over = over
+        self._ready: dict[bytes, Candidate] = {}
+        self._leader: Candidate | None = None
+        # How many transactions wait for their partitions, and may soon be ready.
+        self.preparing = 0
+
+    async def decide(self, candidate: Candidate) -> None:
+        """Have a transaction committed; returns when it is durable.
+
+        Whoever is cancelled meanwhile is left out, unless a round has taken the transaction.
+
+        Raises:
+            InternalServerError: the store or a partition failed; only where the message says so,
+                it is unknown what became of the transaction.
+            ResourceNotFoundException: a table is being deleted; nothing was written.
+        """
+        self._ready[candidate.transaction_id] = candidate
+        try:
+            if self._leader is None:
+                self._leader = candidate
+            else:
+                await candidate.told
+            if self._leader is candidate:
+                candidate.told = asyncio.get_running_loop().create_future()
+                await self._lead()
+                self._hand_over()
+                await candidate.told
+        finally:
+            candidate.is_left = True
+            self._ready.pop(candidate.transaction_id, None)
+            if self._leader is candidate:
+                self._hand_over()
+
+    def _hand_over(self) -> None:
+        """Have another one lead the next round, if any is ready."""
+        self._leader = None
+        for candidate in self._ready.values():
+            if not candidate.told.cancelled():
+                self._leader = candidate
+                candidate.tell()
+                return
+
+    async def _lead(self) -> None:
+        await self._gather()
+        round_ = self._take()
+        try:
+            await self._decide(round_)
+        finally:
+            self._put_back([each for each in round_ if not each.is_decided])
+
+    async def _gather(self) -> None:
+        """Wait some turns of the event loop for those who are about to be ready.
+
+        The first of many must not go alone: what a round costs is shared.
+        """
+        for _ in range(_MOST_TURNS):
+            await asyncio.sleep(0)
+            if not self.preparing:
+                return
+
+    def _take(self) -> list[Candidate]:
+        """Who is in the next round: all that are ready, as far as a batch goes."""
+        taken: list[Candidate] = []
+        actions = size_bytes = 0
+        for candidate in self._ready.values():
+            actions += sum(len(each.actions) for each in candidate.prepared)
+            size_bytes += sum(each.size_bytes for each in candidate.prepared)
+            if taken and (actions > BATCH_MESSAGES or size_bytes > BATCH_BYTES):
+                break
+            taken.append(candidate)
+        for candidate in taken:
+            candidate.take()
+            del self._ready[candidate.transaction_id]
+        return taken
+
+    def _put_back(self, left: Sequence[Candidate]) -> None:
+        """Whoever led their round was cancelled: the others are as ready as before."""
+        if not left:
+            return
+        for candidate in left:
+            candidate.put_back()
+            # Its task says that it is over, also where it was cancelled just now.
+            if candidate.is_left:
+                self._over(candidate, "cancelled")
+        still = (each for each in left if not each.is_left)
+        self._ready = {each.transaction_id: each for each in still} | self._ready
+
+    async def _decide(self, candidates: Sequence[Candidate]) -> None:
+        try:
+            await self._decide_together(candidates)
+        except DynamoDBError as error:
+            if len(candidates) == 1:
+                candidates[0].refuse(error)
+                self._over(candidates[0], "refused")
+            else:
+                for candidate in candidates:
+                    await self._decide([candidate])
+
+    async def _decide_together(self, candidates: Sequence[Candidate]) -> None:
+        round_id = self._next_id()
+        partitions = _partitions(candidates)
+        committed = False
+        try:
+            groups = await _joined([each.join(round_id) for each in partitions])
+            await self._wait()
+            durable = await self._commit(groups)
+            committed = True
+            for candidate in candidates:
+                candidate.is_decided = True
+            durable.add_done_callback(partial(_settle, candidates))
+            await self._wait()
+        finally:
+            for each in partitions:
+                each.resolve(round_id, committed=committed)
+            if committed:
+                for candidate in candidates:
+                    self._over(candidate, "committed")
+
+    async def _commit(self, groups: list[Group]) -> Future[None]:
+        """Commit the groups together: the decision."""
+        try:
+            return await commit_past_stalls(self._store, groups)
+        except Conflict as error:
+            raise InternalServerError(_BEGAN_ANEW) from error
+        except StoreError as error:
+            raise InternalServerError(f"Nothing was written: {error}") from error
+
+
+def _partitions(candidates: Sequence[Candidate]) -> list[_Joining]:
+    """The partitions of a round, and what each of them is to join."""
+    found: dict[int, _Joining] = {}
+    for candidate in candidates:
+        # The token is written with any of its transaction's groups.
+        rows = [] if candidate.claim is None else [candidate.claim.row]
+        for prepared in candidate.prepared:
+            joining = found.get(prepared.number)
+            if joining is None:
+                joining = found[prepared.number] = _Joining(prepared.table, prepared.number)
+            joining.transaction_ids.append(candidate.transaction_id)
+            joining.rows += rows
+            rows = []
+    return list(found.values())
+
+
+async def _joined(replies: Sequence[Future[Joined | None]]) -> list[Group]:
+    """What the partitions have handed over."""
+    await wait_done(replies)
+    groups = [joined.group for joined in results(replies) if joined is not None]
+    if len(groups) < len(replies):
+        raise InternalServerError(_BEGAN_ANEW)
+    return groups
+
+
+def _settle(candidates: Sequence[Candidate], durable: Future[Any]) -> None:
+    """Tell the transactions of a round that they are durable, or that nobody knows."""
+    failure = durable.exception()
+    for candidate in candidates:
+        if failure is None:
+            candidate.settle()
+        else:
+            error = InternalServerError(f"{UNKNOWN}: {failure}")
+            error.__cause__ = failure
+            candidate.refuse(error)

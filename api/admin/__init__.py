@@ -1,0 +1,1 @@
+"""The admin listener: metrics, backups, clock, insights and replays of a running server."""

@@ -1,0 +1,88 @@
+"""The virtual clock on the admin listener.
+
+``GET /clock`` reads it, ``PUT /clock`` sets its time ``now``, its ``speed`` or both, and
+``POST /clock/step`` moves it on by ``seconds``; all answer with how it stands then.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Final
+
+import msgspec
+from aiohttp import web
+from msgspec import Struct
+
+from dynactor.actors.catalog.virtual_clock import ClockState, MoveClock, VirtualClockControl
+from dynactor.actors.runtime.clock import ClockRefusal
+from dynactor.actors.runtime.mailbox import MailboxClosed, MailboxFull
+from dynactor.api.admin.answers import fault, json_answer, other_method, other_type
+from dynactor.api.commands.times import iso_time, parse_time
+from dynactor.model.errors import InternalServerError
+
+CLOCK_PATH: Final = "/clock"
+STEP_PATH: Final = "/clock/step"
+
+_METHODS: Final = {CLOCK_PATH: "GET, HEAD, PUT", STEP_PATH: "POST"}
+
+
+class ClockAnswer(Struct, frozen=True):
+    """How the clock stands: epoch seconds, the same in ISO 8601, and its speed."""
+
+    now: float
+    now_iso: str
+    speed: float
+
+
+class ClockSetting(Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of ``PUT /clock``; ``now`` is in epoch seconds or ISO 8601."""
+
+    now: float | str | None = None
+    speed: float | None = None
+
+
+class ClockStep(Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of ``POST /clock/step``."""
+
+    seconds: float
+
+
+async def answer(keeper: VirtualClockControl | None, request: web.BaseRequest) -> web.Response:
+    """Answer a request for one of the clock's paths."""
+    if keeper is None:
+        return fault(
+            HTTPStatus.NOT_FOUND,
+            "Time is real here: a server started with --virtual-clock has a clock to set",
+        )
+    methods = _METHODS[request.path]
+    if request.method not in methods.split(", "):
+        return other_method(request.path, methods)
+    if request.method in ("GET", "HEAD"):
+        return _standing(keeper.state)
+    refusal = other_type(request)
+    if refusal is not None:
+        return refusal
+    body = await request.read()
+    try:
+        return _standing(await keeper.move(_move(request.path, body)))
+    except (msgspec.MsgspecError, ValueError) as error:
+        return fault(HTTPStatus.BAD_REQUEST, str(error))
+    except InternalServerError as error:
+        return fault(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
+    except (MailboxFull, MailboxClosed):
+        return fault(HTTPStatus.SERVICE_UNAVAILABLE, "The clock can't be moved now, try again")
+
+
+def _move(path: str, body: bytes) -> MoveClock:
+    if path == STEP_PATH:
+        return MoveClock(by_seconds=msgspec.json.decode(body, type=ClockStep).seconds)
+    setting = msgspec.json.decode(body, type=ClockSetting)
+    if setting == ClockSetting():
+        raise ClockRefusal('Nothing to set: give "now", "speed" or both')
+    now = parse_time(setting.now) if isinstance(setting.now, str) else setting.now
+    return MoveClock(now, speed=setting.speed)
+
+
+def _standing(state: ClockState) -> web.Response:
+    now = state.now_epoch_seconds
+    return json_answer(HTTPStatus.OK, ClockAnswer(now, iso_time(now), state.speed))

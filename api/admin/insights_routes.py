@@ -1,0 +1,311 @@
+"""Which keys of a table are used, on the admin listener: ``GET /insights?table=T&index=I``.
+
+It tells what was counted in each minute of the last hour, whether Contributor Insights is on or
+some requests are counted for advice. What else advice is made of: ``GET /insights/use?table=T``,
+with ``&attribute=A`` for the values of A in the items that were written last, and
+``GET /insights/sample?table=T&count=N``. None of it takes units, or counts for a key.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from http import HTTPStatus
+from typing import Final
+
+from aiohttp import web
+from msgspec import Struct
+
+from dynactor.actors.catalog.database import Database
+from dynactor.actors.table.item_sample import (
+    collection_start,
+    items_at,
+    largest_collections,
+    sample_items,
+)
+from dynactor.actors.table.table import Table
+from dynactor.actors.table.throttle import Consumed
+from dynactor.actors.table.traffic import IndexUse, Kind, Recording, Window
+from dynactor.api.admin.answers import fault, json_answer, other_method
+from dynactor.model.advice import contributor_insights
+from dynactor.model.advice.contributor_insights import ContributorInsightsStatus
+from dynactor.model.advice.heavy_hitters import Summary, heaviest
+from dynactor.model.errors import ResourceNotFoundException, ThrottlingReason
+from dynactor.model.keys.key import KeySchema
+from dynactor.model.keys.key_decoding import key_values, partition_values
+from dynactor.model.limits import MIB
+from dynactor.model.tables.table import TABLE_INDEX_ID, ContributorInsightsMode
+from dynactor.model.values.item import Item
+from dynactor.storage.store import StoreError
+
+INSIGHTS_PATH: Final = "/insights"
+USE_PATH: Final = "/insights/use"
+SAMPLE_PATH: Final = "/insights/sample"
+
+_LARGEST: Final = 20
+# Of so many of the busiest keys it is counted how much they hold, up to a bound.
+_BUSIEST: Final = 3
+_COUNTED_BYTES: Final = 8 * MIB
+_MOST_SAMPLED: Final = 10_000
+
+
+class KeyWeight(Struct, frozen=True):
+    """A key in DynamoDB's JSON, and its units or requests."""
+
+    key: Item
+    weight: float
+
+
+class Counted(Struct, frozen=True):
+    """The keys that were counted most; see ``heavy_hitters.Summary``."""
+
+    total: float
+    error: float
+    unlisted: float
+    keys: list[KeyWeight]
+
+
+class Minute(Struct, frozen=True):
+    """A minute: its start in epoch seconds, what came in each of its seconds, and of which keys."""
+
+    start: float
+    seconds: dict[Kind, list[float]]
+    partitions: dict[Kind, Counted]
+    items: dict[Kind, Counted]
+
+
+class InsightsAnswer(Struct, frozen=True):
+    """What was counted of a table, or of the index; times are epoch seconds.
+
+    ``recording`` is all while Contributor Insights counts every access, some while a few are
+    counted for advice, or none.
+    """
+
+    table: str
+    index: str | None
+    status: ContributorInsightsStatus
+    mode: ContributorInsightsMode | None
+    recording: Recording
+    since: float
+    now: float
+    minutes: list[Minute]
+
+
+class CollectionSize(Struct, frozen=True):
+    """An item collection, and how it was when it was first and last counted since the start."""
+
+    key: Item
+    size_bytes: int
+    first: float | None = None
+    first_bytes: int | None = None
+
+
+class BusyKey(Struct, frozen=True):
+    """How much a busy partition key holds; at least, where it is more than is counted."""
+
+    key: Item
+    size_bytes: int
+    is_whole: bool
+
+
+class Units(Struct, frozen=True):
+    """What was consumed since the server started."""
+
+    read: float
+    write: float
+
+
+class ThrottleCount(Struct, frozen=True):
+    """How often a limit refused, or would have refused, something since the server started."""
+
+    reason: str
+    index: str
+    count: int
+    observed: bool
+
+
+class UseAnswer(Struct, frozen=True):
+    """How a table was used, its indexes by their names and itself by an empty one.
+
+    ``collections`` are the largest of a table with local indexes. ``written`` has, for each write
+    of the last that were counted, the attribute that was asked for as its item has it now.
+    """
+
+    table: str
+    since: float
+    now: float
+    throttling: str
+    item_collection_limit_bytes: int
+    partitions: dict[str, int]
+    consumed: dict[str, Units]
+    throttles: list[ThrottleCount]
+    uses: dict[str, IndexUse]
+    collections: list[CollectionSize]
+    busy_keys: list[BusyKey]
+    written: list[Item]
+
+
+class SampleAnswer(Struct, frozen=True):
+    """Some of a table's items, evenly spread."""
+
+    items: list[Item]
+
+
+async def answer(database: Database, request: web.BaseRequest) -> web.Response:
+    """Answer a request for one of the paths below ``/insights``."""
+    if request.path not in (INSIGHTS_PATH, USE_PATH, SAMPLE_PATH):
+        paths = f"{INSIGHTS_PATH}, {USE_PATH} and {SAMPLE_PATH}"
+        return fault(HTTPStatus.NOT_FOUND, f"There are {paths}")
+    if request.method not in ("GET", "HEAD"):
+        return other_method(request.path, "GET, HEAD")
+    name = request.query.get("table")
+    if not name:
+        return fault(HTTPStatus.BAD_REQUEST, "Name the table: ?table=NAME")
+    try:
+        table = _table(database, name)
+        if request.path == USE_PATH:
+            found = await _use(database, table, request.query.get("attribute"))
+            return json_answer(HTTPStatus.OK, found)
+        if request.path == SAMPLE_PATH:
+            return json_answer(
+                HTTPStatus.OK, await _sample(database, table, request.query.get("count"))
+            )
+        return json_answer(HTTPStatus.OK, _insights(database, table, request.query.get("index")))
+    except ResourceNotFoundException as error:
+        return fault(HTTPStatus.NOT_FOUND, str(error))
+    except ValueError as error:
+        return fault(HTTPStatus.BAD_REQUEST, str(error))
+    except StoreError as error:
+        return fault(HTTPStatus.INTERNAL_SERVER_ERROR, f"The store failed: {error}")
+
+
+def _table(database: Database, name: str) -> Table:
+    for table in database.tables:
+        if table.definition.name == name:
+            return table
+    raise ResourceNotFoundException(f"There is no table {name}")
+
+
+def _insights(database: Database, table: Table, index_name: str | None) -> InsightsAnswer:
+    definition = table.definition
+    insights = contributor_insights.of_resource(definition, index_name)
+    schema, index_id = definition.key_schema, TABLE_INDEX_ID
+    if index_name is not None:
+        index = definition.global_index(index_name)
+        assert index is not None
+        schema, index_id = index.definition.key_schema, index.definition.index_id
+    traffic = table.throttle.traffic
+    now = database.clock.now_epoch_seconds()
+    return InsightsAnswer(
+        definition.name,
+        index_name,
+        database.contributor_insights_status(insights),
+        insights.mode if insights else None,
+        traffic.recording(index_id) if traffic else "none",
+        traffic.since_epoch_seconds if traffic else now,
+        now,
+        [_minute(schema, window) for window in traffic.windows(index_id)] if traffic else [],
+    )
+
+
+def _minute(schema: KeySchema, window: Window) -> Minute:
+    def counted(summary: Summary, *, whole: bool) -> Counted:
+        values = key_values if whole else partition_values
+        keys = [KeyWeight(values(schema, key), weight) for key, weight in summary.keys]
+        return Counted(summary.total, summary.error, summary.unlisted, keys)
+
+    return Minute(
+        window.start_epoch_seconds,
+        {kind: seconds.tolist() for kind, seconds in window.seconds.items()},
+        {kind: counted(each, whole=False) for kind, each in window.partitions.items()},
+        {kind: counted(each, whole=True) for kind, each in window.items.items()},
+    )
+
+
+async def _sample(database: Database, table: Table, count: str | None) -> SampleAnswer:
+    if count is None or not count.isdecimal() or not 0 < int(count) <= _MOST_SAMPLED:
+        raise ValueError(f"Say how many items: &count=N, up to {_MOST_SAMPLED:,}")
+    item_count = (await database.describe(table.definition.name)).item_count
+    return SampleAnswer(await sample_items(table, item_count, int(count)))
+
+
+async def _use(database: Database, table: Table, attribute: str | None) -> UseAnswer:
+    definition, throttle, traffic = table.definition, table.throttle, table.throttle.traffic
+    ids = {"": TABLE_INDEX_ID} | {index.name: index.index_id for index in definition.indexes}
+    partitions = {"": len(table.record.partitions)}
+    for index in definition.global_indexes:
+        numbers = table.record.index_partitions.get(index.definition.index_id, ())
+        partitions[index.definition.name] = len(numbers)
+    now = database.clock.now_epoch_seconds()
+    return UseAnswer(
+        definition.name,
+        traffic.since_epoch_seconds if traffic else now,
+        now,
+        throttle.mode,
+        database.settings.item_collection_limit_bytes,
+        partitions,
+        {"": _units(throttle.consumed)}
+        | {name: _units(consumed) for name, consumed in throttle.consumed_by_index.items()},
+        [
+            *_throttles(throttle.throttle_events, observed=False),
+            *_throttles(throttle.observed_events, observed=True),
+        ],
+        {name: traffic.use(index_id) for name, index_id in ids.items()} if traffic else {},
+        await _collections(table) if definition.local_indexes else [],
+        await _busy_keys(table),
+        [] if attribute is None else await _written(table, attribute),
+    )
+
+
+async def _busy_keys(table: Table) -> list[BusyKey]:
+    traffic = table.throttle.traffic
+    if traffic is None:
+        return []
+    windows = traffic.windows()
+    kinds: tuple[Kind, ...] = ("writes", "reads")
+    busiest = {
+        heavy.key: None
+        for kind in kinds
+        for heavy in heaviest(
+            (window.partitions[kind] for window in windows if kind in window.partitions), _BUSIEST
+        )
+    }
+    found = []
+    for key in busiest:
+        size_bytes, is_whole = await collection_start(table, key, _COUNTED_BYTES)
+        found.append(
+            BusyKey(partition_values(table.definition.key_schema, key), size_bytes, is_whole)
+        )
+    return found
+
+
+async def _written(table: Table, attribute: str) -> list[Item]:
+    traffic = table.throttle.traffic
+    written = await items_at(table, traffic.recent_writes if traffic else [])
+    return [{attribute: item[attribute]} if attribute in item else {} for item in written]
+
+
+def _units(consumed: Consumed) -> Units:
+    return Units(consumed.read_units, consumed.write_units)
+
+
+def _throttles(events: Counter[ThrottlingReason], *, observed: bool) -> list[ThrottleCount]:
+    return [
+        ThrottleCount(reason.reason, reason.resource.partition("/index/")[2], count, observed)
+        for reason, count in events.items()
+    ]
+
+
+async def _collections(table: Table) -> list[CollectionSize]:
+    traffic, schema = table.throttle.traffic, table.definition.key_schema
+    found = []
+    for size_bytes, partition_key in await largest_collections(table, _LARGEST):
+        growth = traffic.growth(partition_key) if traffic else None
+        found.append(
+            CollectionSize(
+                partition_values(schema, partition_key),
+                size_bytes,
+                growth.first_epoch_seconds if growth else None,
+                growth.first_bytes if growth else None,
+            )
+        )
+    return found

@@ -1,0 +1,109 @@
+"""The admin listener: what concerns the server itself, apart from DynamoDB's API.
+
+It listens on loopback unless it is told otherwise. ``GET /metrics`` is for Prometheus and whoever
+reads its format; the virtual clock is at ``/clock``, replays to Kafka are at ``/replays``, what
+requests do to keys at ``/insights``; ``/backups`` makes backups.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from typing import Final
+
+import structlog
+from aiohttp import web
+
+from dynactor.actors.catalog.database import Database
+from dynactor.api.admin import backup_routes, clock_routes, insights_routes, metrics, replay_routes
+from dynactor.api.http.browser_access import Access
+from dynactor.api.http.protocol import Protocol
+from dynactor.api.http.server import url
+from dynactor.api.http.settings import SERVER_NAME
+from dynactor.storage.backups import Backups
+from dynactor.storage.store import StoreError
+
+METRICS_PATH: Final = "/metrics"
+
+_SHUTDOWN_SECONDS: Final = 1.0
+
+_log = structlog.get_logger(__name__)
+
+
+@asynccontextmanager
+async def serving_admin(
+    database: Database,
+    protocol: Protocol,
+    access: Access,
+    listener: socket.socket,
+    backups: Backups | None = None,
+) -> AsyncIterator[str]:
+    """Serve within the context; yields the listener's URL."""
+    server = web.Server(_Admin(database, protocol, access, backups).answer, access_log=None)
+    runner = web.ServerRunner(server, shutdown_timeout=_SHUTDOWN_SECONDS)
+    await runner.setup()
+    try:
+        await web.SockSite(runner, listener).start()
+        yield url(listener)
+    finally:
+        await runner.cleanup()
+
+
+class _Admin:
+    """Answers requests."""
+
+    def __init__(
+        self, database: Database, protocol: Protocol, access: Access, backups: Backups | None
+    ) -> None:
+        self._database = database
+        self._protocol = protocol
+        self._access = access
+        self._backups = backups
+
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer a request, whatever it asks for."""
+        host = request.headers.get("Host", "")
+        if not self._access.allows_host(host):
+            return _text(
+                HTTPStatus.FORBIDDEN,
+                f"Host {host!r} is neither localhost nor an IP address; "
+                "allow it by --allowed-hosts",
+            )
+        if request.path in (clock_routes.CLOCK_PATH, clock_routes.STEP_PATH):
+            return await clock_routes.answer(self._database.clock_control, request)
+        if f"{request.path}/".startswith(f"{replay_routes.REPLAYS_PATH}/"):
+            return await replay_routes.answer(self._database, request)
+        if f"{request.path}/".startswith(f"{insights_routes.INSIGHTS_PATH}/"):
+            return await insights_routes.answer(self._database, request)
+        if request.path == backup_routes.BACKUPS_PATH:
+            return await backup_routes.answer(self._backups, request)
+        if request.path != METRICS_PATH:
+            return _text(
+                HTTPStatus.NOT_FOUND,
+                f"There are {METRICS_PATH}, {clock_routes.CLOCK_PATH}, "
+                f"{replay_routes.REPLAYS_PATH}, {insights_routes.INSIGHTS_PATH} and "
+                f"{backup_routes.BACKUPS_PATH}, and nothing else",
+            )
+        if request.method not in ("GET", "HEAD"):
+            response = _text(HTTPStatus.METHOD_NOT_ALLOWED, "Metrics can only be read")
+            response.headers["Allow"] = "GET, HEAD"
+            return response
+        return await self._metrics(request.headers.get("Accept", ""))
+
+    async def _metrics(self, accept: str) -> web.Response:
+        try:
+            body, content_type = await metrics.exposition(
+                self._database, self._protocol.throttled_requests, accept
+            )
+        except StoreError as error:
+            _log.error("metrics_unreadable", error=str(error))
+            return _text(HTTPStatus.INTERNAL_SERVER_ERROR, f"The store failed: {error}")
+        return web.Response(
+            body=body, headers={"Content-Type": content_type, "Server": SERVER_NAME}
+        )
+
+
+def _text(status: HTTPStatus, text: str) -> web.Response:
+    return web.Response(status=status, text=f"{text}\n", headers={"Server": SERVER_NAME})

@@ -1,0 +1,409 @@
+"""What a monitoring system reads of the server, named after CloudWatch's metrics of DynamoDB.
+
+Nothing is kept for it: all is read from the database when it is asked for. Each count begins
+when the server starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from msgspec import Struct
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from dynactor.actors.catalog.database import Database
+from dynactor.actors.catalog.virtual_clock import ClockState
+from dynactor.actors.derived.expiry.time_to_live import TimeToLiveActors, subscriber_id
+from dynactor.actors.derived.indexes.global_index import GlobalIndexActors
+from dynactor.actors.table.table import Table
+from dynactor.model.errors import ThrottlingReason
+
+_INDEX = ("table", "index")
+_DESTINATION = ("table", "topic")
+# The reason that DynamoDB has no name for: a partition's mailbox was full.
+_TOO_MANY_WAIT = "TooManyWritesWait"
+
+
+class _IndexState(Struct, frozen=True):
+    """One global index as it is found; None for what there is nothing to tell of."""
+
+    labels: tuple[str, str]
+    percentage_progress: float | None = None
+    backfill_write_units: int | None = None
+    backfill_throttle_events: int = 0
+    lag_records: int = 0
+    lag_seconds: float | None = None
+
+
+class _CapacityState(Struct, frozen=True):
+    """What a table or an index has served and refused, refusals by reason."""
+
+    # The index is empty for the table itself.
+    labels: tuple[str, str]
+    consumed_read_capacity_units: float
+    consumed_write_capacity_units: float
+    read_throttle_events: Mapping[str, int]
+    write_throttle_events: Mapping[str, int]
+    observed_throttle_events: Mapping[str, int]
+    # Of the table alone.
+    transaction_conflicts: int | None
+
+
+class _ExpiryState(Struct, frozen=True):
+    """Time to live of one table; the lag is None where it is off."""
+
+    name: str
+    deleted_items: int
+    lag_seconds: float | None
+
+
+class _DestinationState(Struct, frozen=True):
+    """One topic that a table's changes are published to, as it is found."""
+
+    labels: tuple[str, str]
+    state: str
+    lag_records: int = 0
+    lag_bytes: int = 0
+    lag_seconds: float = 0.0
+    published_records: int = 0
+    published_bytes: int = 0
+    errors: int = 0
+    omitted_images: int = 0
+
+
+async def exposition(
+    database: Database, throttled_requests: Mapping[tuple[str, str], int], accept: str
+) -> tuple[bytes, str]:
+    """All metrics in the form that an Accept header asks for, and that form's content type."""
+    indexes = [state for table in database.tables for state in await _index_states(database, table)]
+    capacity = [state for table in database.tables for state in _capacity_states(table)]
+    destinations = [
+        state for table in database.tables for state in await _destination_states(database, table)
+    ]
+    expiry = list(map(_expiry_state, database.tables))
+    registry = CollectorRegistry()
+    registry.register(_Partitions(database))
+    registry.register(_Collector(indexes, destinations, capacity, throttled_requests, expiry))
+    if database.clock_control is not None:
+        registry.register(_VirtualClock(database.clock_control.state))
+    encode, content_type = choose_encoder(accept)
+    return encode(registry), content_type
+
+
+class _Collector(Collector):
+    """Gives what was found to the registry."""
+
+    def __init__(
+        self,
+        indexes: list[_IndexState],
+        destinations: list[_DestinationState],
+        capacity: list[_CapacityState],
+        throttled_requests: Mapping[tuple[str, str], int],
+        expiry: list[_ExpiryState],
+    ) -> None:
+        self._indexes = indexes
+        self._destinations = destinations
+        self._capacity = capacity
+        self._throttled_requests = throttled_requests
+        self._expiry = expiry
+
+    def collect(self) -> Iterator[Metric]:
+        """Each metric, those of CloudWatch with its name there."""
+        yield from self._consumed()
+        yield from self._throttling()
+        yield from self._conflicts()
+        yield from self._building()
+        yield from self._lag()
+        yield from self._time_to_live()
+        yield from self._publishing()
+
+    def _throttling(self) -> Iterator[Metric]:
+        requests = CounterMetricFamily(
+            "dynactor_throttled_requests",
+            "ThrottledRequests: requests answered by a throttling error.",
+            labels=("table", "operation"),
+        )
+        for labels, count in sorted(self._throttled_requests.items()):
+            requests.add_metric(labels, count)
+        yield requests
+        told = {
+            "read_throttle_events": "ReadThrottleEvents: reads refused, by the limit that did it; "
+            "each of a batch is counted.",
+            "write_throttle_events": "WriteThrottleEvents: writes refused, by the limit that did "
+            "it; each of a batch is counted, and each limit of a write that several refused.",
+            "observed_throttle_events": "What DynamoDB would have refused of tables whose limits "
+            "are only observed.",
+        }
+        for name, text in told.items():
+            events = CounterMetricFamily(f"dynactor_{name}", text, labels=(*_INDEX, "reason"))
+            for state in self._capacity:
+                for reason, count in getattr(state, name).items():
+                    events.add_metric((*state.labels, reason), count)
+            yield events
+
+    def _conflicts(self) -> Iterator[Metric]:
+        conflicts = CounterMetricFamily(
+            "dynactor_transaction_conflict",
+            "TransactionConflict: requests for an item that were refused as a transaction had it.",
+            labels=("table",),
+        )
+        for state in self._capacity:
+            if state.transaction_conflicts is not None:
+                conflicts.add_metric(state.labels[:1], state.transaction_conflicts)
+        yield conflicts
+
+    def _consumed(self) -> Iterator[Metric]:
+        told = {
+            "consumed_read_capacity_units": "ConsumedReadCapacityUnits: units of reads; of a table "
+            "with its local indexes where no index is named.",
+            "consumed_write_capacity_units": "ConsumedWriteCapacityUnits: units of writes, "
+            "likewise; without those of an index's filling.",
+        }
+        for name, text in told.items():
+            units = CounterMetricFamily(f"dynactor_{name}", text, labels=_INDEX)
+            for state in self._capacity:
+                units.add_metric(state.labels, getattr(state, name))
+            yield units
+
+    def _building(self) -> Iterator[Metric]:
+        progress = GaugeMetricFamily(
+            "dynactor_online_index_percentage_progress",
+            "OnlineIndexPercentageProgress: how much of its table is in an index "
+            "that is being added.",
+            labels=_INDEX,
+        )
+        units = CounterMetricFamily(
+            "dynactor_online_index_consumed_write_capacity_units",
+            "OnlineIndexConsumedWriteCapacity: write units that the filling of an index took.",
+            labels=_INDEX,
+        )
+        throttled = CounterMetricFamily(
+            "dynactor_online_index_throttle_events",
+            "OnlineIndexThrottleEvents: how often the filling of an index had to wait for write "
+            "units of the index, or as too many writes waited for one of its partitions.",
+            labels=_INDEX,
+        )
+        for index in self._indexes:
+            if index.percentage_progress is not None:
+                progress.add_metric(index.labels, index.percentage_progress)
+            if index.backfill_write_units is not None:
+                units.add_metric(index.labels, index.backfill_write_units)
+                throttled.add_metric(index.labels, index.backfill_throttle_events)
+        yield from (progress, units, throttled)
+
+    def _lag(self) -> Iterator[Metric]:
+        records = GaugeMetricFamily(
+            "dynactor_index_lag_records",
+            "How many changes of its table are not in an index yet.",
+            labels=_INDEX,
+        )
+        seconds = GaugeMetricFamily(
+            "dynactor_index_lag_seconds",
+            "The age of the oldest change of its table that is not in an index yet.",
+            labels=_INDEX,
+        )
+        for index in self._indexes:
+            if index.lag_seconds is not None:
+                records.add_metric(index.labels, index.lag_records)
+                seconds.add_metric(index.labels, index.lag_seconds)
+        yield from (records, seconds)
+
+    def _time_to_live(self) -> Iterator[Metric]:
+        deleted = CounterMetricFamily(
+            "dynactor_time_to_live_deleted_item_count",
+            "TimeToLiveDeletedItemCount: items that time to live deleted.",
+            labels=("table",),
+        )
+        lag = GaugeMetricFamily(
+            "dynactor_time_to_live_lag_seconds",
+            "For how long the items have been expired that are deleted next.",
+            labels=("table",),
+        )
+        for table in self._expiry:
+            if table.lag_seconds is not None or table.deleted_items:
+                deleted.add_metric((table.name,), table.deleted_items)
+            if table.lag_seconds is not None:
+                lag.add_metric((table.name,), table.lag_seconds)
+        yield from (deleted, lag)
+
+    def _publishing(self) -> Iterator[Metric]:
+        state = GaugeMetricFamily(
+            "dynactor_destination_state",
+            "1 for the state that a destination is in: PUBLISHING, or what keeps it from that.",
+            labels=(*_DESTINATION, "state"),
+        )
+        for destination in self._destinations:
+            state.add_metric((*destination.labels, destination.state), 1)
+        yield state
+        gauges: dict[str, str] = {
+            "lag_records": "How many changes of its table a topic has not got.",
+            "lag_bytes": "How many bytes of change records are kept for a topic.",
+            "lag_seconds": "The age of the oldest change that a topic has not got.",
+        }
+        for name, told in gauges.items():
+            gauge = GaugeMetricFamily(f"dynactor_destination_{name}", told, labels=_DESTINATION)
+            for destination in self._destinations:
+                gauge.add_metric(destination.labels, getattr(destination, name))
+            yield gauge
+        counts: dict[str, str] = {
+            "published_records": "Changes that a topic has got since the server started.",
+            "published_bytes": "Bytes of keys and values that a topic has got.",
+            "errors": "How often publishing failed and was begun anew.",
+            "omitted_images": "Records that were too large for the topic with their images.",
+        }
+        for name, told in counts.items():
+            count = CounterMetricFamily(f"dynactor_destination_{name}", told, labels=_DESTINATION)
+            for destination in self._destinations:
+                count.add_metric(destination.labels, getattr(destination, name))
+            yield count
+
+
+def _capacity_states(table: Table) -> Iterator[_CapacityState]:
+    throttle = table.throttle
+    consumed = {"": throttle.consumed, **throttle.consumed_by_index}
+    refused = _events_by_index(throttle.throttle_events)
+    observed = _events_by_index(throttle.observed_events)
+    refused.setdefault("", {})[_TOO_MANY_WAIT] = table.write_throttle_events
+    for index, units in consumed.items():
+        events = refused.get(index, {})
+        yield _CapacityState(
+            (table.definition.name, index),
+            units.read_units,
+            units.write_units,
+            {reason: count for reason, count in events.items() if "Read" in reason},
+            {reason: count for reason, count in events.items() if "Read" not in reason},
+            observed.get(index, {}),
+            None if index else throttle.transaction_conflicts,
+        )
+
+
+def _events_by_index(events: Mapping[ThrottlingReason, int]) -> dict[str, dict[str, int]]:
+    """Counts by the index that an ARN names, and by reason; a table's own under an empty name."""
+    found: dict[str, dict[str, int]] = {}
+    for reason, count in events.items():
+        index = reason.resource.partition("/index/")[2]
+        found.setdefault(index, {})[reason.reason] = count
+    return found
+
+
+def _expiry_state(table: Table) -> _ExpiryState:
+    following = table.followers.following(subscriber_id(table))
+    return _ExpiryState(
+        table.definition.name,
+        table.expired_items,
+        following.lag_seconds if isinstance(following, TimeToLiveActors) else None,
+    )
+
+
+class _Partitions(Collector):
+    """Gives the numbers of partitions to the registry."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def collect(self) -> Iterator[Metric]:
+        """How many there are, and how many were split."""
+        partitions = GaugeMetricFamily(
+            "dynactor_partitions", "Partitions of a table or global index.", labels=_INDEX
+        )
+        for table in self._database.tables:
+            record = table.record
+            partitions.add_metric((record.definition.name, ""), len(record.partitions))
+            for index in record.definition.global_indexes:
+                ranges = record.index_partitions.get(index.definition.index_id, ())
+                partitions.add_metric((record.definition.name, index.definition.name), len(ranges))
+        yield partitions
+        splits = CounterMetricFamily(
+            "dynactor_partition_splits",
+            "Partitions that were split since the server started, by what it was for.",
+            labels=("reason",),
+        )
+        for reason, count in self._database.partition_splits.items():
+            splits.add_metric((reason,), count)
+        yield splits
+
+
+class _VirtualClock(Collector):
+    """Gives a virtual clock to the registry."""
+
+    def __init__(self, state: ClockState) -> None:
+        self._state = state
+
+    def collect(self) -> Iterator[Metric]:
+        """The time and its speed."""
+        yield GaugeMetricFamily(
+            "dynactor_virtual_clock_epoch_seconds",
+            "The time of the virtual clock.",
+            value=self._state.now_epoch_seconds,
+        )
+        yield GaugeMetricFamily(
+            "dynactor_virtual_clock_speed",
+            "Seconds of the virtual clock in a real second; 0 while it stands still.",
+            value=self._state.speed,
+        )
+
+
+async def _destination_states(database: Database, table: Table) -> list[_DestinationState]:
+    states = []
+    for destination in table.definition.destinations:
+        labels = (table.definition.name, destination.topic)
+        relay = database.destinations.relay(table, destination)
+        if relay is None:
+            states.append(_DestinationState(labels, destination.status))
+            continue
+        oldest_us = await relay.oldest_unpublished_us()
+        states.append(
+            _DestinationState(
+                labels,
+                relay.state,
+                relay.lag_records,
+                relay.lag_bytes,
+                _age_seconds(database, oldest_us),
+                relay.published_records,
+                relay.published_bytes,
+                relay.errors,
+                relay.omitted_images,
+            )
+        )
+    return states
+
+
+async def _index_states(database: Database, table: Table) -> list[_IndexState]:
+    states = []
+    for index in table.definition.global_indexes:
+        labels = (table.definition.name, index.definition.name)
+        actors = table.followers.indexes.get(index.definition.index_id)
+        if actors is not None:
+            states.append(await _state_at_work(labels, actors, database))
+        elif index.backfilling is False:
+            states.append(_IndexState(labels, percentage_progress=0.0))
+    return states
+
+
+async def _state_at_work(
+    labels: tuple[str, str], actors: GlobalIndexActors, database: Database
+) -> _IndexState:
+    filling = actors.filling
+    lag_seconds: float | None = None
+    # Followers of an index that is being filled have not begun: it has no lag, but progress.
+    if actors.is_followed:
+        lag_seconds = _age_seconds(database, await actors.oldest_unapplied_us())
+    return _IndexState(
+        labels,
+        percentage_progress=100 * filling.fraction_done if filling else None,
+        backfill_write_units=filling.write_units if filling else None,
+        backfill_throttle_events=actors.backfill_throttle_events
+        + (filling.throttle_events if filling else 0),
+        lag_records=actors.lag_records,
+        lag_seconds=lag_seconds,
+    )
+
+
+def _age_seconds(database: Database, time_us: int | None) -> float:
+    """How long ago that was; 0 for nothing."""
+    if time_us is None:
+        return 0.0
+    return max(0.0, database.clock.now_epoch_seconds() - time_us / 1e6)

@@ -1,0 +1,157 @@
+"""Replays on the admin listener: jobs that publish a table's changes to a topic of Kafka again.
+
+``POST /replays`` starts one, ``GET /replays`` lists those that run and the last ones that ended,
+``GET /replays/<id>`` tells how far one has come, ``DELETE /replays/<id>`` cancels it.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Final
+
+import msgspec
+from aiohttp import web
+from msgspec import Struct, field
+
+from dynactor.actors.catalog.database import Database
+from dynactor.actors.catalog.replays import StartReplay
+from dynactor.actors.derived.kafka.replay_progress import ReplayProgress, ReplayStart, ReplayState
+from dynactor.actors.runtime.clock import LATEST_EPOCH_SECONDS
+from dynactor.actors.runtime.mailbox import MailboxClosed
+from dynactor.api.admin.answers import fault, json_answer, other_method, other_type
+from dynactor.api.commands.times import iso_time, parse_time
+from dynactor.model.errors import (
+    DynamoDBError,
+    InternalServerError,
+    LimitExceededException,
+    ResourceInUseException,
+    ResourceNotFoundException,
+)
+from dynactor.streams import sequence_number
+from dynactor.streams.sequence_number import WIRE_DIGITS
+
+REPLAYS_PATH: Final = "/replays"
+
+_MICROSECONDS: Final = 1_000_000
+_STATUSES: Final = {
+    ResourceNotFoundException: HTTPStatus.NOT_FOUND,
+    ResourceInUseException: HTTPStatus.CONFLICT,
+    LimitExceededException: HTTPStatus.SERVICE_UNAVAILABLE,
+    InternalServerError: HTTPStatus.INTERNAL_SERVER_ERROR,
+}
+
+
+class ReplayRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of ``POST /replays``.
+
+    ``from`` is ``beginning``, ``snapshot``, a sequence number of 21 digits, or a time: ISO 8601 or
+    seconds since 1970.
+    """
+
+    table: str
+    to_topic: str
+    start: str = field(name="from")
+    follow: bool = False
+
+
+class ReplayAnswer(Struct, frozen=True):
+    """A replay as it stands; see ``ReplayProgress``."""
+
+    id: str
+    table: str
+    to_topic: str
+    start: str = field(name="from")
+    follow: bool
+    state: ReplayState
+    problem: str | None
+    whole: bool
+    items: int
+    items_total: int
+    changes: int
+    changes_total: int
+    missing_changes: int
+    snapshots: int
+    omitted_images: int
+
+
+async def answer(database: Database, request: web.BaseRequest) -> web.Response:
+    """Answer a request for one of the paths below ``/replays``."""
+    replay_id = request.path.removeprefix(REPLAYS_PATH).removeprefix("/")
+    methods = "GET, HEAD, DELETE" if replay_id else "GET, HEAD, POST"
+    if request.method not in methods.split(", "):
+        return other_method(request.path, methods)
+    try:
+        if request.method == "POST":
+            return await _started(database, request)
+        if request.method == "DELETE":
+            return json_answer(HTTPStatus.OK, _shown(await database.cancel_replay(replay_id)))
+        if replay_id:
+            return json_answer(HTTPStatus.OK, _shown(database.replays.find(replay_id)))
+        return json_answer(HTTPStatus.OK, {"replays": list(map(_shown, database.replays.all()))})
+    except (msgspec.MsgspecError, ValueError) as error:
+        return fault(HTTPStatus.BAD_REQUEST, str(error))
+    except DynamoDBError as error:
+        return fault(_STATUSES.get(type(error), HTTPStatus.BAD_REQUEST), str(error))
+    except MailboxClosed:
+        return fault(HTTPStatus.SERVICE_UNAVAILABLE, "The server is stopping")
+
+
+async def _started(database: Database, request: web.BaseRequest) -> web.Response:
+    refusal = other_type(request)
+    if refusal is not None:
+        return refusal
+    wanted = msgspec.json.decode(await request.read(), type=ReplayRequest)
+    message = StartReplay(wanted.table, wanted.to_topic, parse_start(wanted.start), wanted.follow)
+    return json_answer(HTTPStatus.CREATED, _shown(await database.start_replay(message)))
+
+
+def parse_start(text: str) -> ReplayStart:
+    """From where a replay is to begin, as people write it.
+
+    Raises:
+        ValueError: it is nothing of that; the message says what would be.
+    """
+    if text == "beginning":
+        return ReplayStart("beginning")
+    if text == "snapshot":
+        return ReplayStart("snapshot")
+    if len(text) == WIRE_DIGITS and (number := sequence_number.parse(text)) is not None:
+        return ReplayStart("sequence-number", number.packed())
+    try:
+        seconds = parse_time(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= LATEST_EPOCH_SECONDS:
+        raise ValueError(
+            f"{text!r} is no place to begin: give beginning, snapshot, a sequence number of "
+            f"{WIRE_DIGITS} digits, seconds since 1970, or ISO 8601 such as 2030-01-31T12:00:00Z"
+        )
+    return ReplayStart("time", round(seconds * _MICROSECONDS))
+
+
+def _start_text(start: ReplayStart) -> str:
+    if start.origin == "sequence-number":
+        return sequence_number.unpack(start.number).wire()
+    if start.origin == "time":
+        return iso_time(start.number / _MICROSECONDS)
+    return start.origin
+
+
+def _shown(progress: ReplayProgress) -> ReplayAnswer:
+    return ReplayAnswer(
+        progress.replay_id,
+        progress.table_name,
+        progress.topic,
+        _start_text(progress.start),
+        progress.follows,
+        progress.state,
+        progress.problem,
+        progress.is_whole,
+        progress.items,
+        progress.items_total,
+        progress.changes,
+        progress.changes_total,
+        progress.missing_changes,
+        progress.snapshots,
+        progress.omitted_images,
+    )

@@ -1,0 +1,1 @@
+"""Answers as JSON: items, tables, streams, backups and explanations."""

@@ -1,0 +1,105 @@
+"""The explanation of a request, as a header of its answer: what it cost, why, what is cheaper.
+
+It is one line of plain ASCII: JSON with names in the wire's style. Clients and proxies bound a
+head to 4 or 8 KB: an explanation that would be longer gives its details up for counts, and then
+the tables for their sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct, json, structs
+
+from dynactor.model.capacity.explanation import Cheaper, IndexWrite, Paid, TableCost, explain
+from dynactor.model.limits import KIB
+
+REQUEST_HEADER: Final = "X-Dynactor-Explain"
+RESPONSE_HEADER: Final = "X-Dynactor-Explanation"
+# A whole head of 4 KB, which proxies take by default, has room for it.
+EXPLANATION_BYTES: Final = 3 * KIB
+
+_MOST_ADVICE: Final = 3
+
+
+class _IndexCounts(Struct, frozen=True, rename="pascal"):
+    """The writes of one index, those of nothing left out."""
+
+    index: str
+    writes: int
+    units: int
+
+
+class _TableCounts(Struct, frozen=True, rename="pascal", omit_defaults=True):
+    """A table's part without its details."""
+
+    table_name: str
+    capacity_units: float
+    reads: int = 0
+    read_bytes: int = 0
+    read_blocks: int = 0
+    fetched_items: int = 0
+    writes: int = 0
+    written_bytes: int = 0
+    indexes: tuple[_IndexCounts, ...] = ()
+
+
+class _Summary(Struct, frozen=True, rename="pascal", omit_defaults=True):
+    """What stands for an explanation that is too long."""
+
+    operation: str
+    capacity_units: float
+    summarized: bool
+    table_count: int
+    tables: tuple[_TableCounts, ...] = ()
+    cheaper: tuple[Cheaper, ...] = ()
+    cancelled: bool = False
+
+
+def is_wanted(header: str) -> bool:
+    """Whether a request with this header is to be explained."""
+    return header.strip().lower() == "true"
+
+
+def header_text(operation: str, paid: Sequence[Paid]) -> str:
+    """The header's text for a request that cost this; no longer than ``EXPLANATION_BYTES``."""
+    explanation = explain(operation, paid)
+    summary = _Summary(
+        explanation.operation,
+        explanation.capacity_units,
+        summarized=True,
+        table_count=len(explanation.tables),
+        tables=tuple(map(_table_counts, explanation.tables)),
+        cheaper=explanation.cheaper[:_MOST_ADVICE],
+        cancelled=explanation.cancelled,
+    )
+    for candidate in (explanation, summary, structs.replace(summary, tables=(), cheaper=())):
+        text = json.encode(candidate).decode("ascii")
+        if len(text) <= EXPLANATION_BYTES:
+            return text
+    raise AssertionError("four numbers are not that long")
+
+
+def _table_counts(cost: TableCost) -> _TableCounts:
+    indexes: dict[str, _IndexCounts] = {}
+    for written in cost.writes:
+        for index in written.indexes:
+            if index.change != "none":
+                indexes[index.index] = _added(indexes, index, written.count)
+    return _TableCounts(
+        cost.table_name,
+        cost.capacity_units,
+        reads=sum(read.count for read in cost.reads),
+        read_bytes=sum(read.bytes * read.count for read in cost.reads),
+        read_blocks=sum(read.blocks * read.count for read in cost.reads),
+        fetched_items=sum(read.fetched.items * read.count for read in cost.reads if read.fetched),
+        writes=sum(written.count for written in cost.writes),
+        written_bytes=sum(written.bytes * written.count for written in cost.writes),
+        indexes=tuple(indexes.values()),
+    )
+
+
+def _added(counts: dict[str, _IndexCounts], write: IndexWrite, times: int) -> _IndexCounts:
+    before = counts.get(write.index) or _IndexCounts(write.index, 0, 0)
+    return _IndexCounts(write.index, before.writes + times, before.units + write.units * times)

@@ -1,0 +1,1 @@
+"""The command ``dynactor advise``: facts gathered, findings, and their texts."""

@@ -1,0 +1,178 @@
+"""The command ``dynactor advise``: what the recorded use of a table says about its keys."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from textwrap import fill
+from typing import Annotated, Any, Final
+
+import anyio
+import msgspec
+from aiohttp import ClientSession
+from cyclopts import Parameter
+from cyclopts.types import NonNegativeInt, PositiveFloat, PositiveInt
+
+from dynactor.api.commands.admin_client import AdminClient, AdminRequestFailed
+from dynactor.api.commands.advise.facts import Facts, gather
+from dynactor.api.commands.advise.index_findings import index_findings, index_key_findings
+from dynactor.api.commands.advise.key_findings import (
+    Finding,
+    Level,
+    collection_findings,
+    key_findings,
+    throttling_findings,
+)
+from dynactor.api.commands.advise.text import figure, size, time_span
+from dynactor.api.commands.client import CannotCall, RequestFailed, open_client
+
+DONE: Final = 0
+TROUBLE: Final = 1
+
+_WIDTH: Final = 96
+_MARKS: Final[dict[Level, str]] = {"problem": "!! ", "hint": " ! ", "fact": "   "}
+
+_encode = msgspec.json.Encoder().encode
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class AdviseOptions:
+    """What to give advice on."""
+
+    table: str
+    """The table."""
+
+    write_units: PositiveInt | None = None
+    """Provisioned write units to compare the recorded load with, instead of the table's."""
+
+    read_units: PositiveInt | None = None
+    """Provisioned read units, likewise."""
+
+    writes_per_second: PositiveFloat | None = None
+    """Writes to one partition key, or with --index-key to the table, that are planned."""
+
+    item_size_bytes: PositiveInt | None = None
+    """Their size; without it, the mean of the table's items."""
+
+    index_key: str | None = None
+    """An attribute that is to be the partition key of a new global secondary index."""
+
+    sample_items: NonNegativeInt = 1_000
+    """About how many of its items are looked at, up to 10,000; it takes no read units."""
+
+    json: Annotated[bool, Parameter(negative=())] = False
+    """Print JSON."""
+
+    endpoint: str = "http://127.0.0.1:8000"
+    """Where the dynactor server is."""
+
+    admin_endpoint: str = "http://127.0.0.1:8001"
+    """The server's admin listener, as it announces it."""
+
+
+def give_advice(options: AdviseOptions) -> int:
+    """Carry out the command; returns its exit code."""
+    try:
+        facts = anyio.run(_gather, options)
+    except (CannotCall, AdminRequestFailed, RequestFailed) as error:
+        sys.stderr.write(f"dynactor: {error}\n")
+        return TROUBLE
+    findings = _findings(facts, options)
+    if options.json:
+        sys.stdout.write(_encode(_report(facts, findings)).decode() + "\n")
+    else:
+        sys.stdout.write(_text(facts, findings))
+    return DONE
+
+
+async def _gather(options: AdviseOptions) -> Facts:
+    async with ClientSession() as session, open_client(options.endpoint) as client:
+        return await gather(AdminClient(options.admin_endpoint, session), client, options)
+
+
+def _findings(facts: Facts, options: AdviseOptions) -> list[tuple[str, list[Finding]]]:
+    """What was found, under headlines; the worst first."""
+    # With an index's key, the writes are those to the table, and not to one key of it.
+    of_keys = options if options.index_key is None else replace(options, writes_per_second=None)
+    parts = [
+        ("Partition key", list(key_findings(facts, of_keys))),
+        ("Throughput", list(throttling_findings(facts, options))),
+        ("Item collections", list(collection_findings(facts))),
+        ("Indexes", list(index_findings(facts))),
+    ]
+    if options.index_key is not None:
+        name = options.index_key
+        parts.append((f"An index on {name}", list(index_key_findings(facts, options, name))))
+    levels = list(_MARKS)
+    for _, findings in parts:
+        findings.sort(key=lambda each: levels.index(each.level))
+    return [(headline, findings) for headline, findings in parts if findings]
+
+
+def _report(facts: Facts, findings: Sequence[tuple[str, list[Finding]]]) -> dict[str, Any]:
+    return {
+        "table": facts.use.table,
+        "items": facts.description["ItemCount"],
+        "average_item_bytes": facts.average_item_bytes,
+        "partitions": facts.use.partitions,
+        "from": facts.traffic.start_epoch_seconds,
+        "to": facts.use.now,
+        "recording": facts.traffic.answer.recording,
+        "sampled_items": len(facts.sample),
+        "findings": [
+            {
+                "about": headline,
+                "level": each.level,
+                "rules": each.rules,
+                "text": each.text,
+                "advice": each.advice or None,
+                **each.figures,
+            }
+            for headline, of_part in findings
+            for each in of_part
+        ],
+    }
+
+
+def _text(facts: Facts, findings: Sequence[tuple[str, list[Finding]]]) -> str:
+    text = _headline(facts)
+    for headline, of_part in findings:
+        text += f"\n{headline}\n"
+        for each in of_part:
+            rules = f" ({', '.join(each.rules)})" if each.rules else ""
+            text += _paragraph(_MARKS[each.level], f"{each.text}{rules}")
+            if each.advice:
+                text += _paragraph("    > ", each.advice)
+    return text
+
+
+def _headline(facts: Facts) -> str:
+    description = facts.description
+    throughput = description["ProvisionedThroughput"]
+    mode = (
+        f"{throughput['ReadCapacityUnits']:,} read and {throughput['WriteCapacityUnits']:,} write "
+        "units"
+        if facts.is_provisioned
+        else "on demand"
+    )
+    partitions = facts.use.partitions[""]
+    counted = {
+        "all": "every request was counted",
+        "some": "counted in samples",
+        "none": "not counted: Contributor Insights is off, and so is --key-traffic",
+    }[facts.traffic.answer.recording]
+    return (
+        f"Table {facts.use.table}: {description['ItemCount']:,} items of "
+        f"{size(facts.average_item_bytes)}, {mode}, {partitions} "
+        f"{'partition' if partitions == 1 else 'partitions'}\n"
+        f"Traffic {time_span(facts.traffic.start_epoch_seconds, facts.use.now)}, {counted}\n"
+        f"{figure(facts.traffic.total('reads'))} read and "
+        f"{figure(facts.traffic.total('writes'))} write units by key; "
+        f"{len(facts.sample):,} items looked at\n"
+    )
+
+
+def _paragraph(mark: str, text: str) -> str:
+    return fill(text, _WIDTH, initial_indent=mark, subsequent_indent=" " * len(mark)) + "\n"

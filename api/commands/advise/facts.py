@@ -1,0 +1,131 @@
+"""What advice on a table is made of: gathered from both listeners of a server."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from dynactor.api.admin.insights_routes import (
+    INSIGHTS_PATH,
+    SAMPLE_PATH,
+    USE_PATH,
+    BusyKey,
+    InsightsAnswer,
+    SampleAnswer,
+    UseAnswer,
+)
+from dynactor.api.commands.admin_client import AdminClient
+from dynactor.api.commands.advise.traffic import Access, Factors, Traffic
+from dynactor.api.commands.client import Client
+from dynactor.model.capacity.capacity import item_read_units, write_units
+from dynactor.model.keys.key import KeyAttribute, KeySchema
+from dynactor.model.values.item import Item
+
+
+class Wanted(Protocol):
+    """What is asked for."""
+
+    @property
+    def table(self) -> str: ...  # noqa: D102 - the option's text says it
+    @property
+    def index_key(self) -> str | None: ...  # noqa: D102
+    @property
+    def sample_items(self) -> int: ...  # noqa: D102
+
+
+class Facts(Struct, frozen=True):
+    """What is known; ``sample`` are some of the table's items."""
+
+    description: dict[str, Any]
+    use: UseAnswer
+    traffic: Traffic
+    index_traffic: dict[str, Traffic]
+    sample: list[Item]
+
+    @property
+    def key_schema(self) -> KeySchema:
+        """The table's key."""
+        return schema_of(self.description, self.description)
+
+    @property
+    def average_item_bytes(self) -> int:
+        """The mean size of the table's items; 0 if it has none."""
+        count = self.description["ItemCount"]
+        return -(-self.description["TableSizeBytes"] // count) if count else 0
+
+    @property
+    def is_provisioned(self) -> bool:
+        """Whether the table has units of its own."""
+        return bool(self.description["ProvisionedThroughput"]["WriteCapacityUnits"])
+
+    @property
+    def recorded_seconds(self) -> float:
+        """For how long use was counted."""
+        return self.use.now - self.use.since
+
+    def asked(self, kind: Access, item_bytes: int | None = None) -> Factors:
+        """What makes up what was asked for: units that were taken, and throttled requests.
+
+        A throttled request would have taken an item's units, by default one of the table's mean
+        size. Where limits only observe, it has taken its own. A client's retries are requests too.
+        """
+        if self.use.throttling != "enforce":
+            return {kind: 1.0}
+        size_bytes = self.average_item_bytes if item_bytes is None else item_bytes
+        if kind == "writes":
+            return {kind: 1.0, "throttled_writes": float(write_units(size_bytes))}
+        return {kind: 1.0, "throttled_reads": item_read_units(size_bytes, consistent=False)}
+
+    def held_by(self, key: Item) -> BusyKey | None:
+        """How much a partition key holds, if it is one of the busiest."""
+        return next((each for each in self.use.busy_keys if each.key == key), None)
+
+
+def schema_of(description: dict[str, Any], resource: dict[str, Any]) -> KeySchema:
+    """The key of a table, or of an index, from its description."""
+    types = {
+        attribute["AttributeName"]: attribute["AttributeType"]
+        for attribute in description["AttributeDefinitions"]
+    }
+
+    def part(role: str) -> tuple[KeyAttribute, ...]:
+        return tuple(
+            KeyAttribute(element["AttributeName"], types[element["AttributeName"]])
+            for element in resource["KeySchema"]
+            if element["KeyType"] == role
+        )
+
+    return KeySchema(part("HASH"), part("RANGE"))
+
+
+async def gather(admin: AdminClient, client: Client, wanted: Wanted) -> Facts:
+    """Ask for all of it.
+
+    Raises:
+        Refused, CannotCall: as ``Client.call``.
+        AdminRefused: the admin listener refuses.
+    """
+    description = (await client.call("DescribeTable", {"TableName": wanted.table}))["Table"]
+    names = [index["IndexName"] for index in description.get("GlobalSecondaryIndexes", ())]
+
+    async def traffic(index: dict[str, str]) -> Traffic:
+        parameters = {"table": wanted.table, **index}
+        return Traffic(await admin.ask("GET", INSIGHTS_PATH, InsightsAnswer, parameters=parameters))
+
+    asked = {"table": wanted.table}
+    if wanted.index_key is not None:
+        asked["attribute"] = wanted.index_key
+    use = await admin.ask("GET", USE_PATH, UseAnswer, parameters=asked)
+    sample: list[Item] = []
+    if wanted.sample_items:
+        parameters = {"table": wanted.table, "count": str(wanted.sample_items)}
+        answer = await admin.ask("GET", SAMPLE_PATH, SampleAnswer, parameters=parameters)
+        sample = answer.items
+    return Facts(
+        description,
+        use,
+        await traffic({}),
+        {name: await traffic({"index": name}) for name in names},
+        sample,
+    )

@@ -1,0 +1,470 @@
+"""What the advisor finds about a table's partition key and its throughput."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
+
+from msgspec import Struct
+
+from dynactor.actors.table.traffic import KEPT_KEYS, MINUTE_SECONDS, Kind
+from dynactor.api.admin.insights_routes import BusyKey
+from dynactor.api.commands.advise.facts import Facts
+from dynactor.api.commands.advise.text import figure, key_text, percent, size, span
+from dynactor.api.commands.advise.traffic import CONFLICTS, Access, KeyLoad
+from dynactor.model.advice.key_choice import query_cost, skew, suffixes_for_writes
+from dynactor.model.advice.throttling_forecast import (
+    Expected,
+    KeyShare,
+    MinuteLoad,
+    Operation,
+    expected,
+)
+from dynactor.model.capacity.capacity import write_units
+from dynactor.model.capacity.partition_count import partition_count
+from dynactor.model.keys import key as keys
+from dynactor.model.limits import KIB, PARTITION_READ_UNITS, PARTITION_WRITE_UNITS
+from dynactor.model.tables.table import Throughput
+from dynactor.model.values import item as items
+
+# "problem": something is, or would be, refused or full; "hint": it could be better.
+Level: TypeAlias = Literal["problem", "hint", "fact"]
+
+# Of a limit, from where on it is worth a word.
+NEAR: Final = 0.5
+_SIMULATED_KEYS: Final = 16
+_SHOWN_KEYS: Final = 3
+# More than that of a key's units are most of them.
+_MOST: Final = 0.5
+_NEXT_TO_NOTHING: Final = 0.001
+_NOTABLE: Final = 1.05
+_FEW_KEYS: Final = 10
+# Fewer conflicts are what clients retry without harm.
+_LEAST_CONFLICTS: Final = 10
+_ENOUGH_ITEMS: Final = 100
+_ITEMS_PER_KEY: Final = 20
+
+
+class Finding(Struct, frozen=True):
+    """Something about the table: the rules that say so, what was found, what to do about it."""
+
+    level: Level
+    rules: tuple[str, ...]
+    text: str
+    advice: str = ""
+    figures: dict[str, Any] = {}
+
+
+class Load(Protocol):
+    """The load and the units that are asked about."""
+
+    @property
+    def write_units(self) -> int | None: ...  # noqa: D102 - the option's text says it
+    @property
+    def read_units(self) -> int | None: ...  # noqa: D102
+    @property
+    def writes_per_second(self) -> float | None: ...  # noqa: D102
+    @property
+    def item_size_bytes(self) -> int | None: ...  # noqa: D102
+
+
+class _Side(NamedTuple):
+    """Reads, or writes."""
+
+    kind: Access
+    throttled: Kind
+    operation: Operation
+    ceiling: int
+
+
+_SIDES: Final = (
+    _Side("writes", "throttled_writes", "write", PARTITION_WRITE_UNITS),
+    _Side("reads", "throttled_reads", "read", PARTITION_READ_UNITS),
+)
+
+
+def key_findings(facts: Facts, load: Load) -> Iterator[Finding]:
+    """How evenly the keys are used, which are hot, how many suffixes help."""
+    if not facts.traffic.minutes:
+        yield Finding("fact", (), "Nothing was read or written by key in the last hour")
+    for side in _SIDES:
+        yield from _skew(facts, side)
+        yield from _hot_keys(facts, side)
+    if load.writes_per_second is not None:
+        yield _suffixes(facts, load, load.writes_per_second)
+    yield from _conflicts(facts)
+    yield from _cardinality(facts)
+
+
+def _conflicts(facts: Facts) -> Iterator[Finding]:
+    """The keys whose requests met transactions that had their items."""
+    total = facts.traffic.total(*CONFLICTS)
+    if total < _LEAST_CONFLICTS:
+        return
+    counted = facts.traffic.counted(dict.fromkeys(CONFLICTS, 1.0))
+    hottest = facts.traffic.top(CONFLICTS, _SHOWN_KEYS, items=bool(facts.key_schema.sort))
+    shown = ", ".join(f"{key_text(load.key)} {percent(load.weight / counted)}" for load in hottest)
+    yield Finding(
+        "hint",
+        (),
+        f"{figure(total)} requests of the last hour met a transaction that had their item: {shown}",
+        "Leave what need not change with the others out of transactions, or spread an item that "
+        "many change, such as a counter, over several",
+        {
+            "conflicts": total,
+            "items": [{"key": load.key, "conflicts": load.weight} for load in hottest],
+        },
+    )
+
+
+def _skew(facts: Facts, side: _Side) -> Iterator[Finding]:
+    asked = facts.asked(side.kind)
+    total = facts.traffic.total_of(asked)
+    top = facts.traffic.top(asked, KEPT_KEYS)
+    counted = facts.traffic.counted(asked)
+    found = skew((load.weight for load in top), counted) if counted else None
+    if found is None:
+        return
+    is_uneven = found.effective_count < _FEW_KEYS
+    yield Finding(
+        "hint" if is_uneven and facts.traffic.busiest_second(asked) > side.ceiling else "fact",
+        ("S76", "S140"),
+        f"{side.kind.capitalize()}: the busiest partition key takes "
+        f"{percent(found.hottest_share)} of {figure(total)} units, the ten busiest "
+        f"{percent(found.top_ten_share)}: as uneven as {figure(found.effective_count)} keys used "
+        "alike",
+        figures={
+            "operation": side.operation,
+            "units": total,
+            "hottest_share": found.hottest_share,
+            "top_ten_share": found.top_ten_share,
+            "effective_keys": found.effective_count,
+        },
+    )
+
+
+def _hot_keys(facts: Facts, side: _Side) -> Iterator[Finding]:
+    for load in facts.traffic.top(facts.asked(side.kind), _SHOWN_KEYS):
+        if load.busiest_second < side.ceiling * NEAR:
+            continue
+        is_hot = load.busiest_second > side.ceiling
+        suffixes = max(1, -int(-load.busiest_second // side.ceiling))
+        text = (
+            f"{'Hot key' if is_hot else 'Warm key'} {key_text(load.key)}: about "
+            f"{figure(load.busiest_second)} {side.operation} units in its busiest second; one "
+            f"partition key value takes {side.ceiling:,}"
+        )
+        yield Finding(
+            "problem" if is_hot else "hint",
+            ("S139", "S144", "S145", "A9", "S149") if is_hot else ("S139",),
+            text + _what_divides(facts, side, load),
+            _spreading(facts.held_by(load.key), suffixes) if is_hot else "",
+            {
+                "operation": side.operation,
+                "key": load.key,
+                "units": load.weight,
+                "busiest_second": load.busiest_second,
+                "ceiling": side.ceiling,
+                "suffixes": suffixes,
+            },
+        )
+
+
+def index_key_loads(facts: Facts) -> Iterator[Finding]:
+    """Which keys of global indexes are hot: they throttle writes to the table (S110)."""
+    for name, traffic in facts.index_traffic.items():
+        for side in _SIDES:
+            for load in traffic.top(facts.asked(side.kind), _SHOWN_KEYS):
+                if load.busiest_second < side.ceiling * NEAR:
+                    continue
+                is_hot = load.busiest_second > side.ceiling
+                suffixes = max(1, -int(-load.busiest_second // side.ceiling))
+                throttled = (
+                    "; beyond it writes to the table are throttled"
+                    if side.operation == "write"
+                    else ""
+                )
+                yield Finding(
+                    "problem" if is_hot else "hint",
+                    ("S139", "S110", "S152") if is_hot else ("S139",),
+                    f"{'Hot key' if is_hot else 'Warm key'} {key_text(load.key)} of index {name}: "
+                    f"about {figure(load.busiest_second)} {side.operation} units in its busiest "
+                    f"second; one key value takes {side.ceiling:,}{throttled}",
+                    f"Make the index's key of it and a number from 1 to {suffixes}: who looks for "
+                    f"it then makes {suffixes} queries"
+                    if is_hot
+                    else "",
+                    {
+                        "index": name,
+                        "operation": side.operation,
+                        "key": load.key,
+                        "busiest_second": load.busiest_second,
+                        "ceiling": side.ceiling,
+                        "suffixes": suffixes,
+                    },
+                )
+
+
+def _what_divides(facts: Facts, side: _Side, load: KeyLoad) -> str:
+    """Whether DynamoDB itself can help a hot key."""
+    if not facts.key_schema.sort:
+        return ". It is one item, which nothing divides"
+    if facts.description.get("LocalSecondaryIndexes"):
+        return ". The table has local indexes: its collections are never divided (S74)"
+    for item in facts.traffic.top(facts.asked(side.kind), _SHOWN_KEYS, items=True):
+        if load.key.items() <= item.key.items() and item.weight > load.weight * _MOST:
+            return f". Most of it is for one item, {key_text(item.key)}, which nothing divides"
+    return ", unless its sort keys are spread and DynamoDB divides it for heat"
+
+
+def _spreading(held: BusyKey | None, suffixes: int) -> str:
+    if suffixes == 1:
+        return ""
+    return (
+        f"Spread it over {suffixes} suffixes or more, -1 to -{suffixes}: the number is hard to "
+        f"raise later (S149). {_cost(held, suffixes)}"
+    )
+
+
+def _cost(held: BusyKey | None, suffixes: int) -> str:
+    """What suffixes cost who reads all of a key."""
+    told = f"Who reads all of it then makes {suffixes} queries instead of one"
+    if held is None or not held.size_bytes:
+        return f"{told} (S148, S150)"
+    one, divided = query_cost(held.size_bytes), query_cost(held.size_bytes, suffixes)
+    of_size = size(held.size_bytes) if held.is_whole else f"the first {size(held.size_bytes)}"
+    units = (
+        f"{figure(divided.read_units)} read units instead of {figure(one.read_units)}"
+        if divided.read_units > one.read_units * _NOTABLE
+        else f"about as many read units, {figure(divided.read_units)}"
+    )
+    return f"{told}, and pays {units} for {of_size} (S148, S150)"
+
+
+def _suffixes(facts: Facts, load: Load, writes_per_second: float) -> Finding:
+    """A9's formula for what is planned."""
+    item_bytes = load.item_size_bytes or facts.average_item_bytes or KIB
+    suffixes = suffixes_for_writes(writes_per_second, item_bytes)
+    hottest = facts.traffic.top(["writes"], 1)
+    held = facts.held_by(hottest[0].key) if hottest else None
+    units = write_units(item_bytes)
+    return Finding(
+        "fact",
+        ("S145", "A9", "S149"),
+        f"{figure(writes_per_second)} writes a second of {figure(item_bytes)} bytes to one "
+        f"partition key need {_suffix_count(suffixes)}: {figure(writes_per_second)} times {units} "
+        f"{'unit' if units == 1 else 'units'} over {PARTITION_WRITE_UNITS:,}",
+        _cost(held, suffixes) if suffixes > 1 else "",
+        {
+            "writes_per_second": writes_per_second,
+            "item_size_bytes": item_bytes,
+            "suffixes": suffixes,
+        },
+    )
+
+
+def _suffix_count(suffixes: int) -> str:
+    return "no suffix" if suffixes == 1 else f"{suffixes} suffixes"
+
+
+def _cardinality(facts: Facts) -> Iterator[Finding]:
+    """Few values of a partition key make hot partitions (S141, S157)."""
+    name = facts.key_schema.partition[0].name
+    count = len(facts.sample)
+    distinct = len({items.encode({name: item[name]}) for item in facts.sample})
+    if count >= _ENOUGH_ITEMS and distinct * _ITEMS_PER_KEY < count and distinct < KEPT_KEYS:
+        yield Finding(
+            "hint",
+            ("S141", "S157"),
+            f"{count:,} items of the sample have {distinct} values of the partition key {name}",
+            "Take an attribute with more values, or several together (S142)",
+            {"sampled_items": count, "partition_keys": distinct},
+        )
+
+
+# -- throughput -----------------------------------------------------------------------------
+
+
+def throttling_findings(facts: Facts, load: Load) -> Iterator[Finding]:
+    """What was throttled, and what would be of the recorded load with given units."""
+    yield from _refused(facts)
+    is_asked = load.write_units is not None or load.read_units is not None
+    for side in _SIDES:
+        if facts.traffic.total(side.kind, side.throttled):
+            units = _units_of(facts, load, side)
+            # Who asks about provisioned writes of an on-demand table asks nothing about reads.
+            if units is not None or not is_asked:
+                yield _expected(facts, load, side, units)
+
+
+_CAUSES: Final = {
+    "ProvisionedThroughputExceeded": "more was asked for than is provisioned",
+    "KeyRangeThroughputExceeded": "more than one partition takes, by a hot key or uneven keys",
+    "AccountLimitExceeded": "more than an account's quota for one table",
+    "MaxOnDemandThroughputExceeded": "more than the maximum that was set",
+}
+
+
+def _refused(facts: Facts) -> Iterator[Finding]:
+    for throttle in sorted(facts.use.throttles, key=lambda each: -each.count):
+        did = "DynamoDB would have throttled" if throttle.observed else "The server throttled"
+        cause = next((text for end, text in _CAUSES.items() if throttle.reason.endswith(end)), "")
+        where = f" at index {throttle.index}" if throttle.index else ""
+        yield Finding(
+            "problem",
+            ("S140",),
+            f"{did} {throttle.count:,} requests{where} since the server started, by "
+            f"{throttle.reason}: {cause}",
+            figures={
+                "reason": throttle.reason,
+                "index": throttle.index or None,
+                "count": throttle.count,
+                "observed": throttle.observed,
+            },
+        )
+
+
+def _expected(facts: Facts, load: Load, side: _Side, units: int | None) -> Finding:
+    partitions = facts.use.partitions[""]
+    if load.write_units is not None or load.read_units is not None:
+        given = Throughput(
+            int(_units_of(facts, load, _SIDES[1]) or 0), int(_units_of(facts, load, _SIDES[0]) or 0)
+        )
+        partitions = partition_count("PROVISIONED", given)
+    found = expected(_minutes(facts, side), side.operation, units, partitions)
+    share = found.refused / found.offered if found.offered else 0.0
+    busiest = facts.traffic.busiest_second(facts.asked(side.kind))
+    limits = f"With {units:,} {side.operation} units" if units is not None else "On demand"
+    on_partitions = f"{partitions} {'partition' if partitions == 1 else 'partitions'}"
+    text = f"{limits} on {on_partitions}, "
+    text += "none" if share < _NEXT_TO_NOTHING else percent(share)
+    text += (
+        f" of the last hour's {figure(found.offered)} {side.operation} units would be throttled; "
+        f"the busiest second had {figure(busiest)}"
+    )
+    return Finding(
+        "fact" if share < _NEXT_TO_NOTHING else "problem",
+        ("S138", "S139", "S140", "S161"),
+        text,
+        "" if share < _NEXT_TO_NOTHING else _causes(found, side),
+        {
+            "operation": side.operation,
+            "units_per_second": units,
+            "partitions": partitions,
+            "offered_units": found.offered,
+            "throttled_share": share,
+            "over_rate_units": found.over_rate,
+            "uneven_units": found.uneven,
+            "ceiling_units": found.ceiling,
+            "growth_units": found.growth,
+            "busiest_second": busiest,
+        },
+    )
+
+
+def _causes(found: Expected, side: _Side) -> str:
+    """The three causes that are told apart (S140), and that of on-demand tables."""
+    told = {
+        "the request rate is above the units": found.over_rate,
+        "the keys are uneven, and what other partitions leave is not enough": found.uneven,
+        f"a hot key meets a partition's ceiling of {side.ceiling:,}": found.ceiling,
+        "an on-demand table grew to more than twice its previous peak": found.growth,
+    }
+    listed = "; ".join(
+        f"{percent(units / found.offered)} as {cause}" for cause, units in told.items() if units
+    )
+    return listed[0].upper() + listed[1:]
+
+
+def _units_of(facts: Facts, load: Load, side: _Side) -> int | None:
+    """The units that are asked about, else the table's, else None: on demand."""
+    asked = load.write_units if side.operation == "write" else load.read_units
+    if asked is not None:
+        return asked
+    throughput = facts.description["ProvisionedThroughput"]
+    name = "WriteCapacityUnits" if side.operation == "write" else "ReadCapacityUnits"
+    return int(throughput[name]) if facts.is_provisioned else None
+
+
+def _minutes(facts: Facts, side: _Side) -> Iterator[MinuteLoad]:
+    """The recorded load; a request that was throttled would have taken an item's units.
+
+    One that was only observed has taken its own.
+    """
+    schema = facts.key_schema
+    for minute in facts.traffic.minutes:
+        weights: dict[bytes, float] = {}
+        seconds = [0.0] * MINUTE_SECONDS
+        for kind, factor in facts.asked(side.kind).items():
+            if kind not in minute.partitions:
+                continue
+            for at, units in enumerate(minute.seconds[kind]):
+                seconds[at] += units * factor
+            # Of a sample, what its keys stand for is not all that came.
+            scale = factor * sum(minute.seconds[kind]) / minute.partitions[kind].total
+            for each in minute.partitions[kind].keys:
+                key = keys.encode_partition(schema, each.key)
+                weights[key] = weights.get(key, 0.0) + each.weight * scale
+        total = sum(seconds)
+        if not total:
+            continue
+        busiest = sorted(weights.items(), key=lambda each: -each[1])[:_SIMULATED_KEYS]
+        shares = [KeyShare(key, weight / total) for key, weight in busiest]
+        yield MinuteLoad(minute.start, seconds, shares)
+
+
+# -- collections ----------------------------------------------------------------------------
+
+_WARNED_SHARE: Final = 0.8
+
+
+def collection_findings(facts: Facts) -> Iterator[Finding]:
+    """How near the item collections of a table with local indexes are to their limit."""
+    limit_bytes = facts.use.item_collection_limit_bytes
+    collections = facts.use.collections
+    if not facts.description.get("LocalSecondaryIndexes") or not collections:
+        return
+    warned = [each for each in collections if each.size_bytes >= limit_bytes * _WARNED_SHARE]
+    for each in warned or collections[:1]:
+        text = (
+            f"{'Item collection' if warned else 'The largest item collection'} "
+            f"{key_text(each.key)} has {size(each.size_bytes)} of {size(limit_bytes)}"
+        )
+        growth = _growth(facts.use.now, each.first, each.first_bytes, each.size_bytes)
+        if growth:
+            left = max(0.0, limit_bytes - each.size_bytes) / growth
+            text += (
+                f"; it grows by {size(growth * _DAY)} a day and is full in {span(left)}"
+                if left < _FAR
+                else f"; it grows by {size(growth * _DAY)} a day"
+            )
+        yield Finding(
+            "problem" if warned else "fact",
+            ("S73", "S66", "S72", "S75") if warned else ("S73",),
+            text,
+            "When it is full its items can't grow: archive old ones (S72), or take a global index "
+            "instead of the local ones (S75)"
+            if warned
+            else "",
+            {
+                "key": each.key,
+                "size_bytes": each.size_bytes,
+                "limit_bytes": limit_bytes,
+                "growth_bytes_per_second": growth,
+            },
+        )
+
+
+_DAY: Final = 24 * 60 * 60
+_FAR: Final = 5 * 365 * _DAY
+# A growth that was watched for less says nothing about days.
+_WATCHED_SECONDS: Final = 60
+
+
+def _growth(
+    now: float, first: float | None, first_bytes: int | None, size_bytes: int
+) -> float | None:
+    """Bytes per second since a collection was first counted; None if that is too short."""
+    if first is None or first_bytes is None or now - first < _WATCHED_SECONDS:
+        return None
+    return max(0.0, (size_bytes - first_bytes) / (now - first))

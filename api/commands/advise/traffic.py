@@ -1,0 +1,124 @@
+"""The traffic of a table's or index's keys as the admin listener tells it, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from dynactor.actors.table.traffic import MINUTE_SECONDS, Kind
+from dynactor.api.admin.insights_routes import Counted, InsightsAnswer, Minute
+from dynactor.model.advice.heavy_hitters import Summary, heaviest
+from dynactor.model.values.item import Item
+
+Access: TypeAlias = Literal["reads", "writes"]
+
+ACCESSES: Final[tuple[Kind, ...]] = ("reads", "writes")
+CONFLICTS: Final[tuple[Kind, ...]] = ("conflicts",)
+THROTTLES: Final[tuple[Kind, ...]] = ("throttled_reads", "throttled_writes")
+
+# Kinds that are added up, and how many units each thing that was counted of them stands for.
+Factors: TypeAlias = Mapping[Kind, float]
+
+_encode = msgspec.json.Encoder(order="sorted").encode
+_decode = msgspec.json.Decoder(dict).decode
+
+
+class KeyLoad(Struct, frozen=True):
+    """A key: what was counted of it, how much more it may be, and what it had in a busy second."""
+
+    key: Item
+    weight: float
+    error: float
+    busiest_second: float
+
+
+class Traffic:
+    """What was counted in the last hour, in units, or in requests that were throttled."""
+
+    def __init__(self, answer: InsightsAnswer) -> None:
+        self.answer = answer
+
+    @property
+    def minutes(self) -> list[Minute]:
+        """The minutes in which anything was counted."""
+        return self.answer.minutes
+
+    @property
+    def start_epoch_seconds(self) -> float:
+        """When the first of them began, or the counting."""
+        if not self.minutes:
+            return self.answer.now
+        return max(self.minutes[0].start, self.answer.since)
+
+    def total(self, *kinds: Kind) -> float:
+        """All together, those that no key was counted for too."""
+        return self.total_of(dict.fromkeys(kinds, 1.0))
+
+    def total_of(self, factors: Factors) -> float:
+        """As ``total``, in units."""
+        return sum(sum(_seconds(minute, factors)) for minute in self.minutes)
+
+    def counted(self, factors: Factors) -> float:
+        """What keys were counted for, of which theirs are shares: in a sample about the total."""
+        return sum(
+            minute.partitions[kind].total * factor
+            for minute in self.minutes
+            for kind, factor in factors.items()
+            if kind in minute.partitions
+        )
+
+    def busiest_second(self, factors: Factors) -> float:
+        """The most in a second."""
+        return max((max(_seconds(minute, factors)) for minute in self.minutes), default=0.0)
+
+    def top(
+        self, kinds: Iterable[Kind] | Factors, count: int, *, items: bool = False
+    ) -> list[KeyLoad]:
+        """So many of the partition keys, or of the items, with the most; the first has most."""
+        factors = kinds if isinstance(kinds, Mapping) else dict.fromkeys(kinds, 1.0)
+        summaries: list[Summary] = []
+        seconds: dict[bytes, float] = {}
+        for minute in self.minutes:
+            counted = minute.items if items else minute.partitions
+            in_minute: dict[bytes, float] = {}
+            of_seconds = _seconds(minute, factors)
+            of_minute = sum(of_seconds)
+            for kind, factor in factors.items():
+                if kind not in counted or not of_minute:
+                    continue
+                summary = _summary(counted[kind], factor)
+                summaries.append(summary)
+                # The key's part of what came in the minute's busiest second, on average. What a
+                # sample's keys stand for is not all that came.
+                scale = sum(minute.seconds[kind]) / minute.partitions[kind].total
+                busiest_share = max(of_seconds) / of_minute
+                for key, weight in summary.keys:
+                    in_minute[key] = in_minute.get(key, 0.0) + weight * scale * busiest_share
+            for key, weight in in_minute.items():
+                seconds[key] = max(seconds.get(key, 0.0), weight)
+        return [
+            KeyLoad(
+                _decode(heavy.key),
+                heavy.least,
+                max(0.0, heavy.most - heavy.least),
+                seconds[heavy.key],
+            )
+            for heavy in heaviest(summaries, count)
+        ]
+
+
+def _seconds(minute: Minute, factors: Factors) -> list[float]:
+    """What came in each second of a minute, in units."""
+    seconds = [0.0] * MINUTE_SECONDS
+    for kind, factor in factors.items():
+        for at, counted in enumerate(minute.seconds.get(kind, ())):
+            seconds[at] += counted * factor
+    return seconds
+
+
+def _summary(counted: Counted, factor: float) -> Summary:
+    keys = tuple((_encode(each.key), each.weight * factor) for each in counted.keys)
+    return Summary(counted.total * factor, keys, counted.error * factor, counted.unlisted * factor)

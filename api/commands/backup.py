@@ -1,0 +1,49 @@
+"""The command ``dynactor backup``: has a running server back up all its tables."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Final
+
+import anyio
+from aiohttp import ClientSession, ClientTimeout
+from cyclopts import Parameter
+
+from dynactor.api.admin.backup_routes import BACKUPS_PATH, BackupAnswer
+from dynactor.api.commands.admin_client import AdminClient, AdminRequestFailed
+from dynactor.api.commands.client import CannotCall
+
+DONE: Final = 0
+FAILED: Final = 1
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class BackupOptions:
+    """What to call it."""
+
+    name: str | None = None
+    """The name of the backup, and of its directory; without it, the time."""
+
+    admin_endpoint: str = "http://127.0.0.1:8001"
+    """The server's admin listener, as it announces it."""
+
+
+def back_up(options: BackupOptions) -> int:
+    """Carry out the command; returns its exit code."""
+    try:
+        made = anyio.run(_ask, options)
+    except (CannotCall, AdminRequestFailed) as error:
+        sys.stderr.write(f"dynactor: {error}\n")
+        return FAILED
+    sys.stdout.write(f"{made.directory}\n")
+    return DONE
+
+
+async def _ask(options: BackupOptions) -> BackupAnswer:
+    body = {} if options.name is None else {"name": options.name}
+    # It may have to wait until what deleted tables have left is gone.
+    async with ClientSession(timeout=ClientTimeout(total=None)) as session:
+        server = AdminClient(options.admin_endpoint, session)
+        return await server.ask("POST", BACKUPS_PATH, BackupAnswer, body=body)

@@ -1,0 +1,165 @@
+"""A client of DynamoDB's API, for the commands of dynactor that work on a running server.
+
+It signs with the key that is in the environment, where AWS's own tools look first. Without one it
+shows a signature, as every request must, and makes none: of a server that takes any that is enough.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from datetime import UTC, datetime
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import anyio
+import msgspec
+from aiohttp import (
+    ClientConnectorError,
+    ClientError,
+    ClientSession,
+    NonHttpUrlClientError,
+)
+
+from dynactor.api.http.access_keys import own_access_key
+from dynactor.api.http.protocol import JSON_1_0
+from dynactor.api.http.signature import authorization
+from dynactor.api.requests import maintenance
+from dynactor.api.requests.operation import DYNAMODB
+
+_UNSIGNED: Final = {
+    "authorization": "AWS4-HMAC-SHA256 Credential=dynactor/20260101/us-east-1/dynamodb/"
+    "aws4_request, SignedHeaders=host, Signature=none"
+}
+_DEFAULT_REGION: Final = "us-east-1"
+_TRANSIENT: Final = frozenset(
+    {
+        "InternalServerError",
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "ServiceUnavailable",
+        "ThrottlingException",
+    }
+)
+_ASKS_TO_SIGN: Final = frozenset(
+    {
+        "IncompleteSignatureException",
+        "InvalidSignatureException",
+        "MissingAuthenticationTokenException",
+        "UnrecognizedClientException",
+    }
+)
+_ATTEMPTS: Final = 8
+_FIRST_PAUSE_SECONDS: Final = 0.05
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class CannotCall(Exception):
+    """Nobody answers at the endpoint, or not as DynamoDB does; the message says which."""
+
+
+class RequestFailed(Exception):
+    """The server's error: its type without the namespace, and its message."""
+
+    def __init__(self, error_type: str, message: str) -> None:
+        super().__init__(f"{error_type}: {message}")
+        self.error_type = error_type
+        self.message = message
+
+
+class Client:
+    """Calls operations at one endpoint."""
+
+    def __init__(
+        self, endpoint: str, session: ClientSession, environment: Mapping[str, str] = os.environ
+    ) -> None:
+        self._endpoint = endpoint
+        self._session = session
+        self._access_key = own_access_key(environment)
+        self._session_token = environment.get("AWS_SESSION_TOKEN")
+        self._region = environment.get("AWS_REGION") or _DEFAULT_REGION
+
+    async def call(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
+        """The answer to a request, sent again while the server has no room for it.
+
+        Raises:
+            Refused: the server answered with an error.
+            CannotCall: it did not answer.
+        """
+        pause_seconds = _FIRST_PAUSE_SECONDS
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return await self._call_once(operation, request)
+            except RequestFailed as error:
+                if error.error_type not in _TRANSIENT:
+                    raise
+            await anyio.sleep(pause_seconds)
+            pause_seconds *= 2
+        return await self._call_once(operation, request)
+
+    async def _call_once(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
+        body = _encode(request)
+        with reaching(self._endpoint):
+            async with self._session.post(
+                self._endpoint,
+                data=body,
+                headers=self._headers(operation, body),
+                allow_redirects=False,
+            ) as response:
+                status, body = response.status, await response.read()
+        try:
+            answer = _decode(body)
+        except msgspec.DecodeError:
+            raise CannotCall(
+                f"{self._endpoint} does not answer as DynamoDB does (HTTP status {status})"
+            ) from None
+        if status != 200:  # noqa: PLR2004 - HTTP's
+            error_type = str(answer.get("__type", status)).rpartition("#")[2]
+            if self._access_key is None and error_type in _ASKS_TO_SIGN:
+                raise CannotCall(
+                    f"{self._endpoint} wants requests to be signed: set AWS_ACCESS_KEY_ID and "
+                    "AWS_SECRET_ACCESS_KEY"
+                )
+            raise RequestFailed(error_type, answer.get("message", answer.get("Message", "")))
+        return answer
+
+    def _headers(self, operation: str, body: bytes) -> dict[str, str]:
+        target = f"{DYNAMODB}.{operation}"
+        headers = {"content-type": JSON_1_0, "x-amz-target": target, **maintenance.HEADER}
+        if self._access_key is None:
+            return headers | _UNSIGNED
+        # A name and password in an address are no part of the host.
+        headers["host"] = urlsplit(self._endpoint).netloc.rpartition("@")[2]
+        if self._session_token:
+            headers["x-amz-security-token"] = self._session_token
+        now = datetime.now(UTC)
+        return headers | authorization(self._access_key, self._region, headers, body, now)
+
+
+@contextmanager
+def reaching(endpoint: str) -> Iterator[None]:
+    """Call a server within the context.
+
+    Raises:
+        CannotCall: it can't be reached, or does not answer.
+    """
+    try:
+        yield
+    except (ValueError, NonHttpUrlClientError):
+        raise CannotCall(f"{endpoint} is not an address: give http://HOST:PORT") from None
+    except ClientConnectorError as error:
+        raise CannotCall(
+            f"Cannot reach {endpoint}: {error.strerror}; is the server running there?"
+        ) from None
+    except (ClientError, TimeoutError) as error:
+        raise CannotCall(f"No answer from {endpoint}: {error}") from None
+
+
+@asynccontextmanager
+async def open_client(endpoint: str) -> AsyncIterator[Client]:
+    """A client, which keeps its connections open until this ends."""
+    async with ClientSession() as session:
+        yield Client(endpoint, session)

@@ -1,0 +1,101 @@
+"""The command ``dynactor clock``: reads and moves the virtual clock of a running server."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn
+
+import anyio
+from aiohttp import ClientSession
+from cyclopts import App, Parameter
+
+from dynactor.api.admin.clock_routes import CLOCK_PATH, STEP_PATH, ClockAnswer
+from dynactor.api.commands.admin_client import AdminClient, AdminRequestFailed
+from dynactor.api.commands.client import CannotCall
+from dynactor.api.commands.times import pace, parse_length
+
+_FAILED: Final = 1
+
+clock = App(
+    name="clock",
+    help="Read or move the clock of a server that was started with --virtual-clock.",
+)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ClockOptions:
+    """Where the clock is."""
+
+    admin_endpoint: str = "http://127.0.0.1:8001"
+    """The server's admin listener, as it announces it."""
+
+
+@clock.default
+@clock.command
+def read(*, options: ClockOptions | None = None) -> None:
+    """Print the time, and how fast it runs."""
+    _carry_out(options, "GET", CLOCK_PATH)
+
+
+@clock.command(name="set")
+def set_time(time: str, /, *, options: ClockOptions | None = None) -> None:
+    """Set the clock to a later time.
+
+    Parameters
+    ----------
+    time
+        Seconds since 1970, or ISO 8601 such as 2030-01-31T12:00:00Z.
+    """
+    _carry_out(options, "PUT", CLOCK_PATH, {"now": time})
+
+
+@clock.command
+def step(length: str, /, *, options: ClockOptions | None = None) -> None:
+    """Move the clock on.
+
+    Parameters
+    ----------
+    length
+        Seconds, or a number with s, m, h or d behind it: 90s, 15m, 25h, 2d.
+    """
+    try:
+        seconds = parse_length(length)
+    except ValueError as error:
+        _give_up(str(error))
+    _carry_out(options, "POST", STEP_PATH, {"seconds": seconds})
+
+
+@clock.command
+def speed(speed: float, /, *, options: ClockOptions | None = None) -> None:
+    """Have the clock run at a speed.
+
+    Parameters
+    ----------
+    speed
+        Seconds of the clock in a real second: 0 stands still, 1 is real, 60 a minute a second.
+    """
+    _carry_out(options, "PUT", CLOCK_PATH, {"speed": speed})
+
+
+def _carry_out(
+    options: ClockOptions | None, method: str, path: str, body: dict[str, Any] | None = None
+) -> None:
+    """Ask the server, and print how the clock stands then."""
+    endpoint = (options or ClockOptions()).admin_endpoint
+    try:
+        standing = anyio.run(_ask, endpoint, method, path, body)
+    except (CannotCall, AdminRequestFailed) as error:
+        _give_up(str(error))
+    sys.stdout.write(f"{standing.now_iso} ({standing.now:.6f}), {pace(standing.speed)}\n")
+
+
+async def _ask(endpoint: str, method: str, path: str, body: dict[str, Any] | None) -> ClockAnswer:
+    async with ClientSession() as session:
+        return await AdminClient(endpoint, session).ask(method, path, ClockAnswer, body=body)
+
+
+def _give_up(message: str) -> NoReturn:
+    sys.stderr.write(f"dynactor: {message}\n")
+    sys.exit(_FAILED)

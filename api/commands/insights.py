@@ -1,0 +1,191 @@
+"""The command ``dynactor insights``: the busiest and the most throttled keys of the last hour.
+
+AWS shows in CloudWatch what Contributor Insights counts; a dynactor server tells it on its admin
+listener.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+import anyio
+import msgspec
+from aiohttp import ClientSession
+from cyclopts import Parameter
+from cyclopts.types import PositiveInt
+
+from dynactor.actors.table.traffic import EVERY, KEPT_KEYS, MINUTE_SECONDS, WHOLE_REQUESTS, Kind
+from dynactor.api.admin.insights_routes import INSIGHTS_PATH, InsightsAnswer
+from dynactor.api.commands.admin_client import AdminClient, AdminRequestFailed
+from dynactor.api.commands.advise.text import figure, key_text, percent, table, time_span
+from dynactor.api.commands.advise.traffic import ACCESSES, CONFLICTS, THROTTLES, Traffic
+from dynactor.api.commands.client import CannotCall
+
+DONE: Final = 0
+TROUBLE: Final = 1
+
+_encode = msgspec.json.Encoder().encode
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class InsightsOptions:
+    """What to tell of."""
+
+    table: str
+    """The table whose keys are shown."""
+
+    index: str | None = None
+    """A global secondary index of the table, instead of the table itself."""
+
+    top: PositiveInt = 10
+    """How many keys are shown of each kind, up to 32."""
+
+    minutes: PositiveInt = 60
+    """How many of the last minutes are shown, up to 60."""
+
+    json: Annotated[bool, Parameter(negative=())] = False
+    """Print JSON."""
+
+    admin_endpoint: str = "http://127.0.0.1:8001"
+    """The server's admin listener, as it announces it."""
+
+
+def show_insights(options: InsightsOptions) -> int:
+    """Carry out the command; returns its exit code."""
+    try:
+        answer = anyio.run(_ask, options)
+    except (CannotCall, AdminRequestFailed) as error:
+        sys.stderr.write(f"dynactor: {error}\n")
+        return TROUBLE
+    since = answer.now - options.minutes * MINUTE_SECONDS
+    shown = [minute for minute in answer.minutes if minute.start + MINUTE_SECONDS > since]
+    traffic = Traffic(msgspec.structs.replace(answer, minutes=shown))
+    top = min(options.top, KEPT_KEYS)
+    if options.json:
+        sys.stdout.write(_encode(_report(traffic, top)).decode() + "\n")
+    else:
+        sys.stdout.write(_text(traffic, top))
+    return DONE
+
+
+async def _ask(options: InsightsOptions) -> InsightsAnswer:
+    parameters = {"table": options.table}
+    if options.index is not None:
+        parameters["index"] = options.index
+    async with ClientSession() as session:
+        server = AdminClient(options.admin_endpoint, session)
+        return await server.ask("GET", INSIGHTS_PATH, InsightsAnswer, parameters=parameters)
+
+
+# -- what is told ---------------------------------------------------------------------------
+
+_CHANCE: Final = 3
+
+# As DynamoDB's rules: PKC, SKC, PKT, SKT.
+_RULES: Final[tuple[tuple[str, tuple[Kind, ...], bool], ...]] = (
+    ("Most accessed partition keys", ACCESSES, False),
+    ("Most accessed items", ACCESSES, True),
+    ("Most throttled partition keys", THROTTLES, False),
+    ("Most throttled items", THROTTLES, True),
+    ("Partition keys with most transaction conflicts", CONFLICTS, False),
+    ("Items with most transaction conflicts", CONFLICTS, True),
+)
+
+
+def _rows(traffic: Traffic, kinds: tuple[Kind, ...], top: int, *, items: bool) -> list[Any]:
+    total = traffic.total(*kinds)
+    is_sampled = traffic.answer.recording == "some" and total > WHOLE_REQUESTS
+    # What is no more than the error, or than a few of a sample, is chance.
+    least = EVERY * _CHANCE if is_sampled else 0.0
+    by_kind = [
+        {_encode(each.key): each.weight for each in traffic.top([kind], KEPT_KEYS, items=items)}
+        for kind in kinds
+    ]
+    # A conflict is a request of either kind.
+    reads, writes = by_kind if len(by_kind) > 1 else ({}, {})
+    return [
+        {
+            "key": load.key,
+            "total": load.weight,
+            "error": load.error,
+            "share": load.weight / traffic.counted(dict.fromkeys(kinds, 1.0)),
+            "reads": reads.get(_encode(load.key), 0.0),
+            "writes": writes.get(_encode(load.key), 0.0),
+            "busiest_second": load.busiest_second,
+        }
+        for load in traffic.top(kinds, top, items=items)
+        if load.weight > max(least, load.error)
+    ]
+
+
+def _report(traffic: Traffic, top: int) -> dict[str, Any]:
+    answer = traffic.answer
+    return {
+        "table": answer.table,
+        "index": answer.index,
+        "status": answer.status,
+        "mode": answer.mode,
+        "recording": answer.recording,
+        "from": traffic.start_epoch_seconds,
+        "to": answer.now,
+        "read_units": traffic.total("reads"),
+        "write_units": traffic.total("writes"),
+        "throttled_requests": traffic.total(*THROTTLES),
+        "transaction_conflicts": traffic.total(*CONFLICTS),
+        **{
+            title.lower().replace(" ", "_"): _rows(traffic, kinds, top, items=items)
+            for title, kinds, items in _RULES
+        },
+    }
+
+
+def _text(traffic: Traffic, top: int) -> str:
+    answer = traffic.answer
+    name = f"Index {answer.index} of table" if answer.index else "Table"
+    mode = f" ({answer.mode})" if answer.mode and answer.status == "ENABLED" else ""
+    text = f"{name} {answer.table}: Contributor Insights is {answer.status}{mode}\n"
+    text += _told_of(answer)
+    if not traffic.minutes:
+        return text + "Nothing was counted in this time\n"
+    text += (
+        f"{time_span(traffic.start_epoch_seconds, answer.now)}: "
+        f"{figure(traffic.total('reads'))} read units, "
+        f"{figure(traffic.total('writes'))} write units, "
+        f"{figure(traffic.total(*THROTTLES))} throttled requests\n"
+    )
+    for title, kinds, items in _RULES:
+        rows = _rows(traffic, kinds, top, items=items)
+        if not rows:
+            continue
+        what = "units" if kinds == ACCESSES else "requests"
+        lines = [
+            (
+                key_text(row["key"]),
+                figure(row["total"]),
+                percent(row["share"]),
+                figure(row["reads"]),
+                figure(row["writes"]),
+                figure(row["busiest_second"]),
+            )
+            for row in rows
+        ]
+        text += f"\n{title}\n"
+        text += table(("", what, "share", "reads", "writes", "busiest second"), lines)
+        error = max(row["error"] for row in rows)
+        if error >= 1:
+            text += f"  There may be up to {figure(error)} {what} more for a key\n"
+    return text
+
+
+def _told_of(answer: InsightsAnswer) -> str:
+    if answer.recording == "all":
+        return ""
+    if answer.recording == "some":
+        return (
+            "These are of a sample, taken for dynactor advise: UpdateContributorInsights counts "
+            "all\n"
+        )
+    return "No accesses are counted: UpdateContributorInsights switches it on\n"

@@ -1,0 +1,131 @@
+"""Corrections of violations, from a report of ``dynactor violations`` that somebody has edited.
+
+A line gets a new value in ``correction``, or a Y in ``delete``, as in AWS's violation detector. A
+line without either is left alone.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import msgspec
+from msgspec import Struct
+
+from dynactor.api.commands.violation_detector import Target, Violation, is_possible, violations_of
+from dynactor.model.errors import DynamoDBError
+from dynactor.model.keys.key import KeyAttribute
+from dynactor.model.limits import ITEM_SIZE_BYTES
+from dynactor.model.values import attribute_value
+from dynactor.model.values.attribute_value import AttributeValue
+from dynactor.model.values.item import Item
+
+_YES: Final = frozenset({"y", "yes", "true"})
+_NO: Final = frozenset({"", "n", "no", "false"})
+# JSON of an item's largest value, with what may be escaped in it.
+_FIELD_CHARACTERS: Final = 6 * ITEM_SIZE_BYTES
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+class BadCorrection(Exception):
+    """A line of the file can't be read; the message names it."""
+
+
+class Corrections(Struct, frozen=True):
+    """What the file says, by item: the violations as they were found, and their new values."""
+
+    violations: Sequence[list[Violation]]
+    values: Mapping[tuple[bytes, str], AttributeValue]
+
+    def new_value(self, violation: Violation) -> AttributeValue | None:
+        """The value that the file gives; empty to remove the attribute, None to leave it."""
+        return self.values.get((_encode(violation.key), violation.attribute.name))
+
+
+def read_corrections(path: Path, form: Literal["csv", "json"], target: Target) -> Corrections:
+    """The corrections in a file, which is checked as a whole before anything is changed.
+
+    Raises:
+        OSError: the file can't be read.
+        BadCorrection: a line of it is no violation, or its correction is no possible value.
+    """
+    items: dict[bytes, list[Violation]] = {}
+    values: dict[tuple[bytes, str], AttributeValue] = {}
+    for number, line in _lines(path, form):
+        try:
+            violation, value = _correction(line, target)
+        except (ValueError, KeyError, TypeError, AttributeError, DynamoDBError) as error:
+            raise BadCorrection(f"{path}, line {number}: {_reason(error)}") from None
+        item = _encode(violation.key)
+        if any(one.attribute == violation.attribute for one in items.get(item, ())):
+            raise BadCorrection(f"{path}, line {number}: a second line for one value")
+        items.setdefault(item, []).append(violation)
+        if value is not None:
+            values[item, violation.attribute.name] = value
+    return Corrections(list(items.values()), values)
+
+
+def _lines(path: Path, form: Literal["csv", "json"]) -> Iterator[tuple[int, dict[str, Any]]]:
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            if form == "csv":
+                csv.field_size_limit(_FIELD_CHARACTERS)
+                reader = csv.DictReader(file)
+                for line in reader:
+                    yield reader.line_num, dict(line)
+            else:
+                for number, text in enumerate(file, 1):
+                    if text.strip():
+                        yield number, msgspec.json.decode(text, type=dict[str, Any])
+    except (csv.Error, UnicodeDecodeError, msgspec.MsgspecError) as error:
+        raise BadCorrection(f"{path} is no report of violations: {error}") from None
+
+
+def _correction(line: Mapping[str, Any], target: Target) -> tuple[Violation, AttributeValue | None]:
+    """A violation, and its new value: empty to remove the attribute, None to leave it."""
+    key: Item = _value(line["key"])
+    if key.keys() != set(target.table_key):
+        raise ValueError(f"the key is not that of {target.table_name}")
+    name = line["attribute"]
+    attribute = next((one for one in target.index_key.attributes if one.name == name), None)
+    if attribute is None:
+        raise ValueError(f"{name} is not part of the index's key")
+    value: AttributeValue = _value(line["value"])
+    for content in (*key.values(), value):
+        attribute_value.check(content)
+    # Only the value of one attribute is known here, so a part that is too long may look sound.
+    found = violations_of(target, key | {attribute.name: value})
+    reasons = [one.reason for one in found if one.attribute == attribute]
+    violation = Violation(key, attribute, value, reasons[0] if reasons else "too long together")
+    return violation, _new_value(line, target, attribute)
+
+
+def _new_value(
+    line: Mapping[str, Any], target: Target, attribute: KeyAttribute
+) -> AttributeValue | None:
+    text = str(line.get("correction") or "")
+    answer = str(line.get("delete") or "").strip().lower()
+    if answer not in _YES | _NO:
+        raise ValueError(f"delete is Y or N, not {answer}")
+    if answer in _YES:
+        if text:
+            raise ValueError("there is a correction, and delete is Y")
+        return {}
+    if not text:
+        return None
+    value: AttributeValue = {attribute.type: text}
+    attribute_value.check(value)
+    if not is_possible(target.index_key, attribute, value):
+        raise ValueError(f"{text} would be a violation itself")
+    return value
+
+
+def _value(text: Any) -> Any:
+    """A key or value: JSON in a CSV file, itself in a file of JSON."""
+    return msgspec.json.decode(text, type=dict[str, Any]) if isinstance(text, str) else text
+
+
+def _reason(error: Exception) -> str:
+    return f"there is no {error}" if isinstance(error, KeyError) else str(error)

@@ -1,0 +1,285 @@
+"""The violation detector: finds the values in a table that can't be keys of an index (S188, S190).
+
+DynamoDB leaves items with such values out of an index that is made after them, and refuses every
+later write that would leave one. Source: "Detecting and correcting index key violations".
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, Final, Literal, Protocol, TypeAlias
+
+from msgspec import Struct
+
+from dynactor.api.commands.client import Client, RequestFailed
+from dynactor.api.commands.pace import Pace
+from dynactor.model.errors import DynamoDBError
+from dynactor.model.indexes.index import KeyViolation, key_violation, part_size_bytes
+from dynactor.model.keys.key import KeyAttribute, KeySchema
+from dynactor.model.limits import PARTITION_KEY_BYTES, SORT_KEY_BYTES
+from dynactor.model.values import attribute_value, number
+from dynactor.model.values.attribute_value import AttributeValue
+from dynactor.model.values.item import Item
+
+Reason: TypeAlias = KeyViolation | Literal["too long together"]
+
+REMOVED: Final = "removed"
+REWRITTEN: Final = "rewritten"
+_CHANGED: Final = "not mended: the value has changed meanwhile"
+_IN_TABLE_KEY: Final = "not mended: it is part of the item's own key"
+_NO_VALUE: Final = "not mended: there is no value for it"
+
+
+class Target(Struct, frozen=True):
+    """What is looked at: a table, and the key of an index that it has or may get.
+
+    ``read_units`` and ``write_units`` are those a second that the table has.
+    """
+
+    table_name: str
+    table_key: tuple[str, ...]
+    index_key: KeySchema
+    item_count: int
+    read_units: int = 0
+    write_units: int = 0
+
+
+class Violation(Struct, frozen=True):
+    """A value that can't be an attribute of the index's key, and whose it is.
+
+    ``outcome`` tells what was done about it; empty where nothing was to be done.
+    """
+
+    key: Item
+    attribute: KeyAttribute
+    value: AttributeValue
+    reason: Reason
+    outcome: str = ""
+
+    @property
+    def mended(self) -> bool:
+        """Whether it is one no more."""
+        return self.outcome in (REMOVED, REWRITTEN)
+
+
+class Page(Struct, frozen=True):
+    """What a part of the table holds."""
+
+    items: int
+    violations: list[list[Violation]]  # of one item each
+
+
+class Fix(Protocol):
+    """What to do about a violation."""
+
+    def new_value(self, violation: Violation) -> AttributeValue | None:
+        """The value to be put in its place; None to leave it.
+
+        A value without a type, ``{}``, stands for none: the attribute is removed.
+        """
+        ...
+
+
+class Delete:
+    """Remove the attribute; the item stays."""
+
+    def new_value(self, violation: Violation) -> AttributeValue | None:  # noqa: ARG002 - as Fix
+        """No value at all."""
+        return {}
+
+
+class Rewrite(Struct, frozen=True):
+    """Put fixed values, given by attribute name."""
+
+    values: Mapping[str, AttributeValue]
+
+    def new_value(self, violation: Violation) -> AttributeValue | None:
+        """The value given for the attribute."""
+        return self.values.get(violation.attribute.name)
+
+
+class Convert:
+    """Write a number as a string, and a string that is a number as a number."""
+
+    def new_value(self, violation: Violation) -> AttributeValue | None:
+        """The same in the index's type, where it has one there."""
+        match violation.attribute.type, violation.value:
+            case "S", {"N": str(text)}:
+                return {"S": text}
+            case "N", {"S": str(text)}:
+                try:
+                    return {"N": number.canonical(text.strip())}
+                except DynamoDBError:
+                    return None
+        return None
+
+
+class Allowance:
+    """How many items may still be looked at; None for all of them."""
+
+    def __init__(self, items: int | None) -> None:
+        self._left = items
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether no more items may be looked at."""
+        return self._left == 0
+
+    def take(self) -> int | None:
+        """How many items the next page may have; None for any number."""
+        if self._left is None:
+            return None
+        taken, self._left = self._left, 0
+        return taken
+
+    def give_back(self, items: int) -> None:
+        """Of what was taken, so much was not used."""
+        if self._left is not None:
+            self._left += items
+
+
+async def pages(
+    client: Client,
+    target: Target,
+    segment: int,
+    segments: int,
+    *,
+    allowance: Allowance,
+    pace: Pace | None,
+) -> AsyncIterator[Page]:
+    """One segment of the table, some items at a time, while items may be looked at.
+
+    Raises:
+        RequestFailed, CannotCall: as ``Client.call``.
+    """
+    wanted = dict.fromkeys(
+        (*target.table_key, *(attribute.name for attribute in target.index_key.attributes))
+    )
+    names = {f"#{at}": name for at, name in enumerate(wanted)}
+    request: dict[str, Any] = {
+        "TableName": target.table_name,
+        "Segment": segment,
+        "TotalSegments": segments,
+        "ProjectionExpression": ", ".join(names),
+        "ExpressionAttributeNames": names,
+    }
+    if pace is not None:
+        request["ReturnConsumedCapacity"] = "TOTAL"
+    while not allowance.is_spent:
+        taken = allowance.take()
+        if taken is not None:
+            request["Limit"] = taken
+        answer = await client.call("Scan", request)
+        if taken is not None:
+            allowance.give_back(taken - answer["ScannedCount"])
+        if pace is not None:
+            await pace.wait_after(answer["ConsumedCapacity"]["CapacityUnits"])
+        found = (violations_of(target, item) for item in answer["Items"])
+        yield Page(answer["ScannedCount"], [violations for violations in found if violations])
+        if "LastEvaluatedKey" not in answer:
+            return
+        request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+
+def violations_of(target: Target, item: Item) -> list[Violation]:
+    """What of an item can't be a key of the index; an attribute that is missing is no violation."""
+    key = {name: item[name] for name in target.table_key}
+    schema = target.index_key
+    found = []
+    for part, limit_bytes in (
+        (schema.partition, PARTITION_KEY_BYTES),
+        (schema.sort, SORT_KEY_BYTES),
+    ):
+        present = [attribute for attribute in part if attribute.name in item]
+        of_part = [
+            Violation(key, attribute, item[attribute.name], reason)
+            for attribute in present
+            if (reason := key_violation(schema, attribute, item[attribute.name])) is not None
+        ]
+        if not of_part and present and part_size_bytes(part, item) > limit_bytes:
+            longest = max(
+                present, key=lambda attribute: attribute_value.size_bytes(item[attribute.name])
+            )
+            of_part = [Violation(key, longest, item[longest.name], "too long together")]
+        found += of_part
+    return found
+
+
+async def mend(
+    client: Client,
+    target: Target,
+    violations: Sequence[Violation],
+    fix: Fix,
+    pace: Pace | None = None,
+) -> list[Violation]:
+    """Mend one item in one step, unless a value has changed since; returns what became of each.
+
+    Raises:
+        RequestFailed, CannotCall: as ``Client.call``.
+    """
+    new_values = {
+        at: value
+        for at, violation in enumerate(violations)
+        if violation.attribute.name not in target.table_key
+        and (value := fix.new_value(violation)) is not None
+        and (not value or is_possible(target.index_key, violation.attribute, value))
+    }
+    outcomes = {
+        at: _IN_TABLE_KEY if violation.attribute.name in target.table_key else _NO_VALUE
+        for at, violation in enumerate(violations)
+    }
+    if new_values:
+        refusal = await _update(client, target, violations, new_values, pace)
+        for at, value in new_values.items():
+            outcomes[at] = refusal or (REWRITTEN if value else REMOVED)
+    return [
+        Violation(
+            violation.key, violation.attribute, violation.value, violation.reason, outcomes[at]
+        )
+        for at, violation in enumerate(violations)
+    ]
+
+
+def is_possible(schema: KeySchema, attribute: KeyAttribute, value: AttributeValue) -> bool:
+    """Whether a value can be that attribute of the index's key."""
+    return key_violation(schema, attribute, value) is None
+
+
+async def _update(
+    client: Client,
+    target: Target,
+    violations: Sequence[Violation],
+    new_values: Mapping[int, AttributeValue],
+    pace: Pace | None,
+) -> str:
+    """Put new values in the place of old ones, or none of them; returns why not."""
+    sets = [f"#{at} = :new{at}" for at, value in new_values.items() if value]
+    removes = [f"#{at}" for at, value in new_values.items() if not value]
+    request = {
+        "TableName": target.table_name,
+        "Key": violations[0].key,
+        "UpdateExpression": " ".join(
+            f"{keyword} {', '.join(actions)}"
+            for keyword, actions in (("SET", sets), ("REMOVE", removes))
+            if actions
+        ),
+        "ConditionExpression": " AND ".join(f"#{at} = :old{at}" for at in new_values),
+        "ExpressionAttributeNames": {f"#{at}": violations[at].attribute.name for at in new_values},
+        "ExpressionAttributeValues": {
+            **{f":old{at}": violations[at].value for at in new_values},
+            **{f":new{at}": value for at, value in new_values.items() if value},
+        },
+    }
+    if pace is not None:
+        request["ReturnConsumedCapacity"] = "TOTAL"
+    try:
+        answer = await client.call("UpdateItem", request)
+    except RequestFailed as error:
+        if error.error_type == "ConditionalCheckFailedException":
+            return _CHANGED
+        if error.error_type == "ValidationException":
+            return f"not mended: {error.message}"
+        raise
+    if pace is not None:
+        await pace.wait_after(answer["ConsumedCapacity"]["CapacityUnits"])
+    return ""

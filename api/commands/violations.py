@@ -1,0 +1,440 @@
+"""The command ``dynactor violations``: what is asked of it, what it prints, how it ends."""
+
+from __future__ import annotations
+
+import csv
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Annotated, Any, Final, Literal, Protocol, TypeAlias, cast
+
+import anyio
+import msgspec
+from cyclopts import Parameter
+from cyclopts.types import PositiveInt
+from cyclopts.validators import Number
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+from dynactor.api.commands import violation_detector
+from dynactor.api.commands.client import CannotCall, Client, RequestFailed, open_client
+from dynactor.api.commands.pace import Pace
+from dynactor.api.commands.violation_corrections import BadCorrection, Corrections, read_corrections
+from dynactor.api.commands.violation_detector import (
+    Allowance,
+    Convert,
+    Delete,
+    Fix,
+    Rewrite,
+    Target,
+    Violation,
+)
+from dynactor.model.errors import DynamoDBError
+from dynactor.model.keys.key import KeyAttribute, KeySchema, KeyType
+from dynactor.model.limits import ON_DEMAND_READ_UNITS, ON_DEMAND_WRITE_UNITS
+from dynactor.model.values import attribute_value
+from dynactor.model.values.attribute_value import AttributeValue
+
+NONE_LEFT: Final = 0
+SOME_LEFT: Final = 1
+TROUBLE: Final = 2
+
+Format: TypeAlias = Literal["csv", "json"]
+
+_encode = msgspec.json.Encoder().encode
+
+
+class _Trouble(Exception):
+    """The command can't do what it is asked for; the message says what to do."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ViolationsOptions:
+    """What to look at, what to do about it, where to tell of it."""
+
+    table: str
+    """The table to look at."""
+
+    index: str | None = None
+    """A global secondary index of the table."""
+
+    partition_key: Annotated[tuple[str, ...], Parameter(negative=())] = ()
+    """Instead of an index, before it is added: its partition key, as NAME:TYPE (S, N or B)."""
+
+    sort_key: Annotated[tuple[str, ...], Parameter(negative=())] = ()
+    """With --partition-key: the sort key, as NAME:TYPE."""
+
+    endpoint: str = "http://127.0.0.1:8000"
+    """Where the dynactor server is."""
+
+    format: Format = "csv"
+    """Lines of comma-separated values under a headline, or a JSON object a line."""
+
+    output: Path | None = None
+    """The file to write to, instead of standard output."""
+
+    fix: Literal["delete", "rewrite", "convert"] | None = None
+    """What to do about each violation, if its value has not changed meanwhile.
+
+    delete removes the attribute (never the item), rewrite puts the --value, convert makes a
+    number of a string and a string of a number where the index wants one.
+    """
+
+    value: Annotated[tuple[str, ...], Parameter(negative=())] = ()
+    """With --fix rewrite: the new value of an attribute, as NAME=TEXT; base64 for a binary."""
+
+    corrections: Path | None = None
+    """A report of this command with corrections in it, which are made instead of a search.
+
+    A line's correction is the new value, base64 for a binary; Y in its column delete removes the
+    attribute. A line is passed over if its value has changed since.
+    """
+
+    segments: PositiveInt = 4
+    """How many parts of the table are read at a time."""
+
+    max_violations: PositiveInt | None = None
+    """Stop after so many violations."""
+
+    max_items: PositiveInt | None = None
+    """Look at no more items than that."""
+
+    units_percent: Annotated[float | None, Parameter(validator=Number(gt=0, lte=100))] = None
+    """Use no more than this share of the table's units a second, such as 25; else all there are."""
+
+
+def find_violations(options: ViolationsOptions) -> int:
+    """Carry out the command; returns its exit code."""
+    try:
+        return anyio.run(_run, options)
+    except BrokenPipeError:
+        # Who reads has read enough; Python would complain of it once more at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        place = options.output or "to standard output"
+        sys.stderr.write(f"dynactor: Cannot write {place}: {error.strerror}\n")
+    except (_Trouble, CannotCall, RequestFailed) as error:
+        sys.stderr.write(f"dynactor: {error}\n")
+    return TROUBLE
+
+
+async def _run(options: ViolationsOptions) -> int:
+    async with open_client(options.endpoint) as client:
+        target = await _target(client, options)
+        corrections = _corrections(options, target)
+        fix = corrections or _fix(options, target.index_key)
+        with _report(options) as report, _progress(options, target.item_count) as scanned:
+            run = _Run(client, target, fix, report=report, scanned=scanned, options=options)
+            if corrections is not None:
+                await run.all_corrections(corrections)
+            else:
+                # Segments that end early would leave their part of a limit unused.
+                await run.all_segments(1 if options.max_items else options.segments)
+    sys.stderr.write(run.summary())
+    return SOME_LEFT if run.found > run.mended else NONE_LEFT
+
+
+# -- what is asked for ----------------------------------------------------------------------
+
+
+async def _target(client: Client, options: ViolationsOptions) -> Target:
+    """The table as it is there, and the key of the index."""
+    if (options.index is None) == (not options.partition_key):
+        raise _Trouble("Give either --index or --partition-key NAME:TYPE")
+    if options.index is not None and options.sort_key:
+        raise _Trouble("--sort-key goes with --partition-key: an --index has its own")
+    description = (await client.call("DescribeTable", {"TableName": options.table}))["Table"]
+    types: dict[str, KeyType] = {
+        attribute["AttributeName"]: attribute["AttributeType"]
+        for attribute in description["AttributeDefinitions"]
+    }
+    if options.index is None:
+        schema = KeySchema(
+            tuple(_attribute(text, types) for text in options.partition_key),
+            tuple(_attribute(text, types) for text in options.sort_key),
+        )
+    else:
+        schema = _index_key(description, options.index, types)
+    return Target(
+        options.table,
+        tuple(element["AttributeName"] for element in description["KeySchema"]),
+        schema,
+        description["ItemCount"],
+        description["ProvisionedThroughput"]["ReadCapacityUnits"] or ON_DEMAND_READ_UNITS,
+        description["ProvisionedThroughput"]["WriteCapacityUnits"] or ON_DEMAND_WRITE_UNITS,
+    )
+
+
+def _corrections(options: ViolationsOptions, target: Target) -> Corrections | None:
+    if options.corrections is None:
+        return None
+    if options.fix is not None:
+        raise _Trouble("Give either --fix or --corrections")
+    if options.output is not None and options.output.resolve() == options.corrections.resolve():
+        raise _Trouble("--output would write over the --corrections")
+    try:
+        return read_corrections(options.corrections, options.format, target)
+    except BadCorrection as error:
+        raise _Trouble(str(error)) from None
+    except OSError as error:
+        raise _Trouble(f"Cannot read {options.corrections}: {error.strerror}") from None
+
+
+def _attribute(text: str, types: dict[str, KeyType]) -> KeyAttribute:
+    name, _, type_name = text.rpartition(":")
+    if not name or type_name not in ("S", "N", "B"):
+        raise _Trouble(f"{text!r} is no NAME:TYPE: the type of a key is S, N or B")
+    if types.get(name, type_name) != type_name:
+        raise _Trouble(
+            f"The table defines {name} as {types[name]}: an index can't have it as {type_name}"
+        )
+    return KeyAttribute(name, cast("KeyType", type_name))
+
+
+def _index_key(description: dict[str, Any], name: str, types: dict[str, KeyType]) -> KeySchema:
+    indexes = {
+        index["IndexName"]: index["KeySchema"]
+        for index in description.get("GlobalSecondaryIndexes", ())
+    }
+    if name not in indexes:
+        there = f"it has {', '.join(sorted(indexes))}" if indexes else "it has none"
+        raise _Trouble(
+            f"The table has no global secondary index {name}: {there}. "
+            "For one that is still to be added give --partition-key"
+        )
+
+    def part(role: str) -> tuple[KeyAttribute, ...]:
+        return tuple(
+            KeyAttribute(element["AttributeName"], types[element["AttributeName"]])
+            for element in indexes[name]
+            if element["KeyType"] == role
+        )
+
+    return KeySchema(part("HASH"), part("RANGE"))
+
+
+def _fix(options: ViolationsOptions, schema: KeySchema) -> Fix | None:
+    if options.value and options.fix != "rewrite":
+        raise _Trouble("--value goes with --fix rewrite")
+    match options.fix:
+        case None:
+            return None
+        case "delete":
+            return Delete()
+        case "convert":
+            return Convert()
+        case "rewrite":
+            if not options.value:
+                raise _Trouble("--fix rewrite needs a --value NAME=TEXT")
+            return Rewrite(dict(_new_value(text, schema) for text in options.value))
+
+
+def _new_value(text: str, schema: KeySchema) -> tuple[str, AttributeValue]:
+    """An attribute's name and the value it is to get, which must be a possible key."""
+    name, equals, content = text.partition("=")
+    attribute = next((one for one in schema.attributes if one.name == name), None)
+    if not equals or attribute is None:
+        names = ", ".join(one.name for one in schema.attributes)
+        raise _Trouble(f"--value {text!r} is no NAME=TEXT with a NAME of the index's key: {names}")
+    value: AttributeValue = {attribute.type: content}
+    try:
+        attribute_value.check(value)
+    except DynamoDBError as error:
+        raise _Trouble(f"--value {text!r} is no {attribute.type}: {error}") from None
+    if not violation_detector.is_possible(schema, attribute, value):
+        raise _Trouble(f"--value {text!r} would be a violation itself")
+    return name, value
+
+
+# -- what is done ---------------------------------------------------------------------------
+
+
+class _Report(Protocol):
+    def write(self, violation: Violation) -> None: ...
+
+
+class _Scanned(Protocol):
+    def __call__(self, items: int) -> None: ...
+
+
+class _Run:
+    """One pass over a table, its counts as far as it has come."""
+
+    def __init__(
+        self,
+        client: Client,
+        target: Target,
+        fix: Fix | None,
+        *,
+        report: _Report,
+        scanned: _Scanned,
+        options: ViolationsOptions,
+    ) -> None:
+        self._client = client
+        self._target = target
+        self._fix = fix
+        self._report = report
+        self._scanned = scanned
+        self._allowance = Allowance(options.max_items)
+        self._max_violations = options.max_violations
+        self._reading = _pace(target.read_units, options)
+        self._writing = _pace(target.write_units, options)
+        self.items = 0
+        self.found = 0
+        self.mended = 0
+
+    async def all_segments(self, segments: int) -> None:
+        """Go over the whole table, its segments side by side.
+
+        Raises:
+            Refused, CannotCall, OSError: what ended it.
+        """
+        failures: tuple[BaseException, ...] = ()
+        try:
+            async with anyio.create_task_group() as group:
+                for segment in range(segments):
+                    group.start_soon(self._one_segment, segment, segments)
+        except* (RequestFailed, CannotCall, OSError) as errors:
+            failures = errors.exceptions
+        if failures:
+            raise failures[0]
+
+    async def _one_segment(self, segment: int, segments: int) -> None:
+        pages = violation_detector.pages(
+            self._client,
+            self._target,
+            segment,
+            segments,
+            allowance=self._allowance,
+            pace=self._reading,
+        )
+        async for page in pages:
+            self.items += page.items
+            self._scanned(page.items)
+            for violations in page.violations:
+                if self._has_enough:
+                    return
+                await self._tell(violations)
+
+    async def all_corrections(self, corrections: Corrections) -> None:
+        """Make the corrections of a file, item by item.
+
+        Raises:
+            Refused, CannotCall, OSError: what ended it.
+        """
+        for violations in corrections.violations:
+            if self._has_enough:
+                return
+            self.items += 1
+            await self._tell(violations)
+
+    @property
+    def _has_enough(self) -> bool:
+        """Whether as many violations were found as are wanted."""
+        return self._max_violations is not None and self.found >= self._max_violations
+
+    async def _tell(self, violations: list[Violation]) -> None:
+        if self._fix is not None:
+            violations = await violation_detector.mend(
+                self._client, self._target, violations, self._fix, self._writing
+            )
+        for violation in violations:
+            self.found += 1
+            self.mended += violation.mended
+            self._report.write(violation)
+
+    def summary(self) -> str:
+        """The counts in a line."""
+        mended = "" if self._fix is None else f", {self.mended:,} of them mended"
+        stopped = ""
+        if self._has_enough:
+            stopped = "; stopped at --max-violations"
+        elif self._allowance.is_spent:
+            stopped = "; stopped at --max-items"
+        return f"{self.found:,} violations in {self.items:,} items{mended}{stopped}\n"
+
+
+def _pace(units_per_second: int, options: ViolationsOptions) -> Pace | None:
+    """The rate of units that may be used; None for any."""
+    if options.units_percent is None:
+        return None
+    return Pace(units_per_second * options.units_percent / 100)
+
+
+# -- what is told ---------------------------------------------------------------------------
+
+
+def _columns(violation: Violation) -> dict[str, Any]:
+    columns: dict[str, Any] = {
+        "key": violation.key,
+        "attribute": violation.attribute.name,
+        "expected_type": violation.attribute.type,
+        "found_type": attribute_value.type_of(violation.value),
+        "reason": violation.reason,
+        "value": violation.value,
+    }
+    if violation.outcome:
+        return columns | {"outcome": violation.outcome}
+    # To be filled in for --corrections.
+    return columns | {"correction": "", "delete": ""}
+
+
+class _Csv:
+    """Comma-separated values; keys and values are in DynamoDB's JSON."""
+
+    def __init__(self, file: IO[str], *, with_outcome: bool) -> None:
+        names = ["key", "attribute", "expected_type", "found_type", "reason", "value"]
+        names += ["outcome"] if with_outcome else ["correction", "delete"]
+        # Lines as the tools of Unix end them.
+        self._writer = csv.DictWriter(file, names, lineterminator="\n")
+        self._writer.writeheader()
+
+    def write(self, violation: Violation) -> None:
+        """Write a line."""
+        columns = _columns(violation)
+        texts = {name: _encode(columns[name]).decode() for name in ("key", "value")}
+        self._writer.writerow(columns | texts)
+
+
+class _JsonLines:
+    """A JSON object a line."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+
+    def write(self, violation: Violation) -> None:
+        """Write a line."""
+        self._file.write(_encode(_columns(violation)).decode() + "\n")
+
+
+@contextmanager
+def _report(options: ViolationsOptions) -> Iterator[_Report]:
+    with _file(options.output) as file:
+        if options.format == "json":
+            yield _JsonLines(file)
+        else:
+            yield _Csv(file, with_outcome=bool(options.fix or options.corrections))
+        file.flush()
+
+
+def _file(output: Path | None) -> AbstractContextManager[IO[str]]:
+    return (
+        nullcontext(sys.stdout)
+        if output is None
+        else output.open("w", encoding="utf-8", newline="")
+    )
+
+
+@contextmanager
+def _progress(options: ViolationsOptions, item_count: int) -> Iterator[_Scanned]:
+    """A progress bar on a terminal where nothing else is written."""
+    console = Console(stderr=True)
+    is_shown = console.is_terminal and (options.output is not None or not sys.stdout.isatty())
+    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not is_shown) as progress:
+        task = progress.add_task("items", total=item_count)
+        yield lambda items: progress.advance(task, items)

@@ -1,0 +1,78 @@
+"""The keys by which clients may sign, in the form of the credentials files of AWS's own tools."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from configparser import Error, RawConfigParser
+from pathlib import Path
+from typing import Final
+
+from dynactor.api.http.signature import AccessKey
+
+_ID: Final = "aws_access_key_id"
+_SECRET: Final = "aws_secret_access_key"  # noqa: S105 - the name of one
+# What ends a key's id in an Authorization header, or can't be in one.
+_NAMES_NO_KEY: Final = re.compile(r"[^!-~]|[,/]")
+
+
+class BadCredentialsFile(Exception):
+    """The file has no keys that could be used; the message says why."""
+
+
+def read_access_keys(path: Path) -> tuple[AccessKey, ...]:
+    """The key of each profile in a file.
+
+    Raises:
+        BadCredentialsFile: it can't be read, has no key, or not the whole of one.
+    """
+    profiles = RawConfigParser()
+    try:
+        profiles.read_string(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadCredentialsFile(f"{path} can't be read: {error}") from None
+    except Error as error:
+        # Of its message, which may show a secret, only where it is.
+        line = getattr(error, "lineno", None)
+        where = "" if line is None else f" (line {line})"
+        raise BadCredentialsFile(
+            f"{path} is no credentials file{where}: give profiles, each a line [NAME] and lines "
+            f"{_ID} = … and {_SECRET} = …"
+        ) from None
+    keys: dict[str, AccessKey] = {}
+    for name in profiles.sections():
+        profile = profiles[name]
+        given = profile.get(_ID, ""), profile.get(_SECRET, "")
+        if given == ("", ""):
+            # One that takes its key from elsewhere.
+            continue
+        if not all(given):
+            raise BadCredentialsFile(f"{path}: the profile [{name}] needs both {_ID} and {_SECRET}")
+        _check_signs(path, name, given)
+        key = AccessKey(*given)
+        if keys.setdefault(key.access_key_id, key) != key:
+            raise BadCredentialsFile(f"{path}: {key.access_key_id} has two secrets")
+    if not keys:
+        raise BadCredentialsFile(f"{path} has no profile with {_ID} and {_SECRET}")
+    return tuple(keys.values())
+
+
+def _check_signs(path: Path, profile: str, key: tuple[str, str]) -> None:
+    """Refuse what no client could sign with: nobody would learn why it is not let in."""
+    if _NAMES_NO_KEY.search(key[0]) is not None:
+        raise BadCredentialsFile(
+            f"{path}: the {_ID} of the profile [{profile}] can't be written into a signature: give "
+            "letters and digits, without spaces, commas and slashes"
+        )
+    if "\n" in key[1]:
+        raise BadCredentialsFile(
+            f"{path}: the {_SECRET} of the profile [{profile}] has more than one line: begin every "
+            "line without spaces"
+        )
+
+
+def own_access_key(environment: Mapping[str, str] = os.environ) -> AccessKey | None:
+    """The key by which the commands sign, from where AWS's tools look first, if it is there."""
+    access_key_id, secret = environment.get(_ID.upper()), environment.get(_SECRET.upper())
+    return AccessKey(access_key_id, secret) if access_key_id and secret else None

@@ -1,0 +1,79 @@
+"""Who may speak to the server through a browser: Host and Origin headers.
+
+A page on the web can make a browser send requests to 127.0.0.1, also under a name of its own
+(DNS rebinding). So a server on loopback answers only to names that no foreign page can have;
+and what a page of another origin may read is named by configuration, or is nothing.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from ipaddress import ip_address
+
+from msgspec import Struct
+
+from dynactor.api.answers.explain import RESPONSE_HEADER
+
+_PREFLIGHT_SECONDS = 172_800
+_ANY = "*"
+
+
+class Access(Struct, frozen=True):
+    """What the configuration allows.
+
+    ``host_names`` are names beside IP addresses and localhost; None allows every name.
+    ``origins`` are those of web pages that may read answers; ``*`` stands for all.
+    """
+
+    host_names: frozenset[str] | None = frozenset()
+    origins: frozenset[str] = frozenset()
+
+    def allows_host(self, host: str) -> bool:
+        """Whether a Host header may be served; a request without one comes from no browser."""
+        if self.host_names is None or not host:
+            return True
+        name = _host_name(host)
+        return _is_local(name) or name in self.host_names
+
+    def allows_origin(self, origin: str) -> bool:
+        """Whether a web page of that origin may read answers."""
+        return origin in self.origins or _ANY in self.origins
+
+    def cross_origin_headers(self, origin: str) -> dict[str, str]:
+        """The headers that let a page read an answer; none for an origin that may not."""
+        if not origin or not self.allows_origin(origin):
+            return {}
+        return {
+            "Access-Control-Allow-Origin": origin,
+            "Access-Control-Expose-Headers": f"x-amzn-RequestId, x-amz-crc32, {RESPONSE_HEADER}",
+            "Vary": "Origin",
+        }
+
+    def preflight_headers(self, origin: str, requested_headers: str) -> dict[str, str]:
+        """The headers that allow a page's request; the origin has been checked."""
+        return {
+            **self.cross_origin_headers(origin),
+            "Access-Control-Allow-Methods": "POST",
+            "Access-Control-Allow-Headers": requested_headers,
+            "Access-Control-Max-Age": str(_PREFLIGHT_SECONDS),
+        }
+
+
+@lru_cache(maxsize=256)
+def _host_name(host: str) -> str:
+    """A Host header without its port; an IPv6 address without its brackets."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0].rstrip(".").lower()
+
+
+@lru_cache(maxsize=256)
+def _is_local(name: str) -> bool:
+    # Names under localhost never leave the machine (RFC 6761).
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,95 @@
+"""Compressed bodies: which coding an answer gets, and both codings in both directions, bounded."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from functools import lru_cache
+from typing import Final, Literal, TypeAlias, get_args
+
+from dynactor.model.errors import RequestEntityTooLargeException, SerializationException
+from dynactor.model.limits import REQUEST_BYTES
+
+# ``deflate`` is zlib's format, as RFC 9110 says, and not the bare one of that name.
+Coding: TypeAlias = Literal["gzip", "deflate"]
+
+CODINGS: Final[tuple[Coding, ...]] = get_args(Coding)
+_WINDOW_BITS: Final[dict[Coding, int]] = {
+    "gzip": 16 + zlib.MAX_WBITS,
+    "deflate": zlib.MAX_WBITS,
+}
+_GZIP_START: Final = b"\x1f\x8b"
+# Clients send one. Behind each, what is left is copied: a body of empty ones took half an hour.
+_MEMBERS: Final = 64
+# Two bits at least tell of 258 bytes at most (zlib's "Technical Details").
+_MOST_INFLATED: Final = 258 * 8 // 2
+# Below this an answer fits a few packets, and compressing costs more than sending.
+WORTH_COMPRESSING_BYTES: Final = 4096
+# Observed on AWS: the first number behind ``q=`` counts, whatever parameter it is of.
+_WEIGHT: Final = re.compile(r"q\s*=\s*(\d*\.?\d+)", re.IGNORECASE | re.ASCII)
+
+
+def decompress(packed: bytes, coding: Coding) -> bytes:
+    """The contents of a compressed body; a bomb is cut off at 16 MB.
+
+    A gzip body may be several members in a row. What follows the last one is ignored, as AWS does.
+
+    Raises:
+        SerializationException: the body is not of this coding or not whole, or has many members.
+        RequestEntityTooLargeException: there is more than 16 MB in it.
+    """
+    pieces = []
+    room_bytes = REQUEST_BYTES
+    for _ in range(_MEMBERS):
+        member = zlib.decompressobj(_WINDOW_BITS[coding])
+        try:
+            # One byte more than there is room for tells "full" from "too much".
+            piece = member.decompress(packed, room_bytes + 1)
+        except zlib.error:
+            raise SerializationException(f"The body is not valid {coding}") from None
+        room_bytes -= len(piece)
+        if room_bytes < 0:
+            raise RequestEntityTooLargeException("Request size exceeds 16 MB when inflated")
+        if not member.eof:
+            raise SerializationException(f"The {coding} body ends too early")
+        pieces.append(piece)
+        packed = member.unused_data
+        if coding != "gzip" or not packed.startswith(_GZIP_START):
+            return b"".join(pieces)
+    raise SerializationException("The gzip body has too many members")
+
+
+def most_decompressed_bytes(packed_bytes: int) -> int:
+    """The most bytes that ``decompress`` makes of so many, whatever they are."""
+    return min(packed_bytes * _MOST_INFLATED, REQUEST_BYTES)
+
+
+def compress(body: bytes, coding: Coding) -> bytes:
+    """The compressed body, made quickly rather than small."""
+    packer = zlib.compressobj(level=1, wbits=_WINDOW_BITS[coding])
+    return packer.compress(body) + packer.flush()
+
+
+@lru_cache(maxsize=64)
+def accepted_coding(accept_encoding: str) -> Coding | None:
+    """The coding that an Accept-Encoding header asks for; None: the answer is not compressed.
+
+    Observed on AWS: the coding with the largest weight, and the first one of equal weights. One
+    that ``*`` stands for comes after those that are named, gzip first. A coding that is named
+    several times has its largest weight. That of ``identity`` does not count.
+    """
+    weights: dict[str, float] = {}
+    for choice in accept_encoding.split(","):
+        name, _, parameters = choice.partition(";")
+        name = name.strip().lower()
+        weights[name] = max(_weight(parameters), weights.get(name, 0.0))
+    others = {coding: weights.get("*", 0.0) for coding in CODINGS if coding not in weights}
+    named = {name: weight for name, weight in weights.items() if name in CODINGS}
+    candidates = named | others
+    best = max(candidates, key=lambda coding: candidates[coding])
+    return best if candidates[best] > 0 else None
+
+
+def _weight(parameters: str) -> float:
+    found = _WEIGHT.search(parameters)
+    return 1.0 if found is None else float(found[1])

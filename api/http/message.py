@@ -1,0 +1,151 @@
+"""HTTP messages as bytes: the heads of common requests read, answers written. Pure.
+
+Only what every SDK sends is read here. Whatever is in the least unusual is left to a whole
+HTTP parser, and so is every doubt about where a message ends.
+"""
+
+from __future__ import annotations
+
+import re
+from email.utils import formatdate
+from functools import lru_cache
+from http import HTTPStatus
+from typing import Final
+from zlib import crc32
+
+from msgspec import Struct
+
+from dynactor.api.answers.explain import REQUEST_HEADER, RESPONSE_HEADER
+from dynactor.api.http.protocol import Answer, Request
+from dynactor.api.http.settings import SERVER_NAME
+from dynactor.model.limits import REQUEST_BYTES
+
+REQUEST_LINE: Final = b"POST / HTTP/1.1\r\n"
+HEAD_END: Final = b"\r\n\r\n"
+
+_HEADER_NAME: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+\Z")
+# Headers that change how the message or the connection is to be read, or who may read it, or how
+# much there is in it.
+_UNUSUAL: Final = frozenset(
+    {
+        "transfer-encoding",
+        "content-encoding",
+        "expect",
+        "upgrade",
+        "trailer",
+        "te",
+        "origin",
+        "proxy-connection",
+    }
+)
+_EXPLAIN: Final = REQUEST_HEADER.lower()
+_LENGTH_DIGITS: Final = len(str(REQUEST_BYTES))
+_STATUS_LINES: Final = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
+
+
+class Head(Struct, frozen=True):
+    """The head of a POST whose body has a length that is known; see ``Request``."""
+
+    content_length: int
+    host: str
+    target: str
+    content_type: str
+    authorization: str
+    accept_encoding: str
+    explain: str
+    headers: dict[str, str]
+
+    def request(self, body: bytes) -> Request:
+        """The whole request."""
+        return Request(
+            self.target,
+            self.content_type,
+            self.authorization,
+            "",
+            self.host,
+            "",
+            self.accept_encoding,
+            body,
+            self.explain,
+            self.headers,
+        )
+
+
+def parse_head(head: bytes) -> Head | None:
+    """The head of a request, from ``REQUEST_LINE`` to before ``HEAD_END``; None: unusual."""
+    if not head.startswith(REQUEST_LINE):
+        return None
+    lines = head.decode("latin-1").split("\r\n")
+    breaks = len(lines) - 1
+    if head.count(b"\n") != breaks or head.count(b"\r") != breaks or b"\0" in head:
+        return None
+    del lines[0]
+    try:
+        headers = dict(map(_header, lines))
+    except _NoHeader:
+        return None
+    if len(headers) != breaks:
+        return None
+    header = headers.get
+    length = header("content-length", "")
+    if not (length.isascii() and length.isdecimal()) or len(length) > _LENGTH_DIGITS:
+        return None
+    content_length = int(length)
+    if content_length > REQUEST_BYTES or not _UNUSUAL.isdisjoint(headers):
+        return None
+    if header("connection", "keep-alive").lower() != "keep-alive":
+        return None
+    return Head(
+        content_length,
+        header("host", ""),
+        header("x-amz-target", ""),
+        header("content-type", ""),
+        header("authorization", ""),
+        header("accept-encoding", ""),
+        header(_EXPLAIN, ""),
+        headers,
+    )
+
+
+class _NoHeader(Exception):
+    """A line that is none."""
+
+
+@lru_cache(maxsize=512)
+def _header(line: str) -> tuple[str, str]:
+    """A header's name in lower case, and its text.
+
+    Most lines of a client's requests are those of its last one.
+    """
+    name, colon, text = line.partition(":")
+    if not colon or _HEADER_NAME.match(name) is None:
+        raise _NoHeader
+    return name.lower(), text.strip(" \t")
+
+
+def answer_bytes(answer: Answer, now_epoch_seconds: float, *, closing: bool) -> bytes:
+    """An answer as it goes over the wire, in one piece."""
+    more = f"Content-Encoding: {answer.content_encoding}\r\n" if answer.content_encoding else ""
+    if answer.explanation:
+        more += f"{RESPONSE_HEADER}: {answer.explanation}\r\n"
+    if closing:
+        more += "Connection: close\r\n"
+    return b"%bContent-Length: %d\r\nx-amzn-RequestId: %b\r\nx-amz-crc32: %d\r\n%b\r\n%b" % (
+        _head_start(answer.status, answer.content_type, int(now_epoch_seconds)),
+        len(answer.body),
+        answer.request_id.encode(),
+        crc32(answer.body),
+        more.encode("latin-1"),
+        answer.body,
+    )
+
+
+@lru_cache(maxsize=16)
+def _head_start(status: int, content_type: str, epoch_seconds: int) -> bytes:
+    """The lines with which all answers of one second and kind begin."""
+    return (
+        f"HTTP/1.1 {_STATUS_LINES[status]}\r\n"
+        f"Server: {SERVER_NAME}\r\n"
+        f"Date: {formatdate(epoch_seconds, usegmt=True)}\r\n"
+        f"Content-Type: {content_type}\r\n"
+    ).encode("latin-1")

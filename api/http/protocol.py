@@ -1,0 +1,345 @@
+"""DynamoDB's JSON 1.0 protocol: a request's headers and body in, an answer out.
+
+Knows nothing of sockets: both ways into the server (``dynactor.api.http.server``,
+``dynactor.api.http.fast_lane``) make a ``Request`` of what they read, and bytes of the ``Answer``.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from asyncio import CancelledError
+from collections import Counter
+from collections.abc import Awaitable, Iterable, Iterator, Mapping
+from http import HTTPStatus
+from itertools import count
+from secrets import choice
+from typing import Any, Final
+
+import msgspec
+import structlog
+from msgspec import Struct
+
+from dynactor.actors.catalog.database import Database
+from dynactor.actors.runtime.cancellation import is_cancellation
+from dynactor.api.answers import explain
+from dynactor.api.http import compression
+from dynactor.api.http.signature import Signatures
+from dynactor.api.requests import table_arn
+from dynactor.api.requests.constraints import UNDECODABLE, InputDecoder
+from dynactor.api.requests.layers import layer_of
+from dynactor.api.requests.operation import Call, Operation
+from dynactor.model.capacity.explanation import Paid
+from dynactor.model.errors import (
+    DynamoDBError,
+    InternalServerError,
+    MissingAuthenticationTokenException,
+    ResourceNotFoundException,
+    SerializationException,
+    Throttled,
+    TransactionCanceledException,
+    UnknownOperationException,
+    ValidationException,
+)
+from dynactor.model.writes.transaction import THROTTLING_CODES
+from dynactor.storage.store import StoreError
+
+JSON_1_0: Final = "application/x-amz-json-1.0"
+JSON: Final = "application/json"
+
+_TARGET: Final = re.compile(r"(DynamoDB|DynamoDBStreams)_20120810\.(\w+)\Z", re.ASCII)
+# What a request of another protocol gets, word for word.
+_NOT_UNDERSTOOD: Final = b"<UnknownOperationException/>\n"
+_ID_LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+_ID_CHARACTERS: Final = 52
+_ID_COUNTER_DIGITS: Final = 16
+# A plain number: to take the member of the enumeration anew costs 3 % of a get.
+_OK: Final = HTTPStatus.OK.value
+
+_log = structlog.get_logger(__name__)
+_encode = msgspec.json.Encoder().encode
+
+
+class Request(Struct, frozen=True):
+    """A POST, as much of it as the protocol looks at; a missing header is an empty text."""
+
+    target: str
+    content_type: str
+    authorization: str
+    query: str
+    host: str
+    content_encoding: str
+    accept_encoding: str
+    body: bytes
+    explain: str = ""
+    # All of them, names in lower case, bytes as Latin-1: a signature may cover any.
+    headers: Mapping[str, str] = {}
+
+
+class Answer(Struct, frozen=True):
+    """What goes back: the body as it is sent, and what the headers say of it."""
+
+    status: int
+    content_type: str
+    body: bytes
+    request_id: str
+    content_encoding: str = ""
+    # What a request that asked for it cost, see ``dynactor.api.answers.explain``.
+    explanation: str = ""
+
+
+class _Asked(Struct):
+    """A request on its way; ``call`` from when it is decoded, ``paid`` if that is to be told."""
+
+    request: Request
+    request_id: str
+    content_type: str
+    paid: list[Paid] | None = None
+    call: Call[Any] | None = None
+
+
+class Protocol:
+    """Answers requests, each by its operation."""
+
+    def __init__(
+        self,
+        database: Database,
+        operations: Iterable[Operation],
+        not_implemented: frozenset[str] = frozenset(),
+        signatures: Signatures | None = None,
+    ) -> None:
+        """``signatures`` know who is let in; without them everybody is who shows any signature."""
+        self._database = database
+        self._signatures = signatures
+        self._operations = {
+            operation.target: (
+                operation,
+                InputDecoder(operation.input, layer_of(operation.name)),
+            )
+            for operation in operations
+        }
+        self._not_implemented = not_implemented
+        self.request_ids = _request_ids()
+        # How many requests were throttled since the server started, by table and operation.
+        self.throttled_requests: Counter[tuple[str, str]] = Counter()
+
+    def answer(self, request: Request) -> Answer | Awaitable[Answer]:
+        """Answer a request, at once if nothing has to be waited for.
+
+        Nothing that a client sends makes this raise, nor what it returns.
+        """
+        request_id = next(self.request_ids)
+        content_type = _media_type(request.content_type)
+        if content_type not in (JSON_1_0, JSON):
+            if request.content_type or request.body:
+                return _not_understood(request_id)
+            # Nothing at all is taken for JSON, as DynamoDB does.
+            content_type = JSON_1_0
+        asked = _Asked(request, request_id, content_type)
+        if request.explain and explain.is_wanted(request.explain):
+            asked.paid = []
+        try:
+            done = self._perform(asked)
+        except Exception as error:  # noqa: BLE001 - see ``_failure``
+            return _answer(asked, *self._failure(asked, error))
+        if isinstance(done, bytes):
+            return _answer(asked, _OK, done)
+        return self._answer_when(asked, done)
+
+    async def _answer_when(self, asked: _Asked, work: Awaitable[bytes]) -> Answer:
+        try:
+            body = await work
+        except (Exception, CancelledError) as error:
+            if is_cancellation(error):
+                raise
+            return _answer(asked, *self._failure(asked, error))
+        return _answer(asked, _OK, body)
+
+    def refusal(self, head: Request) -> Answer | None:
+        """The answer to a request that is refused whatever its body is; None: that decides.
+
+        ``head`` has no body yet. The answer is the one that ``answer`` would give.
+        """
+        asked = _Asked(head, next(self.request_ids), _media_type(head.content_type))
+        if asked.content_type not in (JSON_1_0, JSON):
+            return _not_understood(asked.request_id)
+        try:
+            self._check_head(head)
+        except Exception as error:  # noqa: BLE001 - see ``_failure``
+            return _answer(asked, *self._failure(asked, error))
+        return None
+
+    def _check_head(self, head: Request) -> None:
+        """As ``_perform`` begins."""
+        if head.target not in self._operations:
+            raise self._no_such_operation(head.target)
+        if self._signatures is None:
+            _check_authorization(head.authorization, head.query)
+        else:
+            self._signatures.check_head(head.headers, head.query, time.time())
+
+    def refuse(self, error: DynamoDBError) -> Answer:
+        """The answer to a request that is refused before it is looked at."""
+        return Answer(error.http_status, JSON_1_0, error_body(error), next(self.request_ids))
+
+    def not_understood(self) -> Answer:
+        """The answer to a request that is none of this protocol."""
+        return _not_understood(next(self.request_ids))
+
+    def _perform(self, asked: _Asked) -> bytes | Awaitable[bytes]:
+        request = asked.request
+        found = self._operations.get(request.target)
+        if found is None:
+            _check_json(_plain_body(request))
+            raise self._no_such_operation(request.target)
+        if self._signatures is None:
+            _check_authorization(request.authorization, request.query)
+        else:
+            # Time of the world: a client does not know of a virtual clock.
+            self._signatures.check(request.headers, request.query, request.body, time.time())
+        operation, decoder = found
+        decoded = decoder.decode(_plain_body(request))
+        call = asked.call = Call(self._database, decoded, request.host, asked.paid, request.headers)
+        return operation.handle(call)
+
+    def _failure(self, asked: _Asked, error: BaseException) -> tuple[int, bytes]:
+        """The status and body that tell a client of an error.
+
+        That may be a bug of ours: it must not cost the client its connection, nor others theirs.
+        """
+        if asked.call is not None and isinstance(error, DynamoDBError):
+            error = self._refusal(asked, asked.call, error)
+        if isinstance(error, DynamoDBError):
+            return error.http_status, error_body(error)
+        if isinstance(error, StoreError):
+            _log.error("store_error", request_id=asked.request_id, error=str(error))
+            return 500, error_body(InternalServerError(f"The store failed: {error}"))
+        _log.error(
+            "internal error",
+            request_id=asked.request_id,
+            target=asked.request.target,
+            exc_info=error,
+        )
+        return 500, error_body(InternalServerError("Internal server error"))
+
+    def _refusal(self, asked: _Asked, call: Call[Any], error: DynamoDBError) -> DynamoDBError:
+        """The error that a client is told of, where its operation has raised this one."""
+        operation, decoder = self._operations[asked.request.target]
+        match error:
+            case ValidationException() | ResourceNotFoundException():
+                try:
+                    decoder.check_serialization(_plain_body(asked.request))
+                except SerializationException as found:
+                    return found
+                if isinstance(error, ValidationException):
+                    return decoder.layer.worded(error)
+            case Throttled():
+                for table in _table_names(call.request):
+                    self.throttled_requests[table, operation.name] += 1
+            case TransactionCanceledException():
+                self.throttled_requests.update(
+                    (table, operation.name) for table in _throttled_tables(call.request, error)
+                )
+        return error
+
+    def _no_such_operation(self, target: str) -> UnknownOperationException:
+        """A known operation gets a message; DynamoDB gives none with this error.
+
+        Its status, 400, is one that no SDK sends again.
+        """
+        named = _TARGET.match(target)
+        if named is not None and named[2] in self._not_implemented:
+            return UnknownOperationException(f"{named[2]} is not implemented yet in dynactor")
+        return UnknownOperationException("")
+
+
+def _answer(asked: _Asked, status: int, body: bytes) -> Answer:
+    explanation = encoding = ""
+    if asked.paid:
+        explanation = explain.header_text(asked.request.target.partition(".")[2], asked.paid)
+    if len(body) >= compression.WORTH_COMPRESSING_BYTES:
+        coding = compression.accepted_coding(asked.request.accept_encoding)
+        if coding is not None:
+            body, encoding = compression.compress(body, coding), coding
+    return Answer(status, asked.content_type, body, asked.request_id, encoding, explanation)
+
+
+def _not_understood(request_id: str) -> Answer:
+    return Answer(404, "text/xml", _NOT_UNDERSTOOD, request_id)
+
+
+def error_body(error: DynamoDBError) -> bytes:
+    """The JSON of an error."""
+    members: dict[str, Any] = {"__type": error.wire_type, **error.members()}
+    return _encode(members)
+
+
+def _table_names(request: Struct) -> set[str]:
+    """The tables of a request that was carried out as far as its writes."""
+    named = getattr(request, "TableName", None)
+    names = getattr(request, "RequestItems", ()) if named is None else (named,)
+    return set(map(table_arn.table_name, names))
+
+
+def _throttled_tables(request: Struct, error: TransactionCanceledException) -> set[str]:
+    """The tables for whose limits a transaction was cancelled, where its actions name them."""
+    names: set[str] = set()
+    for one, reason in zip(getattr(request, "TransactItems", ()), error.reasons, strict=False):
+        if reason.code in THROTTLING_CODES:
+            actions = (getattr(one, member) for member in one.__struct_fields__)
+            names.update(action.TableName for action in actions if action is not None)
+    return set(map(table_arn.table_name, names))
+
+
+def _media_type(content_type: str) -> str:
+    if content_type in (JSON_1_0, JSON):
+        return content_type
+    return content_type.partition(";")[0].strip().lower()
+
+
+def is_packed(request: Request) -> bool:
+    """Whether more is in a request's body than is sent."""
+    return _content_coding(request) in compression.CODINGS
+
+
+def _content_coding(request: Request) -> str:
+    return request.content_encoding.strip().lower()
+
+
+def _plain_body(request: Request) -> bytes:
+    named = _content_coding(request)
+    if named in ("", "identity"):
+        return request.body
+    for coding in compression.CODINGS:
+        if named == coding:
+            return compression.decompress(request.body, coding)
+    raise SerializationException(f"Content-Encoding {named} is not supported")
+
+
+def _check_json(body: bytes) -> None:
+    """Refuse a body that is no JSON; an empty one is let pass.
+
+    Raises:
+        SerializationException: it is not.
+    """
+    try:
+        if body:
+            msgspec.json.decode(body)
+    except UNDECODABLE:
+        raise SerializationException("") from None
+
+
+def _check_authorization(authorization: str, query: str) -> None:
+    """Ask for a signature without looking into it: in open mode any credentials will do.
+
+    It is asked for all the same, so that a client that forgets to sign learns of it here, and
+    not first on AWS.
+    """
+    if not authorization.startswith("AWS4-") and "X-Amz-Algorithm=" not in query:
+        raise MissingAuthenticationTokenException("Request is missing Authentication Token")
+
+
+def _request_ids() -> Iterator[str]:
+    """Unique ids of 52 capital letters and digits: random for the process, then a count."""
+    process = "".join(choice(_ID_LETTERS) for _ in range(_ID_CHARACTERS - _ID_COUNTER_DIGITS))
+    return map(f"{process}%0{_ID_COUNTER_DIGITS}X".__mod__, count())

@@ -1,0 +1,90 @@
+"""The server's socket, from listening to the last answer.
+
+Every connection begins in the fast lane and may leave it for the plain one, for good.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from dynactor.api.http.body_memory import RequestRoom
+from dynactor.api.http.fast_lane import FastLanes
+from dynactor.api.http.plain_lane import plain_server
+from dynactor.api.http.protocol import Protocol
+from dynactor.api.http.settings import HttpSettings
+from dynactor.api.http.turns import Turns
+
+_BACKLOG: Final = 1024
+
+
+class CannotListen(Exception):
+    """The address can't be listened on; the message says what to do."""
+
+
+def listen(host: str, port: int, *, option_prefix: str = "--") -> socket.socket:
+    """A socket that listens there; port 0 takes a free one.
+
+    The advice in an error names the options with this prefix.
+
+    Raises:
+        CannotListen: the address is not ours, or taken, or not allowed.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            advice = (
+                "it is in use; stop what listens there, "
+                f"or give another {option_prefix}port (0: any)"
+            )
+        elif error.errno == errno.EACCES:
+            advice = f"it is not allowed; give a {option_prefix}port above 1023"
+        else:
+            # Python adds the address, which the message names already.
+            reason = (error.strerror or str(error)).partition(" (")[0]
+            advice = f"{reason}; give another {option_prefix}host"
+        raise CannotListen(f"Cannot listen on {host} port {port}: {advice}") from None
+    # Connections inherit this. Not every event loop sets it, and without it the second of two
+    # pipelined answers is held back until the client acknowledges the first: for 40 ms.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
+
+
+def url(listener: socket.socket) -> str:
+    """Where clients of the same machine reach it."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+@asynccontextmanager
+async def serving(
+    protocol: Protocol, settings: HttpSettings, listener: socket.socket
+) -> AsyncIterator[str]:
+    """Serve within the context; yields the endpoint's URL.
+
+    On leaving, no more connections and requests are taken, and those under way are answered.
+    """
+    room = RequestRoom(
+        settings.large_requests_bytes,
+        grace_seconds=settings.grace_seconds,
+        least_bytes_per_second=settings.least_bytes_per_second,
+    )
+    turns = Turns()
+    plain = plain_server(protocol, settings, room, turns)
+    async with FastLanes(protocol, settings, plain, room, turns) as fast:
+        server = await asyncio.get_running_loop().create_server(
+            fast.connection, sock=listener, backlog=_BACKLOG
+        )
+        try:
+            yield url(listener)
+        finally:
+            server.close()
+            fast.end()
+            plain.pre_shutdown()
+            await plain.shutdown(settings.drain_seconds)

@@ -1,0 +1,349 @@
+"""Signatures of AWS, version 4: made by those who know a secret key, and looked into here. Pure.
+
+A signature covers the body, its time and the headers that it names, so that nobody on the way can
+change or later repeat what was asked.
+
+Sources: IAM User Guide, "Create a signed AWS API request"; the order of the checks and their
+messages as dynalite's authors have recorded them from AWS.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Final, NamedTuple
+from urllib.parse import parse_qsl, quote
+
+from dynactor.model.errors import (
+    IncompleteSignatureException,
+    InvalidSignatureException,
+    MissingAuthenticationTokenException,
+    UnrecognizedClientException,
+)
+
+ALGORITHM: Final = "AWS4-HMAC-SHA256"
+DATE_HEADER: Final = "x-amz-date"
+# Where some SDKs say what the SHA-256 of the body is, before they send it.
+DIGEST_HEADER: Final = "x-amz-content-sha256"
+_SERVICE: Final = "dynamodb"
+_TERMINATOR: Final = "aws4_request"
+_PARAMETERS: Final = ("Credential", "Signature", "SignedHeaders")
+_CREDENTIAL_ELEMENTS: Final = 5
+# What a request is dated by where it has no ``DATE_HEADER``.
+_HTTP_DATE_HEADER: Final = "date"
+# Without them one request could be made another one: of another operation, or of another day.
+_ALWAYS_SIGNED: Final = {"host": "Host", DATE_HEADER: "X-Amz-Date", "x-amz-target": "X-Amz-Target"}
+_ALWAYS_SIGNED_BY_HTTP_DATE: Final = {
+    "host": "Host",
+    _HTTP_DATE_HEADER: "Date",
+    "x-amz-target": "X-Amz-Target",
+}
+_MOMENT: Final = "%Y%m%dT%H%M%SZ"
+_IS_MOMENT: Final = re.compile(r"[0-9]{8}T[0-9]{6}Z\Z", re.ASCII)
+# RFC 9110, 5.6.7; botocore writes -0000 for GMT.
+_IS_HTTP_DATE: Final = re.compile(
+    r"[A-Z][a-z]{2}, ([0-9]{2} [A-Z][a-z]{2} [0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2}) "
+    r"(?:GMT|[+-]0000)\Z",
+    re.ASCII,
+)
+_IS_DIGEST: Final = re.compile(r"[0-9a-f]{64}\Z", re.ASCII)
+# By how much the clocks of a client and of the server may differ.
+_SKEW_MINUTES: Final = 15
+_SKEW_SECONDS: Final = 60 * _SKEW_MINUTES
+# White space in the text of a header; no other byte is, or UTF-8 would be torn apart.
+_WHITE: Final = " \t"
+_SPACES: Final = re.compile(f"[{_WHITE}]+")
+_AS_BYTES: Final = "surrogateescape"
+
+
+class AccessKey(NamedTuple):
+    """A key pair."""
+
+    access_key_id: str
+    secret_access_key: str
+
+    def __repr__(self) -> str:
+        """Without the secret: this may come to be logged."""
+        return f"AccessKey({self.access_key_id!r}, …)"
+
+
+class _Authorization(NamedTuple):
+    """What an Authorization header says."""
+
+    algorithm: str
+    credential: str
+    signed_headers: str
+    signature: str
+
+
+class _Claim(NamedTuple):
+    """What a request says of its signature, where a known key is said to have made it."""
+
+    signature: str
+    secret: str
+    scope: str
+    moment: str
+    signed_headers: list[str]
+
+    def check(self, headers: Mapping[str, str], query: str, digest: str) -> None:
+        """Refuse it if the key has not signed this, with a body of this SHA-256."""
+        canonical = _canonical(headers, self.signed_headers, query, digest)
+        to_sign = _to_sign(canonical, self.moment, self.scope)
+        signature = _signature(self.secret, self.scope, to_sign)
+        # Of both the same length of time is looked at, wherever they differ.
+        if (
+            not hmac.compare_digest(signature.encode(), self.signature.encode())
+            or self.told_digest(headers, digest) != digest
+        ):
+            raise InvalidSignatureException(
+                "The request signature we calculated does not match the signature you provided. "
+                "Check your AWS Secret Access Key and signing method. Consult the service "
+                "documentation for details.\n\nThe Canonical String for this request should have "
+                f"been\n'{canonical}'\n\nThe String-to-Sign should have been\n'{to_sign}'\n"
+            )
+
+    def told_digest(self, headers: Mapping[str, str], otherwise: str) -> str:
+        """The SHA-256 of the body where a signed header says so; else what is given.
+
+        Other words of that header, as UNSIGNED-PAYLOAD, are S3's: here every body is signed.
+        """
+        told = headers.get(DIGEST_HEADER)
+        if told is None or DIGEST_HEADER not in self.signed_headers:
+            return otherwise
+        return told if _IS_DIGEST.match(told) else otherwise
+
+
+class Signatures:
+    """Knows the keys by which requests may be signed."""
+
+    def __init__(self, access_keys: tuple[AccessKey, ...]) -> None:
+        self._secrets = {key.access_key_id: key.secret_access_key for key in access_keys}
+
+    def check(
+        self, headers: Mapping[str, str], query: str, body: bytes, now_epoch_seconds: float
+    ) -> None:
+        """Refuse a POST that none of the keys has signed; names of ``headers`` are in lower case.
+
+        Raises:
+            MissingAuthenticationTokenException: nobody has signed it.
+            IncompleteSignatureException: something is missing from its signature.
+            UnrecognizedClientException: its key is not known.
+            InvalidSignatureException: it is of another time, or not what was signed.
+        """
+        claim = self._claim(headers, query, now_epoch_seconds)
+        claim.check(headers, query, hashlib.sha256(body).hexdigest())
+
+    def check_head(self, headers: Mapping[str, str], query: str, now_epoch_seconds: float) -> None:
+        """Refuse what ``check`` would refuse whatever the body is, before there is one.
+
+        Whoever says in a signed header what the body's SHA-256 is has all but the body looked into.
+
+        Raises:
+            DynamoDBError: as ``check``.
+        """
+        claim = self._claim(headers, query, now_epoch_seconds)
+        digest = claim.told_digest(headers, "")
+        if digest:
+            claim.check(headers, query, digest)
+
+    def _claim(self, headers: Mapping[str, str], query: str, now_epoch_seconds: float) -> _Claim:
+        authorization = headers.get("authorization", "")
+        if "X-Amz-Algorithm=" in query:
+            if authorization:
+                raise InvalidSignatureException(
+                    "Found both 'X-Amz-Algorithm' as a query-string param and 'Authorization' as "
+                    "HTTP header."
+                )
+            raise IncompleteSignatureException(
+                "Signatures in the query string are not supported by dynactor: sign by the "
+                "Authorization header"
+            )
+        if not authorization.startswith("AWS4-"):
+            raise MissingAuthenticationTokenException("Request is missing Authentication Token")
+        given = _parsed(authorization, headers)
+        moment, always_signed = headers.get(DATE_HEADER), _ALWAYS_SIGNED
+        if not moment:
+            moment = _moment_of_http_date(headers[_HTTP_DATE_HEADER])
+            always_signed = _ALWAYS_SIGNED_BY_HTTP_DATE
+        _check_moment(moment, now_epoch_seconds)
+        signed_headers = given.signed_headers.lower().split(";")
+        for name, told in always_signed.items():
+            if name not in signed_headers:
+                raise InvalidSignatureException(
+                    f"'{told}' must be a 'SignedHeader' in the AWS Authorization."
+                )
+        if given.algorithm != ALGORITHM:
+            raise IncompleteSignatureException(
+                f"Unsupported AWS 'algorithm': '{given.algorithm}' (only {ALGORITHM} for now). "
+            )
+        access_key_id, scope = _scope(given.credential, moment)
+        secret = self._secrets.get(access_key_id)
+        if secret is None:
+            raise UnrecognizedClientException(
+                "The security token included in the request is invalid."
+            )
+        return _Claim(given.signature, secret, scope, moment, signed_headers)
+
+
+def authorization(
+    key: AccessKey, region: str, headers: Mapping[str, str], body: bytes, moment: datetime
+) -> dict[str, str]:
+    """The headers that sign a POST of this body; all of ``headers``, in lower case, are signed."""
+    stamp = moment.astimezone(UTC).strftime(_MOMENT)
+    signed = {**headers, DATE_HEADER: stamp}
+    names = sorted(signed)
+    scope = f"{stamp[:8]}/{region}/{_SERVICE}/{_TERMINATOR}"
+    digest = hashlib.sha256(body).hexdigest()
+    to_sign = _to_sign(_canonical(signed, names, "", digest), stamp, scope)
+    signature = _signature(key.secret_access_key, scope, to_sign)
+    return {
+        DATE_HEADER: stamp,
+        "authorization": f"{ALGORITHM} Credential={key.access_key_id}/{scope}, "
+        f"SignedHeaders={';'.join(names)}, Signature={signature}",
+    }
+
+
+def _parsed(authorization: str, headers: Mapping[str, str]) -> _Authorization:
+    algorithm, _, rest = authorization.partition(" ")
+    parameters = {}
+    for parameter in rest.replace(",", " ").split():
+        name, _, text = parameter.partition("=")
+        parameters[name] = text
+    lacking = [
+        f"Authorization header requires '{name}' parameter. "
+        for name in _PARAMETERS
+        if not parameters.get(name)
+    ]
+    if not headers.get(DATE_HEADER) and not headers.get(_HTTP_DATE_HEADER):
+        lacking.append(
+            "Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' header. "
+        )
+    if lacking:
+        raise IncompleteSignatureException("".join(lacking) + f"Authorization={authorization}")
+    return _Authorization(
+        algorithm, parameters["Credential"], parameters["SignedHeaders"], parameters["Signature"]
+    )
+
+
+def _moment_of_http_date(text: str) -> str:
+    """The stamp of what a Date header says, which may be a stamp; if it is no date, as it is."""
+    date = _IS_HTTP_DATE.match(text)
+    if date is None:
+        return text
+    try:
+        return datetime.strptime(date[1], "%d %b %Y %H:%M:%S").replace(tzinfo=UTC).strftime(_MOMENT)
+    except ValueError:
+        # There is no such day.
+        return text
+
+
+def _check_moment(moment: str, now_epoch_seconds: float) -> None:
+    """Refuse a signature that is old, or of a time to come."""
+    signed_at = _epoch_seconds(moment)
+    if signed_at is None:
+        raise IncompleteSignatureException(
+            f"Date must be in ISO-8601 'basic format'. Got '{moment}'. "
+            "See http://en.wikipedia.org/wiki/ISO_8601"
+        )
+    if signed_at < now_epoch_seconds - _SKEW_SECONDS:
+        earliest = _stamp(now_epoch_seconds - _SKEW_SECONDS)
+        raise InvalidSignatureException(
+            f"Signature expired: {moment} is now earlier than {earliest} "
+            f"({_stamp(now_epoch_seconds)} - {_SKEW_MINUTES} min.)"
+        )
+    if signed_at > now_epoch_seconds + _SKEW_SECONDS:
+        latest = _stamp(now_epoch_seconds + _SKEW_SECONDS)
+        raise InvalidSignatureException(
+            f"Signature not yet current: {moment} is still later than {latest} "
+            f"({_stamp(now_epoch_seconds)} + {_SKEW_MINUTES} min.)"
+        )
+
+
+@lru_cache(maxsize=256)
+def _epoch_seconds(moment: str) -> float | None:
+    """The time of a stamp; requests of one second have the same. None: it is none."""
+    if _IS_MOMENT.match(moment) is None:
+        return None
+    try:
+        return datetime.strptime(moment, _MOMENT).replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        # There is no such day.
+        return None
+
+
+def _stamp(epoch_seconds: float) -> str:
+    return datetime.fromtimestamp(epoch_seconds, UTC).strftime(_MOMENT)
+
+
+def _scope(credential: str, moment: str) -> tuple[str, str]:
+    """The id of the key, and the scope of its use; any region will do, as all see the same."""
+    elements = credential.rstrip("/").split("/")
+    if len(elements) != _CREDENTIAL_ELEMENTS:
+        raise IncompleteSignatureException(
+            "Credential must have exactly 5 slash-delimited elements, e.g. "
+            f"keyid/date/region/service/term, got '{credential}'"
+        )
+    access_key_id, day, _, service, terminator = elements
+    wrong = []
+    if service != _SERVICE:
+        wrong.append(f"Credential should be scoped to correct service: '{_SERVICE}'. ")
+    if terminator != _TERMINATOR:
+        wrong.append(
+            f"Credential should be scoped with a valid terminator: '{_TERMINATOR}', "
+            f"not '{terminator}'. "
+        )
+    if day != moment[:8]:
+        wrong.append(
+            "Date in Credential scope does not match YYYYMMDD from ISO-8601 version of date from "
+            f"HTTP: '{day}' != '{moment[:8]}', from '{moment}'."
+        )
+    if wrong:
+        raise InvalidSignatureException("".join(wrong))
+    return access_key_id, "/".join(elements[1:])
+
+
+def _canonical(
+    headers: Mapping[str, str], signed_headers: list[str], query: str, digest: str
+) -> str:
+    """The one form of a request that both sides sign; headers are bytes, as Latin-1."""
+    texts = [headers.get(name, "").strip(_WHITE) for name in signed_headers]
+    lines = "".join([f"{name}:{text}\n" for name, text in zip(signed_headers, texts, strict=True)])
+    if "  " in lines or "\t" in lines:
+        lines = _SPACES.sub(" ", lines)
+    parameters = _canonical_query(query) if query else ""
+    return f"POST\n/\n{parameters}\n{lines}\n{';'.join(signed_headers)}\n{digest}"
+
+
+def _canonical_query(query: str) -> str:
+    """The parameters in their order and one spelling; what is no UTF-8 stays the bytes it is."""
+    pairs = sorted(
+        (_quoted(name), _quoted(text))
+        for name, text in parse_qsl(query, keep_blank_values=True, errors=_AS_BYTES)
+    )
+    return "&".join(f"{name}={text}" for name, text in pairs)
+
+
+def _quoted(text: str) -> str:
+    return quote(text, safe="-_.~", errors=_AS_BYTES)
+
+
+def _to_sign(canonical: str, moment: str, scope: str) -> str:
+    digest = hashlib.sha256(canonical.encode("latin-1")).hexdigest()
+    return f"{ALGORITHM}\n{moment}\n{scope}\n{digest}"
+
+
+def _signature(secret: str, scope: str, to_sign: str) -> str:
+    return hmac.digest(_signing_key(secret, scope), to_sign.encode("latin-1"), "sha256").hex()
+
+
+@lru_cache(maxsize=256)
+def _signing_key(secret: str, scope: str) -> bytes:
+    """The key of one day, region and service: most requests are of the last one's."""
+    key = f"AWS4{secret}".encode()
+    for element in scope.split("/"):
+        key = hmac.digest(key, element.encode("latin-1"), "sha256")
+    return key

@@ -1,0 +1,50 @@
+"""Topics of Kafka in the place of Kinesis streams: a topic has the ARN of a stream of its name."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from dynactor.actors.catalog.database import Database
+from dynactor.actors.table.table import Table
+from dynactor.model.errors import ValidationException
+from dynactor.model.tables.table import StreamingDestination
+
+_ARN: Final = re.compile(r"arn:[^:]+:kinesis:[^:]*:[0-9]*:stream/([^/:]+)\Z")
+
+
+def topic_of(stream_arn: str) -> str:
+    """The topic that a StreamArn names; account and region are passed over.
+
+    Raises:
+        ValidationException: the text is no ARN of a Kinesis stream.
+    """
+    match = _ARN.match(stream_arn)
+    if match is None:
+        raise ValidationException(
+            f"Invalid StreamArn: {stream_arn} is not of the form "
+            "arn:aws:kinesis:<region>:<account>:stream/<topic>"
+        )
+    return match[1]
+
+
+def described(
+    database: Database, table: Table, destination: StreamingDestination
+) -> dict[str, Any]:
+    """A KinesisDataStreamDestination.
+
+    DynamoDB knows no state BROKEN: it is ENABLE_FAILED, and its description begins with it.
+    """
+    settings = database.settings
+    members = {
+        "StreamArn": f"arn:aws:kinesis:{settings.region}:{settings.account_id}:"
+        f"stream/{destination.topic}",
+        "DestinationStatus": (
+            "ENABLE_FAILED" if destination.status == "BROKEN" else destination.status
+        ),
+        "ApproximateCreationDateTimePrecision": destination.precision,
+    }
+    description = database.destinations.status_description(table, destination)
+    if description is not None:
+        members["DestinationStatusDescription"] = description
+    return members

@@ -1,0 +1,109 @@
+"""Type hints of input shapes, taken apart: bare types, and the constraints on them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, Final, Union, get_type_hints
+from typing import get_args as arguments_of
+from typing import get_origin as origin_of
+
+from msgspec import NODEFAULT, Meta, Struct
+from msgspec.structs import fields
+
+from dynactor.api.requests import shapes
+
+JAVA_PACKAGE: Final = "com.amazonaws.dynamodb.v20120810."
+
+
+class Hint(Struct, frozen=True):
+    """A type hint taken apart: its bare type, and the constraints on it."""
+
+    type: Any
+    limits: Meta = Meta()
+    table_name: shapes.TableNameRule | None = None
+    not_empty: shapes.NotEmptyRule | None = None
+    is_long: bool = False
+
+    @property
+    def kind(self) -> Any:
+        """The class to decide by: ``str``, ``list``, ``Literal``, a structure, …."""
+        return origin_of(self.type) or self.type
+
+    @property
+    def elements(self) -> Hint:
+        """The hint of a list's or map's elements."""
+        return hint_of(arguments_of(self.type)[-1])
+
+    @property
+    def keys(self) -> Hint:
+        """The hint of a map's keys."""
+        return hint_of(arguments_of(self.type)[0])
+
+    @property
+    def structure_name(self) -> str:
+        """A structure's name in the service model."""
+        name: str = self.type.__name__
+        return name.removesuffix("Shape")
+
+
+@lru_cache(maxsize=1024)
+def hint_of(annotation: Any) -> Hint:
+    """The hint that an annotation is; optional ones are as if they were not."""
+    origin = origin_of(annotation)
+    if origin is Union or origin is UnionType:
+        (inner,) = (option for option in arguments_of(annotation) if option is not NoneType)
+        return hint_of(inner)
+    if origin is not Annotated:
+        return Hint(annotation)
+    bare, *annotations = arguments_of(annotation)
+    found: dict[str, Any] = {}
+    for constraint in annotations:
+        match constraint:
+            case Meta():
+                found["limits"] = constraint
+            case shapes.TableNameRule():
+                found["table_name"] = constraint
+            case shapes.NotEmptyRule():
+                found["not_empty"] = constraint
+            case shapes.LongRule():
+                found["is_long"] = True
+    return Hint(bare, **found)
+
+
+class Member(Struct, frozen=True):
+    """A member of a structure."""
+
+    name: str
+    hint: Hint
+    required: bool
+
+
+@lru_cache(maxsize=256)
+def members_of(shape: type[Struct]) -> tuple[Member, ...]:
+    """The members of a structure, in the order in which DynamoDB lists their faults."""
+    hints = get_type_hints(shape, include_extras=True)
+    return tuple(
+        Member(
+            field.name,
+            hint_of(hints[field.name]),
+            required=field.default is NODEFAULT and field.default_factory is NODEFAULT,
+        )
+        for field in fields(shape)
+    )
+
+
+def java_class(hint: Hint) -> str:
+    """The name of a hint's Java class, as SerializationExceptions show it."""
+    if hint.type == shapes.AttributeValue:
+        return JAVA_PACKAGE + "AttributeValue"
+    if hint.kind is list:
+        return f"java.util.List<{java_class(hint.elements)}>"
+    if hint.kind is str:
+        return "java.lang.String"
+    return JAVA_PACKAGE + hint.structure_name
+
+
+def java_name(member: str) -> str:
+    """A member's name in Java: the first letter is small, so ``NULL`` becomes ``nULL``."""
+    return member[0].lower() + member[1:]

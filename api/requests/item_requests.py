@@ -1,0 +1,222 @@
+"""What the item operations have in common: from their members to conditions and updates.
+
+Each takes either expressions or the legacy parameters, never both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from operator import attrgetter
+from typing import Any, Protocol
+
+from msgspec import Struct, structs
+
+from dynactor.api.requests import shapes, structures
+from dynactor.model.expressions import legacy
+from dynactor.model.expressions.condition import Condition, parse_condition
+from dynactor.model.expressions.key_condition import KeyTerms, bind_key_condition
+from dynactor.model.expressions.legacy import LegacyKeyTerms
+from dynactor.model.expressions.parameters import check_parameters
+from dynactor.model.expressions.placeholders import Placeholders
+from dynactor.model.expressions.projection import Projector, parse_projection, projector_of_names
+from dynactor.model.expressions.update import Update, parse_update
+
+# The members stand in the order in which DynamoDB's messages list them.
+_EXPRESSIONS = (
+    "ProjectionExpression",
+    "FilterExpression",
+    "KeyConditionExpression",
+    "UpdateExpression",
+    "ConditionExpression",
+)
+_LEGACY = (
+    "AttributesToGet",
+    "QueryFilter",
+    "ScanFilter",
+    "AttributeUpdates",
+    "Expected",
+    "ConditionalOperator",
+    "KeyConditions",
+)
+_PLACEHOLDERS = ("ExpressionAttributeNames", "ExpressionAttributeValues")
+
+# Which parameters, told by which are absent, were found to go together in inputs of a shape: there
+# are no more of them than operations have combinations.
+_GO_TOGETHER: set[tuple[type[Struct], tuple[bool, ...]]] = set()
+
+
+class Conditional(Protocol):
+    """The members of a write's condition."""
+
+    @property
+    def ConditionExpression(self) -> str | None: ...  # noqa: N802, D102 - the wire's name
+    @property
+    def Expected(self) -> Mapping[str, structures.ExpectedAttributeValueShape] | None: ...  # noqa: N802, D102
+    @property
+    def ConditionalOperator(self) -> str | None: ...  # noqa: N802, D102
+
+
+class Projecting(Protocol):
+    """The members that say which attributes are returned."""
+
+    @property
+    def ProjectionExpression(self) -> str | None: ...  # noqa: N802, D102
+    @property
+    def AttributesToGet(self) -> list[str] | None: ...  # noqa: N802, D102
+
+
+def check_together(request: Struct) -> None:
+    """Check that the parameters of a request go together, before anything in them is looked at.
+
+    Raises:
+        ValidationException: legacy parameters and expressions are mixed, or placeholders are
+            given without an expression.
+    """
+    shape = type(request)
+    # Only which of them are there matters: most requests have what another one had.
+    are_absent = tuple([member is None for member in _plainness_of(shape)[0](request)])
+    if (shape, are_absent) in _GO_TOGETHER:
+        return
+    expressions, of_legacy = _parameters_of(shape)
+    check_parameters(
+        {name: getattr(request, name) for name in expressions},
+        {name: getattr(request, name) for name in of_legacy},
+        getattr(request, "ExpressionAttributeNames", None),
+        getattr(request, "ExpressionAttributeValues", None),
+    )
+    _GO_TOGETHER.add((shape, are_absent))
+
+
+def is_plain(request: Struct) -> bool:
+    """Whether a request has no expression, no placeholder and no legacy parameter."""
+    read, nothing = _plainness_of(type(request))
+    members: tuple[object, ...] = read(request)
+    return members == nothing
+
+
+@cache
+def _plainness_of(shape: type[Struct]) -> tuple[attrgetter[Any], tuple[None, ...]]:
+    """What reads all such members of an input, and what it reads where there are none."""
+    known = (*_EXPRESSIONS, *_LEGACY, *_PLACEHOLDERS)
+    names = [name for name in known if name in shape.__struct_fields__]
+    return attrgetter(*names), (None,) * len(names)
+
+
+def placeholders_of(request: Struct) -> Placeholders:
+    """The placeholders of a request; DynamoDB looks at keys and items before them.
+
+    Raises:
+        ValidationException: placeholders are at fault.
+    """
+    names: dict[str, str] | None = getattr(request, "ExpressionAttributeNames", None)
+    values: shapes.ExpressionAttributeValues | None = getattr(
+        request, "ExpressionAttributeValues", None
+    )
+    return Placeholders(names, values)
+
+
+@cache
+def _parameters_of(shape: type[Struct]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The expressions and the legacy parameters among the members of an input."""
+    members = shape.__struct_fields__
+    return (
+        tuple(name for name in _EXPRESSIONS if name in members),
+        tuple(name for name in _LEGACY if name in members),
+    )
+
+
+def condition_of(request: Conditional, placeholders: Placeholders) -> Condition | None:
+    """The condition of a write, if it has one.
+
+    Raises:
+        ValidationException, SerializationException: it is at fault.
+    """
+    if request.ConditionExpression is not None:
+        return parse_condition(
+            request.ConditionExpression, placeholders, kind="ConditionExpression"
+        )
+    return legacy.expected_condition(_members(request.Expected), request.ConditionalOperator)
+
+
+def filter_of(
+    expression: str | None, legacy_filter: Condition | None, placeholders: Placeholders
+) -> Condition | None:
+    """The filter of a Query or Scan, if it has one.
+
+    Raises:
+        ValidationException: the expression is at fault.
+    """
+    if expression is not None:
+        return parse_condition(expression, placeholders, kind="FilterExpression")
+    return legacy_filter
+
+
+def legacy_filter_of(
+    conditions: Mapping[str, structures.ConditionShape] | None, conditional_operator: str | None
+) -> Condition | None:
+    """The condition of QueryFilter or ScanFilter, which DynamoDB checks before expressions.
+
+    Raises:
+        ValidationException, SerializationException: it is at fault.
+    """
+    return legacy.filter_condition(_members(conditions), conditional_operator)
+
+
+def key_terms_of(
+    expression: str | None,
+    conditions: Mapping[str, structures.ConditionShape] | None,
+    placeholders: Placeholders,
+) -> KeyTerms | LegacyKeyTerms:
+    """The key condition of a Query, before it meets the key.
+
+    Raises:
+        ValidationException, SerializationException: it is at fault.
+    """
+    if expression is not None:
+        return bind_key_condition(expression, placeholders)
+    return legacy.bind_key_conditions(_members(conditions) or {})
+
+
+def projector_of(request: Projecting, placeholders: Placeholders) -> Projector | None:
+    """Which attributes are returned; None for all.
+
+    Raises:
+        ValidationException: the projection is at fault.
+    """
+    if request.ProjectionExpression is not None:
+        return parse_projection(request.ProjectionExpression, placeholders)
+    return legacy_projector_of(request)
+
+
+def legacy_projector_of(request: Projecting) -> Projector | None:
+    """The projection of AttributesToGet, which Query and Scan check before expressions.
+
+    Raises:
+        ValidationException: a name stands twice in it.
+    """
+    if request.AttributesToGet is None:
+        return None
+    return projector_of_names(request.AttributesToGet)
+
+
+def update_of(
+    expression: str | None,
+    updates: Mapping[str, structures.AttributeValueUpdateShape] | None,
+    placeholders: Placeholders,
+) -> Update | None:
+    """What an UpdateItem changes; None if it names nothing.
+
+    Raises:
+        ValidationException, SerializationException: the update is at fault.
+    """
+    if expression is not None:
+        return parse_update(expression, placeholders)
+    members = _members(updates)
+    return legacy.attribute_updates(members) if members else None
+
+
+def _members(shapes_by_name: Mapping[str, Struct] | None) -> dict[str, dict[str, Any]] | None:
+    if shapes_by_name is None:
+        return None
+    return {name: structs.asdict(shape) for name, shape in shapes_by_name.items()}

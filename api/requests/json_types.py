@@ -1,0 +1,42 @@
+"""The JSON types of attribute values, looked at apart from all else that may be wrong."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from dynactor.model.errors import ValidationException
+from dynactor.model.limits import NESTING_LEVELS
+from dynactor.model.values import attribute_value
+
+
+def check_attribute_value(value: Any, level: int = 1, *, in_collection: bool = True) -> None:
+    """Find what is no attribute value by its JSON types, and no other fault.
+
+    ``in_collection``: it is an element of a map or list, and no member of a structure.
+
+    The messages are those of ``attribute_value.check``, which stops at the first fault of any
+    kind. What is nested deeper than any valid value is not looked at.
+    """
+    if level > NESTING_LEVELS + 1:
+        return
+    if value is None:
+        return
+    if type(value) is not dict:
+        attribute_value.structure(value, in_collection=in_collection)
+        return
+    for type_name, content in value.items():
+        if type_name == "M" and type(content) is dict:
+            for member in content.values():
+                check_attribute_value(member, level + 1)
+        elif type_name == "L" and type(content) is list:
+            for member in content:
+                check_attribute_value(member, level + 1)
+        else:
+            _check_alone({type_name: content})
+
+
+def _check_alone(value: Any) -> None:
+    # What is well formed and not valid is for the operation to say.
+    with suppress(ValidationException):
+        attribute_value.check(value)

@@ -1,0 +1,254 @@
+"""What Query and Scan have in common: what a page holds, and where it goes on.
+
+Messages: measured on AWS by the authors of dynalite, and DynamoDB Local.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from msgspec import json
+
+from dynactor.api.answers.item_answers import array_member, capacity_member, joined
+from dynactor.model.capacity.capacity import ReturnConsumedCapacity
+from dynactor.model.errors import ValidationException
+from dynactor.model.expressions.condition import Condition
+from dynactor.model.expressions.projection import Projector
+from dynactor.model.indexes import index as indexes
+from dynactor.model.indexes.index import IndexDefinition
+from dynactor.model.keys import key as keys
+from dynactor.model.keys.key_rules import NO_MATCH, check_key
+from dynactor.model.page import Page, PageRules
+from dynactor.model.tables.table import TableDefinition
+from dynactor.model.values import attribute_value
+from dynactor.model.values.item import Item
+
+_INVALID = "One or more parameter values were invalid: "
+_BAD_START = "The provided starting key is invalid"
+
+
+class PageRequest(Protocol):
+    """The members that both operations have."""
+
+    @property
+    def Select(self) -> str | None: ...  # noqa: N802, D102 - the wire's name says it
+    @property
+    def AttributesToGet(self) -> list[str] | None: ...  # noqa: N802, D102
+    @property
+    def ProjectionExpression(self) -> str | None: ...  # noqa: N802, D102
+    @property
+    def IndexName(self) -> str | None: ...  # noqa: N802, D102
+    @property
+    def Limit(self) -> int | None: ...  # noqa: N802, D102
+    @property
+    def ExclusiveStartKey(self) -> Item | None: ...  # noqa: N802, D102
+    @property
+    def ReturnConsumedCapacity(self) -> ReturnConsumedCapacity | None: ...  # noqa: N802, D102
+
+
+def check_select(request: PageRequest) -> None:
+    """Check that Select agrees with what else is asked for.
+
+    Raises:
+        ValidationException: it does not.
+    """
+    select = request.Select
+    if request.AttributesToGet is not None:
+        named = "AttributesToGet"
+    elif request.ProjectionExpression is not None:
+        named = "ProjectionExpression"
+    else:
+        named = None
+    if select == "ALL_PROJECTED_ATTRIBUTES" and request.IndexName is None:
+        raise ValidationException(
+            "ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an IndexName"
+        )
+    if select == "SPECIFIC_ATTRIBUTES" and named is None:
+        raise ValidationException(
+            "Must specify the AttributesToGet or ProjectionExpression when choosing to get "
+            "SPECIFIC_ATTRIBUTES"
+        )
+    if named is not None and select not in (None, "SPECIFIC_ATTRIBUTES"):
+        what = "only the Count" if select == "COUNT" else select
+        raise ValidationException(f"Cannot specify the {named} when choosing to get {what}")
+
+
+def check_start_key_values(start_key: Item | None) -> None:
+    """Check the values of a start key fresh from the wire.
+
+    Raises:
+        ValidationException: a value is none.
+    """
+    for value in (start_key or {}).values():
+        try:
+            attribute_value.check(value)
+        except ValidationException as error:
+            # DynamoDB puts these words before some of its messages and not before others.
+            if any(words in error.message for words in _BARE):
+                raise
+            raise ValidationException(f"{_BAD_START}: {error.message}") from None
+
+
+_BARE = (
+    "contains duplicates",
+    "number set",
+    "numeric value",
+    "significant digits",
+    "number with magnitude",
+)
+
+
+def index_of(
+    table: TableDefinition, name: str | None, *, consistent: bool, is_statement: bool = False
+) -> IndexDefinition | None:
+    """The index a request names; None for the table itself.
+
+    ``is_statement``: the messages are PartiQL's, which don't name an index that is not there
+    (recorded from the service).
+
+    Raises:
+        ValidationException: the table has no such index, or it can't be read, or not
+            consistently.
+    """
+    if name is None:
+        return None
+    index = table.local_index(name)
+    if index is not None:
+        return index
+    global_index = table.global_index(name)
+    if global_index is None or global_index.status == "DELETING":
+        which = "" if is_statement else f": {name}"
+        raise ValidationException(f"The table does not have the specified index{which}")
+    if global_index.backfilling is not None:
+        raise ValidationException(f"Cannot read from backfilling global secondary index: {name}")
+    if consistent:
+        raise ValidationException(
+            "Strongly consistent read is not supported on Global Secondary Indexes"
+            if is_statement
+            else "Consistent reads are not supported on global secondary indexes"
+        )
+    return global_index.definition
+
+
+def page_rules(
+    request: PageRequest,
+    table: TableDefinition,
+    index: IndexDefinition | None,
+    condition: Condition | None,
+    projector: Projector | None,
+    *,
+    is_query: bool,
+) -> PageRules:
+    """What the page is to hold.
+
+    A local index's missing attributes are fetched from the table where they are asked for by
+    name or by ALL_ATTRIBUTES (S13, S43); a global one's can't be (S82). A Query's filter names
+    only what the index holds. A Scan's filter may name any attribute, and the index lacks those
+    that it does not hold (seen on the service in 2026).
+
+    Raises:
+        ValidationException: the request needs attributes that the index does not hold.
+    """
+    fetch = False
+    if index is not None and index.projection.type != "ALL":
+        held = indexes.projected_names(index, table.key_schema)
+        fetch = request.Select == "ALL_ATTRIBUTES" or (
+            projector is not None and not projector.names <= held
+        )
+        is_global = table.global_index(index.name) is not None
+        sees_index_alone = is_global or not fetch
+        if is_query and condition and sees_index_alone and not condition.attributes <= held:
+            raise ValidationException(
+                f"{_INVALID}Secondary index {index.name} does not project one or more filter "
+                f"attributes: {_listed(condition.attributes - held)}"
+            )
+        if is_global and request.Select == "ALL_ATTRIBUTES":
+            raise ValidationException(
+                f"{_INVALID}Select type ALL_ATTRIBUTES is not supported for global secondary "
+                f"index {index.name} because its projection type is not ALL"
+            )
+        if is_global and fetch:
+            assert projector is not None
+            raise ValidationException(
+                f"{_INVALID}Global secondary index {index.name} does not project "
+                f"{_listed(projector.names - held)}"
+            )
+    return PageRules(
+        limit=request.Limit,
+        filter=condition,
+        projector=projector,
+        count_only=request.Select == "COUNT",
+        fetch=fetch,
+    )
+
+
+def _listed(names: frozenset[str]) -> str:
+    return f"[{', '.join(sorted(names))}]"
+
+
+def scan_start(table: TableDefinition, index: IndexDefinition | None, start_key: Item) -> bytes:
+    """The position of a Scan's start key, exactly the keys of the index and the table.
+
+    Raises:
+        ValidationException: it is not. The messages differ from a Query's.
+    """
+    if index is None:
+        try:
+            check_key(table.key_schema, start_key)
+        except ValidationException as error:
+            raise ValidationException(f"{_BAD_START}: {error.message}") from None
+        return keys.encode(table.key_schema, start_key)
+    # An index key of a wrong type is told before other names are missed.
+    for attribute in index.key_schema.attributes:
+        if attribute.type not in start_key.get(attribute.name, {attribute.type: None}):
+            raise ValidationException(NO_MATCH)
+    if start_key.keys() != _start_names(table, index):
+        raise ValidationException(f"{_BAD_START}: {NO_MATCH}")
+    return query_start(table, index, start_key)
+
+
+def query_start(table: TableDefinition, index: IndexDefinition | None, start_key: Item) -> bytes:
+    """The position of a Query's start key, exactly the keys of the index and the table.
+
+    Raises:
+        ValidationException: it is not. The messages differ from a Scan's.
+    """
+    if start_key.keys() != _start_names(table, index):
+        raise ValidationException(_BAD_START)
+    queried = index.key_schema if index else table.key_schema
+    check_key(queried, queried.key_of(start_key))
+    try:
+        check_key(table.key_schema, table.key_schema.key_of(start_key))
+    except ValidationException as error:
+        raise ValidationException(f"{_BAD_START}: {error.message}") from None
+    return start_position(table, index, start_key)
+
+
+def _start_names(table: TableDefinition, index: IndexDefinition | None) -> set[str]:
+    queried = index.key_schema.attributes if index else ()
+    return {attribute.name for attribute in queried + table.key_schema.attributes}
+
+
+def start_position(table: TableDefinition, index: IndexDefinition | None, start_key: Item) -> bytes:
+    """The position of a checked start key."""
+    if index is None:
+        return keys.encode(table.key_schema, start_key)
+    queried = index.key_schema
+    if table.global_index(index.name) is None:
+        return keys.encode(queried, start_key) + keys.encode_sort(table.key_schema, start_key)
+    return keys.encode(queried, start_key) + b"".join(
+        keys.encode_value(start_key[attribute.name]) for attribute in table.key_schema.attributes
+    )
+
+
+def page_answer(request: PageRequest, table_name: str, page: Page) -> bytes:
+    """The JSON answer of a Query or Scan."""
+    members = []
+    if request.Select != "COUNT":
+        members.append(array_member(b"Items", page.items))
+    members.append(b'"Count":%d' % page.count)
+    members.append(b'"ScannedCount":%d' % page.scanned_count)
+    if page.last is not None:
+        members.append(b'"LastEvaluatedKey":' + json.encode(page.last))
+    members += capacity_member(table_name, page.receipt, request.ReturnConsumedCapacity)
+    return joined(members)

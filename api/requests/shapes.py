@@ -1,0 +1,201 @@
+"""The strings, numbers, enumerations and maps in the inputs of DynamoDB's operations.
+
+Each stands under its name in botocore's service model (2012-08-10), with the model's
+constraints: msgspec checks them while it decodes, ``dynactor.api.requests.constraints`` words what
+it found. A test holds the two together. Attribute values are bare JSON here;
+``dynactor.model.values.attribute_value`` checks them. Structures are in
+``dynactor.api.requests.structures``.
+
+Import the module, not the names: a member may not have a type of its own name in scope
+(``TableName: shapes.TableName``).
+
+Enumerations stand in the order in which DynamoDB's messages list them, which is measured
+(dynalite's suites, run against AWS) and often not the model's.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+from msgspec import Meta, Struct
+
+from dynactor.model.limits import (
+    BACKUP_NAME_CHARACTERS,
+    CLIENT_TOKEN_CHARACTERS,
+    KEY_ATTRIBUTE_NAME_BYTES,
+    LIST_BACKUPS_PAGE,
+    LIST_CONTRIBUTOR_INSIGHTS_PAGE,
+    LIST_EXPORTS_PAGE,
+    LIST_IMPORTS_PAGE,
+    LIST_TABLES_PAGE,
+    RECOVERY_DAYS,
+    SCAN_TOTAL_SEGMENTS,
+    TABLE_NAME_CHARACTERS,
+    TAG_KEY_CHARACTERS,
+    TAG_VALUE_CHARACTERS,
+    TIME_TO_LIVE_ATTRIBUTE_CHARACTERS,
+)
+from dynactor.model.values.json_types import INTEGER_MOST, LONG_MOST
+
+NAME_CHARACTER: Final = "[a-zA-Z0-9_.-]"
+NAME_PATTERN: Final = NAME_CHARACTER + "+"
+_FEWEST, _MOST = TABLE_NAME_CHARACTERS
+_ARN_CHARACTERS: Final = 1024
+_RESOURCE_ARN_CHARACTERS: Final = 1283
+
+
+class TableNameRule(Struct, frozen=True):
+    """Marks a table's name, which may be an ARN.
+
+    The operations on tables tell of a missing name before and apart from all other faults
+    (``missing_first``), and all of them but CreateTable of its length (``length_first``); those on
+    items tell of both with the rest.
+    """
+
+    missing_first: bool = False
+    length_first: bool = False
+
+
+class NotEmptyRule(Struct, frozen=True):
+    """Marks a map that may not be empty, for which its operation has words of its own."""
+
+    message: str
+
+
+class LongRule(Struct, frozen=True):
+    """Marks a number that is Java's long; other numbers are Java's int."""
+
+
+# A plain name, or anything with a colon: that is left to ``dynactor.api.requests.table_arn``.
+_TABLE_NAME_OR_ARN: Final = rf"^(?:{NAME_CHARACTER}{{{_FEWEST},{_MOST}}}\Z|[^:]*:)"
+
+TableName: TypeAlias = Annotated[
+    str, Meta(pattern=_TABLE_NAME_OR_ARN, max_length=_ARN_CHARACTERS), TableNameRule()
+]
+ControlTableName: TypeAlias = Annotated[
+    str,
+    Meta(pattern=_TABLE_NAME_OR_ARN, max_length=_ARN_CHARACTERS),
+    TableNameRule(missing_first=True, length_first=True),
+]
+NewTableName: TypeAlias = Annotated[
+    str,
+    Meta(pattern=_TABLE_NAME_OR_ARN, max_length=_ARN_CHARACTERS),
+    TableNameRule(missing_first=True),
+]
+# A name and nothing else, no ARN: ListTables' ExclusiveStartTableName.
+PlainTableName: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=rf"^{NAME_PATTERN}\Z",
+        min_length=_FEWEST,
+        max_length=_MOST,
+    ),
+]
+IndexName: TypeAlias = PlainTableName
+BackupName: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=rf"^{NAME_PATTERN}\Z",
+        min_length=BACKUP_NAME_CHARACTERS[0],
+        max_length=BACKUP_NAME_CHARACTERS[1],
+    ),
+]
+BackupArn: TypeAlias = Annotated[str, Meta(min_length=37, max_length=1024)]
+AttributeName: TypeAlias = str
+KeySchemaAttributeName: TypeAlias = Annotated[
+    str, Meta(min_length=1, max_length=KEY_ATTRIBUTE_NAME_BYTES)
+]
+TimeToLiveAttributeName: TypeAlias = Annotated[
+    str, Meta(min_length=1, max_length=TIME_TO_LIVE_ATTRIBUTE_CHARACTERS)
+]
+NonKeyAttributeName: TypeAlias = Annotated[
+    str, Meta(min_length=1, max_length=KEY_ATTRIBUTE_NAME_BYTES)
+]
+ResourceArn: TypeAlias = Annotated[str, Meta(min_length=1, max_length=_RESOURCE_ARN_CHARACTERS)]
+TagKeyString: TypeAlias = Annotated[str, Meta(min_length=1, max_length=TAG_KEY_CHARACTERS)]
+TagValueString: TypeAlias = Annotated[str, Meta(max_length=TAG_VALUE_CHARACTERS)]
+
+ShardId: TypeAlias = Annotated[str, Meta(min_length=28, max_length=65)]
+ShardIterator: TypeAlias = Annotated[str, Meta(min_length=1, max_length=2048)]
+SequenceNumber: TypeAlias = Annotated[str, Meta(min_length=21, max_length=40)]
+StreamArn: TypeAlias = Annotated[str, Meta(min_length=37, max_length=1024)]
+
+PartiQLStatement: TypeAlias = Annotated[str, Meta(min_length=1, max_length=8192)]
+PartiQLNextToken: TypeAlias = Annotated[str, Meta(min_length=1, max_length=32768)]
+
+ImportNextToken: TypeAlias = Annotated[
+    str, Meta(min_length=112, max_length=1024, pattern=r"^([0-9a-f]{16})+\Z")
+]
+ClientRequestToken: TypeAlias = Annotated[
+    str, Meta(min_length=1, max_length=CLIENT_TOKEN_CHARACTERS)
+]
+
+# Numbers beyond Java's are held within them, by who looks into what these refuse.
+PositiveInteger: TypeAlias = Annotated[int, Meta(ge=1, le=INTEGER_MOST)]
+Long: TypeAlias = Annotated[int, Meta(ge=-LONG_MOST - 1, le=LONG_MOST), LongRule()]
+PositiveLong: TypeAlias = Annotated[int, Meta(ge=1, le=LONG_MOST), LongRule()]
+ListExportsMaxLimit: TypeAlias = Annotated[int, Meta(ge=1, le=LIST_EXPORTS_PAGE)]
+ListImportsMaxLimit: TypeAlias = Annotated[int, Meta(ge=1, le=LIST_IMPORTS_PAGE)]
+ListTablesLimit: TypeAlias = Annotated[int, Meta(ge=1, le=LIST_TABLES_PAGE)]
+BackupsInputLimit: TypeAlias = Annotated[int, Meta(ge=1, le=LIST_BACKUPS_PAGE)]
+ListContributorInsightsLimit: TypeAlias = Annotated[
+    int, Meta(ge=-INTEGER_MOST - 1, le=LIST_CONTRIBUTOR_INSIGHTS_PAGE)
+]
+RecoveryPeriodInDays: TypeAlias = Annotated[int, Meta(ge=1, le=RECOVERY_DAYS)]
+ScanTotalSegments: TypeAlias = Annotated[int, Meta(ge=1, le=SCAN_TOTAL_SEGMENTS)]
+# Epoch seconds.
+Timestamp: TypeAlias = float
+ScanSegment: TypeAlias = Annotated[int, Meta(ge=0, le=SCAN_TOTAL_SEGMENTS - 1)]
+
+AttributeAction: TypeAlias = Literal["ADD", "PUT", "DELETE"]
+BackupTypeFilter: TypeAlias = Literal["USER", "SYSTEM", "AWS_BACKUP", "ALL"]
+BillingMode: TypeAlias = Literal["PROVISIONED", "PAY_PER_REQUEST"]
+ApproximateCreationDateTimePrecision: TypeAlias = Literal["MILLISECOND", "MICROSECOND"]
+ComparisonOperator: TypeAlias = Literal[
+    "IN",
+    "NULL",
+    "BETWEEN",
+    "LT",
+    "NOT_CONTAINS",
+    "EQ",
+    "GT",
+    "NOT_NULL",
+    "NE",
+    "LE",
+    "BEGINS_WITH",
+    "GE",
+    "CONTAINS",
+]
+ConditionalOperator: TypeAlias = Literal["OR", "AND"]
+ContributorInsightsAction: TypeAlias = Literal["ENABLE", "DISABLE"]
+ContributorInsightsMode: TypeAlias = Literal["ACCESSED_AND_THROTTLED_KEYS", "THROTTLED_KEYS"]
+GlobalTableSettingsReplicationMode: TypeAlias = Literal[
+    "ENABLED", "DISABLED", "ENABLED_WITH_OVERRIDES"
+]
+KeyType: TypeAlias = Literal["HASH", "RANGE"]
+MultiRegionConsistency: TypeAlias = Literal["EVENTUAL", "STRONG"]
+ProjectionType: TypeAlias = Literal["ALL", "INCLUDE", "KEYS_ONLY"]
+ReturnConsumedCapacity: TypeAlias = Literal["INDEXES", "TOTAL", "NONE"]
+ReturnItemCollectionMetrics: TypeAlias = Literal["SIZE", "NONE"]
+ReturnValue: TypeAlias = Literal["ALL_NEW", "UPDATED_OLD", "ALL_OLD", "NONE", "UPDATED_NEW"]
+ReturnValuesOnConditionCheckFailure: TypeAlias = Literal["ALL_OLD", "NONE"]
+ScalarAttributeType: TypeAlias = Literal["B", "N", "S"]
+Select: TypeAlias = Literal[
+    "SPECIFIC_ATTRIBUTES", "COUNT", "ALL_ATTRIBUTES", "ALL_PROJECTED_ATTRIBUTES"
+]
+ShardFilterType: TypeAlias = Literal["CHILD_SHARDS"]
+ShardIteratorType: TypeAlias = Literal[
+    "TRIM_HORIZON", "LATEST", "AT_SEQUENCE_NUMBER", "AFTER_SEQUENCE_NUMBER", "AT_TIMESTAMP"
+]
+SSEType: TypeAlias = Literal["AES256", "KMS"]
+StreamViewType: TypeAlias = Literal["NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES", "KEYS_ONLY"]
+TableClass: TypeAlias = Literal["STANDARD", "STANDARD_INFREQUENT_ACCESS"]
+
+# Items and values, as they come.
+AttributeValue: TypeAlias = dict[str, Any]
+AttributeMap: TypeAlias = dict[str, AttributeValue]
+Key: TypeAlias = dict[str, AttributeValue]
+AttributeNameList: TypeAlias = Annotated[list[AttributeName], Meta(min_length=1)]
+PreparedStatementParameters: TypeAlias = Annotated[list[AttributeValue], Meta(min_length=1)]
+ExpressionAttributeNames: TypeAlias = dict[str, AttributeName]
+ExpressionAttributeValues: TypeAlias = dict[str, AttributeValue]

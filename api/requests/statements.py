@@ -1,0 +1,279 @@
+"""PartiQL statements carried out: as queries, scans and writes, by the same actors.
+
+Each statement becomes a ``Task``, which has all its checks behind it and gives an ``Outcome``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+import anyio
+from msgspec import Struct, structs
+
+from dynactor.actors.catalog.database import Database
+from dynactor.actors.table.pages import ReadRange, read_page
+from dynactor.actors.table.table import Table
+from dynactor.api.requests.page_requests import index_of, page_rules, query_start, scan_start
+from dynactor.api.requests.table_arn import table_name
+from dynactor.model.capacity.capacity import Receipt, ReturnConsumedCapacity
+from dynactor.model.errors import (
+    ConditionalCheckFailedException,
+    DuplicateItemException,
+    SerializationException,
+    Throttled,
+    ValidationException,
+)
+from dynactor.model.expressions.key_paths import check_scalar_keys
+from dynactor.model.indexes.index import IndexDefinition
+from dynactor.model.keys import key as keys
+from dynactor.model.keys import key_range
+from dynactor.model.keys.key_range import KeyRange
+from dynactor.model.limits import PAGE_BYTES, READ_UNIT_BYTES
+from dynactor.model.partiql import next_token, read_plan, write_plan
+from dynactor.model.partiql.binding import check_parameters, prepare
+from dynactor.model.partiql.next_token import Position
+from dynactor.model.partiql.parser import EXISTS_OUTSIDE_TRANSACTION
+from dynactor.model.partiql.read_plan import ReadPlan
+from dynactor.model.partiql.statement import Delete, Exists, Insert, Select, Statement, Update
+from dynactor.model.tables.table import TableDefinition
+from dynactor.model.values import attribute_value
+from dynactor.model.values import item as items
+from dynactor.model.values.attribute_value import AttributeValue
+from dynactor.model.values.item import Item
+from dynactor.model.writes.write import Write
+
+
+class Outcome(Struct, frozen=True):
+    """What a statement gave. ``items`` are JSON texts; ``position`` is where a SELECT goes on.
+
+    ``last_key`` is the key of the last item read, where it goes on right behind that.
+    """
+
+    items: list[bytes]
+    receipt: Receipt
+    position: Position | None = None
+    last_key: Item | None = None
+
+
+class Task(Struct, frozen=True):
+    """A statement whose table is known: the whole key where it names one, and how it is done.
+
+    ``run`` finds what may not be written.
+    """
+
+    table: TableDefinition
+    key: bytes | None
+    run: Callable[[], Awaitable[Outcome]]
+
+
+class Reading(Struct, frozen=True):
+    """How a SELECT is to be read.
+
+    ``start`` is the position that a NextToken gave; ``one_item``: it must name the whole key.
+    """
+
+    limit: int | None = None
+    consistent: bool = False
+    start: Position = Position(0)
+    one_item: bool = False
+
+
+class _PageRequest(Struct, frozen=True):
+    """A SELECT's page as a Query or Scan would ask for it."""
+
+    IndexName: str | None
+    Limit: int | None
+    Select: str | None = None
+    AttributesToGet: list[str] | None = None
+    ProjectionExpression: str | None = None
+    ExclusiveStartKey: Item | None = None
+    ReturnConsumedCapacity: ReturnConsumedCapacity | None = None
+
+
+def bound(database: Database, text: str, parameters: Sequence[AttributeValue]) -> Statement:
+    """A statement with its parameters, which are checked and made canonical in place.
+
+    Raises:
+        ValidationException: the statement or a parameter is at fault.
+        SerializationException: as ``attribute_value.check``.
+    """
+    prepared = prepare(text)
+    if prepared.index is not None:
+        _check_one_attribute_keys(database, *prepared.index)
+    check_parameters(parameters)
+    return prepared.bound(parameters)
+
+
+def _check_one_attribute_keys(database: Database, table: str, index: str) -> None:
+    """Refuse to read an index of several partition or sort key attributes.
+
+    This is told before anything else that is wrong with a well-formed SELECT (seen on the service
+    in 2026).
+    """
+    usable = database.usable_table(table_name(table))
+    found = usable.definition.global_index(index) if usable is not None else None
+    if found is None:
+        return
+    schema = found.definition.key_schema
+    if len(schema.partition) > 1 or len(schema.sort) > 1:
+        raise ValidationException(
+            "PartiQL statements cannot be executed on tables with multi-attribute HASH keys or "
+            "multi-attribute RANGE keys."
+        )
+
+
+def task_of(
+    database: Database,
+    statement: Statement,
+    *,
+    reading: Reading,
+    return_item_on_failure: bool,
+) -> Task:
+    """The task of a statement.
+
+    Raises:
+        ResourceNotFoundException: there is no such table.
+        ValidationException: the statement can't be carried out on this table.
+    """
+    match statement:
+        case Select():
+            return _select(database, statement, reading)
+        case Exists():
+            raise ValidationException(EXISTS_OUTSIDE_TRANSACTION)
+        case Insert() | Update() | Delete():
+            return _write(database, statement, return_item_on_failure=return_item_on_failure)
+
+
+def _write(
+    database: Database, statement: Insert | Update | Delete, *, return_item_on_failure: bool
+) -> Task:
+    table = database.table(table_name(statement.table))
+    definition = table.definition
+    key = write_plan.key_of(statement, definition.key_schema)
+
+    async def run() -> Outcome:
+        write = _write_of(statement, definition, return_item_on_failure=return_item_on_failure)
+        try:
+            written = await table.write(write)
+        except ConditionalCheckFailedException as error:
+            if not isinstance(statement, Insert):
+                raise
+            if statement.if_not_exists:
+                return Outcome([], error.receipt)
+            raise DuplicateItemException(
+                "Duplicate primary key exists in table", error.receipt
+            ) from None
+        found = [items.encode(written.attributes)] if written.attributes else []
+        return Outcome(found, written.receipt)
+
+    return Task(definition, keys.encode(definition.key_schema, key), run)
+
+
+def _write_of(
+    statement: Insert | Update | Delete, table: TableDefinition, *, return_item_on_failure: bool
+) -> Write:
+    match statement:
+        case Insert():
+            return write_plan.put_of(statement, table)
+        case Update():
+            return write_plan.update_of(
+                statement, table, return_item_on_failure=return_item_on_failure
+            )
+        case Delete():
+            return write_plan.delete_of(
+                statement, table, return_item_on_failure=return_item_on_failure
+            )
+
+
+def _select(database: Database, select: Select, reading: Reading) -> Task:
+    table = database.table(table_name(select.table))
+    definition = table.definition
+    index = index_of(definition, select.index, consistent=reading.consistent, is_statement=True)
+    schema = index.key_schema if index else definition.key_schema
+    if reading.one_item and not read_plan.is_of_one_item(select, schema):
+        raise ValidationException(
+            "Select statements within BatchExecuteStatement must specify the primary key in the "
+            "where clause."
+        )
+    plan = read_plan.read_plan(select, schema)
+    if not reading.one_item:
+        # An item that is got may be projected in any way, as in GetItem.
+        check_scalar_keys(definition, select.nested)
+    request = _PageRequest(select.index, reading.limit)
+    rules = page_rules(
+        request, definition, index, plan.filter, select.projector, is_query=plan.is_keyed
+    )
+    whole = ReadRange(
+        plan.ranges[0],
+        rules,
+        index=index,
+        after=_after(definition, index, plan, reading.start),
+        reverse=plan.reverse,
+        consistent=reading.consistent,
+        by_partition=plan.is_scan,
+    )
+
+    async def run() -> Outcome:
+        return await _read(table, whole, plan.ranges, reading.start.range_index)
+
+    return Task(definition, plan.ranges[0].start if reading.one_item else None, run)
+
+
+def _after(
+    table: TableDefinition, index: IndexDefinition | None, plan: ReadPlan, start: Position
+) -> bytes | None:
+    """The position behind which a SELECT goes on.
+
+    Raises:
+        ValidationException: it is none of this plan's, so that the token was made up.
+    """
+    if start.range_index >= len(plan.ranges):
+        raise next_token.invalid()
+    if start.last_key is None:
+        return None
+    try:
+        for value in start.last_key.values():
+            attribute_value.check(value)
+        place = scan_start if plan.is_scan else query_start
+        after = place(table, index, start.last_key)
+    except (ValidationException, SerializationException):
+        raise next_token.invalid() from None
+    if not key_range.contains(plan.ranges[start.range_index], after):
+        raise next_token.invalid()
+    return after
+
+
+async def _read(table: Table, whole: ReadRange, ranges: Sequence[KeyRange], first: int) -> Outcome:
+    """One page over ranges from the first on: their rows together keep to the limits of one."""
+    found: list[bytes] = []
+    receipt = Receipt()
+    rows_left = whole.rules.limit
+    after = whole.after
+    for at in range(first, len(ranges)):
+        rules = structs.replace(whole.rules, limit=rows_left)
+        part = structs.replace(whole, key_range=ranges[at], rules=rules, after=after)
+        try:
+            page = await read_page(table, part)
+        except Throttled:
+            if at == first:
+                raise
+            # What was read before is paid, and answered.
+            return Outcome(found, receipt, Position(at))
+        after = None
+        found += page.items
+        receipt += page.receipt
+        if page.last is not None:
+            return Outcome(found, receipt, Position(at, page.last), page.last)
+        if rows_left is not None:
+            rows_left -= page.scanned_count
+        if at + 1 < len(ranges) and _read_bytes(receipt, whole) >= PAGE_BYTES:
+            return Outcome(found, receipt, Position(at + 1))
+        # Short ranges from memory never wait: other requests must have their turn.
+        await anyio.lowlevel.checkpoint()
+    return Outcome(found, receipt)
+
+
+def _read_bytes(receipt: Receipt, read: ReadRange) -> float:
+    """What was read for these units, in blocks of 4 KB."""
+    blocks = receipt.total_units * (1 if read.consistent else 2)
+    return blocks * READ_UNIT_BYTES

@@ -1,0 +1,56 @@
+"""The stream that an ARN names."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from dynactor.actors.catalog.database import Database
+from dynactor.api.requests.shapes import NAME_CHARACTER
+from dynactor.model.errors import ResourceNotFoundException, ValidationException
+from dynactor.model.limits import TABLE_NAME_CHARACTERS
+from dynactor.streams.shard import Shard, Stream
+
+_FEWEST, _MOST = TABLE_NAME_CHARACTERS
+_ARN: Final = re.compile(
+    r"arn:[^:]+:dynamodb:[^:]+:[0-9]+:"
+    rf"table/({NAME_CHARACTER}{{{_FEWEST},{_MOST}}})/stream/([0-9T:.-]+)\Z",
+    re.ASCII,
+)
+
+
+def named(arn: str) -> tuple[str, str]:
+    """The table's name and the label in a stream's ARN; account and region are passed over.
+
+    Raises:
+        ValidationException: the text is no stream's ARN.
+    """
+    match = _ARN.match(arn)
+    if match is None:
+        raise ValidationException("Invalid StreamArn")
+    return match[1], match[2]
+
+
+def find_stream(database: Database, arn: str) -> Stream:
+    """The stream of this ARN.
+
+    Raises:
+        ValidationException: the text is no stream's ARN.
+        ResourceNotFoundException: there is no such stream, or not any more.
+    """
+    stream = database.streams.find(*named(arn))
+    if stream is None:
+        raise ResourceNotFoundException(f"Requested resource not found: Stream: {arn} not found")
+    return stream
+
+
+def find_shard(stream: Stream, shard_id: str) -> Shard:
+    """The shard of this id.
+
+    Raises:
+        ResourceNotFoundException: the stream has no such shard, or not any more.
+    """
+    shard = stream.shard(shard_id)
+    if shard is None:
+        raise ResourceNotFoundException("Shard does not exist")
+    return shard

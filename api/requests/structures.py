@@ -1,0 +1,446 @@
+"""The structures in the inputs of DynamoDB's operations.
+
+Each is named as in botocore's service model, with ``Shape`` behind it: the members have the
+bare names, and so have the model's own types. See ``dynactor.api.requests.shapes`` for what they
+are made of.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+from msgspec import Meta, Struct
+
+from dynactor.api.requests import shapes
+from dynactor.model.limits import (
+    BATCH_GET_KEYS,
+    BATCH_STATEMENTS,
+    BATCH_WRITE_REQUESTS,
+    KEY_ATTRIBUTE_NAME_BYTES,
+    TABLE_KEY_ATTRIBUTES,
+    TRANSACTION_ITEMS,
+)
+
+
+class Shape(Struct, frozen=True):
+    """The base of all input structures, of operations too."""
+
+
+class ExpectedAttributeValueShape(Shape, frozen=True):
+    """The legacy form of a write's condition, for one attribute."""
+
+    Value: shapes.AttributeValue | None = None
+    Exists: bool | None = None
+    ComparisonOperator: shapes.ComparisonOperator | None = None
+    AttributeValueList: list[shapes.AttributeValue] | None = None
+
+
+class ConditionShape(Shape, frozen=True):
+    """The legacy form of a key condition or filter, for one attribute."""
+
+    ComparisonOperator: shapes.ComparisonOperator
+    AttributeValueList: list[shapes.AttributeValue] | None = None
+
+
+class AttributeValueUpdateShape(Shape, frozen=True):
+    """The legacy form of an update, for one attribute."""
+
+    Value: shapes.AttributeValue | None = None
+    Action: shapes.AttributeAction | None = None
+
+
+class KeysAndAttributesShape(Shape, frozen=True):
+    """What BatchGetItem asks of one table."""
+
+    Keys: Annotated[list[shapes.Key], Meta(min_length=1, max_length=BATCH_GET_KEYS)]
+    AttributesToGet: shapes.AttributeNameList | None = None
+    ConsistentRead: bool | None = None
+    ProjectionExpression: str | None = None
+    ExpressionAttributeNames: shapes.ExpressionAttributeNames | None = None
+
+
+class PutRequestShape(Shape, frozen=True):
+    """One item that BatchWriteItem puts."""
+
+    Item: shapes.AttributeMap
+
+
+class DeleteRequestShape(Shape, frozen=True):
+    """One item that BatchWriteItem deletes."""
+
+    Key: shapes.Key
+
+
+class WriteRequestShape(Shape, frozen=True):
+    """One write of BatchWriteItem: exactly one of the two, which the operation checks."""
+
+    PutRequest: PutRequestShape | None = None
+    DeleteRequest: DeleteRequestShape | None = None
+
+
+BatchGetRequests: TypeAlias = Annotated[
+    dict[shapes.TableName, KeysAndAttributesShape], Meta(min_length=1, max_length=BATCH_GET_KEYS)
+]
+WriteRequests: TypeAlias = Annotated[
+    list[WriteRequestShape], Meta(min_length=1, max_length=BATCH_WRITE_REQUESTS)
+]
+BatchWriteRequests: TypeAlias = Annotated[
+    dict[shapes.TableName, WriteRequests],
+    Meta(min_length=1, max_length=BATCH_WRITE_REQUESTS),
+    shapes.NotEmptyRule("The requestItems parameter is required for BatchWriteItem"),
+]
+
+
+class BatchStatementRequestShape(Shape, frozen=True):
+    """One statement of BatchExecuteStatement."""
+
+    Statement: shapes.PartiQLStatement
+    Parameters: shapes.PreparedStatementParameters | None = None
+    ConsistentRead: bool | None = None
+    ReturnValuesOnConditionCheckFailure: shapes.ReturnValuesOnConditionCheckFailure | None = None
+
+
+BatchStatements: TypeAlias = Annotated[
+    list[BatchStatementRequestShape], Meta(min_length=1, max_length=BATCH_STATEMENTS)
+]
+
+
+class ConditionCheckShape(Shape, frozen=True):
+    """A condition in a transaction, on an item that it leaves as it is."""
+
+    Key: shapes.Key
+    TableName: shapes.TableName
+    ConditionExpression: str
+    ExpressionAttributeNames: shapes.ExpressionAttributeNames | None = None
+    ExpressionAttributeValues: shapes.ExpressionAttributeValues | None = None
+    ReturnValuesOnConditionCheckFailure: shapes.ReturnValuesOnConditionCheckFailure | None = None
+
+
+class PutShape(Shape, frozen=True):
+    """A put in a transaction."""
+
+    Item: shapes.AttributeMap
+    TableName: shapes.TableName
+    ConditionExpression: str | None = None
+    ExpressionAttributeNames: shapes.ExpressionAttributeNames | None = None
+    ExpressionAttributeValues: shapes.ExpressionAttributeValues | None = None
+    ReturnValuesOnConditionCheckFailure: shapes.ReturnValuesOnConditionCheckFailure | None = None
+
+
+class DeleteShape(Shape, frozen=True):
+    """A delete in a transaction."""
+
+    Key: shapes.Key
+    TableName: shapes.TableName
+    ConditionExpression: str | None = None
+    ExpressionAttributeNames: shapes.ExpressionAttributeNames | None = None
+    ExpressionAttributeValues: shapes.ExpressionAttributeValues | None = None
+    ReturnValuesOnConditionCheckFailure: shapes.ReturnValuesOnConditionCheckFailure | None = None
+
+
+class UpdateShape(Shape, frozen=True):
+    """An update in a transaction."""
+
+    Key: shapes.Key
+    UpdateExpression: str
+    TableName: shapes.TableName
+    ConditionExpression: str | None = None
+    ExpressionAttributeNames: shapes.ExpressionAttributeNames | None = None
+    ExpressionAttributeValues: shapes.ExpressionAttributeValues | None = None
+    ReturnValuesOnConditionCheckFailure: shapes.ReturnValuesOnConditionCheckFailure | None = None
+
+
+class TransactWriteItemShape(Shape, frozen=True):
+    """One action of a transaction: exactly one of the four, which the operation checks."""
+
+    ConditionCheck: ConditionCheckShape | None = None
+    Put: PutShape | None = None
+    Delete: DeleteShape | None = None
+    Update: UpdateShape | None = None
+
+
+class GetShape(Shape, frozen=True):
+    """An item that is read in a transaction."""
+
+    Key: shapes.Key
+    TableName: shapes.TableName
+    ProjectionExpression: str | None = None
+    ExpressionAttributeNames: shapes.ExpressionAttributeNames | None = None
+
+
+class TransactGetItemShape(Shape, frozen=True):
+    """One read of a transaction."""
+
+    Get: GetShape
+
+
+TransactWriteItems: TypeAlias = Annotated[
+    list[TransactWriteItemShape], Meta(min_length=1, max_length=TRANSACTION_ITEMS)
+]
+TransactGetItems: TypeAlias = Annotated[
+    list[TransactGetItemShape], Meta(min_length=1, max_length=TRANSACTION_ITEMS)
+]
+
+
+class ParameterizedStatementShape(Shape, frozen=True):
+    """One statement of ExecuteTransaction."""
+
+    Statement: shapes.PartiQLStatement
+    Parameters: shapes.PreparedStatementParameters | None = None
+    ReturnValuesOnConditionCheckFailure: shapes.ReturnValuesOnConditionCheckFailure | None = None
+
+
+ParameterizedStatements: TypeAlias = Annotated[
+    list[ParameterizedStatementShape], Meta(min_length=1, max_length=TRANSACTION_ITEMS)
+]
+
+
+class AttributeDefinitionShape(Shape, frozen=True):
+    """The name and type of an attribute that keys use."""
+
+    AttributeName: shapes.KeySchemaAttributeName
+    AttributeType: shapes.ScalarAttributeType
+
+
+class KeySchemaElementShape(Shape, frozen=True):
+    """One attribute of a key."""
+
+    AttributeName: shapes.KeySchemaAttributeName
+    KeyType: shapes.KeyType
+
+
+KeySchemaShape: TypeAlias = Annotated[list[KeySchemaElementShape], Meta(min_length=1)]
+# The service model has no maximum since global indexes take more attributes; DynamoDB has one.
+TableKeySchemaShape: TypeAlias = Annotated[
+    list[KeySchemaElementShape], Meta(min_length=1, max_length=TABLE_KEY_ATTRIBUTES)
+]
+
+
+class ProjectionShape(Shape, frozen=True):
+    """What an index holds beside the keys."""
+
+    ProjectionType: shapes.ProjectionType | None = None
+    NonKeyAttributes: (
+        Annotated[list[shapes.NonKeyAttributeName], Meta(min_length=1, max_length=20)] | None
+    ) = None
+
+
+class ProvisionedThroughputShape(Shape, frozen=True):
+    """Capacity units per second."""
+
+    ReadCapacityUnits: shapes.PositiveLong
+    WriteCapacityUnits: shapes.PositiveLong
+
+
+class OnDemandThroughputShape(Shape, frozen=True):
+    """The most that an on-demand table may use; -1 takes the limit away."""
+
+    MaxReadRequestUnits: shapes.Long | None = None
+    MaxWriteRequestUnits: shapes.Long | None = None
+
+
+class WarmThroughputShape(Shape, frozen=True):
+    """What a table is to be ready for at once."""
+
+    ReadUnitsPerSecond: shapes.Long | None = None
+    WriteUnitsPerSecond: shapes.Long | None = None
+
+
+class LocalSecondaryIndexShape(Shape, frozen=True):
+    """A local secondary index to create."""
+
+    IndexName: shapes.IndexName
+    KeySchema: KeySchemaShape
+    Projection: ProjectionShape
+
+
+class GlobalSecondaryIndexShape(Shape, frozen=True):
+    """A global secondary index to create with its table."""
+
+    IndexName: shapes.IndexName
+    KeySchema: KeySchemaShape
+    Projection: ProjectionShape
+    ProvisionedThroughput: ProvisionedThroughputShape | None = None
+    OnDemandThroughput: OnDemandThroughputShape | None = None
+    WarmThroughput: WarmThroughputShape | None = None
+
+
+class CreateGlobalSecondaryIndexActionShape(GlobalSecondaryIndexShape, frozen=True):
+    """A global secondary index to add to a table."""
+
+
+class UpdateGlobalSecondaryIndexActionShape(Shape, frozen=True):
+    """New throughput for a global secondary index."""
+
+    IndexName: shapes.IndexName
+    ProvisionedThroughput: ProvisionedThroughputShape | None = None
+    OnDemandThroughput: OnDemandThroughputShape | None = None
+    WarmThroughput: WarmThroughputShape | None = None
+
+
+class DeleteGlobalSecondaryIndexActionShape(Shape, frozen=True):
+    """A global secondary index to delete."""
+
+    IndexName: shapes.IndexName
+
+
+class GlobalSecondaryIndexUpdateShape(Shape, frozen=True):
+    """One change of UpdateTable to the global secondary indexes."""
+
+    Update: UpdateGlobalSecondaryIndexActionShape | None = None
+    Create: CreateGlobalSecondaryIndexActionShape | None = None
+    Delete: DeleteGlobalSecondaryIndexActionShape | None = None
+
+
+class StreamSpecificationShape(Shape, frozen=True):
+    """Whether a table has a stream, and what its records show."""
+
+    StreamEnabled: bool
+    StreamViewType: shapes.StreamViewType | None = None
+
+
+class TimeToLiveSpecificationShape(Shape, frozen=True):
+    """Whether items expire, and by which attribute."""
+
+    AttributeName: shapes.TimeToLiveAttributeName
+    Enabled: bool
+
+
+class PointInTimeRecoverySpecificationShape(Shape, frozen=True):
+    """Whether continuous backups are taken, and for how long they are kept."""
+
+    PointInTimeRecoveryEnabled: bool
+    RecoveryPeriodInDays: shapes.RecoveryPeriodInDays | None = None
+
+
+class SSESpecificationShape(Shape, frozen=True):
+    """Server-side encryption."""
+
+    Enabled: bool | None = None
+    SSEType: shapes.SSEType | None = None
+    KMSMasterKeyId: str | None = None
+
+
+class TagShape(Shape, frozen=True):
+    """A key and a value on a resource."""
+
+    Key: shapes.TagKeyString
+    Value: shapes.TagValueString
+
+
+class VectorAttributeShape(Shape, frozen=True):
+    """The attribute that a vector index is made on."""
+
+    AttributeName: Annotated[str, Meta(min_length=1, max_length=KEY_ATTRIBUTE_NAME_BYTES)]
+
+
+class SearchSchemaElementShape(Shape, frozen=True):
+    """An attribute that a search in a vector index may name."""
+
+    AttributeName: shapes.AttributeName
+    SearchSchemaElementType: Literal["HASH", "INLINE_FILTER"]
+
+
+class VectorIndexShape(Shape, frozen=True):
+    """A vector index to create."""
+
+    IndexName: shapes.IndexName
+    VectorAttribute: VectorAttributeShape
+    Projection: ProjectionShape
+    Dimensions: shapes.PositiveLong
+    DistanceFunction: Literal["COSINE", "DOT_PRODUCT", "EUCLIDEAN"]
+    SearchSchema: Annotated[list[SearchSchemaElementShape], Meta(min_length=1)] | None = None
+
+
+class DeleteVectorIndexActionShape(Shape, frozen=True):
+    """A vector index to delete."""
+
+    IndexName: shapes.IndexName
+
+
+class VectorIndexUpdateShape(Shape, frozen=True):
+    """One change of UpdateTable to the vector indexes."""
+
+    Create: VectorIndexShape | None = None
+    Delete: DeleteVectorIndexActionShape | None = None
+
+
+class ProvisionedThroughputOverrideShape(Shape, frozen=True):
+    """A replica's own read capacity."""
+
+    ReadCapacityUnits: shapes.PositiveLong | None = None
+
+
+class OnDemandThroughputOverrideShape(Shape, frozen=True):
+    """A replica's own maximum."""
+
+    MaxReadRequestUnits: shapes.Long | None = None
+
+
+class ReplicaGlobalSecondaryIndexShape(Shape, frozen=True):
+    """A replica's own settings for an index."""
+
+    IndexName: shapes.IndexName
+    ProvisionedThroughputOverride: ProvisionedThroughputOverrideShape | None = None
+    OnDemandThroughputOverride: OnDemandThroughputOverrideShape | None = None
+
+
+class ReplicationGroupMemberShape(Shape, frozen=True):
+    """A replica to create or update."""
+
+    RegionName: str
+    KMSMasterKeyId: str | None = None
+    ProvisionedThroughputOverride: ProvisionedThroughputOverrideShape | None = None
+    OnDemandThroughputOverride: OnDemandThroughputOverrideShape | None = None
+    GlobalSecondaryIndexes: (
+        Annotated[list[ReplicaGlobalSecondaryIndexShape], Meta(min_length=1)] | None
+    ) = None
+    TableClassOverride: shapes.TableClass | None = None
+
+
+class RegionActionShape(Shape, frozen=True):
+    """A region to take out of, or to put into, a global table."""
+
+    RegionName: str
+
+
+class DisassociateReplicationGroupMemberShape(Shape, frozen=True):
+    """A replica to let go."""
+
+    RegionName: str
+    DisassociationMode: Literal["WAIT_FOR_REPLICATION"]
+
+
+class ReplicationGroupUpdateShape(Shape, frozen=True):
+    """One change of UpdateTable to the replicas."""
+
+    Create: ReplicationGroupMemberShape | None = None
+    Update: ReplicationGroupMemberShape | None = None
+    Delete: RegionActionShape | None = None
+    Disassociate: DisassociateReplicationGroupMemberShape | None = None
+
+
+class GlobalTableWitnessGroupUpdateShape(Shape, frozen=True):
+    """One change of UpdateTable to the witnesses."""
+
+    Create: RegionActionShape | None = None
+    Delete: RegionActionShape | None = None
+
+
+class ShardFilterShape(Shape, frozen=True):
+    """Which shards of a stream are described: those whose parent is this one."""
+
+    Type: shapes.ShardFilterType | None = None
+    ShardId: shapes.ShardId | None = None
+
+
+class EnableKinesisStreamingConfigurationShape(Shape, frozen=True):
+    """How times are written for a destination."""
+
+    ApproximateCreationDateTimePrecision: shapes.ApproximateCreationDateTimePrecision | None = None
+
+
+class UpdateKinesisStreamingConfigurationShape(Shape, frozen=True):
+    """How times are to be written for a destination from now on."""
+
+    ApproximateCreationDateTimePrecision: shapes.ApproximateCreationDateTimePrecision | None = None

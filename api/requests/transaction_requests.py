@@ -1,0 +1,283 @@
+"""What the transactions have in common: from a request's actions to those of the coordinator.
+
+Faults of an action that don't depend on its table are told as they are, and so is an empty key.
+Those that do, such as a key of another type, cancel the transaction: the first one is told as its
+action's reason.
+
+Sources: Developer Guide, "Amazon DynamoDB transactions: how it works"; DynamoDB Local 3.3, whose
+messages these are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+from msgspec import json
+
+from dynactor.actors.catalog.database import Database
+from dynactor.actors.partition.item_locks import Done
+from dynactor.actors.table.table import ItemRead
+from dynactor.actors.transactions.client_tokens import Claim
+from dynactor.actors.transactions.coordinator import TableAction, TableKey, table_action
+from dynactor.api.answers.item_answers import collection_metrics
+from dynactor.api.requests.operation import Call
+from dynactor.api.requests.table_arn import table_name
+from dynactor.model.capacity.capacity import (
+    Receipt,
+    ReturnConsumedCapacity,
+    TransactionUnits,
+    consumed_capacity,
+)
+from dynactor.model.capacity.explanation import Outcome
+from dynactor.model.errors import TransactionCanceledException, ValidationException
+from dynactor.model.limits import TRANSACTION_BYTES
+from dynactor.model.tables.table import TableDefinition
+from dynactor.model.values import attribute_value
+from dynactor.model.values import item as items
+from dynactor.model.values.item import Item
+from dynactor.model.writes.transaction import NO_REASON, ActionWrite, Check, reason_of
+
+_ON_ONE_ITEM = "Transaction request cannot include multiple operations on one item"
+
+
+class ParsedAction(NamedTuple):
+    """An action that is checked as far as that goes without its table.
+
+    ``check``, if there is any need of it, looks with the table known at its paths and for an
+    empty key, ``write_on`` at all else, and gives the write; both raise ValidationException. Where
+    ``item`` is to be put, ``write_on`` is told whether its key has been found to be a usual one.
+    """
+
+    given_name: str
+    size_bytes: int
+    check: Callable[[TableDefinition], None] | None
+    write_on: Callable[[TableDefinition, bool], ActionWrite]
+    item: Item | None = None
+
+
+class CheckedActions(NamedTuple):
+    """The actions of a transaction, and how the request names their tables."""
+
+    actions: list[TableAction]
+    given_names: list[str]
+    # What the transaction is cancelled for, whatever it finds.
+    cancelled: TransactionCanceledException | None
+
+
+def checked_size_bytes(item: Item, check_expressions: Callable[[], object]) -> int:
+    """Check an item or a key fresh from the wire, and return its size.
+
+    In a transaction an empty name of an attribute is told before values that nest too deep, and
+    those before an empty name in a map. ``check_expressions`` raises the faults of the action's
+    expressions, which are told before the nesting.
+
+    Raises:
+        ValidationException, SerializationException: as ``item.check``.
+    """
+    try:
+        return items.check(item)
+    except ValidationException as fault:
+        if fault.message not in (attribute_value.TOO_DEEP, attribute_value.EMPTY_NAME):
+            raise
+        attribute_value.check_names(item)
+        if not any(map(attribute_value.is_too_deep, item.values())):
+            raise
+    check_expressions()
+    raise ValidationException(attribute_value.TOO_DEEP)
+
+
+def checked_actions(database: Database, parsed: Sequence[ParsedAction]) -> CheckedActions:
+    """The actions with their tables.
+
+    Raises:
+        ResourceNotFoundException: there is no such table.
+        ValidationException: two actions are on one item, or all together are too large.
+    """
+    _check_size(parsed)
+    tables = [database.table(table_name(one.given_name)) for one in parsed]
+    for one, table in zip(parsed, tables, strict=True):
+        if one.check is not None:
+            one.check(table.definition)
+    cancelling = Cancelling(len(parsed))
+    actions = []
+    for ordinal, (one, table) in enumerate(zip(parsed, tables, strict=True)):
+        parts = None if one.item is None else table.parts_of(one.item)
+        try:
+            write = one.write_on(table.definition, parts is not None)
+            actions.append(table_action(ordinal, table, write, parts))
+        except ValidationException as fault:
+            cancelling.note(ordinal, fault)
+    named = {(table.definition.table_id, action.position) for table, action in actions}
+    if len(named) < len(actions):
+        raise ValidationException(_ON_ONE_ITEM)
+    return CheckedActions(actions, [one.given_name for one in parsed], cancelling.error)
+
+
+class Cancelling:
+    """Notes the first fault for which a transaction is cancelled, whatever it finds."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self.error: TransactionCanceledException | None = None
+
+    def note(self, ordinal: int, fault: ValidationException) -> None:
+        """That action's reason."""
+        if self.error is None:
+            reasons = [NO_REASON] * self._total
+            reasons[ordinal] = reason_of(fault)
+            self.error = TransactionCanceledException(reasons)
+
+
+def check_distinct(keys: Sequence[TableKey]) -> None:
+    """Refuse a transaction that names an item twice.
+
+    Raises:
+        ValidationException: so it does.
+    """
+    named = {(table.definition.table_id, position) for table, position in keys}
+    if len(named) < len(keys):
+        raise ValidationException(_ON_ONE_ITEM)
+
+
+def _check_size(parsed: Sequence[ParsedAction]) -> None:
+    size_bytes = 0
+    for one in parsed:
+        size_bytes += one.size_bytes
+        if size_bytes > TRANSACTION_BYTES:
+            raise ValidationException(
+                f"Transaction payload size cannot exceed 4MB. Payload Size: {size_bytes}"
+            )
+
+
+def digest(content: Any) -> bytes:
+    """What tells two requests with one client token apart."""
+    return blake2b(json.encode(content, order="deterministic"), digest_size=16).digest()
+
+
+async def read_items(call: Call[Any], wanted: Sequence[TableKey]) -> list[ItemRead]:
+    """Read items at one moment; what each cost is noted, also where the read is cancelled.
+
+    Raises:
+        TransactionCanceledException, ValidationException, InternalServerError: as
+            ``Transactions.read``.
+    """
+    tables = [table.definition for table, _ in wanted]
+    try:
+        reads = await call.database.transactions.read(wanted)
+    except TransactionCanceledException as error:
+        _note_actions(call, tables, error.receipts, "cancelled")
+        raise
+    if call.paid is not None:
+        _note_actions(call, tables, [read.receipt(consistent=True) for read in reads], "done")
+    return reads
+
+
+class Written(NamedTuple):
+    """What became of a transaction; a repeated one has receipts of reads, and nothing else."""
+
+    receipts: list[Receipt]
+    outcomes: list[Done]
+    told_as: TransactionUnits
+
+
+async def carry_out(
+    call: Call[Any], checked: CheckedActions, token: str | None, content: bytes | None
+) -> Written:
+    """Do a transaction, or nothing if it was done before with the same token.
+
+    ``content`` is the digest of the request. What each action cost is noted, also where the
+    transaction is cancelled.
+
+    Raises:
+        TransactionCanceledException: it can't be done.
+        TransactionInProgressException, IdempotentParameterMismatchException: as ``ClientTokens``.
+        ResourceNotFoundException, InternalServerError: as ``Transactions.write``.
+    """
+    tables = [table.definition for table, _ in checked.actions]
+    try:
+        written = await _carried_out(call.database, checked, token, content)
+    except TransactionCanceledException as error:
+        _note_actions(call, tables, error.receipts, "cancelled")
+        raise
+    _note_actions(call, tables, written.receipts, "done")
+    return written
+
+
+def _note_actions(
+    call: Call[Any],
+    tables: Sequence[TableDefinition],
+    receipts: Sequence[Receipt],
+    outcome: Outcome,
+) -> None:
+    """Note what the actions of a transaction cost; without receipts they cost nothing."""
+    for table, receipt in zip(tables, receipts, strict=False):
+        call.note(table, receipt, outcome)
+
+
+async def _carried_out(
+    database: Database, checked: CheckedActions, token: str | None, content: bytes | None
+) -> Written:
+    transactions = database.transactions
+    if token is None or content is None:
+        return await _done(database, checked, None)
+    claim = await transactions.tokens.claim(token, content)
+    try:
+        if claim.is_repeated and checked.cancelled is None:
+            wanted = [TableKey(table, action.position) for table, action in checked.actions]
+            receipts = await transactions.receipts_again(wanted)
+            return Written(receipts, [], "ReadCapacityUnits")
+        return await _done(database, checked, claim)
+    finally:
+        transactions.tokens.let_go(claim)
+
+
+async def _done(database: Database, checked: CheckedActions, claim: Claim | None) -> Written:
+    if checked.cancelled is not None:
+        raise checked.cancelled
+    outcomes = await database.transactions.write(checked.actions, claim)
+    receipts = [outcome.receipt for outcome in outcomes]
+    return Written(receipts, outcomes, "WriteCapacityUnits")
+
+
+def capacity_members(
+    given_names: Sequence[str],
+    receipts: Sequence[Receipt],
+    mode: ReturnConsumedCapacity | None,
+    told_as: TransactionUnits,
+) -> list[bytes]:
+    """The ConsumedCapacity member, if it is asked for: the tables in the order of the request."""
+    if mode is None or mode == "NONE":
+        return []
+    by_table: dict[str, Receipt] = {}
+    for given_name, receipt in zip(given_names, receipts, strict=True):
+        name = table_name(given_name)
+        by_table[name] = by_table.get(name, Receipt()) + receipt
+    consumed = [
+        consumed_capacity(name, receipt, mode, told_as=told_as)
+        for name, receipt in by_table.items()
+    ]
+    return [b'"ConsumedCapacity":' + json.encode(consumed)]
+
+
+def metrics_members(
+    checked: CheckedActions, outcomes: Sequence[Done], return_metrics: str | None
+) -> list[bytes]:
+    """The ItemCollectionMetrics member, if it is asked for and there are any."""
+    if return_metrics != "SIZE":
+        return []
+    by_table: dict[str, dict[bytes, dict[str, Any]]] = {}
+    for (table, action), given_name, outcome in zip(
+        checked.actions, checked.given_names, outcomes, strict=False
+    ):
+        if outcome.collection_size_bytes is None or isinstance(action.write, Check):
+            continue
+        schema = table.definition.key_schema
+        by_table.setdefault(given_name, {})[action.partition_key] = collection_metrics(
+            schema, action.write.identity, outcome.collection_size_bytes
+        )
+    if not by_table:
+        return []
+    metrics = {name: list(collections.values()) for name, collections in by_table.items()}
+    return [b'"ItemCollectionMetrics":' + json.encode(metrics)]

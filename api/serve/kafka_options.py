@@ -1,0 +1,238 @@
+"""The options of ``dynactor serve`` that concern Kafka."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Final, Literal, TypeAlias
+
+from cyclopts import Group, Parameter
+
+from dynactor.actors.derived.kafka.relay_settings import Delivery, RelaySettings, SnapshotMode
+from dynactor.streams.broker import BrokerSettings, SaslMechanism, SecurityProtocol
+from dynactor.streams.kafka_message import KafkaForm, KafkaFormat, KafkaKey
+
+_KAFKA: Final = Group(
+    "Kafka",
+    help="Publish the changes of tables. Without --kafka-bootstrap-servers the others do nothing.",
+    sort_key=2,
+)
+_Flag: TypeAlias = Annotated[bool, Parameter(negative=())]
+_SeveralServers: TypeAlias = Annotated[tuple[str, ...], Parameter(negative=())]
+_ImageForm: TypeAlias = Literal["dynamodb", "plain"]
+
+_MOST_PORTS: Final = 1 << 16
+_TOPIC_PREFIX: Final = re.compile(r"[a-zA-Z0-9-][a-zA-Z0-9._-]{0,99}\Z")
+
+
+class KafkaOptionsError(Exception):
+    """Options that do not go together; the message says what to do."""
+
+
+@Parameter(name="*", group=_KAFKA)
+@dataclass(frozen=True, kw_only=True)
+class KafkaOptions:
+    """Invariant: what is said of Kafka goes together."""
+
+    kafka_bootstrap_servers: _SeveralServers = ()
+    """Brokers to begin with: host:port, several with commas. They may be down."""
+
+    kafka_all_tables: _Flag = False
+    """Publish all tables, each to the topic PREFIX.TABLE, unless it was switched off for one."""
+
+    kafka_topic_prefix: str = "dynactor"
+    """What topics' names begin with: PREFIX.TABLE, unless another name was given."""
+
+    kafka_partitions: int = 6
+    """Partitions of topics that are created."""
+
+    kafka_replication: int = 1
+    """Replicas of topics that are created."""
+
+    kafka_format: KafkaFormat = "dynamodb"
+    """What a change looks like: as in Kinesis streams of DynamoDB, or as Debezium's events."""
+
+    kafka_key: KafkaKey = "item"
+    """What records have as key: the primary key, or the partition key alone."""
+
+    kafka_tombstones: bool | None = None
+    """Follow a removal with a null value, for compacted topics; by default with debezium alone."""
+
+    kafka_cloud_events: _Flag = False
+    """Add the headers of CloudEvents (ce_id, ce_source, …)."""
+
+    kafka_debezium_images: _ImageForm = "dynamodb"
+    """Items in Debezium's events: as DynamoDB's JSON, with types, or as plain JSON."""
+
+    kafka_debezium_schema: _Flag = False
+    """Put Debezium's events into an envelope that brings their schema."""
+
+    kafka_delivery: Delivery = "at-least-once"
+    """Whether records may come twice after a failure, or go in Kafka's transactions."""
+
+    kafka_snapshot: SnapshotMode = "never"
+    """Whether a topic of a table that has data begins with every item, or with what comes then."""
+
+    kafka_retention_bytes: int = 10 * 1024 * 1024 * 1024
+    """How much is kept for a topic that does not take it, before it is cut off."""
+
+    kafka_retention_seconds: float | None = None
+    """How long it is kept; without it, as long as there is room."""
+
+    kafka_security_protocol: SecurityProtocol = "PLAINTEXT"
+    """Whether connections to brokers are encrypted (SSL), and ask for a password (SASL)."""
+
+    kafka_sasl_mechanism: SaslMechanism = "PLAIN"
+    """With SASL: how the server proves that it knows the password."""
+
+    kafka_sasl_username: str | None = None
+    """With SASL: the server's name."""
+
+    kafka_sasl_password: str | None = field(default=None, repr=False)
+    """With SASL: the password, which other users of the machine can see. Better give a file."""
+
+    kafka_sasl_password_file: Path | None = None
+    """With SASL: a file with the password."""
+
+    kafka_ssl_cafile: Path | None = None
+    """With SSL: certificates of authorities that sign brokers; without it, the system's."""
+
+    kafka_ssl_certfile: Path | None = None
+    """With SSL: the server's own certificate."""
+
+    kafka_ssl_keyfile: Path | None = None
+    """The key of that certificate, if it stands in a file of its own."""
+
+    def __post_init__(self) -> None:
+        for server in self._servers:
+            host, _, port = server.rpartition(":")
+            if not host or "/" in host or not port.isdigit() or int(port) >= _MOST_PORTS:
+                raise KafkaOptionsError(
+                    f"--kafka-bootstrap-servers {server} is not understood: give host:port"
+                )
+        if self.kafka_all_tables and not self._servers:
+            raise KafkaOptionsError("--kafka-all-tables needs --kafka-bootstrap-servers")
+        if self.kafka_partitions < 1 or self.kafka_replication < 1:
+            raise KafkaOptionsError("--kafka-partitions and --kafka-replication are at least 1")
+        if _TOPIC_PREFIX.match(self.kafka_topic_prefix) is None:
+            raise KafkaOptionsError(
+                f"--kafka-topic-prefix {self.kafka_topic_prefix} has other characters than "
+                "letters, digits, '.', '_' and '-', or more than 100"
+            )
+        if self.kafka_retention_bytes < 1:
+            raise KafkaOptionsError("--kafka-retention-bytes must be at least 1")
+        # So written that no number (nan) is refused, too.
+        if self.kafka_retention_seconds is not None and not self.kafka_retention_seconds > 0:
+            raise KafkaOptionsError("--kafka-retention-seconds must be more than 0")
+        if self.kafka_tombstones and self.kafka_key == "collection":
+            raise KafkaOptionsError(
+                "--kafka-tombstones with --kafka-key collection would make compacted topics "
+                "forget a whole item collection with one item: give one of them"
+            )
+        if self.kafka_sasl_password is not None and self.kafka_sasl_password_file is not None:
+            raise KafkaOptionsError(
+                "--kafka-sasl-password and --kafka-sasl-password-file: give one of them"
+            )
+        if self._has_sasl and (self.kafka_sasl_username is None or not self._has_password):
+            raise KafkaOptionsError(
+                f"--kafka-security-protocol {self.kafka_security_protocol} needs "
+                "--kafka-sasl-username and --kafka-sasl-password-file"
+            )
+        self._refuse_what_would_do_nothing()
+
+    def _refuse_what_would_do_nothing(self) -> None:
+        """Whoever gives a password or a certificate must not publish in the open unknowingly."""
+        if not self._has_sasl and (self.kafka_sasl_username is not None or self._has_password):
+            raise KafkaOptionsError(
+                "--kafka-sasl-username and its password are for --kafka-security-protocol "
+                "SASL_SSL or SASL_PLAINTEXT"
+            )
+        files = (self.kafka_ssl_cafile, self.kafka_ssl_certfile, self.kafka_ssl_keyfile)
+        if not self.kafka_security_protocol.endswith("SSL") and any(files):
+            raise KafkaOptionsError(
+                "--kafka-ssl-cafile, --kafka-ssl-certfile and --kafka-ssl-keyfile are for "
+                "--kafka-security-protocol SSL or SASL_SSL"
+            )
+        of_debezium = self.kafka_debezium_schema or self.kafka_debezium_images != "dynamodb"
+        if of_debezium and self.kafka_format != "debezium":
+            raise KafkaOptionsError(
+                "--kafka-debezium-schema and --kafka-debezium-images are for "
+                "--kafka-format debezium"
+            )
+
+    def relay_settings(self, version: str) -> RelaySettings:
+        """How changes are published by a server of this version."""
+        return RelaySettings(
+            topic_prefix=self.kafka_topic_prefix,
+            partition_count=self.kafka_partitions,
+            replication_factor=self.kafka_replication,
+            form=KafkaForm(
+                format=self.kafka_format,
+                key=self.kafka_key,
+                tombstones=self.kafka_tombstones,
+                cloud_events=self.kafka_cloud_events,
+                plain_images=self.kafka_debezium_images == "plain",
+                schema=self.kafka_debezium_schema,
+            ),
+            delivery=self.kafka_delivery,
+            all_tables=self.kafka_all_tables,
+            snapshot=self.kafka_snapshot,
+            retention_bytes=self.kafka_retention_bytes,
+            retention_seconds=self.kafka_retention_seconds,
+            version=version,
+        )
+
+    @property
+    def broker_settings(self) -> BrokerSettings | None:
+        """How the broker is reached; None without one.
+
+        Raises:
+            KafkaOptionsError: the password can't be read.
+        """
+        if not self._servers:
+            return None
+        return BrokerSettings(
+            bootstrap_servers=self._servers,
+            security_protocol=self.kafka_security_protocol,
+            sasl_mechanism=self.kafka_sasl_mechanism,
+            sasl_username=self.kafka_sasl_username,
+            sasl_password=self._password,
+            ssl_ca_file=_text(self.kafka_ssl_cafile),
+            ssl_certificate_file=_text(self.kafka_ssl_certfile),
+            ssl_key_file=_text(self.kafka_ssl_keyfile),
+        )
+
+    @property
+    def _servers(self) -> tuple[str, ...]:
+        """They may be given with commas too."""
+        given = ",".join(self.kafka_bootstrap_servers).split(",")
+        return tuple(server.strip() for server in given if server.strip())
+
+    @property
+    def _has_sasl(self) -> bool:
+        return self.kafka_security_protocol.startswith("SASL")
+
+    @property
+    def _has_password(self) -> bool:
+        return self.kafka_sasl_password is not None or self.kafka_sasl_password_file is not None
+
+    @property
+    def _password(self) -> str | None:
+        if self.kafka_sasl_password_file is None:
+            return self.kafka_sasl_password
+        try:
+            return self.kafka_sasl_password_file.expanduser().read_text().strip()
+        except OSError as error:
+            raise KafkaOptionsError(
+                f"--kafka-sasl-password-file {self.kafka_sasl_password_file} can't be read: "
+                f"{error.strerror}"
+            ) from error
+        except UnicodeDecodeError as error:
+            raise KafkaOptionsError(
+                f"--kafka-sasl-password-file {self.kafka_sasl_password_file} holds no text (UTF-8)"
+            ) from error
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path.expanduser())

@@ -1,0 +1,383 @@
+"""The options of ``dynactor serve``, and what follows from them."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import time
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated, Final
+
+from cyclopts import Group, Parameter
+from cyclopts.types import UInt16
+
+from dynactor.actors.derived.indexes.index_lag import NO_LAG, IndexLag
+from dynactor.actors.runtime.clock import Clock, SystemClock, VirtualClock
+from dynactor.actors.table.throttle import ThrottlingSetting
+from dynactor.api.commands.times import parse_time
+from dynactor.api.http.access_keys import BadCredentialsFile, read_access_keys
+from dynactor.api.http.browser_access import Access
+from dynactor.api.http.signature import AccessKey
+from dynactor.api.serve.kafka_options import KafkaOptions
+from dynactor.api.serve.logs import LogLevel
+from dynactor.model.limits import (
+    BURST_SECONDS,
+    ITEM_COLLECTION_BYTES,
+    PARTITION_BYTES,
+    THROUGHPUT_DECREASES_PER_DAY,
+    TIME_TO_LIVE_CHANGE_SECONDS,
+)
+from dynactor.storage.disk_sync import can_sync
+
+_FOR_TESTERS: Final = Group(
+    "For testers", help="What AWS fixes or hides, to be reached by a test.", sort_key=3
+)
+
+
+_AWAITED: Final = "awaited"
+# An index follows within milliseconds, unless the disk is full.
+_INDEX_READS_WAIT_SECONDS: Final = 5.0
+_SECONDS: Final = r"([0-9]+(?:\.[0-9]+)?)"
+_FIXED_LAG: Final = re.compile(rf"fixed:{_SECONDS}\Z")
+_RANDOM_LAG: Final = re.compile(rf"random:{_SECONDS}-{_SECONDS}:([0-9]+)\Z")
+_HOST_NAME: Final = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_-])?\Z")
+_ORIGIN: Final = re.compile(r"(?:\*|null|[a-z][a-z0-9+.-]*://[^/?#*\s]+)\Z")
+_REGION: Final = re.compile(r"[A-Za-z0-9-]+\Z")
+
+
+class ConfigurationError(Exception):
+    """Options that do not go together; the message says what to do."""
+
+
+def _default_data_dir() -> Path:
+    """The same place wherever the command is run from (XDG base directory specification)."""
+    base = os.environ.get("XDG_DATA_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "share") / "dynactor"
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ServeOptions:
+    """Each option may also be given by environment variable: ``--data-dir`` is DYNACTOR_DATA_DIR.
+
+    Invariant: an address other than loopback was allowed by name.
+    """
+
+    host: str = "127.0.0.1"
+    """Address to listen on."""
+
+    port: UInt16 = 8000
+    """Port to listen on; 0 takes a free one."""
+
+    data_dir: Path | None = None
+    """Where data is kept; without it, dynactor under $XDG_DATA_HOME or ~/.local/share."""
+
+    in_memory: Annotated[bool, Parameter(negative=())] = False
+    """Keep data in memory: it is gone when the server stops."""
+
+    cache_mib: int | None = None
+    """Memory for what is read of the data, in MiB. Without it, a sixteenth of what the machine or
+    the control group has, or 256, but at most a quarter."""
+
+    backup_dir: Path | None = None
+    """Where dynactor backup puts copies of the data, on the same file system as these."""
+
+    admin_port: UInt16 | None = None
+    """Port for metrics (at /metrics), the virtual clock, replays, insights, backups; 0 takes a free
+    one."""
+
+    admin_host: str = "127.0.0.1"
+    """Address of that port."""
+
+    region: str = "us-east-1"
+    """The region shown in ARNs. Requests for any region are served."""
+
+    log_level: LogLevel = "info"
+    """The least severe messages to log."""
+
+    credentials_file: Path | None = None
+    """The keys that clients must sign with, in the form of ~/.aws/credentials. Without it every
+    signature is taken."""
+
+    allow_open: Annotated[bool, Parameter(negative=())] = False
+    """Listen on an address other than loopback although anybody who reaches it is let in."""
+
+    allowed_hosts: Annotated[tuple[str, ...], Parameter(negative=())] = ()
+    """Names, beside localhost and IP addresses, under which clients may address the server."""
+
+    cors_origins: Annotated[tuple[str, ...], Parameter(negative=())] = ()
+    """Origins of web pages that may use the server from a browser; * for all."""
+
+    ttl_delay_seconds: float = 1.0
+    """How long an item that has expired stays in its table at least."""
+
+    ttl_deletes_per_second: float = 4_000.0
+    """How many expired items are deleted in a second at most, of all tables together."""
+
+    throttling: ThrottlingSetting = "auto"
+    """What is done beyond a table's capacity: enforce answers with DynamoDB's errors, observe only
+    counts, off neither; auto enforces for provisioned tables and observes those on demand. The tag
+    dynactor:throttling says so of one table."""
+
+    throughput_decreases_per_day: int = THROUGHPUT_DECREASES_PER_DAY
+    """How often in a UTC day a table's or index's units may be lowered; then once an hour."""
+
+    key_traffic: bool = True
+    """Count some requests by their keys, for the advice of dynactor advise."""
+
+    kafka: KafkaOptions = field(default_factory=KafkaOptions)
+
+    item_collection_limit_bytes: Annotated[int, Parameter(group=_FOR_TESTERS)] = (
+        ITEM_COLLECTION_BYTES
+    )
+    """The largest item collection of a table with local secondary indexes."""
+
+    partition_limit_bytes: Annotated[int, Parameter(group=_FOR_TESTERS)] = PARTITION_BYTES
+    """The size from which a partition of a table or global index is split."""
+
+    split_heat_seconds: Annotated[float, Parameter(group=_FOR_TESTERS)] = 60
+    """How long a partition is nearly as busy as it can be before it is split."""
+
+    split_check_seconds: Annotated[float, Parameter(group=_FOR_TESTERS)] = 5
+    """How often it is looked for partitions that are to be split."""
+
+    initial_burst_seconds: Annotated[float, Parameter(group=_FOR_TESTERS)] = BURST_SECONDS
+    """The unused capacity with which a new provisioned table or index begins, in seconds of its
+    units. With 1, a test sees throttling at once."""
+
+    table_transition_seconds: Annotated[float, Parameter(group=_FOR_TESTERS)] = 0
+    """How long a table stays CREATING, UPDATING or DELETING."""
+
+    partitions_per_table: Annotated[int | None, Parameter(group=_FOR_TESTERS)] = None
+    """The number of partitions of every new table, instead of DynamoDB's own rule."""
+
+    index_allocation_seconds: Annotated[float, Parameter(group=_FOR_TESTERS)] = 0.05
+    """How long an index that UpdateTable adds stays in its first phase, Backfilling false."""
+
+    gsi_lag: Annotated[str, Parameter(group=_FOR_TESTERS)] = "none"
+    """How far global indexes stay behind: none, fixed:SECONDS or random:FROM-TO:SEED. With awaited,
+    a read of one waits until it has what was answered before."""
+
+    transaction_delay: Annotated[str, Parameter(group=_FOR_TESTERS)] = "none"
+    """How long a transaction waits between steps: none, fixed:SECONDS or random:FROM-TO:SEED."""
+
+    shard_roll_seconds: Annotated[float, Parameter(group=_FOR_TESTERS)] = 4 * 60 * 60
+    """How old a stream's shard grows before another one follows it."""
+
+    stream_retention_seconds: Annotated[float, Parameter(group=_FOR_TESTERS)] = 24 * 60 * 60
+    """How long stream records can be read."""
+
+    keep_streams_seconds: Annotated[float, Parameter(group=_FOR_TESTERS)] = 30
+    """How often shards are rolled and old records deleted."""
+
+    virtual_clock: Annotated[str | None, Parameter(group=_FOR_TESTERS)] = None
+    """A clock of its own: begins at this ISO 8601 time, these epoch seconds, or now."""
+
+    ttl_change_interval_seconds: Annotated[float, Parameter(group=_FOR_TESTERS)] = (
+        TIME_TO_LIVE_CHANGE_SECONDS
+    )
+    """How long a table's time to live can't be changed again."""
+
+    ttl_transition_seconds: Annotated[float, Parameter(group=_FOR_TESTERS)] = 0
+    """How long time to live stays ENABLING or DISABLING at least; 0 shows neither state."""
+
+    copy_messages: Annotated[bool, Parameter(group=_FOR_TESTERS, negative=())] = False
+    """Send every message between actors through its bytes, as if it crossed a process boundary."""
+
+    def __post_init__(self) -> None:
+        if self.in_memory and self.data_dir is not None:
+            raise ConfigurationError("--in-memory keeps nothing in --data-dir: give one of them")
+        if not self.in_memory and not can_sync():
+            raise ConfigurationError(
+                "Data can be kept on Linux and macOS alone: of this system it is not known how to "
+                "make it durable. Start with --in-memory, or in a container"
+            )
+        self._check_hosts()
+        self.access_keys  # noqa: B018 - to learn at once that there are none
+        # It becomes a part of ARNs, which with a colon in it nobody could take apart.
+        if _REGION.match(self.region) is None:
+            raise ConfigurationError(
+                f"--region {self.region!r} is none: give letters, digits and hyphens, as us-east-1"
+            )
+        self._check_names()
+        self._check_numbers()
+        self._check_backup_dir()
+        if self.partitions_per_table is not None and self.partitions_per_table < 1:
+            raise ConfigurationError("--partitions-per-table must be at least 1")
+        for option in ("partition_limit_bytes", "split_heat_seconds", "split_check_seconds"):
+            if getattr(self, option) <= 0:
+                raise ConfigurationError(f"--{option.replace('_', '-')} must be more than 0")
+        if self.initial_burst_seconds > BURST_SECONDS:
+            raise ConfigurationError(
+                f"--initial-burst-seconds must be at most {BURST_SECONDS}: no more is kept"
+            )
+        if self.ttl_deletes_per_second <= 0:
+            raise ConfigurationError("--ttl-deletes-per-second must be more than 0")
+        if self.virtual_clock is not None:
+            if self.admin_port is None:
+                raise ConfigurationError(
+                    "--virtual-clock needs --admin-port: nobody could move the clock without it"
+                )
+            self.new_clock()
+
+    def _check_hosts(self) -> None:
+        """Nobody lets everybody in by accident."""
+        if self.allow_open:
+            return
+        if self.credentials_file is None and not _is_loopback(self.host):
+            raise ConfigurationError(
+                f"Anybody who can reach {self.host} is let in: give --credentials-file with the "
+                "keys that clients must sign with, or add --allow-open if that is meant"
+            )
+        if not _is_loopback(self.admin_host):
+            raise ConfigurationError(
+                f"Anybody who can reach {self.admin_host} is let in: the admin port asks for no "
+                "credentials. Add --allow-open if that is meant"
+            )
+
+    def _check_names(self) -> None:
+        """What no client could ever send is a mistake, not a rule that nobody meets."""
+        for name in _split(self.allowed_hosts):
+            if _HOST_NAME.match(name) is None:
+                raise ConfigurationError(
+                    f"--allowed-hosts {name} is no name: give it without scheme and port, as "
+                    "box.example.com"
+                )
+        for origin in _split(self.cors_origins):
+            if _ORIGIN.match(origin) is None:
+                raise ConfigurationError(
+                    f"--cors-origins {origin} is no origin: give scheme, host and port alone, as "
+                    "https://app.example.com, or * for all"
+                )
+
+    def _check_backup_dir(self) -> None:
+        """Backups can be asked for, and are no part of what they are backups of."""
+        if self.backup_dir is None:
+            return
+        if self.admin_port is None:
+            raise ConfigurationError(
+                "--backup-dir needs --admin-port: nobody could ask for a backup without it"
+            )
+        # By whatever way a path leads into it.
+        backups, data = self.backup_dir.expanduser().resolve(), self.data_directory
+        if data is not None and backups.is_relative_to(data.resolve()):
+            raise ConfigurationError(
+                f"--backup-dir {self.backup_dir} is in the data directory {data}: give a directory "
+                "beside it"
+            )
+
+    def _check_numbers(self) -> None:
+        """No time, size or count is below zero, or no number at all."""
+        for option in fields(self):
+            value = getattr(self, option.name)
+            if isinstance(value, int | float) and not 0 <= value < math.inf:
+                name = option.name.replace("_", "-")
+                raise ConfigurationError(f"--{name} must be at least 0, and finite: it is {value}")
+
+    def new_clock(self) -> Clock:
+        """Domain time: the machine's, or a virtual clock that stands still.
+
+        Raises:
+            ConfigurationError: the virtual clock can't begin then.
+        """
+        if self.virtual_clock is None:
+            return SystemClock()
+        try:
+            return VirtualClock(
+                time.time() if self.virtual_clock == "now" else parse_time(self.virtual_clock)
+            )
+        except ValueError as error:
+            raise ConfigurationError(f"--virtual-clock: {error}") from None
+
+    @property
+    def index_lag(self) -> IndexLag:
+        """The lag of global indexes."""
+        if self.gsi_lag == _AWAITED:
+            return NO_LAG
+        return _lag("--gsi-lag", self.gsi_lag, f"none, {_AWAITED}")
+
+    @property
+    def index_reads_wait_seconds(self) -> float:
+        """How long a read of a global index waits for what was answered before it, at most."""
+        return _INDEX_READS_WAIT_SECONDS if self.gsi_lag == _AWAITED else 0.0
+
+    @property
+    def transaction_steps_delay(self) -> IndexLag:
+        """What transactions wait for between their steps."""
+        return _lag("--transaction-delay", self.transaction_delay, "none")
+
+    @property
+    def data_directory(self) -> Path | None:
+        """Where data is kept; None for memory."""
+        if self.in_memory:
+            return None
+        return (self.data_dir or _default_data_dir()).expanduser().absolute()
+
+    # Read once: what is checked is what is used, and a pipe can be read no second time.
+    @cached_property
+    def access_keys(self) -> tuple[AccessKey, ...] | None:
+        """The keys that clients must sign with; None: any will do.
+
+        Raises:
+            ConfigurationError: the file has none that can be used.
+        """
+        if self.credentials_file is None:
+            return None
+        try:
+            return read_access_keys(self.credentials_file.expanduser())
+        except BadCredentialsFile as error:
+            raise ConfigurationError(f"--credentials-file: {error}") from None
+
+    @property
+    def access(self) -> Access:
+        """What browsers may do."""
+        return self._access(self.host)
+
+    @property
+    def admin_access(self) -> Access:
+        """What browsers may do on the admin port: no other page than its own reads anything."""
+        return Access(host_names=self._access(self.admin_host).host_names)
+
+    def _access(self, host: str) -> Access:
+        """Whoever opens a listener to a network reaches it under names of that network.
+
+        There, names are checked only if some are given.
+        """
+        names = frozenset(name.lower() for name in _split(self.allowed_hosts))
+        return Access(
+            host_names=names if names or _is_loopback(host) else None,
+            origins=frozenset(_split(self.cors_origins)),
+        )
+
+
+def _lag(option: str, text: str, words: str) -> IndexLag:
+    if text == "none":
+        return NO_LAG
+    fixed = _FIXED_LAG.match(text)
+    if fixed is not None:
+        return IndexLag(float(fixed[1]), float(fixed[1]))
+    drawn = _RANDOM_LAG.match(text)
+    if drawn is None:
+        raise ConfigurationError(
+            f"{option} {text} is not understood: give {words}, fixed:SECONDS or "
+            "random:FROM-TO:SEED, for example random:0-0.2:7"
+        )
+    return IndexLag(float(drawn[1]), float(drawn[2]), int(drawn[3]))
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _split(texts: tuple[str, ...]) -> list[str]:
+    """Lists may be given with commas too."""
+    return [part.strip() for text in texts for part in text.split(",") if part.strip()]

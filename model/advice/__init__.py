@@ -1,0 +1,1 @@
+"""The arithmetic behind advice and contributor insights: skew, distributions, heavy hitters."""

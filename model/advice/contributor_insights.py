@@ -1,0 +1,112 @@
+"""Contributor Insights of a table or global index: its states, and the names of its rules.
+
+Sources: API reference, "UpdateContributorInsights" and "DescribeContributorInsights"; Developer
+Guide, "CloudWatch Contributor Insights for DynamoDB: how it works" (four rules, two of them where
+there is no sort key or where throttled keys alone are recorded); AWS CLI reference,
+"describe-contributor-insights" (the names, and their order).
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypeAlias
+
+from msgspec.structs import replace
+
+from dynactor.model.errors import ResourceNotFoundException
+from dynactor.model.keys.key import KeySchema
+from dynactor.model.tables.table import (
+    ContributorInsights,
+    ContributorInsightsMode,
+    TableDefinition,
+)
+
+ContributorInsightsStatus: TypeAlias = Literal["ENABLING", "ENABLED", "DISABLING", "DISABLED"]
+
+# DynamoDB's default.
+DEFAULT_MODE: Final[ContributorInsightsMode] = "ACCESSED_AND_THROTTLED_KEYS"
+
+_RULE_CHARACTERS: Final = 128  # <= (botocore's service model, "ContributorInsightsRule")
+_PREFIX: Final = "DynamoDBContributorInsights"
+_MILLISECONDS: Final = 1_000
+
+
+def of_resource(table: TableDefinition, index_name: str | None) -> ContributorInsights | None:
+    """That of a table, or of its index of that name; None if it was never switched on.
+
+    Raises:
+        ResourceNotFoundException: the table has no such global index.
+    """
+    if index_name is None:
+        return table.contributor_insights
+    index = table.global_index(index_name)
+    if index is None:
+        raise ResourceNotFoundException(
+            f"Requested resource not found: Index: {index_name} of table: {table.name} not found"
+        )
+    return index.contributor_insights
+
+
+def changed(
+    table: TableDefinition,
+    index_name: str | None,
+    mode: ContributorInsightsMode | None,
+    now_epoch_seconds: float,
+    *,
+    enabled: bool,
+) -> TableDefinition:
+    """The table for which it was switched, or its index of that name; itself if it is so already.
+
+    A mode that is None stays what it was.
+
+    Raises:
+        ResourceNotFoundException: the table has no such global index.
+    """
+    known = of_resource(table, index_name)
+    mode = mode or (known.mode if known else DEFAULT_MODE)
+    if known is None and not enabled:
+        return table
+    if known is not None and (known.enabled, known.mode) == (enabled, mode):
+        return table
+    insights = ContributorInsights(enabled, mode, now_epoch_seconds)
+    if index_name is None:
+        return replace(table, contributor_insights=insights)
+    return replace(
+        table,
+        global_indexes=tuple(
+            replace(index, contributor_insights=insights)
+            if index.definition.name == index_name
+            else index
+            for index in table.global_indexes
+        ),
+    )
+
+
+def status_of(
+    insights: ContributorInsights | None, now_epoch_seconds: float, transition_seconds: float
+) -> ContributorInsightsStatus:
+    """How it stands; a change lasts for so many seconds of domain time, at which it is at work."""
+    if insights is None:
+        return "DISABLED"
+    if now_epoch_seconds - insights.changed_epoch_seconds < transition_seconds:
+        return "ENABLING" if insights.enabled else "DISABLING"
+    return "ENABLED" if insights.enabled else "DISABLED"
+
+
+def rule_names(
+    table_name: str, schema: KeySchema, insights: ContributorInsights | None
+) -> list[str]:
+    """The rules of CloudWatch that DynamoDB would have made for it: none while it is off.
+
+    PKC and SKC are of accessed keys, PKT and SKT of throttled ones: of partition keys, of items.
+    A table's name is cut where the rule's would be too long.
+    """
+    if insights is None or not insights.enabled:
+        return []
+    kinds = ["PKC", "SKC", "PKT", "SKT"]
+    if not schema.sort:
+        kinds = [kind for kind in kinds if kind.startswith("P")]
+    if insights.mode == "THROTTLED_KEYS":
+        kinds = [kind for kind in kinds if kind.endswith("T")]
+    made_at = f"{insights.changed_epoch_seconds * _MILLISECONDS:.0f}"
+    room = _RULE_CHARACTERS - len(f"{_PREFIX}-PKC--{made_at}")
+    return [f"{_PREFIX}-{kind}-{table_name[:room]}-{made_at}" for kind in kinds]

@@ -1,0 +1,94 @@
+"""The arithmetic of choosing a partition key: skew, suffixes for a hot key, and what they cost.
+
+Source: AWS Database Blog, "Choosing the Right DynamoDB Partition Key" (S139, S144-S150); Developer
+Guide, "Using write sharding to distribute workloads evenly".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import ceil
+from typing import Final
+
+from msgspec import Struct
+
+from dynactor.model.capacity.capacity import read_blocks, read_units, write_units
+from dynactor.model.limits import PAGE_BYTES, PARTITION_READ_UNITS, PARTITION_WRITE_UNITS
+
+_TOP: Final = 10
+
+
+def suffixes_for_writes(writes_per_second: float, item_size_bytes: int) -> int:
+    """How many suffixes spread a key's writes over enough partitions, at least 1 (S145, A9).
+
+    Writes per second, times the item's size in whole KB, over a partition's 1,000.
+    """
+    units = writes_per_second * write_units(item_size_bytes)
+    return ceil(units / PARTITION_WRITE_UNITS) or 1
+
+
+def suffixes_for_reads(
+    reads_per_second: float, read_size_bytes: int, *, consistent: bool = False
+) -> int:
+    """The same for reads of that size each: 3,000 units a partition (S139)."""
+    units = reads_per_second * read_units(read_blocks(read_size_bytes) or 1, consistent=consistent)
+    return ceil(units / PARTITION_READ_UNITS) or 1
+
+
+class Skew(Struct, frozen=True):
+    """How unevenly load falls on keys, or on partitions.
+
+    ``hottest_share`` and ``top_ten_share`` are fractions of all load. ``effective_count`` is how
+    many equally loaded ones would be as uneven: the number of them if all are alike, 1 if one has
+    everything.
+    """
+
+    hottest_share: float
+    top_ten_share: float
+    effective_count: float
+
+
+def skew(loads: Iterable[float], all_load: float | None = None) -> Skew | None:
+    """The skew of loads in any unit; None where there is none.
+
+    ``all_load`` is that of all keys where only the hottest are known: the others are taken to be
+    so many that each is next to nothing.
+    """
+    known = [load for load in loads if load > 0]
+    total = sum(known) if all_load is None else all_load
+    if total <= 0 or not known:
+        return None
+    assert sum(known) <= total * (1 + 1e-9), "the known keys are some of all"
+    top = sorted(known, reverse=True)[:_TOP]
+    return Skew(
+        top[0] / total, sum(top) / total, total * total / sum(load * load for load in known)
+    )
+
+
+class QueryCost(Struct, frozen=True):
+    """What it costs to read a whole item collection: requests, and read units of all together."""
+
+    requests: int
+    read_units: float
+
+
+def query_cost(collection_bytes: int, suffixes: int = 1, *, consistent: bool = False) -> QueryCost:
+    """The cost of querying a collection that is spread evenly over so many suffixes (S148, S150).
+
+    Each suffix is a query of its own, which costs a unit of 4 KB at least and is rounded up on
+    its own.
+    """
+    assert suffixes >= 1
+    each_bytes = -(-collection_bytes // suffixes)
+    pages = -(-each_bytes // PAGE_BYTES) or 1
+    blocks = read_blocks(each_bytes) or 1
+    return QueryCost(suffixes * pages, suffixes * read_units(blocks, consistent=consistent))
+
+
+def extra_query_cost(
+    collection_bytes: int, suffixes: int, *, consistent: bool = False
+) -> QueryCost:
+    """What is added to one query of the whole collection by dividing it over suffixes."""
+    one = query_cost(collection_bytes, consistent=consistent)
+    divided = query_cost(collection_bytes, suffixes, consistent=consistent)
+    return QueryCost(divided.requests - one.requests, divided.read_units - one.read_units)

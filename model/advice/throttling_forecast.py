@@ -1,0 +1,136 @@
+"""What would be refused of a recorded load with other units: the limits themselves are asked.
+
+A load is that of a minute, second by second: so much of it is of single partition keys, and the
+rest of all others, which are taken to be even. Within a second requests come evenly too, so that
+what is found is a little less than what shorter bursts would bring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+from dynactor.model.limits import (
+    ON_DEMAND_READ_UNITS,
+    ON_DEMAND_WRITE_UNITS,
+    PARTITION_READ_UNITS,
+    PARTITION_WRITE_UNITS,
+    TABLE_READ_UNITS,
+    TABLE_WRITE_UNITS,
+)
+from dynactor.model.throttling.limit import LimitType
+from dynactor.model.throttling.on_demand import OnDemandRates, OnDemandUnits
+from dynactor.model.throttling.provisioned import ProvisionedUnits
+from dynactor.model.throttling.resource import Units
+
+Operation: TypeAlias = Literal["read", "write"]
+
+# A partition's ceiling is of whole seconds, and what passes it is at most a part of one.
+_PARTS: Final = 8
+_HASH_BYTES: Final = 8
+_HASH_BITS: Final = 64
+
+
+class KeyShare(Struct, frozen=True):
+    """A partition key, encoded with its hash, and its part of a minute's units."""
+
+    key: bytes
+    share: float
+
+
+class MinuteLoad(Struct, frozen=True):
+    """The load of a minute that began then: the units of each second, and the shares of keys."""
+
+    start_seconds: float
+    seconds: Sequence[float]
+    keys: Sequence[KeyShare] = ()
+
+
+class Expected(Struct, frozen=True):
+    """Of all units offered, how many are refused, and why (S140).
+
+    ``over_rate``: more was asked for than is provisioned. ``uneven``: less was, but of too few
+    partitions. ``ceiling``: of one partition more than any takes (S139). ``growth``: an on-demand
+    table grew too fast.
+    """
+
+    offered: float
+    over_rate: float = 0.0
+    uneven: float = 0.0
+    ceiling: float = 0.0
+    growth: float = 0.0
+
+    @property
+    def refused(self) -> float:
+        """All that is refused."""
+        return self.over_rate + self.uneven + self.ceiling + self.growth
+
+
+def expected(
+    minutes: Iterable[MinuteLoad],
+    operation: Operation,
+    units_per_second: float | None,
+    partitions: int,
+) -> Expected:
+    """What becomes of a load with provisioned units, or on demand where they are None."""
+    offered = 0.0
+    refused = dict.fromkeys(("over_rate", "uneven", "ceiling", "growth"), 0.0)
+    units: Units | None = None
+    for minute in minutes:
+        if units is None:
+            units = _units(operation, units_per_second, partitions, minute.start_seconds)
+        shares = _shares(minute, partitions)
+        for at, of_second in enumerate(minute.seconds):
+            if not of_second:
+                continue
+            offered += of_second
+            for part in range(_PARTS):
+                now = minute.start_seconds + at + part / _PARTS
+                for place, share in shares:
+                    limit = units.refused_by(place, now)
+                    if limit is None:
+                        units.take(place, of_second * share / _PARTS, now)
+                    else:
+                        cause = _cause(limit, of_second, units_per_second)
+                        refused[cause] += of_second * share / _PARTS
+    return Expected(offered, **refused)
+
+
+def place_of(key: bytes, partitions: int) -> int:
+    """Which of so many partitions of even shares has a key that begins with its hash."""
+    return int.from_bytes(key[:_HASH_BYTES], "big") * partitions >> _HASH_BITS
+
+
+def _shares(minute: MinuteLoad, partitions: int) -> list[tuple[int, float]]:
+    """Shares by partition: of single keys, and of the others, which are even."""
+    others = max(0.0, 1 - sum(each.share for each in minute.keys)) / partitions
+    shares = [others] * partitions
+    for each in minute.keys:
+        shares[place_of(each.key, partitions)] += each.share
+    return [(place, share) for place, share in enumerate(shares) if share]
+
+
+def _cause(limit: LimitType, of_second: float, units_per_second: float | None) -> str:
+    if limit is LimitType.KEY_RANGE:
+        return "ceiling"
+    if units_per_second is None:
+        return "growth"
+    return "over_rate" if of_second > units_per_second else "uneven"
+
+
+def _units(
+    operation: Operation, units_per_second: float | None, partitions: int, now_seconds: float
+) -> Units:
+    is_read = operation == "read"
+    ceiling = PARTITION_READ_UNITS if is_read else PARTITION_WRITE_UNITS
+    if units_per_second is not None:
+        # What was left unused before the recorded load is unknown.
+        return ProvisionedUnits(
+            units_per_second, ceiling, range(partitions), now_seconds, saved_seconds=1
+        )
+    least = ON_DEMAND_READ_UNITS if is_read else ON_DEMAND_WRITE_UNITS
+    quota = TABLE_READ_UNITS if is_read else TABLE_WRITE_UNITS
+    rates = OnDemandRates(max(least, partitions * ceiling), ceiling, quota)
+    return OnDemandUnits(rates, range(partitions), now_seconds)

@@ -1,0 +1,1 @@
+"""Capacity units: receipts, explanations, and how many partitions serve a throughput."""

@@ -1,0 +1,1 @@
+"""Secondary indexes: definitions, entries, and what each phase allows."""

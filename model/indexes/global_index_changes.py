@@ -1,0 +1,168 @@
+"""Changes of a table's global secondary indexes, carried out on its definition.
+
+Messages: dynalite's (measured on AWS) where it has them, else DynamoDB Local's, which are those
+of the service's own classes; what neither has is marked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from dynactor.model.errors import (
+    ValidationException,
+)
+from dynactor.model.indexes.global_index_rules import (
+    GlobalIndexUpdate,
+    NewGlobalIndex,
+    global_index_of,
+    with_other_throughput,
+)
+from dynactor.model.keys.key import KeyAttribute
+from dynactor.model.limits import (
+    THROUGHPUT_DECREASES_PER_DAY,
+)
+from dynactor.model.tables import schema_rules, throughput_rules
+from dynactor.model.tables.schema_rules import INVALID
+from dynactor.model.tables.table import BillingMode, GlobalIndex, TableDefinition
+
+
+def updated(
+    definition: TableDefinition,
+    updates: Sequence[GlobalIndexUpdate],
+    old_billing_mode: BillingMode,
+    now_epoch_seconds: float,
+    decreases_per_day: int = THROUGHPUT_DECREASES_PER_DAY,
+) -> TableDefinition:
+    """A table, already in its new billing mode, with its indexes' new throughput (S166, S208).
+
+    An index whose throughput changes is UPDATING, also while it is filled (S204). New units are
+    pending until ``after_update``, unless the billing mode changes with them.
+
+    Raises:
+        ValidationException: throughput is missing, does not go with the mode, is too much, or
+            is what it was.
+        LimitExceededException: units were taken away from an index too often today.
+    """
+    by_name = {update.name: update for update in updates}
+    billing_mode = definition.billing_mode
+    switched = billing_mode != old_billing_mode
+    if switched and billing_mode == "PROVISIONED":
+        throughput_rules.check_none_missing(
+            [
+                index.definition.name
+                for index in definition.global_indexes
+                if by_name.get(index.definition.name, _NOTHING).throughput is None
+            ]
+        )
+    indexes = []
+    for index in definition.global_indexes:
+        changed = _switched(index, billing_mode) if switched else index
+        update = by_name.get(index.definition.name)
+        if update is not None:
+            changed = _updated(changed, billing_mode, update, now_epoch_seconds, decreases_per_day)
+        if switched:
+            changed = after_update(changed)
+        indexes.append(index if changed == index else replace(changed, status="UPDATING"))
+    return replace(definition, global_indexes=tuple(indexes))
+
+
+_NOTHING: Final = GlobalIndexUpdate("")
+
+
+def _switched(index: GlobalIndex, billing_mode: BillingMode) -> GlobalIndex:
+    """An index follows its table's mode; that is no decrease of its throughput."""
+    if billing_mode == "PROVISIONED":
+        return replace(index, on_demand_throughput=None)
+    return replace(index, throughput=replace(index.throughput, read_units=0, write_units=0))
+
+
+def _updated(
+    index: GlobalIndex,
+    billing_mode: BillingMode,
+    update: GlobalIndexUpdate,
+    now_epoch_seconds: float,
+    decreases_per_day: int,
+) -> GlobalIndex:
+    name = index.definition.name
+    if update == GlobalIndexUpdate(name):
+        raise ValidationException(
+            f"{INVALID}One of ProvisionedThroughput, OnDemandThroughput, WarmThroughput must be "
+            f"specified for index: {name}"
+        )
+    throughput = index.throughput
+    if update.throughput is not None:
+        throughput_rules.check_of_index(billing_mode, name, update.throughput)
+        throughput_rules.check_changes(index.throughput, update.throughput, f"index {name}")
+        throughput = throughput_rules.changed(
+            index.throughput, update.throughput, now_epoch_seconds, decreases_per_day
+        )
+        index = replace(index, pending_throughput=throughput)
+    return with_other_throughput(
+        index, billing_mode, throughput, update.on_demand_throughput, update.warm_throughput
+    )
+
+
+def after_update(index: GlobalIndex) -> GlobalIndex:
+    """An index when its update is over: with the throughput asked for, ACTIVE or still filled."""
+    return replace(
+        index,
+        status="CREATING" if index.backfilling else "ACTIVE",
+        throughput=index.pending_throughput or index.throughput,
+        pending_throughput=None,
+    )
+
+
+def with_created(
+    definition: TableDefinition, index: NewGlobalIndex, definitions: Sequence[KeyAttribute]
+) -> TableDefinition:
+    """A table with an index in phase 1 (S177, S182).
+
+    ``definitions`` are the request's. They must define the index's key. An attribute that the
+    table defines already keeps its type, whatever type the request gives it (observed on AWS).
+    Definitions that no key uses are dropped (clients send those of indexes they will add next).
+
+    Raises:
+        ValidationException: the index can't be.
+    """
+    known = {attribute.name: attribute for attribute in definition.attribute_definitions}
+    typed = [known.get(attribute.name, attribute) for attribute in definitions]
+    made = global_index_of(index, definition.next_index_id, typed, definition.billing_mode)
+    created = replace(made, status="CREATING", backfilling=False)
+    added = [attribute for attribute in definitions if attribute.name not in known]
+    definition = replace(
+        definition,
+        attribute_definitions=(*definition.attribute_definitions, *added),
+        global_indexes=(*definition.global_indexes, created),
+        next_index_id=definition.next_index_id + 1,
+    )
+    schema_rules.check_projected_count(definition.indexes)
+    return _with_used_definitions(definition)
+
+
+def with_deleted(definition: TableDefinition, name: str) -> TableDefinition:
+    """A table with an index on its way out: attributes that it alone used are defined no more."""
+    return _with_used_definitions(
+        replace(
+            definition,
+            global_indexes=tuple(
+                replace(index, status="DELETING", backfilling=None)
+                if index.definition.name == name
+                else index
+                for index in definition.global_indexes
+            ),
+        )
+    )
+
+
+def _with_used_definitions(definition: TableDefinition) -> TableDefinition:
+    kept = [index.definition for index in definition.global_indexes if index.status != "DELETING"]
+    used = schema_rules.used_names(definition.key_schema, [*definition.local_indexes, *kept])
+    return replace(
+        definition,
+        attribute_definitions=tuple(
+            attribute for attribute in definition.attribute_definitions if attribute.name in used
+        ),
+    )

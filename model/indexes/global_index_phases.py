@@ -1,0 +1,137 @@
+"""What may be done to global secondary indexes, and to their table, in each of their phases.
+
+Messages: dynalite's (measured on AWS) where it has them, else DynamoDB Local's, which are those
+of the service's own classes; what neither has is marked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from dynactor.model.errors import (
+    LimitExceededException,
+    ResourceInUseException,
+    ResourceNotFoundException,
+    ValidationException,
+)
+from dynactor.model.indexes.global_index_rules import GlobalIndexUpdate, NewGlobalIndex
+from dynactor.model.limits import (
+    GLOBAL_INDEXES,
+)
+from dynactor.model.tables.table import GlobalIndex, TableDefinition
+
+_IN_USE: Final = "Attempt to change a resource which is still in use: Index is being"
+
+
+def check_table_may_change(definition: TableDefinition) -> None:
+    """Refuse another throughput or billing mode of the table in phase 1 of an index (S183).
+
+    Raises:
+        ResourceInUseException: an index gets its resources, gives them back, or gets new
+            throughput.
+    """
+    for index in definition.global_indexes:
+        if index.status in ("DELETING", "UPDATING"):
+            state: str = index.status
+        elif index.backfilling is False:
+            state = "CREATING, isBackfilling=false"
+        else:
+            continue
+        raise ResourceInUseException(
+            f"Can't update table while indexes are in {state} status. "
+            f"Table: {definition.name} Index: {index.definition.name}"
+        )
+
+
+def check_table_deletable(definition: TableDefinition) -> None:
+    """Refuse to delete a table while one of its indexes is not ACTIVE (S183, S186).
+
+    Raises:
+        ResourceInUseException: an index is being created, updated or deleted.
+    """
+    if any(index.status != "ACTIVE" for index in definition.global_indexes):
+        raise ResourceInUseException(
+            "Attempt to change a resource which is still in use: Cannot delete table while "
+            "indexes are being created, updated, or deleted."
+        )
+
+
+def check_phases(
+    definition: TableDefinition,
+    creates: Sequence[NewGlobalIndex],
+    updates: Sequence[GlobalIndexUpdate],
+    deletes: Sequence[str],
+) -> None:
+    """Check that these changes may be begun while others go on (S178, S199-S206).
+
+    Raises:
+        LimitExceededException: more than one index would be made or deleted at a time.
+        ResourceInUseException: an index is in a state in which it can't be changed.
+        ResourceNotFoundException: an index is not there.
+        ValidationException: an index is there that is to be made, or is a local one.
+    """
+    if len(creates) + len(deletes) > 1:
+        raise _only_one()
+    for index in creates:
+        if index.name in {present.name for present in definition.indexes}:
+            raise ValidationException("Attempting to create an index which already exists")
+        _check_alone(definition)
+        if len(definition.global_indexes) >= GLOBAL_INDEXES:
+            raise LimitExceededException(
+                "Subscriber limit exceeded: Number of global secondary indexes exceeds per-table "
+                f"limit of {GLOBAL_INDEXES}"
+            )
+    for name in deletes:
+        if definition.local_index(name) is not None:
+            raise ValidationException("Cannot delete an index that is not a GlobalSecondaryIndex")
+        _check_deletable(definition.name, _present(definition, name))
+        _check_alone(definition, but=name)
+    for update in updates:
+        _check_updatable(_present(definition, update.name))
+
+
+def _present(definition: TableDefinition, name: str) -> GlobalIndex:
+    index = definition.global_index(name)
+    if index is None:
+        raise ResourceNotFoundException(
+            f"Requested resource not found: Index {name} for table {definition.name}"
+        )
+    return index
+
+
+def _check_deletable(table_name: str, index: GlobalIndex) -> None:
+    if index.status == "DELETING":
+        raise ResourceInUseException(f"{_IN_USE} deleted.")
+    if index.backfilling is False:
+        raise ResourceInUseException(
+            "Attempt to change a resource which is still in use: Index creation is in resource "
+            "allocation phase. Retry deletion during backfilling phase or when the index is "
+            f"active. Table: {table_name} Index: {index.definition.name}"
+        )
+    if index.status == "UPDATING" and index.backfilling is None:
+        raise ResourceInUseException(f"{_IN_USE} updated.")
+
+
+def _check_updatable(index: GlobalIndex) -> None:
+    if index.status == "DELETING":
+        raise ResourceInUseException(f"{_IN_USE} deleted.")
+    if index.backfilling is False:
+        raise ResourceInUseException(f"{_IN_USE} created but not backfilling.")
+    if index.status == "UPDATING":
+        raise ResourceInUseException(f"{_IN_USE} updated.")
+
+
+def _check_alone(definition: TableDefinition, but: str | None = None) -> None:
+    """Refuse to make or delete an index while another one is made or deleted (S206)."""
+    for index in definition.global_indexes:
+        in_passing = index.status == "DELETING" or index.backfilling is not None
+        if in_passing and index.definition.name != but:
+            raise _only_one()
+
+
+def _only_one() -> LimitExceededException:
+    return LimitExceededException(
+        "Subscriber limit exceeded: Only 1 online index can be created or deleted "
+        "simultaneously per table"
+    )

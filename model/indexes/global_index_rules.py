@@ -1,0 +1,164 @@
+"""The rules that a definition of a global secondary index must keep.
+
+Messages: dynalite's (measured on AWS) where it has them, else DynamoDB Local's, which are those
+of the service's own classes; what neither has is marked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dynactor.model.errors import (
+    ValidationException,
+)
+from dynactor.model.indexes.index import IndexDefinition
+from dynactor.model.keys.key import KeyAttribute, KeySchema
+from dynactor.model.limits import (
+    GLOBAL_INDEX_KEY_ATTRIBUTES,
+    GLOBAL_INDEXES,
+)
+from dynactor.model.tables import schema_rules, throughput_rules
+from dynactor.model.tables.schema_rules import INVALID, KeyElement, NewIndex
+from dynactor.model.tables.table import BillingMode, GlobalIndex, Throughput
+
+
+class NewGlobalIndex(NewIndex, frozen=True):
+    """A global secondary index, as it was asked for."""
+
+    throughput: Throughput | None = None
+    on_demand_throughput: dict[str, Any] | None = None
+    warm_throughput: dict[str, Any] | None = None
+
+
+class GlobalIndexUpdate(Struct, frozen=True):
+    """New throughput for a global secondary index; None stands for what was left out."""
+
+    name: str
+    throughput: Throughput | None = None
+    on_demand_throughput: dict[str, Any] | None = None
+    warm_throughput: dict[str, Any] | None = None
+
+
+def of_new_table(
+    indexes: Sequence[NewGlobalIndex],
+    definitions: Sequence[KeyAttribute],
+    billing_mode: BillingMode,
+    local_indexes: Sequence[IndexDefinition],
+) -> tuple[GlobalIndex, ...]:
+    """The global indexes that a table is made with; their ids follow those of its local ones.
+
+    Raises:
+        ValidationException: one of them can't be, or they can't all be together.
+    """
+    if not indexes:
+        raise ValidationException(f"{INVALID}List of GlobalSecondaryIndexes is empty")
+    taken = {index.name for index in local_indexes}
+    made: list[GlobalIndex] = []
+    for index_id, index in enumerate(indexes, start=len(local_indexes) + 1):
+        made.append(
+            global_index_of(
+                index, index_id, definitions, billing_mode, taken=taken, with_new_table=True
+            )
+        )
+        taken.add(index.name)
+    if len(made) > GLOBAL_INDEXES:
+        raise ValidationException(
+            f"{INVALID}GlobalSecondaryIndex count exceeds the per-table limit of {GLOBAL_INDEXES}"
+        )
+    return tuple(made)
+
+
+def global_index_of(
+    index: NewGlobalIndex,
+    index_id: int,
+    definitions: Sequence[KeyAttribute],
+    billing_mode: BillingMode,
+    *,
+    taken: Collection[str] = (),
+    with_new_table: bool = False,
+) -> GlobalIndex:
+    """A new global index with this id.
+
+    Raises:
+        ValidationException: it can't be.
+    """
+    key = _key(index.key_schema, definitions)
+    projection = schema_rules.projection_of(index)
+    throughput_rules.check_of_index(
+        billing_mode, index.name, index.throughput, with_new_table=with_new_table
+    )
+    schema_rules.check_new_name(index.name, taken)
+    made = GlobalIndex(
+        IndexDefinition(index_id, index.name, key, projection),
+        throughput=index.throughput or throughput_rules.ON_DEMAND_THROUGHPUT,
+    )
+    return with_other_throughput(
+        made,
+        billing_mode,
+        made.throughput,
+        index.on_demand_throughput,
+        index.warm_throughput,
+    )
+
+
+def _key(elements: Sequence[KeyElement], definitions: Sequence[KeyAttribute]) -> KeySchema:
+    """The key of a global index: up to four attributes of each kind, HASH before RANGE."""
+    attributes = schema_rules.key_attributes(elements, definitions)
+    roles = [element.role for element in elements]
+    partitions = roles.count("HASH")
+    if "RANGE" in roles[:partitions]:
+        raise ValidationException(
+            f"{INVALID}All HASH key attributes must precede RANGE key attributes in the KeySchema"
+        )
+    key = KeySchema(attributes[:partitions], attributes[partitions:])
+    for role, of_role in (("HASH", key.partition), ("RANGE", key.sort)):
+        if len(of_role) > GLOBAL_INDEX_KEY_ATTRIBUTES:
+            raise ValidationException(
+                f"{INVALID}The KeySchema exceeds the maximum allowed number of {role} key "
+                "attributes"
+            )
+    return key
+
+
+def with_other_throughput(
+    index: GlobalIndex,
+    billing_mode: BillingMode,
+    throughput: Throughput,
+    on_demand: dict[str, Any] | None,
+    warm: dict[str, Any] | None,
+) -> GlobalIndex:
+    """An index with the on-demand limits and the warm throughput that a request gives.
+
+    Raises:
+        ValidationException: they don't go with the billing mode, or are less than before.
+    """
+    name = index.definition.name
+    if on_demand is not None:
+        limits = throughput_rules.on_demand_limits(
+            billing_mode, index.on_demand_throughput, on_demand, f"index : {name}"
+        )
+        index = replace(index, on_demand_throughput=limits)
+    if warm is not None:
+        held = throughput_rules.warm(
+            billing_mode, throughput, index.warm_throughput, warm, f"index {name}"
+        )
+        index = replace(index, warm_throughput=held)
+    return index
+
+
+def check_named_once(names: Sequence[str]) -> None:
+    """Refuse two changes of one index in a request.
+
+    Raises:
+        ValidationException: an index is named twice.
+    """
+    for at, name in enumerate(names):
+        if name in names[:at]:
+            raise ValidationException(
+                f"{INVALID}Only one global secondary index update per index is allowed "
+                f"simultaneously. Index: {name}"
+            )

@@ -1,0 +1,1 @@
+"""Tables: definitions, and the rules of everything that a client may change about them."""

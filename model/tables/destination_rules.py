@@ -1,0 +1,135 @@
+"""What may be asked of a table's destinations: the topics to which its changes are published.
+
+As DynamoDB has it for Kinesis, one destination of a table is in use at a time; those that were
+switched off stay visible. Messages: DynamoDB's, as LocalStack has recorded them.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import blake2b
+from typing import Final
+
+from msgspec.structs import replace
+
+from dynactor.model.errors import ValidationException
+from dynactor.model.tables.table import CreationTimePrecision, StreamingDestination, TableDefinition
+
+# Kafka's own rule for names.
+_TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}\Z")
+_TOPIC_CHARACTERS: Final = 249
+_DIGEST_BYTES: Final = 8
+_OF_KAFKA: Final = "__"
+# How far each log was published, for exactly-once delivery; behind a prefix.
+POSITIONS: Final = ".__positions"
+_SHOWN_AFTERWARDS: Final = 9
+
+_NOT_TO_ENABLE: Final = (
+    "Table is not in a valid state to enable Kinesis Streaming Destination:"
+    "EnableKinesisStreamingDestination must be DISABLED or ENABLE_FAILED to perform ENABLE "
+    "operation."
+)
+_NOT_TO_DISABLE: Final = (
+    "Table is not in a valid state to disable Kinesis Streaming Destination:"
+    "DisableKinesisStreamingDestination must be ACTIVE to perform DISABLE operation."
+)
+
+
+def default_topic(prefix: str, table_name: str) -> str:
+    """The topic of a table for which none was named: one that fits, whatever the names."""
+    topic = f"{prefix}.{table_name}"
+    if len(topic) <= _TOPIC_CHARACTERS and not topic.endswith(POSITIONS):
+        return topic
+    digest = blake2b(topic.encode(), digest_size=_DIGEST_BYTES).hexdigest()
+    return f"{topic[: _TOPIC_CHARACTERS - len(digest) - 1]}.{digest}"
+
+
+def check_topic(name: str) -> None:
+    """Check that a topic may be published to.
+
+    Raises:
+        ValidationException: Kafka takes no such name, or keeps it for other things.
+    """
+    is_taken = name.startswith(_OF_KAFKA) or name.endswith(POSITIONS)
+    if _TOPIC.match(name) is None or name in (".", "..") or is_taken:
+        raise ValidationException(f"Invalid StreamArn: {name} can't be the name of a Kafka topic")
+
+
+def in_use(table: TableDefinition) -> StreamingDestination | None:
+    """The destination of a table that is not switched off, if there is one."""
+    for destination in table.destinations:
+        if destination.status != "DISABLED":
+            return destination
+    return None
+
+
+def enabled(
+    table: TableDefinition, topic: str, precision: CreationTimePrecision
+) -> TableDefinition:
+    """The table with a destination that begins to be published to.
+
+    Raises:
+        ValidationException: it has one in use, or the topic's name is no topic's.
+    """
+    check_topic(topic)
+    if in_use(table) is not None:
+        raise ValidationException(_NOT_TO_ENABLE)
+    others = [other for other in table.destinations if other.topic != topic]
+    destination = StreamingDestination(
+        table.next_destination_id, topic, "ENABLING", precision=precision
+    )
+    return replace(
+        table,
+        destinations=(*others[-_SHOWN_AFTERWARDS:], destination),
+        next_destination_id=table.next_destination_id + 1,
+    )
+
+
+def disabling(table: TableDefinition, topic: str) -> TableDefinition:
+    """The table with a destination that is given what was recorded, and nothing more.
+
+    One that is not reached, or was cut off, can be switched off too.
+
+    Raises:
+        ValidationException: this is not the destination in use.
+    """
+    destination = in_use(table)
+    if destination is None or destination.topic != topic or destination.status == "DISABLING":
+        raise ValidationException(_NOT_TO_DISABLE)
+    return with_destination(
+        table, replace(destination, status="DISABLING", status_description=None)
+    )
+
+
+def updated(
+    table: TableDefinition, topic: str, precision: CreationTimePrecision
+) -> TableDefinition:
+    """The table with times of this precision in the records of a destination.
+
+    Raises:
+        ValidationException: there is no such destination that is active, or nothing to change.
+    """
+    destination = in_use(table)
+    if destination is None or destination.topic != topic or not destination.publishes:
+        raise ValidationException(
+            "Table is not in a valid state to enable Kinesis Streaming Destination: "
+            f"No streaming destination with streamArn: {topic} found for table with tableName: "
+            f"{table.name}"
+        )
+    if destination.precision == precision:
+        raise ValidationException(
+            f"Invalid Request: Precision is already set to the desired value of {precision} "
+            f"for tableId: {table.uuid}, kdsArn: {topic}"
+        )
+    return with_destination(table, replace(destination, precision=precision))
+
+
+def with_destination(table: TableDefinition, destination: StreamingDestination) -> TableDefinition:
+    """The table in which the destination of this id is so."""
+    return replace(
+        table,
+        destinations=tuple(
+            destination if other.destination_id == destination.destination_id else other
+            for other in table.destinations
+        ),
+    )

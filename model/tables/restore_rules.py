@@ -1,0 +1,172 @@
+"""The definition of a table that is made from a backup.
+
+It is the source's as it was, but for what the request overrides and for what DynamoDB restores in
+no case: its stream, time to live, tags, deletion protection and policies (Developer Guide,
+"Restoring a DynamoDB table from a backup"). Nor is it warm beyond what its throughput makes of it.
+The rules are those of a new table; messages on indexes that don't match are worded like its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dynactor.model.errors import ValidationException
+from dynactor.model.indexes.global_index_rules import NewGlobalIndex
+from dynactor.model.indexes.index import IndexDefinition
+from dynactor.model.keys.key import KeySchema
+from dynactor.model.tables.schema_rules import INVALID, KeyElement, NewIndex, used_names
+from dynactor.model.tables.table import BillingMode, GlobalIndex, TableDefinition, Throughput
+from dynactor.model.tables.table_rules import NewTable, define
+
+
+class RestoreOverrides(Struct, frozen=True):
+    """What is to be different; None stands for a member that was left out.
+
+    Indexes are those of the source that the table is to have.
+    """
+
+    billing_mode: BillingMode | None = None
+    throughput: Throughput | None = None
+    on_demand_throughput: dict[str, Any] | None = None
+    sse_specification: dict[str, Any] | None = None
+    local_indexes: tuple[NewIndex, ...] | None = None
+    global_indexes: tuple[NewGlobalIndex, ...] | None = None
+
+
+def restored(source: TableDefinition, name: str, overrides: RestoreOverrides) -> TableDefinition:
+    """The definition of a new table of that name; ids and times are still empty.
+
+    Raises:
+        ValidationException: an index is none of the source's, or no table can be so.
+    """
+    billing_mode = overrides.billing_mode or source.billing_mode
+    local_indexes = _local_indexes(source, overrides.local_indexes)
+    global_indexes = _global_indexes(source, overrides.global_indexes, billing_mode)
+    kept_names = {index.name for index in (*local_indexes, *global_indexes)}
+    used = used_names(
+        source.key_schema, [index for index in source.indexes if index.name in kept_names]
+    )
+    keeps_mode = billing_mode == source.billing_mode
+    return define(
+        NewTable(
+            name,
+            _elements(source.key_schema),
+            tuple(each for each in source.attribute_definitions if each.name in used),
+            local_indexes or None,
+            global_indexes or None,
+            billing_mode=billing_mode,
+            throughput=overrides.throughput or _units(billing_mode, source, source.throughput),
+            table_class=source.table_class,
+            sse_specification=(
+                source.sse_specification
+                if overrides.sse_specification is None
+                else overrides.sse_specification
+            ),
+            on_demand_throughput=(
+                source.on_demand_throughput
+                if overrides.on_demand_throughput is None and keeps_mode
+                else overrides.on_demand_throughput
+            ),
+        )
+    )
+
+
+def _local_indexes(
+    source: TableDefinition, wanted: Sequence[NewIndex] | None
+) -> tuple[NewIndex, ...]:
+    if wanted is None:
+        return tuple(map(_as_new, source.local_indexes))
+    for index in wanted:
+        _check_match(index, source.local_index(index.name))
+    return tuple(wanted)
+
+
+def _global_indexes(
+    source: TableDefinition, wanted: Sequence[NewGlobalIndex] | None, billing_mode: BillingMode
+) -> tuple[NewGlobalIndex, ...]:
+    # One that was being deleted is not in the backup.
+    kept = {
+        index.definition.name: index
+        for index in source.global_indexes
+        if index.status != "DELETING"
+    }
+    if wanted is None:
+        return tuple(_as_new_global(source, index, billing_mode) for index in kept.values())
+    chosen = []
+    for index in wanted:
+        original = kept.get(index.name)
+        _check_match(index, None if original is None else original.definition)
+        assert original is not None
+        of_source = _as_new_global(source, original, billing_mode)
+        chosen.append(
+            replace(
+                index,
+                throughput=index.throughput or of_source.throughput,
+                on_demand_throughput=(
+                    of_source.on_demand_throughput
+                    if index.on_demand_throughput is None
+                    else index.on_demand_throughput
+                ),
+            )
+        )
+    return tuple(chosen)
+
+
+def _check_match(wanted: NewIndex, original: IndexDefinition | None) -> None:
+    """Refuse an index that the source has not, or has otherwise."""
+    if original is not None:
+        of_source = _as_new(original)
+        if (
+            wanted.key_schema == of_source.key_schema
+            and wanted.projection_type == of_source.projection_type
+            and set(wanted.non_key_attributes or ()) == set(of_source.non_key_attributes or ())
+        ):
+            return
+    raise ValidationException(
+        f"{INVALID}Index {wanted.name} does not match any index of the source table"
+    )
+
+
+def _as_new(index: IndexDefinition) -> NewIndex:
+    return NewIndex(
+        index.name,
+        _elements(index.key_schema),
+        index.projection.type,
+        index.projection.non_key_attributes or None,
+    )
+
+
+def _as_new_global(
+    source: TableDefinition, index: GlobalIndex, billing_mode: BillingMode
+) -> NewGlobalIndex:
+    definition = index.definition
+    return NewGlobalIndex(
+        definition.name,
+        _elements(definition.key_schema),
+        definition.projection.type,
+        definition.projection.non_key_attributes or None,
+        throughput=_units(billing_mode, source, index.throughput),
+        on_demand_throughput=(
+            index.on_demand_throughput if billing_mode == source.billing_mode else None
+        ),
+    )
+
+
+def _units(
+    billing_mode: BillingMode, source: TableDefinition, throughput: Throughput
+) -> Throughput | None:
+    """The source's units, where both tables are provisioned."""
+    if billing_mode == "PAY_PER_REQUEST" or source.billing_mode == "PAY_PER_REQUEST":
+        return None
+    return Throughput(throughput.read_units, throughput.write_units)
+
+
+def _elements(schema: KeySchema) -> tuple[KeyElement, ...]:
+    return (
+        *(KeyElement(attribute.name, "HASH") for attribute in schema.partition),
+        *(KeyElement(attribute.name, "RANGE") for attribute in schema.sort),
+    )

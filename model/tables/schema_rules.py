@@ -1,0 +1,234 @@
+"""What keys and projections must be like: those of tables and local indexes, and what all share.
+
+The checks come in DynamoDB's order: the first fault of a request decides its message.
+Messages and order are those of AWS as dynalite's suites measured them; where those are silent
+(marked below), the sentence is DynamoDB Local's or is worded like its neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+from dynactor.model.errors import ValidationException
+from dynactor.model.indexes.index import IndexDefinition, Projection, ProjectionType
+from dynactor.model.keys.key import KeyAttribute, KeySchema
+from dynactor.model.limits import LOCAL_INDEXES, PROJECTED_ATTRIBUTES
+from dynactor.model.tables.table import TABLE_INDEX_ID
+
+KeyRole: TypeAlias = Literal["HASH", "RANGE"]
+
+INVALID: Final = "One or more parameter values were invalid: "
+
+
+class KeyElement(Struct, frozen=True):
+    """One element of a KeySchema, as it was asked for."""
+
+    name: str
+    role: KeyRole
+
+
+class NewIndex(Struct, frozen=True):
+    """A secondary index, as it was asked for."""
+
+    name: str
+    key_schema: tuple[KeyElement, ...]
+    projection_type: ProjectionType | None
+    non_key_attributes: tuple[str, ...] | None = None
+
+
+def table_key(elements: Sequence[KeyElement], definitions: Sequence[KeyAttribute]) -> KeySchema:
+    """The key of a table.
+
+    Raises:
+        ValidationException: the elements make no key of definitions.
+    """
+    if len(elements) > len(definitions):
+        raise ValidationException("Invalid KeySchema: Some index key attribute have no definition")
+    return _key(elements, definitions)
+
+
+def _key(elements: Sequence[KeyElement], definitions: Sequence[KeyAttribute]) -> KeySchema:
+    attributes = key_attributes(elements, definitions)
+    if len(elements) > 1 and elements[1].role != "RANGE":
+        raise ValidationException(
+            "Invalid KeySchema: The second KeySchemaElement is not a RANGE key type"
+        )
+    if len(elements) > 2:  # noqa: PLR2004 - a partition and a sort attribute
+        # DynamoDB Local's sentence: the service model set no maximum any more when global
+        # indexes got keys of several attributes.
+        raise ValidationException(
+            "Key Schema too big.  Key Schema must at most consist of the hash and range key "
+            "of a table"
+        )
+    return KeySchema(partition=attributes[:1], sort=attributes[1:])
+
+
+def key_attributes(
+    elements: Sequence[KeyElement], definitions: Sequence[KeyAttribute]
+) -> tuple[KeyAttribute, ...]:
+    """The attributes of any key, in its order.
+
+    Raises:
+        ValidationException: one is not defined or comes twice, or the first is no HASH.
+    """
+    defined = {definition.name: definition for definition in definitions}
+    if any(element.name not in defined for element in elements):
+        raise ValidationException(
+            f"{INVALID}Some index key attributes are not defined in AttributeDefinitions. "
+            f"Keys: {_listed(element.name for element in elements)}, "
+            f"AttributeDefinitions: {_listed(definition.name for definition in definitions)}"
+        )
+    if len({element.name for element in elements}) < len(elements):
+        raise ValidationException(
+            "Both the Hash Key and the Range Key element in the KeySchema have the same name"
+        )
+    if elements[0].role != "HASH":
+        raise ValidationException(
+            "Invalid KeySchema: The first KeySchemaElement is not a HASH key type"
+        )
+    return tuple(defined[element.name] for element in elements)
+
+
+def local_indexes(
+    indexes: Sequence[NewIndex], table: KeySchema, definitions: Sequence[KeyAttribute]
+) -> tuple[IndexDefinition, ...]:
+    """The local secondary indexes of a table (S4-S9, S16-S19, S27).
+
+    Raises:
+        ValidationException: one of them can't be, or they can't all be together.
+    """
+    if not indexes:
+        raise ValidationException(f"{INVALID}List of LocalSecondaryIndexes is empty")
+    if not table.sort:
+        raise ValidationException(
+            f"{INVALID}Table KeySchema does not have a range key, "
+            "which is required when specifying a LocalSecondaryIndex"
+        )
+    made: dict[str, IndexDefinition] = {}
+    for index_id, index in enumerate(indexes, start=TABLE_INDEX_ID + 1):
+        key = _local_index_key(index, table, definitions)
+        projection = projection_of(index)
+        check_new_name(index.name, made)
+        made[index.name] = IndexDefinition(index_id, index.name, key, projection)
+    if len(indexes) > LOCAL_INDEXES:
+        raise ValidationException(
+            f"{INVALID}Number of LocalSecondaryIndexes exceeds per-table limit of {LOCAL_INDEXES}"
+        )
+    return tuple(made.values())
+
+
+def check_new_name(name: str, taken: Collection[str]) -> None:
+    """Refuse a second index of a name, whether local or global.
+
+    Raises:
+        ValidationException: the name is taken.
+    """
+    if name in taken:
+        raise ValidationException(f"{INVALID}Duplicate index name: {name}")
+
+
+def _local_index_key(
+    index: NewIndex, table: KeySchema, definitions: Sequence[KeyAttribute]
+) -> KeySchema:
+    key = _key(index.key_schema, definitions)
+    if not key.sort:
+        raise ValidationException(
+            f"{INVALID}Index KeySchema does not have a range key for index: {index.name}"
+        )
+    if key.partition != table.partition:
+        raise ValidationException(
+            f"{INVALID}Index KeySchema does not have the same leading hash key as table "
+            f"KeySchema for index: {index.name}. index hash key: {key.partition[0].name}, "
+            f"table hash key: {table.partition[0].name}"
+        )
+    return key
+
+
+def projection_of(index: NewIndex) -> Projection:
+    """What an index is asked to hold beside keys.
+
+    Raises:
+        ValidationException: its parts do not go together.
+    """
+    if index.projection_type is None:
+        raise ValidationException(f"{INVALID}Unknown ProjectionType: null")
+    names = index.non_key_attributes
+    if index.projection_type != "INCLUDE":
+        if names is not None:
+            raise ValidationException(
+                f"{INVALID}ProjectionType is {index.projection_type}, "
+                "but NonKeyAttributes is specified"
+            )
+        return Projection(index.projection_type)
+    if names is None:
+        raise ValidationException(
+            f"{INVALID}ProjectionType is INCLUDE, but NonKeyAttributes is not specified"
+        )
+    if len(set(names)) < len(names):
+        # The fault is AWS's, the wording is not known to us.
+        raise ValidationException(f"{INVALID}Duplicate attribute name in NonKeyAttributes")
+    return Projection("INCLUDE", names)
+
+
+def check_projected_count(indexes: Iterable[IndexDefinition]) -> None:
+    """Count the projected attributes; one that two indexes project counts twice ("Quotas").
+
+    Raises:
+        ValidationException: they are too many over all indexes of the table.
+    """
+    projected = sum(len(index.projection.non_key_attributes) for index in indexes)
+    if projected > PROJECTED_ATTRIBUTES:
+        # The fault is AWS's, the wording is not known to us.
+        raise ValidationException(
+            f"{INVALID}Number of projected attributes {projected} over all indexes exceeds "
+            f"per-table limit of {PROJECTED_ATTRIBUTES}"
+        )
+
+
+def check_definitions_used(
+    definitions: Sequence[KeyAttribute], table: KeySchema, indexes: Sequence[IndexDefinition]
+) -> None:
+    """CreateTable refuses definitions that no key uses, and two of the same name.
+
+    Raises:
+        ValidationException: there are such.
+    """
+    check_definitions_differ(definitions)
+    names = [definition.name for definition in definitions]
+    used = used_names(table, indexes)
+    if len(used) == len(names):
+        return
+    if not indexes:
+        raise ValidationException(
+            f"{INVALID}Number of attributes in KeySchema does not exactly match number of "
+            "attributes defined in AttributeDefinitions"
+        )
+    raise ValidationException(
+        f"{INVALID}Some AttributeDefinitions are not used. AttributeDefinitions: "
+        f"{_listed(names)}, keys used: {_listed(name for name in names if name in used)}"
+    )
+
+
+def check_definitions_differ(definitions: Sequence[KeyAttribute]) -> None:
+    """Refuse two definitions of one name.
+
+    Raises:
+        ValidationException: there are such.
+    """
+    names = [definition.name for definition in definitions]
+    for at, name in enumerate(names):
+        if name in names[:at]:
+            raise ValidationException(f"Attribute Name is duplicated: {name}")
+
+
+def used_names(table: KeySchema, indexes: Iterable[IndexDefinition]) -> set[str]:
+    """The names of all attributes that are part of a key."""
+    schemas = (table, *(index.key_schema for index in indexes))
+    return {attribute.name for schema in schemas for attribute in schema.attributes}
+
+
+def _listed(names: Iterable[str]) -> str:
+    return f"[{', '.join(names)}]"

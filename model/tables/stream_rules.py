@@ -1,0 +1,79 @@
+"""What may be asked of a table's DynamoDB stream: on, with one view of the changes, or off.
+
+Messages: DynamoDB's where the API reference and its users' reports show them, else those of
+DynamoDB Local.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dynactor.model.errors import ValidationException
+from dynactor.model.tables.schema_rules import INVALID
+from dynactor.model.tables.table import StreamSettings, StreamViewType
+
+
+class StreamChange(Struct, frozen=True):
+    """A StreamSpecification; ``label`` is that of the stream which it enables, if it is free."""
+
+    enabled: bool
+    view_type: StreamViewType | None = None
+    label: str = ""
+
+
+def check(change: StreamChange) -> None:
+    """Check what can be said of it before its table is looked at.
+
+    Raises:
+        ValidationException: it is enabled without a view type, or disabled with one.
+    """
+    if change.enabled and change.view_type is None:
+        raise ValidationException(
+            "Invalid StreamViewType: Stream ViewType must not be null or empty when enabling "
+            "streams."
+        )
+    if not change.enabled and change.view_type is not None:
+        raise ValidationException(
+            "Invalid StreamViewType: Stream StreamEnabled was false but a StreamViewType was "
+            "present."
+        )
+
+
+def of_new_table(change: StreamChange | None) -> StreamSettings | None:
+    """The stream that a table is made with.
+
+    Raises:
+        ValidationException: as ``check``; CreateTable words a disabled stream with a view type
+            in its own way.
+    """
+    if change is None:
+        return None
+    if not change.enabled and change.view_type is not None:
+        raise ValidationException(
+            f"{INVALID}Table is being created with a stream disabled, UpdateViewType should not "
+            "be specified"
+        )
+    check(change)
+    return None if change.view_type is None else StreamSettings(change.label, change.view_type)
+
+
+def changed(
+    table_name: str, current: StreamSettings | None, change: StreamChange
+) -> StreamSettings:
+    """The stream after a change that ``check`` let pass.
+
+    A view type is changed by a new stream alone, after the old one was disabled.
+
+    Raises:
+        ValidationException: the stream is already as it is asked for.
+    """
+    if change.view_type is not None:
+        if current is not None and current.enabled:
+            raise ValidationException(
+                f"Table already has an enabled stream: TableName: {table_name}"
+            )
+        return StreamSettings(change.label, change.view_type)
+    if current is None or not current.enabled:
+        raise ValidationException("Table has no stream to disable")
+    return replace(current, enabled=False)

@@ -1,0 +1,390 @@
+"""What CreateTable may define, and what UpdateTable may change of it.
+
+The parts have rules of their own: ``schema_rules``, ``global_index_rules``, ``stream_rules``,
+``throughput_rules``, ``tag_rules``. Here they come in DynamoDB's order. Identities and times are
+the database's to fill in.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dynactor.model.errors import ResourceInUseException, ValidationException
+from dynactor.model.indexes import global_index_changes, global_index_phases, global_index_rules
+from dynactor.model.indexes.global_index_rules import GlobalIndexUpdate, NewGlobalIndex
+from dynactor.model.keys.key import KeyAttribute
+from dynactor.model.limits import THROUGHPUT_DECREASES_PER_DAY
+from dynactor.model.tables import schema_rules, stream_rules, tag_rules, throughput_rules
+from dynactor.model.tables.schema_rules import INVALID, KeyElement, NewIndex
+from dynactor.model.tables.stream_rules import StreamChange
+from dynactor.model.tables.table import (
+    BillingMode,
+    TableClass,
+    TableDefinition,
+    TableStatus,
+    Throughput,
+)
+
+_DOING: Final[dict[TableStatus, str]] = {
+    "CREATING": "created",
+    "UPDATING": "updated",
+    "DELETING": "deleted",
+    "ACTIVE": "used",
+}
+
+NOTHING_TO_UPDATE: Final = (
+    "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, "
+    "GlobalSecondaryIndexUpdates or SSESpecification or ReplicaUpdates is required"
+)
+
+
+class NewTable(Struct, frozen=True):
+    """A table as CreateTable asks for it; None stands for a member that was left out."""
+
+    name: str
+    key_schema: tuple[KeyElement, ...]
+    attribute_definitions: tuple[KeyAttribute, ...]
+    local_indexes: tuple[NewIndex, ...] | None = None
+    global_indexes: tuple[NewGlobalIndex, ...] | None = None
+    stream: StreamChange | None = None
+    billing_mode: BillingMode | None = None
+    throughput: Throughput | None = None
+    table_class: TableClass | None = None
+    deletion_protection: bool | None = None
+    sse_specification: dict[str, Any] | None = None
+    on_demand_throughput: dict[str, Any] | None = None
+    warm_throughput: dict[str, Any] | None = None
+    tags: tuple[tuple[str, str], ...] = ()
+
+
+class TableEdit(Struct, frozen=True):
+    """A change of a table's settings; None stands for a member that was left out.
+
+    Members with wire names in them (``on_demand_throughput`` and such) hold only the members
+    that were given.
+    """
+
+    billing_mode: BillingMode | None = None
+    throughput: Throughput | None = None
+    table_class: TableClass | None = None
+    deletion_protection: bool | None = None
+    sse_specification: dict[str, Any] | None = None
+    on_demand_throughput: dict[str, Any] | None = None
+    warm_throughput: dict[str, Any] | None = None
+    index_creates: tuple[NewGlobalIndex, ...] = ()
+    index_updates: tuple[GlobalIndexUpdate, ...] = ()
+    index_deletes: tuple[str, ...] = ()
+    # What the keys of ``index_creates`` are made of; nothing by itself.
+    attribute_definitions: tuple[KeyAttribute, ...] = ()
+    stream: StreamChange | None = None
+    tags_to_add: tuple[tuple[str, str], ...] | None = None
+    tag_keys_to_remove: tuple[str, ...] | None = None
+
+
+def define(table: NewTable) -> TableDefinition:
+    """The definition of a new table.
+
+    ``table_id``, ``uuid`` and times are still empty.
+
+    Raises:
+        ValidationException: DynamoDB's message for the first fault in its order.
+    """
+    throughput_rules.check_with_billing_mode(table.billing_mode, table.throughput)
+    billing_mode = table.billing_mode or "PROVISIONED"
+    for index in table.global_indexes or ():
+        if index.throughput is not None and billing_mode == "PROVISIONED":
+            throughput_rules.check_bounds_of_index(index.name, index.throughput)
+    throughput = table.throughput or throughput_rules.ON_DEMAND_THROUGHPUT
+    definitions = table.attribute_definitions
+    key_schema = schema_rules.table_key(table.key_schema, definitions)
+    indexes = (
+        ()
+        if table.local_indexes is None
+        else schema_rules.local_indexes(table.local_indexes, key_schema, definitions)
+    )
+    global_indexes = (
+        ()
+        if table.global_indexes is None
+        else global_index_rules.of_new_table(
+            table.global_indexes, definitions, billing_mode, indexes
+        )
+    )
+    all_indexes = [*indexes, *(index.definition for index in global_indexes)]
+    schema_rules.check_projected_count(all_indexes)
+    schema_rules.check_definitions_used(definitions, key_schema, all_indexes)
+    return TableDefinition(
+        name=table.name,
+        table_id=0,
+        uuid="",
+        created_epoch_seconds=0.0,
+        attribute_definitions=definitions,
+        key_schema=key_schema,
+        local_indexes=indexes,
+        global_indexes=global_indexes,
+        stream=stream_rules.of_new_table(table.stream),
+        billing_mode=billing_mode,
+        throughput=throughput,
+        table_class=table.table_class,
+        deletion_protection=table.deletion_protection or False,
+        sse_specification=_checked_sse(table.sse_specification),
+        on_demand_throughput=(
+            None
+            if table.on_demand_throughput is None
+            else throughput_rules.on_demand_limits(billing_mode, None, table.on_demand_throughput)
+        ),
+        warm_throughput=(
+            None
+            if table.warm_throughput is None
+            else throughput_rules.warm(billing_mode, throughput, None, table.warm_throughput)
+        ),
+        tags=tag_rules.added((), table.tags),
+        next_index_id=len(all_indexes) + 1,
+    )
+
+
+def _checked_sse(wanted: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Encryption as it is shown back; without it a table has AWS's own key, and shows nothing."""
+    if wanted is None:
+        return None
+    if wanted.get("SSEType") == "AES256":
+        raise ValidationException(f"{INVALID}SSEType AES256 is not supported")
+    return {**wanted, "SSEType": "KMS"} if wanted.get("Enabled") else None
+
+
+def check_edit(edit: TableEdit) -> None:
+    """What can be said of an UpdateTable before its table is looked at.
+
+    Raises:
+        ValidationException: nothing is asked for, or it can't be so in any table.
+    """
+    if replace(edit, attribute_definitions=()) == TableEdit():
+        raise ValidationException(NOTHING_TO_UPDATE)
+    if edit.billing_mode == "PROVISIONED" and edit.throughput is None:
+        raise ValidationException(
+            f"{INVALID}ProvisionedThroughput must be specified when BillingMode is PROVISIONED"
+        )
+    if edit.throughput is not None:
+        throughput_rules.check_bounds(edit.throughput)
+    global_index_rules.check_named_once(
+        [
+            *(index.name for index in edit.index_creates),
+            *(update.name for update in edit.index_updates),
+            *edit.index_deletes,
+        ]
+    )
+    schema_rules.check_definitions_differ(edit.attribute_definitions)
+    for index in edit.index_creates:
+        if not edit.attribute_definitions:
+            raise ValidationException(
+                f"{INVALID}AttributeDefinitions is not specified for index: {index.name}"
+            )
+    _check_combination(edit)
+    if edit.stream is not None:
+        stream_rules.check(edit.stream)
+        if edit.throughput is not None:
+            raise ValidationException("Cannot change IOPS and Streams at the same time.")
+
+
+def _check_combination(edit: TableEdit) -> None:
+    """Refuse changes that can't be asked for in one request."""
+    if edit.index_creates or edit.index_deletes:
+        if edit.throughput is not None:
+            raise ValidationException("You cannot create or delete index while updating table IOPS")
+        if edit.stream is not None:
+            raise ValidationException(
+                "You cannot create or delete index while changing stream status"
+            )
+    others = replace(edit, attribute_definitions=())
+    if (
+        edit.deletion_protection is not None
+        and replace(others, deletion_protection=None) != TableEdit()
+    ):
+        raise ValidationException(
+            "DeletionProtection modification must be the only operation in the request"
+        )
+    if edit.table_class is not None and replace(others, table_class=None) != TableEdit():
+        raise ValidationException(
+            "TableClass modification must be the only operation in the request"
+        )
+
+
+def apply_edit(
+    definition: TableDefinition,
+    edit: TableEdit,
+    now_epoch_seconds: float,
+    decreases_per_day: int = THROUGHPUT_DECREASES_PER_DAY,
+) -> TableDefinition:
+    """The definition after a change that ``check_edit`` let pass.
+
+    Its status is UPDATING if the change is of a kind for which DynamoDB shows that state; so is
+    that of indexes with new throughput. A new index is CREATING, one to be deleted DELETING. New
+    throughput is pending until ``after_update`` and ``global_index_changes.after_update``.
+
+    Raises:
+        ValidationException: this table can't be changed so.
+        ResourceInUseException, LimitExceededException: not now, while other changes go on; or
+            units were taken away too often today.
+        ResourceNotFoundException: it has no such index.
+    """
+    _check_state(definition, edit)
+    changed = _with_capacity(definition, edit, now_epoch_seconds, decreases_per_day)
+    changed = global_index_changes.updated(
+        changed, edit.index_updates, definition.billing_mode, now_epoch_seconds, decreases_per_day
+    )
+    # The table stays ACTIVE while only the throughput of its indexes changes.
+    active_indexes = changed.global_indexes
+    for index in edit.index_creates:
+        changed = global_index_changes.with_created(changed, index, edit.attribute_definitions)
+    for name in edit.index_deletes:
+        changed = global_index_changes.with_deleted(changed, name)
+    if edit.stream is not None:
+        stream = stream_rules.changed(definition.name, definition.stream, edit.stream)
+        changed = replace(changed, stream=stream)
+    if edit.table_class is not None and edit.table_class != (definition.table_class or "STANDARD"):
+        changed = replace(
+            changed,
+            table_class=edit.table_class,
+            table_class_changed_epoch_seconds=now_epoch_seconds,
+        )
+    if edit.sse_specification is not None:
+        changed = replace(changed, sse_specification=_checked_sse(edit.sse_specification))
+    if changed != replace(definition, global_indexes=active_indexes):
+        changed = replace(changed, status="UPDATING")
+    if edit.deletion_protection is not None:
+        changed = replace(changed, deletion_protection=edit.deletion_protection)
+    if edit.tags_to_add is not None:
+        changed = replace(changed, tags=tag_rules.added(changed.tags, edit.tags_to_add))
+    if edit.tag_keys_to_remove is not None:
+        changed = replace(changed, tags=tag_rules.removed(changed.tags, edit.tag_keys_to_remove))
+    return changed
+
+
+def _check_state(definition: TableDefinition, edit: TableEdit) -> None:
+    global_index_phases.check_phases(
+        definition, edit.index_creates, edit.index_updates, edit.index_deletes
+    )
+    if edit.throughput is not None or edit.billing_mode is not None:
+        global_index_phases.check_table_may_change(definition)
+    if definition.status != "UPDATING":
+        return
+    # Tags are no part of the table's configuration. While an index gets its resources, or gives
+    # them back, the throughput of others may change (S183, S200).
+    allowed: dict[str, Any] = {"tags_to_add": None, "tag_keys_to_remove": None}
+    if any(
+        index.backfilling is False or index.status == "DELETING"
+        for index in definition.global_indexes
+    ):
+        allowed["index_updates"] = ()
+    if replace(edit, **allowed) != TableEdit():
+        raise in_use(definition)
+
+
+def _with_capacity(
+    definition: TableDefinition, edit: TableEdit, now_epoch_seconds: float, decreases_per_day: int
+) -> TableDefinition:
+    billing_mode = edit.billing_mode or definition.billing_mode
+    throughput = definition.throughput
+    if edit.throughput is not None:
+        throughput_rules.check_with_billing_mode(billing_mode, edit.throughput)
+        throughput_rules.check_changes(definition.throughput, edit.throughput)
+        throughput = throughput_rules.changed(
+            definition.throughput, edit.throughput, now_epoch_seconds, decreases_per_day
+        )
+        # The example of UpdateTable in AWS's command line reference shows the new units at once
+        # if the table becomes provisioned.
+        definition = (
+            replace(definition, pending_throughput=throughput)
+            if billing_mode == definition.billing_mode
+            else replace(definition, throughput=throughput)
+        )
+    if billing_mode != definition.billing_mode:
+        definition = (
+            _on_demand(definition, now_epoch_seconds)
+            if billing_mode == "PAY_PER_REQUEST"
+            else replace(definition, billing_mode=billing_mode, on_demand_throughput=None)
+        )
+    if edit.on_demand_throughput is not None:
+        limits = throughput_rules.on_demand_limits(
+            billing_mode, definition.on_demand_throughput, edit.on_demand_throughput
+        )
+        definition = replace(definition, on_demand_throughput=limits)
+    if edit.warm_throughput is not None:
+        warm = throughput_rules.warm(
+            billing_mode, throughput, definition.warm_throughput, edit.warm_throughput
+        )
+        definition = replace(definition, warm_throughput=warm)
+    return definition
+
+
+def _on_demand(definition: TableDefinition, now_epoch_seconds: float) -> TableDefinition:
+    """The switch to on-demand is no decrease: its time and count stay as they were."""
+    return replace(
+        definition,
+        billing_mode="PAY_PER_REQUEST",
+        pending_on_demand_since_epoch_seconds=now_epoch_seconds,
+        on_demand_switches=throughput_rules.with_on_demand_switch(
+            definition.on_demand_switches, now_epoch_seconds
+        ),
+        throughput=replace(definition.throughput, read_units=0, write_units=0),
+    )
+
+
+def settled(definition: TableDefinition) -> TableDefinition:
+    """A table when all its updates are over; UPDATING while an index gets its resources."""
+    definition = replace(
+        definition,
+        global_indexes=tuple(
+            global_index_changes.after_update(index) if index.status == "UPDATING" else index
+            for index in definition.global_indexes
+        ),
+    )
+    if definition.status != "UPDATING" or any(
+        index.backfilling is False for index in definition.global_indexes
+    ):
+        return definition
+    return after_update(definition)
+
+
+def after_update(definition: TableDefinition) -> TableDefinition:
+    """A table when its creation or update is over: ACTIVE, with the throughput asked for."""
+    return replace(
+        definition,
+        status="ACTIVE",
+        throughput=definition.pending_throughput or definition.throughput,
+        pending_throughput=None,
+        on_demand_since_epoch_seconds=(
+            definition.pending_on_demand_since_epoch_seconds
+            or definition.on_demand_since_epoch_seconds
+        ),
+        pending_on_demand_since_epoch_seconds=None,
+    )
+
+
+def check_deletable(definition: TableDefinition) -> None:
+    """Refuse to delete a table that is protected, or that is changing, or an index of which is.
+
+    Raises:
+        ValidationException: deletion protection is on.
+        ResourceInUseException: the table or an index is not ACTIVE.
+    """
+    if definition.status in ("CREATING", "DELETING"):
+        raise in_use(definition)
+    global_index_phases.check_table_deletable(definition)
+    if definition.status != "ACTIVE":
+        raise in_use(definition)
+    if definition.deletion_protection:
+        raise ValidationException(
+            "Resource cannot be deleted as it is currently protected against deletion. "
+            "Disable deletion protection first."
+        )
+
+
+def in_use(definition: TableDefinition) -> ResourceInUseException:
+    """The error of a change of a table that is already changing."""
+    return ResourceInUseException(
+        "Attempt to change a resource which is still in use: Table is being "
+        f"{_DOING[definition.status]}: {definition.name}"
+    )

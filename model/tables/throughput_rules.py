@@ -1,0 +1,325 @@
+"""What may be asked of the capacity of tables and global indexes.
+
+Billing mode, provisioned, on-demand and warm throughput.
+
+Messages are those of AWS as dynalite's suites measured them. The maxima and the rules for
+on-demand and warm throughput are AWS's documented ones ("Quotas", "DynamoDB warm throughput");
+their wording follows the measured ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dynactor.model.errors import LimitExceededException, ValidationException
+from dynactor.model.limits import (
+    ON_DEMAND_READ_UNITS,
+    ON_DEMAND_SWITCHES,
+    ON_DEMAND_SWITCHES_SECONDS,
+    ON_DEMAND_WRITE_UNITS,
+    TABLE_READ_UNITS,
+    TABLE_WRITE_UNITS,
+    THROUGHPUT_DECREASE_SECONDS,
+    THROUGHPUT_DECREASES_PER_DAY,
+    THROUGHPUT_UNITS,
+)
+from dynactor.model.tables.schema_rules import INVALID
+from dynactor.model.tables.table import BillingMode, TableDefinition, Throughput
+
+NO_LIMIT = -1
+ON_DEMAND_THROUGHPUT = Throughput(0, 0)
+
+
+def check_with_billing_mode(
+    billing_mode: BillingMode | None, throughput: Throughput | None
+) -> None:
+    """Refuse provisioned throughput for an on-demand table, and a provisioned one without.
+
+    Raises:
+        ValidationException: the two don't go together, or the units are out of bounds.
+    """
+    if billing_mode == "PAY_PER_REQUEST":
+        if throughput is not None:
+            raise ValidationException(
+                f"{INVALID}Neither ReadCapacityUnits nor WriteCapacityUnits can be specified "
+                "when BillingMode is PAY_PER_REQUEST"
+            )
+        return
+    if throughput is None:
+        raise ValidationException(
+            f"{INVALID}ReadCapacityUnits and WriteCapacityUnits must both be specified "
+            "when BillingMode is PROVISIONED"
+        )
+    check_bounds(throughput)
+
+
+def check_bounds(throughput: Throughput) -> None:
+    """Refuse more units than a table can have.
+
+    Raises:
+        ValidationException: too many units.
+    """
+    for name, units in _members(throughput):
+        if units > THROUGHPUT_UNITS:
+            raise ValidationException(f"Given value {units} for {name} is out of bounds")
+    if throughput.read_units > TABLE_READ_UNITS or throughput.write_units > TABLE_WRITE_UNITS:
+        raise ValidationException(
+            "Cannot increase provisioned throughput to more than "
+            f"{TABLE_READ_UNITS:,} units per table"
+        )
+
+
+def check_of_index(
+    billing_mode: BillingMode | None,
+    name: str,
+    throughput: Throughput | None,
+    *,
+    with_new_table: bool = False,
+) -> None:
+    """As ``check_with_billing_mode``, for a global index of a table with that mode (S166, S167).
+
+    CreateTable (``with_new_table``) words a missing throughput in its own way.
+
+    Raises:
+        ValidationException: as there.
+    """
+    if billing_mode == "PAY_PER_REQUEST":
+        if throughput is not None:
+            raise ValidationException(
+                f"{INVALID}ProvisionedThroughput should not be specified for index: {name} "
+                "when BillingMode is PAY_PER_REQUEST"
+            )
+    elif throughput is None and with_new_table:
+        raise ValidationException(
+            f"{INVALID}ProvisionedThroughput is not specified for index: {name}"
+        )
+    elif throughput is None:
+        raise _missing_for([name])
+    else:
+        check_most_of_index(throughput)
+
+
+def check_none_missing(names: Sequence[str]) -> None:
+    """Refuse a table that becomes provisioned while indexes are named for which nothing is given.
+
+    Raises:
+        ValidationException: there are such indexes.
+    """
+    if names:
+        raise _missing_for(names)
+
+
+def _missing_for(names: Sequence[str]) -> ValidationException:
+    return ValidationException(
+        f"{INVALID}ProvisionedThroughput must be specified for index: {','.join(names)}"
+    )
+
+
+def check_bounds_of_index(name: str, throughput: Throughput) -> None:
+    """Refuse units of a new table's index that no number of units can be.
+
+    Raises:
+        ValidationException: too many units.
+    """
+    for member, units in _members(throughput):
+        if units > THROUGHPUT_UNITS:
+            raise ValidationException(
+                f"Given value {units} for {member} is out of bounds for index {name}"
+            )
+
+
+def check_most_of_index(throughput: Throughput) -> None:
+    """Refuse more units than an index can have: as many as a table.
+
+    Raises:
+        ValidationException: too many units.
+    """
+    if any(units > THROUGHPUT_UNITS for _, units in _members(throughput)):
+        raise ValidationException(
+            "This operation cannot be performed with given input values. Please contact DynamoDB "
+            "service team for more info: Action Blocked: IndexUpdate"
+        )
+    if throughput.read_units > TABLE_READ_UNITS or throughput.write_units > TABLE_WRITE_UNITS:
+        raise ValidationException(
+            "Cannot increase provisioned throughput to more than "
+            f"{TABLE_READ_UNITS:,} units per global secondary index"
+        )
+
+
+def _members(throughput: Throughput) -> tuple[tuple[str, int], ...]:
+    return (
+        ("ReadCapacityUnits", throughput.read_units),
+        ("WriteCapacityUnits", throughput.write_units),
+    )
+
+
+def changed(
+    current: Throughput,
+    wanted: Throughput,
+    now_epoch_seconds: float,
+    decreases_per_day: int = THROUGHPUT_DECREASES_PER_DAY,
+) -> Throughput:
+    """The throughput after a change of units, with the times and counts it leaves.
+
+    Raises:
+        LimitExceededException: units were taken away too often today.
+    """
+    increase = wanted.read_units > current.read_units or wanted.write_units > current.write_units
+    decrease = wanted.read_units < current.read_units or wanted.write_units < current.write_units
+    if decrease:
+        _check_decrease(current, now_epoch_seconds, decreases_per_day)
+    return Throughput(
+        wanted.read_units,
+        wanted.write_units,
+        now_epoch_seconds if increase else current.last_increase_epoch_seconds,
+        now_epoch_seconds if decrease else current.last_decrease_epoch_seconds,
+        decreases_today(current, now_epoch_seconds) + decrease,
+    )
+
+
+def _check_decrease(current: Throughput, now_epoch_seconds: float, per_day: int) -> None:
+    """Refuse a decrease beyond those of a day, unless there was none for an hour.
+
+    Source: "Quotas", "Decreasing provisioned throughput". AWS's message goes on with the
+    times of the last decrease and of the next.
+    """
+    today = decreases_today(current, now_epoch_seconds)
+    last = current.last_decrease_epoch_seconds
+    if today < per_day or last is None:
+        return
+    if now_epoch_seconds - last >= THROUGHPUT_DECREASE_SECONDS:
+        return
+    raise LimitExceededException(
+        "Subscriber limit exceeded: Provisioned throughput decreases are limited within a given "
+        f"UTC day. After the first {per_day} decreases, each subsequent decrease in the same UTC "
+        f"day can be performed at most once every {THROUGHPUT_DECREASE_SECONDS} seconds. Number "
+        f"of decreases today: {today}."
+    )
+
+
+def with_on_demand_switch(
+    switches: tuple[float, ...], now_epoch_seconds: float
+) -> tuple[float, ...]:
+    """The times of a table's latest switches to on-demand, with one more now.
+
+    Without a limit a client could fill a used-up table by switching there and back. Source:
+    "On-demand capacity mode", "Considerations when switching capacity modes". The message is AWS's
+    of the time when one switch a day was allowed, with today's number; AWS's goes on with the times
+    of the last update and of the next.
+
+    Raises:
+        LimitExceededException: there were too many in the last 24 hours.
+    """
+    if (
+        len(switches) == ON_DEMAND_SWITCHES
+        and now_epoch_seconds - switches[0] < ON_DEMAND_SWITCHES_SECONDS
+    ):
+        raise LimitExceededException(
+            "Subscriber limit exceeded: Update to PayPerRequest mode are limited to "
+            f"{ON_DEMAND_SWITCHES} times in 1 day(s)."
+        )
+    return (*switches, now_epoch_seconds)[-ON_DEMAND_SWITCHES:]
+
+
+def decreases_today(current: Throughput, now_epoch_seconds: float) -> int:
+    """How often units were taken away since the day began; days are UTC's."""
+    last = current.last_decrease_epoch_seconds
+    if last is None or last // _DAY_SECONDS != now_epoch_seconds // _DAY_SECONDS:
+        return 0
+    return current.decreases_today
+
+
+_DAY_SECONDS = 86_400
+
+
+def check_changes(current: Throughput, wanted: Throughput, subject: str = "table") -> None:
+    """Refuse an update of the throughput of the table or of ``index <name>`` to what it is.
+
+    Raises:
+        ValidationException: nothing would change.
+    """
+    if (current.read_units, current.write_units) != (wanted.read_units, wanted.write_units):
+        return
+    # AWS writes "for the table", "for the index <name>", but "provisioned for index <name>".
+    holder = "the table" if subject == "table" else subject
+    raise ValidationException(
+        f"The provisioned throughput for the {subject} will not change. The requested value "
+        "equals the current value. Current ReadCapacityUnits provisioned for "
+        f"{holder}: {current.read_units}. Requested ReadCapacityUnits: {wanted.read_units}. "
+        f"Current WriteCapacityUnits provisioned for {holder}: {current.write_units}. Requested "
+        f"WriteCapacityUnits: {wanted.write_units}. Refer to the Amazon DynamoDB Developer "
+        "Guide for current limits and how to request higher limits."
+    )
+
+
+def on_demand_limits(
+    billing_mode: BillingMode,
+    current: dict[str, Any] | None,
+    wanted: dict[str, Any],
+    subject: str = "table",
+) -> dict[str, Any] | None:
+    """The maxima of an on-demand table or its index after a request; -1 takes one away.
+
+    Raises:
+        ValidationException: the table is provisioned, or a maximum is no number of units.
+    """
+    if billing_mode != "PAY_PER_REQUEST":
+        raise ValidationException(
+            f"{INVALID}OnDemandThroughput can only be specified when BillingMode is PAY_PER_REQUEST"
+        )
+    for name, units in wanted.items():
+        if units != NO_LIMIT and units < 1:
+            raise ValidationException(
+                f"{INVALID}Requested {name} for OnDemandThroughput for {subject} is outside of "
+                "valid range"
+            )
+    return {**(current or {}), **wanted} or None
+
+
+def warm(
+    billing_mode: BillingMode,
+    throughput: Throughput,
+    current: dict[str, Any] | None,
+    wanted: dict[str, Any],
+    subject: str = "table",
+) -> dict[str, Any] | None:
+    """The warm throughput of a table or index after a request: never less than what it has anyway.
+
+    Raises:
+        ValidationException: less than that, or more than a table can have.
+    """
+    least = at_least_warm(billing_mode, throughput, current)
+    most = {"ReadUnitsPerSecond": TABLE_READ_UNITS, "WriteUnitsPerSecond": TABLE_WRITE_UNITS}
+    for name, units in wanted.items():
+        if units < least[name]:
+            raise ValidationException(
+                f"{INVALID}Requested {name} for WarmThroughput for {subject} is lower than current "
+                "WarmThroughput, decreasing WarmThroughput is not supported"
+            )
+        if units > most[name]:
+            raise ValidationException(
+                f"{INVALID}Requested {name} for WarmThroughput for {subject} is higher than the "
+                f"per-table limit of {most[name]}"
+            )
+    return {**(current or {}), **wanted} or None
+
+
+def at_least_warm(
+    billing_mode: BillingMode, throughput: Throughput, asked: dict[str, Any] | None
+) -> dict[str, int]:
+    """The warm throughput that a table has: what was asked for, and no less than its mode gives."""
+    if billing_mode == "PAY_PER_REQUEST":
+        reads, writes = ON_DEMAND_READ_UNITS, ON_DEMAND_WRITE_UNITS
+    else:
+        reads, writes = throughput.read_units, throughput.write_units
+    asked = asked or {}
+    return {
+        "ReadUnitsPerSecond": max(reads, asked.get("ReadUnitsPerSecond", 0)),
+        "WriteUnitsPerSecond": max(writes, asked.get("WriteUnitsPerSecond", 0)),
+    }
+
+
+def warm_of(definition: TableDefinition) -> dict[str, int]:
+    """The warm throughput of a table, as DescribeTable shows it."""
+    return at_least_warm(definition.billing_mode, definition.throughput, definition.warm_throughput)

@@ -1,0 +1,184 @@
+"""When an item has expired, and what may be asked of a table's time to live.
+
+Source: Developer Guide, "Using time to live (TTL) in DynamoDB", rules S116-S131; the messages
+are those of DynamoDB Local and of what users of AWS report.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any, Final, NamedTuple
+
+from msgspec import Struct, defstruct, json
+from msgspec.structs import astuple
+
+from dynactor.model.errors import ValidationException
+from dynactor.model.keys.key import KeySchema
+from dynactor.model.limits import TIME_TO_LIVE_PAST_SECONDS
+from dynactor.model.tables.table import TableDefinition, TimeToLive, TimeToLiveStatus
+from dynactor.model.values.attribute_value import AttributeValue
+from dynactor.model.values.item import Item
+from dynactor.model.values.stored_item import StoredItem
+from dynactor.model.writes.change import Change, removal
+
+_MICROSECONDS: Final = 1_000_000
+_MICROSECOND_DIGITS: Final = 6
+# A time of more digits lies behind the year 33,658, or as far in the past.
+_MOST_DIGITS: Final = 12
+
+# What may be the name of a decoder's member.
+_PLAIN_NAME: Final = re.compile(r'[^"\\\x00-\x1f]*\Z')
+
+PAST_US: Final = TIME_TO_LIVE_PAST_SECONDS * _MICROSECONDS
+
+
+class TimeToLiveChange(Struct, frozen=True):
+    """A TimeToLiveSpecification."""
+
+    enabled: bool
+    attribute_name: str
+
+
+class ExpiryReader:
+    """Reads of stored items what time to live asks for: their keys and their times.
+
+    The rest of an item is passed over: a sweep looks at thousands of items a second.
+    """
+
+    def __init__(self, key_schema: KeySchema, attribute_name: str) -> None:
+        self.attribute_name = attribute_name
+        self._key_names = [attribute.name for attribute in key_schema.attributes]
+        self._timed = _members_reader([attribute_name])
+        # The attribute may be one of the key: it has a reader for each part that it plays.
+        self._keyed = _members_reader(self._key_names)
+
+    def time(self, stored: StoredItem) -> str | None:
+        """The time of an item: the text of a number, or None."""
+        (value,) = self._timed(stored)
+        return None if value is None else value.get("N")
+
+    def key(self, stored: StoredItem) -> Item:
+        """The key of an item."""
+        return dict(zip(self._key_names, self._keyed(stored), strict=True))
+
+
+def _members_reader(names: Sequence[str]) -> Callable[[StoredItem], tuple[Any, ...]]:
+    """Reads the attributes of that name of an item, None for those that it lacks."""
+    if not all(map(_PLAIN_NAME.match, names)):
+        return lambda stored: tuple(map(stored.item.get, names))
+    members = [f"member_{at}" for at in range(len(names))]
+    decoder = json.Decoder(
+        defstruct(
+            "Members",
+            [(member, AttributeValue | None, None) for member in members],
+            rename=dict(zip(members, names, strict=True)),
+            gc=False,
+        )
+    )
+    return lambda stored: astuple(decoder.decode(stored.data))
+
+
+def is_expired(time: str | None, now_epoch_seconds: float) -> bool:
+    """Whether an item has expired: its time is past, but by less than five years (S118, S119).
+
+    Numbers are compared exactly, fractions too.
+    """
+    if time is None:
+        return False
+    oldest_epoch_seconds = now_epoch_seconds - TIME_TO_LIVE_PAST_SECONDS
+    return oldest_epoch_seconds < Decimal(time) < now_epoch_seconds
+
+
+def expires_at_us(time: str | None) -> int | None:
+    """An item's time in microseconds since 1970, rounded up; negative before it.
+
+    None for an item that will never expire: it has no time, or one in milliseconds, which is
+    thousands of years ahead.
+    """
+    if time is None:
+        return None
+    whole, _, fraction = time.removeprefix("-").partition(".")
+    if len(whole) > _MOST_DIGITS:
+        return None
+    at_us = int(whole) * _MICROSECONDS
+    if fraction:
+        at_us += int(fraction[:_MICROSECOND_DIGITS].ljust(_MICROSECOND_DIGITS, "0"))
+    if time[0] == "-":
+        return -at_us
+    return at_us + 1 if fraction[_MICROSECOND_DIGITS:] else at_us
+
+
+class Expiry(NamedTuple):
+    """The deletion of an expired item."""
+
+    key: Item
+    change: Change
+
+
+def expire(
+    table: TableDefinition,
+    reader: ExpiryReader,
+    old: StoredItem | None,
+    now_epoch_seconds: float,
+) -> Expiry | None:
+    """The deletion of an item that has expired; None if it is to stay as it is (S127)."""
+    if old is None:
+        return None
+    if not is_expired(reader.time(old), now_epoch_seconds):
+        return None
+    return Expiry(reader.key(old), removal(table, old))
+
+
+# What clients are shown of a status for which no time is set.
+_PASSING: Final[dict[TimeToLiveStatus, TimeToLiveStatus]] = {
+    "ENABLING": "ENABLED",
+    "DISABLING": "DISABLED",
+}
+
+
+def shown_status(status: TimeToLiveStatus, transition_seconds: float) -> TimeToLiveStatus:
+    """The status that clients are shown.
+
+    ENABLING and DISABLING are shown only if they are given a time. On AWS, clients that ask right
+    after UpdateTimeToLive see ENABLED (observed in 2026).
+    """
+    return status if transition_seconds else _PASSING.get(status, status)
+
+
+def changed(
+    current: TimeToLive | None,
+    change: TimeToLiveChange,
+    now_epoch_seconds: float,
+    interval_seconds: float,
+    transition_seconds: float = 0.0,
+) -> TimeToLive:
+    """A table's time to live once it is switched on or off; ENABLING or DISABLING at first.
+
+    Raises:
+        ValidationException: it is so already, or goes by another attribute, or was changed less
+            than the interval ago, or shows that it is still changing.
+    """
+    is_on = current is not None and current.deletes
+    if is_on:
+        assert current is not None
+        if current.attribute_name != change.attribute_name:
+            raise ValidationException(
+                "TimeToLive is active on a different AttributeName: current AttributeName is "
+                f"{current.attribute_name}"
+            )
+        if change.enabled:
+            raise ValidationException("TimeToLive is already enabled")
+    elif not change.enabled:
+        raise ValidationException("TimeToLive is already disabled")
+    if current is not None and (
+        shown_status(current.status, transition_seconds) in _PASSING
+        or now_epoch_seconds - current.changed_epoch_seconds < interval_seconds
+    ):
+        raise ValidationException(
+            "Time to live has been modified multiple times within a fixed interval"
+        )
+    return TimeToLive(
+        change.attribute_name, "ENABLING" if change.enabled else "DISABLING", now_epoch_seconds
+    )

@@ -1,0 +1,1 @@
+"""Attribute values and items: types, numbers, sizes, document paths, stored form."""

@@ -1,0 +1,371 @@
+"""Attribute values: DynamoDB JSON, checked once and canonical from then on.
+
+An attribute value is a dict with one entry, its type and its content: ``{"S": "text"}``,
+``{"N": "12.5"}``, ``{"L": [...]}``. It comes so from the wire, is kept so on disk and goes
+so into answers. Canonical means: numbers in plain decimal, base64 in its one spelling (any
+other is refused), sets sorted. Then two values are equal in DynamoDB's sense exactly if
+``==`` says so.
+
+Checked values are never changed in place.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode, b64encode
+from binascii import Error as Base64Error
+from collections.abc import Callable, Container
+from decimal import Decimal
+from typing import Any, Final, Literal, TypeAlias, TypeVar
+
+from dynactor.model.errors import SerializationException, ValidationException
+from dynactor.model.faults import RepeatedMember
+from dynactor.model.limits import ATTRIBUTE_NAME_BYTES, NESTING_LEVELS
+from dynactor.model.values import json_types, number
+
+AttributeValue: TypeAlias = dict[str, Any]
+
+_Read = TypeVar("_Read")
+_JAVA_CLASS: Final = "com.amazonaws.dynamodb.v20120810.AttributeValue"
+
+TYPES: Final = ("S", "N", "B", "SS", "NS", "BS", "M", "L", "NULL", "BOOL")
+SET_TYPES: Final = frozenset({"SS", "NS", "BS"})
+# The types that have an order: of keys, and of ``<`` and BETWEEN.
+ORDERED_TYPES: Final = frozenset({"S", "N", "B"})
+
+# "DynamoDB item sizes and formats": a list or map costs 3 bytes and 1 for each element.
+_DOCUMENT_BYTES: Final = 3
+_ELEMENT_BYTES: Final = 1
+
+TOO_DEEP: Final = (
+    "Nesting Levels have exceeded supported limits: Attributes in the item have nested levels "
+    "beyond supported limit"
+)
+
+EMPTY_NAME: Final = "Empty attribute name"
+
+# The item itself is the first level of its documents (DynamoDB Local 3.3 takes 31 below it).
+_ATTRIBUTE_LEVEL: Final = 2
+
+_EMPTY: Final = (
+    "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes"
+)
+_SEVERAL: Final = (
+    "Supplied AttributeValue has more than one datatypes set, "
+    "must contain exactly one of the supported datatypes"
+)
+_INVALID: Final = "One or more parameter values were invalid: "
+_LAST_CHARACTER: Final = "Invalid last non-pad Base64 character dectected"
+_NO_BASE64: Final = re.compile(r"[^A-Za-z0-9+/=]")
+
+
+def type_of(value: AttributeValue) -> str:
+    """The type of a value, one of ``TYPES``."""
+    for type_name in value:
+        return type_name
+    raise AssertionError("a checked value has one type")
+
+
+def check(value: Any, level: int = _ATTRIBUTE_LEVEL) -> int:
+    """Check a value fresh from the wire, make it canonical in place, and return its size.
+
+    Returns:
+        The DynamoDB size in bytes, without the attribute's name.
+
+    Raises:
+        ValidationException: DynamoDB's message for the first fault found.
+        SerializationException: a member has a JSON type that its shape does not allow.
+    """
+    if type(value) is not dict:
+        _shaped(structure, value)
+    if len(value) != 1:
+        return _check_odd(value, level)
+    for type_name, content in value.items():
+        if type_name == "S":
+            if type(content) is not str:
+                _shaped(json_types.string, content)
+            return len(content) if content.isascii() else len(content.encode())
+        if type_name == "N":
+            if type(content) is not str:
+                _shaped(json_types.string, content)
+            size_bytes = number.whole_size_bytes(content)
+            if size_bytes:
+                return size_bytes
+            plain = number.canonical(content)
+            if plain is not content:
+                value["N"] = plain
+            return number.size_bytes(plain)
+        if type_name == "M":
+            return _check_map(content, level)
+        if type_name == "L":
+            return _check_list(content, level)
+        if type_name == "BOOL":
+            if type(content) is not bool:
+                value["BOOL"] = _shaped(json_types.boolean, content)
+            return 1
+        if type_name == "NULL":
+            if type(content) is not bool:
+                value["NULL"] = _shaped(json_types.boolean, content)
+            if not value["NULL"]:
+                raise ValidationException(
+                    _INVALID + "Null attribute value types must have the value of true"
+                )
+            return 1
+        if type_name == "B":
+            return len(_decode_base64(content))
+        if type_name in SET_TYPES:
+            return _check_set(value, type_name, content)
+    return _check_odd(value, level)
+
+
+def _check_map(content: Any, level: int) -> int:
+    if type(content) is not dict:
+        _shaped(_mapping, content)
+    if level > NESTING_LEVELS:
+        raise _too_deep()
+    size_bytes = _DOCUMENT_BYTES
+    for name, member in content.items():
+        size_bytes += _ELEMENT_BYTES + check(member, level + 1)
+        size_bytes += name_size_bytes(name)
+    check_names(content)
+    return size_bytes
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that no attribute has.
+
+    Raises:
+        ValidationException: it is empty or too long.
+    """
+    check_names((name,))
+    name_size_bytes(name)
+
+
+def name_size_bytes(name: str) -> int:
+    """The size of a name, which has a limit for attributes and for a map's members alike.
+
+    Raises:
+        ValidationException: it is too long.
+    """
+    size_bytes = len(name) if name.isascii() else len(name.encode())
+    if size_bytes > ATTRIBUTE_NAME_BYTES:
+        raise ValidationException(
+            f"{_INVALID}Attribute name is too large, must be less than "
+            f"{ATTRIBUTE_NAME_BYTES + 1} bytes"
+        )
+    return size_bytes
+
+
+def check_names(names: Container[str]) -> None:
+    """Refuse the empty name: those of attributes and of a map's members have a character at least.
+
+    Raises:
+        ValidationException: it is among them.
+    """
+    if "" in names:
+        raise ValidationException(EMPTY_NAME)
+
+
+def _check_list(content: Any, level: int) -> int:
+    if type(content) is not list:
+        _shaped(json_types.array, content)
+    if level > NESTING_LEVELS:
+        raise _too_deep()
+    size_bytes = _DOCUMENT_BYTES
+    for member in content:
+        size_bytes += _ELEMENT_BYTES + check(member, level + 1)
+    return size_bytes
+
+
+def _too_deep() -> ValidationException:
+    return ValidationException(TOO_DEEP)
+
+
+def is_too_deep(value: Any, level: int = _ATTRIBUTE_LEVEL) -> bool:
+    """Whether a value nests documents deeper than DynamoDB allows; it need not be checked."""
+    if type(value) is not dict:
+        return False
+    members = value.get("L")
+    if type(members) is not list:
+        content = value.get("M")
+        if type(content) is not dict:
+            return False
+        members = list(content.values())
+    return level > NESTING_LEVELS or any(is_too_deep(member, level + 1) for member in members)
+
+
+def _check_set(value: AttributeValue, type_name: str, content: Any) -> int:
+    if type(content) is not list:
+        _shaped(json_types.array, content)
+    read = json_types.base64_text if type_name == "BS" else json_types.string
+    for member in content:
+        if type(member) is not str:
+            _shaped(read, member)
+    if not content:
+        raise ValidationException(
+            _INVALID
+            + {
+                "SS": "An string set  may not be empty",
+                "NS": "An number set  may not be empty",
+                "BS": "Binary sets should not be empty",
+            }[type_name]
+        )
+    if type_name == "SS":
+        if len(set(content)) != len(content):
+            raise _repeated(
+                f"{_INVALID}Input collection [{', '.join(content)}] contains duplicates.",
+                "SS",
+                content,
+            )
+        # UTF-8 sorts as code points do, and so does Python's str.
+        content.sort()
+        return sum(len(member.encode()) for member in content)
+    if type_name == "NS":
+        plain = [number.canonical(member) for member in content]
+        if len(set(plain)) != len(plain):
+            raise _repeated("Input collection contains duplicates", "NS", plain)
+        plain.sort(key=Decimal)
+        value["NS"] = plain
+        return sum(map(number.size_bytes, plain))
+    raw = [_decode_base64(member) for member in content]
+    if len(set(raw)) != len(raw):
+        raise _repeated(
+            f"{_INVALID}Input collection [{', '.join(content)}]of type BS contains duplicates.",
+            "BS",
+            content,
+        )
+    raw.sort()
+    value["BS"] = [b64encode(member).decode() for member in raw]
+    return sum(map(len, raw))
+
+
+def _repeated(
+    message: str, type_name: Literal["SS", "NS", "BS"], members: list[str]
+) -> ValidationException:
+    """The error for a set that holds a member twice; equal members are equal texts."""
+    seen: set[str] = set()
+    for member in members:
+        if member in seen:
+            break
+        seen.add(member)
+    order = b64decode if type_name == "BS" else str
+    error = ValidationException(message)
+    error.fault = RepeatedMember(type_name, (*sorted(seen, key=order), member))
+    return error
+
+
+def _check_odd(value: AttributeValue, level: int) -> int:
+    """What is left: no known type, or several; unknown members are passed over."""
+    known = {
+        type_name: content
+        for type_name, content in value.items()
+        if type_name in TYPES and content is not None
+    }
+    if not known:
+        raise ValidationException(_EMPTY)
+    if len(known) > 1:
+        for type_name, content in known.items():
+            check({type_name: content}, level)
+        raise ValidationException(_SEVERAL)
+    value.clear()
+    value.update(known)
+    return check(value, level)
+
+
+def _decode_base64(content: Any) -> bytes:
+    if type(content) is not str:
+        _shaped(json_types.base64_text, content)
+    if len(content) % 4:
+        raise SerializationException(
+            f"Base64 encoded length is expected a multiple of 4 bytes but found: {len(content)}"
+        )
+    try:
+        raw = b64decode(content, validate=True)
+    except (Base64Error, ValueError):
+        raise SerializationException(
+            "Invalid Base64 character found in the payload"
+            if _NO_BASE64.search(content)
+            else _LAST_CHARACTER
+        ) from None
+    # The last character may carry bits beyond the last byte, which Python passes over.
+    if b64encode(raw) != content.encode():
+        raise SerializationException(_LAST_CHARACTER)
+    return raw
+
+
+def _shaped(read: Callable[[Any], _Read], content: Any) -> _Read:
+    """What the parser makes of a content of another JSON type; it refuses all but a few.
+
+    Raises:
+        SerializationException: it refuses.
+        ValidationException: the content is null, which is as good as none.
+    """
+    if content is None:
+        raise ValidationException(_EMPTY)
+    return read(content)
+
+
+def structure(value: Any, *, in_collection: bool = True) -> dict[str, Any]:
+    """The members of what is to be an attribute value: an element of a collection, or a member.
+
+    Raises:
+        SerializationException: it is no JSON object.
+    """
+    return json_types.structure(value, _JAVA_CLASS, in_collection=in_collection)
+
+
+def _mapping(content: Any) -> dict[str, Any]:
+    return json_types.mapping(content, _JAVA_CLASS)
+
+
+def size_bytes(value: AttributeValue) -> int:
+    """The DynamoDB size of a checked value, without the attribute's name."""
+    for type_name, content in value.items():
+        if type_name == "S":
+            return len(content) if content.isascii() else len(content.encode())
+        if type_name == "N":
+            return number.size_bytes(content)
+        if type_name == "B":
+            return _binary_size_bytes(content)
+        if type_name == "M":
+            return _DOCUMENT_BYTES + sum(
+                len(name.encode()) + _ELEMENT_BYTES + size_bytes(member)
+                for name, member in content.items()
+            )
+        if type_name == "L":
+            return _DOCUMENT_BYTES + sum(_ELEMENT_BYTES + size_bytes(member) for member in content)
+        if type_name == "SS":
+            return sum(len(member.encode()) for member in content)
+        if type_name == "NS":
+            return sum(map(number.size_bytes, content))
+        if type_name == "BS":
+            return sum(map(_binary_size_bytes, content))
+    return 1
+
+
+def _binary_size_bytes(base64_text: str) -> int:
+    return len(base64_text) * 3 // 4 - base64_text.endswith("=") - base64_text.endswith("==")
+
+
+def shown(value: AttributeValue) -> str:
+    """A checked value as DynamoDB writes it in messages; a binary is shown as a Java buffer."""
+    type_name = type_of(value)
+    content: Any = value[type_name]
+    if type_name == "B":
+        count = size_bytes(value)
+        content = f"java.nio.HeapByteBuffer[pos=0 lim={count} cap={count}]"
+    return f"{{{type_name}:{content}}}"
+
+
+def order_key(value: AttributeValue) -> bytes:
+    """Bytes that order values of one of ``ORDERED_TYPES`` as DynamoDB does.
+
+    Strings by UTF-8, numbers by value, binaries by unsigned bytes. Only values of the same
+    type may be compared.
+    """
+    if "S" in value:
+        text: str = value["S"]
+        return text.encode()
+    if "N" in value:
+        return number.encode(value["N"])
+    return b64decode(value["B"])

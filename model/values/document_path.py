@@ -1,0 +1,234 @@
+"""Document paths: where in an item a value stands, ``a.b[1]`` as ``("a", "b", 1)``.
+
+A name is an attribute or a member of a map, a number a position in a list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import islice
+from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
+
+from dynactor.model.errors import ValidationException
+from dynactor.model.values.attribute_value import AttributeValue
+from dynactor.model.values.item import Item
+
+Path: TypeAlias = tuple[str | int, ...]
+
+# Applications have few expressions, as of the texts that ``parser`` keeps.
+_KEPT_PATHS: Final = 2048
+
+
+class Branch(Struct, frozen=True):
+    """One part of some paths, and what goes on below it; nothing below where a path ends."""
+
+    part: str | int
+    below: tuple[Branch, ...] = ()
+
+
+def get(item: Item, path: Path) -> AttributeValue | None:
+    """The value at a path, or None where there is none."""
+    value: AttributeValue | None = item.get(path[0])  # type: ignore[arg-type]
+    for part in path[1:]:
+        if value is None:
+            return None
+        if type(part) is int:
+            elements = value.get("L")
+            value = elements[part] if elements is not None and part < len(elements) else None
+        else:
+            members = value.get("M")
+            value = members.get(part) if members is not None else None
+    return value
+
+
+def branches(paths: Iterable[Path]) -> tuple[Branch, ...]:
+    """Paths of which none is the beginning of another, as one tree to walk them together.
+
+    Positions in a list come in their order.
+    """
+    rests: dict[str | int, list[Path]] = {}
+    for path in paths:
+        rests.setdefault(path[0], [])
+        if len(path) > 1:
+            rests[path[0]].append(path[1:])
+    parts = [Branch(part, branches(rest) if rest else ()) for part, rest in rests.items()]
+    if len(parts) > 1 and isinstance(parts[0].part, int):
+        parts.sort(key=_part)
+    return tuple(parts)
+
+
+def _part(branch: Branch) -> Any:
+    return branch.part
+
+
+def project(item: Item, wanted: Sequence[Branch]) -> Item:
+    """The parts of an item on a tree of paths; no containers where nothing was found.
+
+    Elements of a list keep their order and close their gaps.
+    """
+    found: Item = {}
+    for branch in wanted:
+        value = item.get(branch.part)  # type: ignore[arg-type]
+        if value is None:
+            continue
+        part = _project_value(value, branch.below) if branch.below else value
+        if part is not None:
+            found[branch.part] = part  # type: ignore[index]
+    return found
+
+
+def _project_value(value: AttributeValue, wanted: Sequence[Branch]) -> AttributeValue | None:
+    if "M" in value:
+        members = project(value["M"], wanted)
+        return {"M": members} if members else None
+    if "L" not in value:
+        return None
+    elements: list[AttributeValue] = value["L"]
+    found: list[AttributeValue] = []
+    for branch in wanted:
+        if type(branch.part) is not int or branch.part >= len(elements):
+            continue
+        element = elements[branch.part]
+        part = _project_value(element, branch.below) if branch.below else element
+        if part is not None:
+            found.append(part)
+    return {"L": found} if found else None
+
+
+def edited(item: Item, changes: Iterable[tuple[Path, AttributeValue | None]]) -> Item:
+    """An item with other values at some paths; None takes away what is there.
+
+    The paths are distinct, and all but the last part of each leads to a map or list of its kind.
+    Positions are those of the item as it was. Only what contains a change is copied.
+    """
+    new = dict(item)
+    nested: _Edits = {}
+    for path, value in changes:
+        name = path[0]
+        assert isinstance(name, str)
+        if len(path) > 1:
+            _plant(nested, path, _Leaf(value))
+        elif value is None:
+            new.pop(name, None)
+        else:
+            new[name] = value
+    if nested:
+        _edit_members(new, nested)
+    return new
+
+
+@lru_cache(maxsize=_KEPT_PATHS)
+def kept_branches(paths: tuple[Path, ...]) -> tuple[Branch, ...]:
+    """As ``branches``, of paths that are likely to come again."""
+    return branches(paths)
+
+
+class _Leaf(Struct, frozen=True):
+    """What is to stand at the end of a path; None for nothing."""
+
+    value: AttributeValue | None
+
+
+_Edits: TypeAlias = "dict[str | int, _Leaf | _Edits]"
+
+
+def _plant(edits: _Edits, path: Path, leaf: _Leaf) -> None:
+    for part in path[:-1]:
+        below = edits.setdefault(part, {})
+        assert isinstance(below, dict)
+        edits = below
+    edits[path[-1]] = leaf
+
+
+def _edit_members(members: dict[str, AttributeValue], edits: _Edits) -> None:
+    for name, change in edits.items():
+        assert isinstance(name, str)
+        if isinstance(change, dict):
+            members[name] = _edited(members[name], change)
+        elif change.value is None:
+            members.pop(name, None)
+        else:
+            members[name] = change.value
+
+
+def _edited(value: AttributeValue, edits: _Edits) -> AttributeValue:
+    if "L" in value:
+        return {"L": _edited_elements(value["L"], edits)}
+    members = dict(value["M"])
+    _edit_members(members, edits)
+    return {"M": members}
+
+
+def _edited_elements(elements: list[AttributeValue], edits: _Edits) -> list[AttributeValue]:
+    """Positions beyond the end are appended, in their order and without gaps."""
+    new: list[AttributeValue | None] = list(elements)
+    beyond: dict[int, AttributeValue | None] = {}
+    for position, change in edits.items():
+        assert isinstance(position, int)
+        if isinstance(change, dict):
+            new[position] = _edited(elements[position], change)
+        elif position < len(elements):
+            new[position] = change.value
+        else:
+            beyond[position] = change.value
+    new.extend(beyond[position] for position in sorted(beyond))
+    return [element for element in new if element is not None]
+
+
+def distinct(paths: Iterable[Path]) -> list[Path]:
+    """Paths as they come, if none contains another, or takes for a list what it takes for a map.
+
+    Raises:
+        ValidationException: a path overlaps or conflicts with one that came before. DynamoDB
+            looks at the paths of an expression from the last to the first, and its message
+            counts so.
+    """
+    taken: list[Path] = []
+    root = _Step(first=())
+    for path in paths:
+        step = root
+        for part in path:
+            if any(type(part) is not type(sibling) for sibling in islice(step.below, 1)):
+                raise _contradiction("conflict", path, step.first)
+            below = step.below.get(part)
+            if below is None:
+                below = step.below[part] = _Step(first=path)
+            elif not below.below:
+                raise _contradiction("overlap", path, below.first)
+            step = below
+        if step.below:
+            raise _contradiction("overlap", path, step.first)
+        taken.append(path)
+    return taken
+
+
+@lru_cache(maxsize=_KEPT_PATHS)
+def check_distinct(paths: tuple[Path, ...]) -> None:
+    """As ``distinct``; what was found to be so is known the next time."""
+    distinct(paths)
+
+
+class _Step(Struct):
+    """Where some paths have come to, the first of them, and the parts they go on with.
+
+    A path ends where nothing is below.
+    """
+
+    first: Path
+    below: dict[str | int, _Step] = {}
+
+
+def _contradiction(relation: str, path: Path, other: Path) -> ValidationException:
+    return ValidationException(
+        f"Two document paths {relation} with each other; "
+        "must remove or rewrite one of these paths; "
+        f"path one: {text(path)}, path two: {text(other)}"
+    )
+
+
+def text(path: Path) -> str:
+    """A path as DynamoDB writes it in messages: ``[a, b, [1]]``."""
+    return "[" + ", ".join(f"[{part}]" if type(part) is int else str(part) for part in path) + "]"

@@ -1,0 +1,1 @@
+"""Writes and transactions: what each does to the item it finds, and the change it makes."""

@@ -1,0 +1,226 @@
+"""What a write did: the item before and after, and the same for each index it touches."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+from dynactor.model.capacity import capacity
+from dynactor.model.capacity.capacity import EntryWrite, IndexKind, ItemWrite, Receipt
+from dynactor.model.indexes.index import IndexDefinition, entry, entry_position, global_entry
+from dynactor.model.keys.key import KeySchema
+from dynactor.model.tables.table import TableDefinition
+from dynactor.model.values.item import Item
+from dynactor.model.values.stored_item import StoredItem
+
+_FREE: Final = Receipt()
+
+
+class IndexChange(Struct, gc=False):
+    """The entry of an item in one index before and after; None where there is none.
+
+    ``moves`` says of an entry that was there and stays that its key is another one. Never changed
+    once made; only positions are kept once somebody asks for them.
+    """
+
+    kind: IndexKind
+    definition: IndexDefinition
+    old: StoredItem | None
+    new: StoredItem | None
+    moves: bool = False
+    _old_position: bytes | None = None
+    _new_position: bytes | None = None
+
+    def position_of(self, entry: StoredItem, table_key: bytes) -> bytes:
+        """Where the old or the new entry stands in a global index: as ``entry_position``.
+
+        Worked out once, for the units that it takes and for the rows that it changes.
+        """
+        if entry is self.new:
+            if self._new_position is None:
+                self._new_position = entry_position(self.definition, entry.item, table_key)
+            return self._new_position
+        if self._old_position is None:
+            self._old_position = entry_position(self.definition, entry.item, table_key)
+        return self._old_position
+
+
+class Change(Struct, frozen=True, gc=False):
+    """The outcome of a decided write.
+
+    ``old is new`` where the write changed nothing. ``attributes`` is what ReturnValues asks
+    for; None where there is nothing to return.
+    """
+
+    old: StoredItem | None
+    new: StoredItem | None
+    local_changes: tuple[IndexChange, ...]
+    attributes: Item | None
+    receipt: Receipt
+    # None: nobody has worked them out.
+    global_changes: tuple[IndexChange, ...] | None = None
+
+
+def local_changes(
+    table: TableDefinition, old: StoredItem | None, new: StoredItem | None
+) -> tuple[IndexChange, ...]:
+    """How a change of an item changes the table's local indexes.
+
+    An index whose stored view stays as it was is left out.
+    """
+    changes: tuple[IndexChange, ...] = ()
+    for index in table.local_indexes:
+        change = _index_change("LocalSecondaryIndexes", index, table.key_schema, old, new)
+        if change is not None:
+            changes += (change,)
+    return changes
+
+
+def global_changes(
+    table: TableDefinition, old: StoredItem | None, new: StoredItem | None
+) -> tuple[IndexChange, ...]:
+    """As ``local_changes``, for the global indexes into which changes are carried."""
+    if not table.global_indexes:
+        return ()
+    changes = []
+    for index in table.global_indexes:
+        if index.holds_entries:
+            change = global_change(index.definition, table.key_schema, old, new)
+            if change is not None:
+                changes.append(change)
+    return tuple(changes)
+
+
+def global_change(
+    index: IndexDefinition, table_key: KeySchema, old: StoredItem | None, new: StoredItem | None
+) -> IndexChange | None:
+    """How a change of an item changes one global index; None if it does not."""
+    return _index_change("GlobalSecondaryIndexes", index, table_key, old, new)
+
+
+def _index_change(
+    kind: IndexKind,
+    index: IndexDefinition,
+    table_key: KeySchema,
+    old: StoredItem | None,
+    new: StoredItem | None,
+) -> IndexChange | None:
+    entry_of = entry if kind == "LocalSecondaryIndexes" else global_entry
+    old_item = None if old is None else old.item
+    new_item = None if new is None else new.item
+    old_entry = None if old_item is None else entry_of(index, table_key, old_item)
+    new_entry = None if new_item is None else entry_of(index, table_key, new_item)
+    if old_entry == new_entry:
+        return None
+    moves = False
+    if old_entry is not None and new_entry is not None:
+        for name in index.key_names:
+            if old_entry[name] != new_entry[name]:
+                moves = True
+                break
+    # An entry that is the whole item is stored as the item is.
+    return IndexChange(
+        kind,
+        index,
+        old if old_entry is old_item else _stored(old, old_entry),
+        new if new_entry is new_item else _stored(new, new_entry),
+        moves,
+    )
+
+
+def _stored(stored: StoredItem | None, projected: Item | None) -> StoredItem | None:
+    if stored is None or projected is None:
+        return None
+    return StoredItem.of(projected, stored.version)
+
+
+def give_version(change: Change, version: int) -> None:
+    """Give a change the version of its sequence number, where that is known only later.
+
+    The new item, and its entries, are the change's own: nobody else has seen them yet.
+    """
+    if change.new is not None:
+        change.new.version = version
+    for one in change.local_changes:
+        if one.new is not None:
+            one.new.version = version
+    for one in change.global_changes or ():
+        if one.new is not None:
+            one.new.version = version
+
+
+def removal(table: TableDefinition, old: StoredItem) -> Change:
+    """The deletion of an item by the system: nobody is told of it, and nobody pays (S121)."""
+    return Change(old, None, local_changes(table, old, None), None, _FREE)
+
+
+def restoration(table: TableDefinition, new: StoredItem) -> Change:
+    """An item that comes from a backup into a table that is being made from it; nobody pays."""
+    return Change(None, new, local_changes(table, None, new), None, _FREE)
+
+
+def write_receipt(
+    old: StoredItem | None, new: StoredItem | None, changes: tuple[IndexChange, ...]
+) -> Receipt:
+    """What a write costs: the larger image of the item, and each index write (S50-S56)."""
+    # One straight walk: every write makes a receipt, and nearly nobody reads it.
+    entries: tuple[EntryWrite, ...] = ()
+    for change in changes:
+        moves = change.moves
+        old_entry, new_entry = change.old, change.new
+        old_bytes = None if old_entry is None else old_entry.size_bytes
+        new_bytes = None if new_entry is None else new_entry.size_bytes
+        units = _entry_units(old_bytes, new_bytes, moves=moves)
+        name, kind = change.definition.name, change.kind
+        entries += (EntryWrite(name, kind, 0.0, units, old_bytes, new_bytes, moves),)
+    old_bytes = None if old is None else old.size_bytes
+    new_bytes = None if new is None else new.size_bytes
+    units = capacity.write_units(max(old_bytes or 0, new_bytes or 0))
+    work = ItemWrite(old_bytes, new_bytes, units, entries)
+    return Receipt(0.0, units, entries, (work,))
+
+
+def refused_receipt(old: StoredItem | None, put_bytes: int | None = None) -> Receipt:
+    """What a write whose condition is false costs all the same, at least 1.
+
+    It pays for the item that is there, or that would have been put if that is larger; nothing in
+    indexes. Source: Developer Guide, "Working with items and attributes", "Conditional writes".
+    """
+    old_bytes = _size_bytes(old)
+    units = capacity.write_units(max(old_bytes or 0, put_bytes or 0))
+    work = ItemWrite(old_bytes, put_bytes, units, refused=True)
+    return Receipt(write_units=units, work=(work,))
+
+
+def refused_change(receipt: Receipt) -> Change:
+    """A write whose condition was false, as it is paid."""
+    return Change(None, None, (), None, receipt, ())
+
+
+def _entry_units(old_bytes: int | None, new_bytes: int | None, *, moves: bool) -> int:
+    """What a write takes for the entry in one index: as ``entry_writes`` together."""
+    if moves:
+        return capacity.write_units(old_bytes or 0) + capacity.write_units(new_bytes or 0)
+    return capacity.write_units(max(old_bytes or 0, new_bytes or 0))
+
+
+def _size_bytes(stored: StoredItem | None) -> int | None:
+    return None if stored is None else stored.size_bytes
+
+
+def entry_writes(change: IndexChange) -> tuple[tuple[StoredItem, int], ...]:
+    """The entries that a change of an index writes, and the units of each.
+
+    An entry whose key changes is deleted at one place and put at another; else one write does.
+    """
+    old, new = change.old, change.new
+    if old is not None and new is not None and change.moves:
+        return (
+            (old, capacity.write_units(old.size_bytes)),
+            (new, capacity.write_units(new.size_bytes)),
+        )
+    written = new or old
+    assert written is not None, "a change has an entry before or after"
+    size_bytes = max(old.size_bytes if old else 0, new.size_bytes if new else 0)
+    return ((written, capacity.write_units(size_bytes)),)

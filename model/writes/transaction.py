@@ -1,0 +1,136 @@
+"""Transactions of writes: their actions, what each does to the item it finds, and its price.
+
+Sources: API reference, "TransactWriteItems" and "TransactionCanceledException"; Developer Guide,
+"Amazon DynamoDB transactions: how it works". An action costs the table twice what the write
+alone does; an index costs what it always does.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+
+from dynactor.model.capacity import capacity
+from dynactor.model.capacity.capacity import ItemWrite, Receipt
+from dynactor.model.errors import (
+    CancellationReason,
+    ConditionalCheckFailedException,
+    DuplicateItemException,
+    DynamoDBError,
+    ItemCollectionSizeLimitExceededException,
+    ProvisionedThroughputExceededException,
+    RequestLimitExceeded,
+    ThrottlingException,
+    TransactionConflictException,
+    ValidationException,
+)
+from dynactor.model.expressions.condition import Condition
+from dynactor.model.tables.table import TableDefinition
+from dynactor.model.values.item import Item
+from dynactor.model.values.stored_item import StoredItem
+from dynactor.model.writes.change import Change
+from dynactor.model.writes.write import Put, Write, check_condition, decide
+
+# Prepared and committed: each takes the units of a write, or of a read.
+UNITS_FACTOR: Final = 2
+
+NO_REASON: Final = CancellationReason()
+
+_CODES: Final[dict[type[DynamoDBError], str]] = {
+    ConditionalCheckFailedException: "ConditionalCheckFailed",
+    DuplicateItemException: "DuplicateItem",
+    ItemCollectionSizeLimitExceededException: "ItemCollectionSizeLimitExceeded",
+    ProvisionedThroughputExceededException: "ProvisionedThroughputExceeded",
+    RequestLimitExceeded: "ThrottlingError",
+    ThrottlingException: "ThrottlingError",
+    TransactionConflictException: "TransactionConflict",
+    ValidationException: "ValidationError",
+}
+THROTTLING_CODES: Final = ("ProvisionedThroughputExceeded", "ThrottlingError")
+# The errors for which a transaction is cancelled; any other is the whole request's.
+CANCELLING: Final = tuple(_CODES)
+
+
+class Check(Struct, frozen=True, tag=True, gc=False):
+    """A condition on an item that the transaction leaves as it is."""
+
+    key: Item
+    condition: Condition
+    return_item_on_failure: bool = False
+
+    @property
+    def identity(self) -> Item:
+        """The item's key."""
+        return self.key
+
+
+ActionWrite: TypeAlias = Write | Check
+
+
+class Action(Struct, frozen=True, gc=False):
+    """One action of a transaction.
+
+    ``ordinal`` is its place in the transaction, from 0; ``position`` is the item's encoded key,
+    which is the two keys together.
+    """
+
+    ordinal: int
+    partition_key: bytes
+    sort_key: bytes
+    position: bytes
+    write: ActionWrite
+
+
+def decide_action(table: TableDefinition, old: StoredItem | None, write: ActionWrite) -> Change:
+    """What an action makes of ``old``; its version is given when its sequence number is known.
+
+    Raises:
+        ConditionalCheckFailedException, ValidationException: as
+        ``dynactor.model.writes.write.decide``.
+    """
+    if isinstance(write, Check):
+        check_condition(old, write)
+        size_bytes = old.size_bytes if old else None
+        units = capacity.write_units(size_bytes or 0)
+        return _unchanged(old, ItemWrite(size_bytes, size_bytes, units, is_check=True))
+    change = decide(table, old, write, version=0)
+    receipt = change.receipt
+    # By hand: every action does it, and ``replace`` looks at each field.
+    doubled = Receipt(
+        receipt.read_units, receipt.write_units * UNITS_FACTOR, receipt.indexes, receipt.work
+    )
+    return Change(
+        change.old,
+        change.new,
+        change.local_changes,
+        change.attributes,
+        doubled,
+        change.global_changes,
+    )
+
+
+def failed_action(old: StoredItem | None, write: ActionWrite) -> Change:
+    """What an action whose condition is false costs all the same."""
+    old_bytes = old.size_bytes if old else None
+    put_bytes = write.size_bytes if isinstance(write, Put) else None
+    units = capacity.write_units(max(old_bytes or 0, put_bytes or 0))
+    return _unchanged(old, ItemWrite(old_bytes, put_bytes, units, refused=True))
+
+
+def _unchanged(old: StoredItem | None, work: ItemWrite) -> Change:
+    receipt = Receipt(write_units=UNITS_FACTOR * work.units, work=(work,))
+    return Change(old, old, (), None, receipt, ())
+
+
+def item_read_units(size_bytes: int) -> float:
+    """Read units of one item in a transaction."""
+    return UNITS_FACTOR * capacity.item_read_units(size_bytes, consistent=True)
+
+
+def reason_of(error: DynamoDBError) -> CancellationReason:
+    """The reason that an action gives for which its transaction is cancelled."""
+    if isinstance(error, ItemCollectionSizeLimitExceededException):
+        return CancellationReason(_CODES[type(error)], "Collection size exceeded.")
+    item = error.item if isinstance(error, ConditionalCheckFailedException) else None
+    return CancellationReason(_CODES[type(error)], error.message, item)

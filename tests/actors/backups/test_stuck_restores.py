@@ -1,0 +1,152 @@
+"""A table that is restored can be deleted in whichever phase the store holds it up."""
+
+from __future__ import annotations
+
+from asyncio import Future
+from collections.abc import Callable, Sequence
+
+import pytest
+from structlog.testing import capture_logs
+
+from dynactor.actors.catalog.database import Database
+from dynactor.model.errors import ResourceInUseException
+from dynactor.model.tables.table_backup import TableBackup
+from dynactor.storage import keys_layout
+from dynactor.storage.store import Full, Group, Store
+from tests.support.databases.backed_up import (
+    ARN,
+    back_up,
+    begin_restore,
+    filled_table,
+    rows_of,
+    wait_restored,
+)
+from tests.support.databases.databases import running_database, table_definition
+from tests.support.databases.failing_pages import FailingPages
+from tests.support.databases.transacting import until
+from tests.support.stores.faulty_store import FaultyStore
+from tests.support.stores.store import memory_store
+
+
+class FullFor(FaultyStore):
+    """A store that, as a full disk, takes of these heads' owners only what makes room."""
+
+    def __init__(self, inner: Store) -> None:
+        super().__init__(inner)
+        self.is_full_for: Callable[[bytes], bool] = lambda _: False
+
+    def allow(self) -> None:
+        """Take everything again."""
+        self.is_full_for = lambda _: False
+
+    async def commit(self, groups: Sequence[Group]) -> Future[None]:
+        for group in groups:
+            if group.puts and not group.range_deletes and self.is_full_for(group.head_key):
+                raise Full("the disk is full")
+        return await super().commit(groups)
+
+
+def is_catalog(head_key: bytes) -> bool:
+    return head_key == keys_layout.CATALOG_HEAD
+
+
+async def test_when_its_items_are_in_and_that_can_not_be_stored() -> None:
+    async with memory_store() as inner:
+        store = FullFor(inner)
+        async with running_database(store) as database:
+            await filled_table(database, 50, definition=table_definition())
+            backup = await back_up(database)
+            await begin_restore(database, backup)
+            store.is_full_for = is_catalog
+            with capture_logs() as logs:
+                await until(lambda: any(each["event"] == "tried_again_later" for each in logs))
+            await database.delete_table("Restored")
+            assert database.table_names() == ["Thread"]
+
+
+async def test_when_its_indexes_can_not_be_begun() -> None:
+    async with memory_store() as inner:
+        store = FullFor(inner)
+        async with running_database(store) as database:
+            backup = await backed_up(database)
+            await begin_restore(database, backup)
+            store.is_full_for = is_catalog
+            with capture_logs() as logs:
+                await until(lambda: any(each["event"] == "tried_again_later" for each in logs))
+            await deleted(database, backup, inner)
+
+
+async def test_when_there_is_no_room_for_its_indexes() -> None:
+    async with memory_store() as inner:
+        store = FullFor(inner)
+        async with running_database(store) as database:
+            backup = await backed_up(database)
+            await begin_restore(database, backup)
+            record = database.table_in_any_state("Restored").record
+            heads = {
+                keys_layout.partition_head(partition.number)
+                for partitions in record.index_partitions.values()
+                for partition in partitions
+            }
+            store.is_full_for = heads.__contains__
+            with capture_logs() as logs:
+                await until(lambda: any(each["event"] == "index_write_refused" for each in logs))
+            await deleted(database, backup, inner)
+
+
+async def test_when_its_indexes_are_filled_and_that_can_not_be_stored() -> None:
+    async with memory_store() as inner:
+        store = FullFor(inner)
+        async with running_database(store) as database:
+            backup = await backed_up(database)
+            await begin_restore(database, backup)
+            table = database.table_in_any_state("Restored")
+            await until(lambda: table.definition.restore_phase == "INDEXES")
+            store.is_full_for = is_catalog
+            with capture_logs() as logs:
+                await until(lambda: any(each["event"] == "tried_again_later" for each in logs))
+            await deleted(database, backup, inner)
+
+
+async def test_when_who_fills_an_index_was_given_up() -> None:
+    async with memory_store() as inner:
+        store = FailingPages(inner)
+        async with running_database(store) as database:
+            backup = await backed_up(database)
+            await begin_restore(database, backup)
+            store.failing_table_id = database.table_in_any_state("Restored").definition.table_id
+            store.failure = RuntimeError("played by a test")
+            with capture_logs() as logs:
+                await until(lambda: any(each["event"] == "actor_given_up" for each in logs))
+            store.failure = None
+            await deleted(database, backup, inner)
+
+
+async def test_while_it_gets_on_it_can_not_be_deleted() -> None:
+    async with memory_store() as inner:
+        store = FullFor(inner)
+        async with running_database(store) as database:
+            backup = await backed_up(database)
+            await begin_restore(database, backup)
+            table = database.table_in_any_state("Restored")
+            store.is_full_for = is_catalog
+            with capture_logs() as logs:
+                await until(lambda: any(each["event"] == "tried_again_later" for each in logs))
+            store.allow()
+            await until(lambda: table.definition.restore_phase == "INDEXES")
+            with pytest.raises(ResourceInUseException):
+                await database.delete_table("Restored")
+            await wait_restored(database)
+
+
+async def backed_up(database: Database) -> TableBackup:
+    await filled_table(database, 300)
+    return await back_up(database)
+
+
+async def deleted(database: Database, backup: TableBackup, store: Store) -> None:
+    table_id = database.table_in_any_state("Restored").definition.table_id
+    await database.delete_table("Restored")
+    assert database.table_names() == ["Thread"]
+    assert await rows_of(store, table_id) == {}
+    await database.delete_table_backup(backup.backup_id, ARN)

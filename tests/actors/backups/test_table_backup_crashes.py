@@ -1,0 +1,141 @@
+"""A server that dies at any commit of a backup or of a restoration ends it at its next start."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import anyio
+import pytest
+
+from dynactor.actors.catalog.database import Database
+from dynactor.model.errors import InternalServerError
+from dynactor.model.tables.table_backup import TableBackup
+from dynactor.model.writes.write import Delete
+from tests.support.databases.backed_up import (
+    CutStore,
+    WithoutCursors,
+    back_up,
+    begin_restore,
+    counts_of,
+    filled_table,
+    rows_of,
+    wait_available,
+    wait_restored,
+)
+from tests.support.databases.databases import put, running_database, table_definition, thread
+from tests.support.databases.replays import items_of
+from tests.support.stores.store import memory_store
+
+WRITES = 80
+FEW_ROWS = 20
+MORE_COMMITS_THAN_IT_TAKES = 100
+_ITEMS = b"\x00\x00\x00\x00"
+
+ReplyT = TypeVar("ReplyT")
+
+
+@pytest.fixture(autouse=True)
+def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There are several pages of a few items."""
+    monkeypatch.setattr("dynactor.actors.derived.table_backup_copy._PAGE_ROWS", FEW_ROWS)
+    monkeypatch.setattr("dynactor.actors.derived.table_restore._PAGE_ROWS", FEW_ROWS)
+    monkeypatch.setattr("dynactor.actors.derived.table_restore._CURSOR_PAGES", 2)
+
+
+async def answered(request: Awaitable[ReplyT]) -> ReplyT | None:
+    """The answer to a request, None if the store was cut off before."""
+    try:
+        return await request
+    except InternalServerError:
+        return None
+
+
+async def until_cut_or(store: CutStore, is_done: Callable[[], bool]) -> None:
+    with anyio.fail_after(60):
+        while not (store.was_cut or is_done()):
+            await asyncio.sleep(0)
+
+
+def is_available(database: Database) -> bool:
+    return all(backup.status == "AVAILABLE" for backup in database.table_backups.backups)
+
+
+async def test_a_backup_is_whole_after_the_next_start() -> None:
+    for commits in range(MORE_COMMITS_THAN_IT_TAKES):
+        async with memory_store() as inner:
+            store = CutStore(inner)
+            async with running_database(store) as database:
+                table = await filled_table(database, WRITES)
+                rows = await rows_of(inner, table.definition.table_id)
+                store.commits_left = commits
+                asked = await answered(database.create_table_backup("Thread", "nightly"))
+                await until_cut_or(store, lambda: is_available(database))
+            async with running_database(inner) as database:
+                backups = database.table_backups.backups
+                assert bool(backups) == (asked is not None)
+                for each in backups:
+                    backup = await wait_available(database, each.backup_id)
+                    copied = await rows_of(inner, backup.rows_id)
+                    assert copied == {
+                        place: value for place, value in rows.items() if place.startswith(_ITEMS)
+                    }
+                    assert backup.item_count == len(copied)
+        if not store.was_cut:
+            break
+    # The record, a page of items at a time, the last page, the end.
+    assert commits > WRITES // 2 // FEW_ROWS
+
+
+async def test_a_restored_table_is_whole_after_the_next_start() -> None:
+    for commits in range(MORE_COMMITS_THAN_IT_TAKES):
+        async with memory_store() as inner:
+            store = CutStore(inner)
+            async with running_database(store) as database:
+                table = await filled_table(database, WRITES)
+                rows = await rows_of(inner, table.definition.table_id)
+                counts = await counts_of(database, "Thread")
+                backup = await back_up(database)
+                store.commits_left = commits
+                begun = await answered(begun_restore(database, backup))
+                await until_cut_or(
+                    store,
+                    lambda: database.usable_table("Restored") is not None,
+                )
+            async with running_database(inner) as database:
+                assert ("Restored" in database.table_names()) == (begun is not None)
+                if begun is not None:
+                    other = await wait_restored(database)
+                    assert await rows_of(inner, other.definition.table_id) == rows
+                    assert await counts_of(database, "Restored") == counts
+        if not store.was_cut:
+            break
+    # The record, the pages of items, the beginning of the indexes, their pages, the end.
+    assert commits > 10
+
+
+async def begun_restore(database: Database, backup: TableBackup) -> bool:
+    await begin_restore(database, backup)
+    return True
+
+
+async def test_what_a_crash_left_of_a_backup_is_of_no_use_to_the_next_one() -> None:
+    async with memory_store() as inner:
+        store = CutStore(inner)
+        async with running_database(store) as database:
+            await filled_table(database, WRITES, definition=table_definition())
+            # Its record, the end of what was there before, and two pages.
+            store.commits_left = 4
+            asked = await database.create_table_backup("Thread", "nightly")
+            await until_cut_or(store, lambda: False)
+        assert len(await rows_of(inner, asked.rows_id)) == 2 * FEW_ROWS
+        async with running_database(WithoutCursors(inner)) as database:
+            table = database.table("Thread")
+            for item in (await items_of(table)).values():
+                await table.write(Delete(table.definition.key_schema.key_of(item)))
+            await table.write(put(thread("EC2", "new")))
+        async with running_database(inner) as database:
+            backup = await wait_available(database, asked.backup_id)
+            assert backup.item_count == 1
+            assert len(await rows_of(inner, backup.rows_id)) == 1

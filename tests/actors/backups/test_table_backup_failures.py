@@ -1,0 +1,151 @@
+"""What becomes of a backup, or of a table made from one, where the store can't be read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import anyio
+import pytest
+from structlog.testing import capture_logs
+
+from dynactor.actors.catalog.database import Database
+from dynactor.storage.store import Closed, Damaged, Store
+from tests.support.databases.backed_up import ARN, back_up, begin_restore, rows_of, wait_available
+from tests.support.databases.databases import put, running_database, table_definition, thread
+from tests.support.databases.failing_pages import FailingPages
+from tests.support.stores.store import memory_store
+
+ITEMS: Final = 60
+FEW_ROWS: Final = 20
+
+
+@pytest.fixture(autouse=True)
+def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There are several pages of a few items."""
+    monkeypatch.setattr("dynactor.actors.derived.table_backup_copy._PAGE_ROWS", FEW_ROWS)
+    monkeypatch.setattr("dynactor.actors.derived.table_restore._PAGE_ROWS", FEW_ROWS)
+    monkeypatch.setattr("dynactor.actors.derived.table_backup_copy._AGAIN_SECONDS", 0.01)
+
+
+class ReopenedStore(FailingPages):
+    """A store that was opened again: older views are closed, which is met once."""
+
+    def __init__(self, inner: Store, database: Callable[[], Database]) -> None:
+        super().__init__(inner)
+        self._database = database
+
+    async def met(self) -> None:
+        # What is written before the copy begins anew is in it, and nothing of before but that.
+        table = self._database().table("Thread")
+        for number in range(ITEMS):
+            await table.write(put(thread(f"{number}", "subject", later=number)))
+        failure, self.failure = self.failure, None
+        assert failure is not None
+        raise failure
+
+
+async def write_items(database: Database) -> None:
+    await database.create_table(table_definition())
+    table = database.table("Thread")
+    for number in range(ITEMS):
+        await table.write(put(thread(f"{number}", "subject")))
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    with anyio.fail_after(30):
+        while not is_so():
+            await asyncio.sleep(0)
+
+
+async def test_a_backup_whose_view_is_gone_is_begun_anew() -> None:
+    async with memory_store() as inner:
+        opened: list[Database] = []
+        store = ReopenedStore(inner, lambda: opened[0])
+        async with running_database(store) as database:
+            opened.append(database)
+            await write_items(database)
+            store.failure = Closed("the store was opened again")
+            asked = await database.create_table_backup("Thread", "nightly")
+            backup = await wait_available(database, asked.backup_id)
+            assert backup.item_count == ITEMS
+            table_id = database.table("Thread").definition.table_id
+            assert await rows_of(inner, backup.rows_id) == await rows_of(inner, table_id)
+
+
+async def test_a_backup_of_what_can_not_be_read_is_taken_away_and_logged() -> None:
+    async with memory_store() as inner:
+        store = FailingPages(inner)
+        async with running_database(store) as database:
+            await write_items(database)
+            store.failure = Damaged("a block is damaged")
+            with capture_logs() as logs:
+                asked = await database.create_table_backup("Thread", "nightly")
+                await until(lambda: not database.table_backups.backups)
+            [told] = [each for each in logs if each["event"] == "table_backup_failed"]
+            assert told["log_level"] == "error"
+            assert told["reason"] == "a block is damaged"
+            assert await rows_of(inner, asked.rows_id) == {}
+            # The table can be deleted again.
+            await database.delete_table("Thread")
+
+
+async def test_a_table_that_can_not_be_restored_is_taken_away_and_logged() -> None:
+    async with memory_store() as inner:
+        store = FailingPages(inner)
+        async with running_database(store) as database:
+            await write_items(database)
+            backup = await back_up(database)
+            store.failing_table_id = backup.rows_id
+            store.failure = Damaged("a block is damaged")
+            with capture_logs() as logs:
+                await begin_restore(database, backup)
+                table_id = database.table_in_any_state("Restored").definition.table_id
+                await until(lambda: "Restored" not in database.table_names())
+            [told] = [each for each in logs if each["event"] == "table_not_restored"]
+            assert told["log_level"] == "error"
+            assert await rows_of(inner, table_id) == {}
+            await database.delete_table_backup(backup.backup_id, ARN)
+        async with running_database(inner) as database:
+            assert database.table_names() == ["Thread"]
+
+
+async def test_what_is_given_up_can_be_deleted() -> None:
+    async with memory_store() as inner:
+        store = FailingPages(inner)
+        async with running_database(store) as database:
+            await write_items(database)
+            whole = await back_up(database)
+            store.failure = RuntimeError("played by a test")
+            with capture_logs() as logs:
+                asked = await database.create_table_backup("Thread", "nightly")
+                await until(lambda: count(logs, "actor_given_up") == 1)
+                store.failing_table_id = whole.rows_id
+                await begin_restore(database, whole)
+                await until(lambda: count(logs, "actor_given_up") == 2)
+            await database.delete_table("Restored")
+            await database.delete_table("Thread")
+            await database.delete_table_backup(asked.backup_id, ARN)
+            assert database.table_names() == []
+            assert database.table_backups.backups == [whole]
+
+
+async def test_a_backup_that_was_given_up_and_whose_table_is_gone_is_never_told_to_be_whole() -> (
+    None
+):
+    async with memory_store() as inner:
+        store = FailingPages(inner)
+        async with running_database(store) as database:
+            await write_items(database)
+            store.failure = RuntimeError("played by a test")
+            with capture_logs() as logs:
+                await database.create_table_backup("Thread", "nightly")
+                await until(lambda: count(logs, "actor_given_up") == 1)
+            await database.delete_table("Thread")
+        async with running_database(inner) as database:
+            await until(lambda: not database.table_backups.backups)
+
+
+def count(logs: Sequence[Mapping[str, object]], event: str) -> int:
+    return sum(each["event"] == event for each in logs)

@@ -1,0 +1,402 @@
+"""A backup of a table is of one moment, and whole before anybody can restore from it."""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio import Future
+from collections.abc import Awaitable, Sequence
+from pathlib import Path
+from random import Random
+
+import pytest
+from msgspec import structs
+from structlog.testing import capture_logs
+
+from dynactor.model.errors import (
+    BackupInUseException,
+    BackupNotFoundException,
+    DynamoDBError,
+    LimitExceededException,
+    ResourceInUseException,
+    TableInUseException,
+)
+from dynactor.model.tables.table import StreamSettings, TableDefinition
+from dynactor.model.tables.table_backup import TableBackup
+from dynactor.model.writes.write import Delete
+from dynactor.storage import keys_layout
+from dynactor.storage.store import Full, Group, Store
+from tests.support.databases.backed_up import (
+    ARN,
+    CURSORS,
+    HoldingCopies,
+    back_up,
+    begin_restore,
+    counts_of,
+    filled_table,
+    indexed_definition,
+    rows_of,
+    wait_available,
+    wait_followed,
+    wait_restored,
+    write_something,
+)
+from tests.support.databases.databases import (
+    SetClock,
+    put,
+    running_database,
+    table_definition,
+    thread,
+)
+from tests.support.databases.stored_items import items
+from tests.support.databases.transacting import stepped, transact, until
+from tests.support.stores.faulty_store import FaultyStore
+from tests.support.stores.store import disk_store, memory_store
+
+ITEMS = 600
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+async def test_a_restored_table_equals_its_source_at_the_moment_of_the_backup(seed: int) -> None:
+    async with memory_store() as store, running_database(store) as database:
+        table = await filled_table(database, seed=seed)
+        before = await rows_of(store, table.definition.table_id)
+        counts = await counts_of(database, "Thread")
+        asked = await database.create_table_backup("Thread", "nightly")
+        source = Random(-seed)
+        for _ in range(300):
+            await write_something(table, source)
+        backup = await wait_available(database, asked.backup_id)
+        assert (backup.item_count, backup.size_bytes) == counts[""]
+        await begin_restore(database, backup)
+        other = await wait_restored(database)
+        assert await rows_of(store, other.definition.table_id) == before
+        assert await counts_of(database, "Restored") == counts
+        assert await rows_of(store, table.definition.table_id) != before
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+async def test_it_does_so_however_the_tables_are_divided(partitions: int) -> None:
+    async with memory_store() as store:
+        async with running_database(store, partitions_per_table=7) as database:
+            table = await filled_table(database)
+            before = await rows_of(store, table.definition.table_id)
+            backup = await back_up(database)
+        async with running_database(store, partitions_per_table=partitions) as database:
+            await begin_restore(database, backup)
+            other = await wait_restored(database)
+            assert await rows_of(store, other.definition.table_id) == before
+
+
+async def test_a_restored_table_is_written_to_as_any_other() -> None:
+    async with memory_store() as store, running_database(store) as database:
+        table = await filled_table(database)
+        await begin_restore(database, await back_up(database))
+        other = await wait_restored(database)
+        sources = Random(7), Random(7)
+        for _ in range(400):
+            await write_something(table, sources[0])
+            await write_something(other, sources[1])
+        for each in (table, other):
+            await wait_followed(each)
+        expected = await rows_of(store, table.definition.table_id)
+        assert await rows_of(store, other.definition.table_id) == expected
+        assert await counts_of(database, "Restored") == await counts_of(database, "Thread")
+
+
+async def test_a_backup_is_of_one_moment_while_writes_go_on() -> None:
+    async with memory_store() as store, running_database(store) as database:
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        asked = None
+        answered_before = 0
+        # One after the other: what is there of them is the first so many.
+        for number in range(1_500):
+            await table.write(put(thread(f"{number}", "subject", number=number)))
+            if number == 700:
+                answered_before = number
+                asked = await database.create_table_backup("Thread", "nightly")
+        assert asked is not None
+        backup = await wait_available(database, asked.backup_id)
+        await begin_restore(database, backup)
+        other = await wait_restored(database)
+        count = backup.item_count
+        assert answered_before < count <= 1_500
+        expected = await store.durable().load(
+            [
+                keys_layout.item_row(other.definition, thread(f"{number}", "subject"))
+                for number in range(1_500)
+            ]
+        )
+        assert [value is not None for value in expected] == [
+            number < count for number in range(1_500)
+        ]
+
+
+async def test_what_a_backup_is_made_of_is_not_deleted_meanwhile() -> None:
+    async with memory_store() as store, running_database(store) as database:
+        await filled_table(database, 50, definition=table_definition())
+        # The copy is behind all that the database's actor is asked for at once.
+        async with asyncio.TaskGroup() as tasks:
+            asked = tasks.create_task(database.create_table_backup("Thread", "nightly"))
+            deleted = tasks.create_task(refused(database.delete_table("Thread")))
+        backup = asked.result()
+        assert isinstance(deleted.result(), ResourceInUseException)
+        assert deleted.result().message.endswith("Table is being backed up: Thread")
+        await wait_available(database, backup.backup_id)
+        await database.delete_table("Thread")
+
+
+async def test_a_backup_that_is_not_whole_can_not_be_used() -> None:
+    async with memory_store() as store, running_database(store) as database:
+        await filled_table(database, 50, definition=table_definition())
+        backup = await database.create_table_backup("Thread", "nightly")
+        async with asyncio.TaskGroup() as tasks:
+            deleted = tasks.create_task(
+                refused(database.delete_table_backup(backup.backup_id, ARN))
+            )
+            restored = tasks.create_task(refused(begin_restore(database, backup)))
+        assert isinstance(deleted.result(), BackupInUseException)
+        assert isinstance(restored.result(), BackupInUseException)
+        await wait_available(database, backup.backup_id)
+
+
+async def test_a_backup_is_not_deleted_while_it_is_restored_from() -> None:
+    async with memory_store() as inner:
+        store = HoldingCopies(inner)
+        store.is_holding = False
+        async with running_database(store) as database:
+            await filled_table(database, 50, definition=table_definition())
+            backup = await back_up(database)
+            store.is_holding = True
+            await begin_restore(database, backup)
+            for request in (
+                begin_restore(database, backup),
+                database.create_table_backup("Restored", "nightly"),
+            ):
+                assert isinstance(await refused(request), TableInUseException)
+            deletion = database.delete_table_backup(backup.backup_id, ARN)
+            assert isinstance(await refused(deletion), BackupInUseException)
+            assert database.usable_table("Restored") is None
+            store.is_holding = False
+            await wait_restored(database)
+            await database.delete_table_backup(backup.backup_id, ARN)
+            again = await refused(database.delete_table_backup(backup.backup_id, ARN))
+            assert isinstance(again, BackupNotFoundException)
+
+
+async def refused(request: Awaitable[object]) -> DynamoDBError:
+    with pytest.raises(DynamoDBError) as caught:
+        await request
+    return caught.value
+
+
+async def test_a_backup_for_which_there_is_no_room_is_taken_away_and_logged() -> None:
+    async with memory_store() as inner:
+        store = HoldingCopies(inner)
+        store.is_holding = False
+        async with running_database(store) as database:
+            await filled_table(database, 300, definition=table_definition())
+            store.is_holding = True
+            with capture_logs() as logs:
+                backup = await database.create_table_backup("Thread", "nightly")
+                await until(lambda: not database.table_backups.backups)
+            [told] = [each for each in logs if each["event"] == "table_backup_failed"]
+            assert (told["log_level"], told["reason"]) == ("error", "the disk is full")
+            assert await rows_of(inner, backup.rows_id) == {}
+            await database.delete_table("Thread")
+
+
+@pytest.mark.parametrize("definition", [table_definition(), indexed_definition()])
+async def test_a_table_for_which_there_is_no_room_can_be_deleted_while_it_is_restored(
+    definition: TableDefinition,
+) -> None:
+    async with memory_store() as inner:
+        store = HoldingCopies(inner)
+        store.is_holding = False
+        async with running_database(store) as database:
+            await filled_table(database, 300, definition=definition)
+            backup = await back_up(database)
+            store.is_holding = True
+            with capture_logs() as logs:
+                await begin_restore(database, backup)
+                await until(lambda: any(each["event"] == "restore_refused" for each in logs))
+            state = await database.delete_table("Restored")
+            assert state.definition.status == "DELETING"
+            assert database.table_names() == ["Thread"]
+            await database.delete_table_backup(backup.backup_id, ARN)
+
+
+async def test_a_full_disk_holds_a_restored_table_up_no_longer_than_it_lasts() -> None:
+    async with memory_store() as inner:
+        store = FaultyStore(inner)
+        async with running_database(store) as database:
+            table = await filled_table(database)
+            before = await rows_of(store, table.definition.table_id)
+            backup = await back_up(database)
+            await begin_restore(database, backup)
+            store.refuse_commits(Full("the disk is full"))
+            for _ in range(20):
+                await asyncio.sleep(0)
+            store.allow_commits()
+            other = await wait_restored(database)
+            assert await rows_of(store, other.definition.table_id) == before
+
+
+async def test_the_server_stops_on_a_full_disk_and_goes_on_restoring_afterwards() -> None:
+    async with memory_store() as inner:
+        store = FaultyStore(inner)
+        async with running_database(store) as database:
+            table = await filled_table(database)
+            before = await rows_of(store, table.definition.table_id)
+            first = await back_up(database)
+            second = await database.create_table_backup("Thread", "weekly")
+            await begin_restore(database, first)
+            store.refuse_commits(Full("the disk is full"))
+        store.allow_commits()
+        async with running_database(store) as database:
+            # What could not be taken away when the server was stopped is made anew.
+            whole = await wait_available(database, second.backup_id)
+            assert whole.item_count == first.item_count
+            other = await wait_restored(database)
+            assert await rows_of(store, other.definition.table_id) == before
+
+
+async def test_a_deleted_backup_leaves_no_row() -> None:
+    async with memory_store() as store:
+        async with running_database(store) as database:
+            await filled_table(database, 300, definition=table_definition())
+            backup = await back_up(database)
+            assert await rows_of(store, backup.rows_id)
+            await database.delete_table_backup(backup.backup_id, ARN)
+            assert await rows_of(store, backup.rows_id) == {}
+            assert database.table_backups.backups == []
+        async with running_database(store) as database:
+            assert database.table_backups.backups == []
+
+
+async def test_a_backup_outlives_its_table_and_the_server() -> None:
+    async with memory_store() as store:
+        async with running_database(store) as database:
+            table = await filled_table(database)
+            before = await rows_of(store, table.definition.table_id)
+            backup = await back_up(database)
+            await database.delete_table("Thread")
+        async with running_database(store) as database:
+            assert database.table_backups.backups == [backup]
+            # A table of the same name is another one.
+            await filled_table(database, 10, definition=table_definition())
+            await begin_restore(database, backup)
+            other = await wait_restored(database)
+            assert await rows_of(store, other.definition.table_id) == before
+
+
+async def test_a_restored_table_has_no_log_of_what_it_was_given() -> None:
+    async with memory_store() as store, running_database(store) as database:
+        source = structs.replace(
+            table_definition(), stream=StreamSettings("label", "NEW_IMAGE", enabled=True)
+        )
+        await filled_table(database, 100, definition=source)
+        await begin_restore(database, await back_up(database))
+        other = await wait_restored(database)
+        assert not other.definition.records_changes
+        for partition in other.record.partitions:
+            start, end = keys_layout.change_range(partition.number)
+            assert await store.latest.page(start, end, max_rows=1, max_bytes=1) == []
+
+
+async def test_backups_of_one_moment_have_names_of_their_own() -> None:
+    # The virtual clock stands still.
+    async with running_database(clock=SetClock()) as database:
+        await database.create_table(table_definition())
+        made = {(await back_up(database)).backup_id for _ in range(20)}
+        assert len(made) == 20
+
+
+async def test_a_transaction_that_is_under_way_is_in_a_backup_as_a_whole_or_not_at_all() -> None:
+    async with memory_store() as store, running_database(store) as database:
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        keys = [thread("EC2", "a"), thread("S3", "b")]
+        for key in keys:
+            await table.write(put({**key, "posts": {"N": "1"}}))
+        backups: list[TableBackup] = []
+
+        async def between(step: int) -> None:
+            del step
+            backups.append(await back_up(database))
+
+        stepped(database, between)
+        await transact(database, *((table, put({**key, "posts": {"N": "2"}})) for key in keys))
+        backups.append(await back_up(database))
+        found = []
+        for number, backup in enumerate(backups):
+            await begin_restore(database, backup, f"Restored{number}")
+            other = await wait_restored(database, f"Restored{number}")
+            found.append([item and item["posts"]["N"] for item in await items(other, *keys)])
+        assert found[0] == ["1", "1"]
+        assert found[-1] == ["2", "2"]
+        assert all(first == second for first, second in found)
+
+
+class WatchedCopies(FaultyStore):
+    """A store that notes, with each change of the catalog, how many copies are on their way."""
+
+    def __init__(self, inner: Store) -> None:
+        super().__init__(inner)
+        self.copies: list[Future[None]] = []
+        self.on_their_way: list[int] = []
+
+    async def commit(self, groups: Sequence[Group]) -> Future[None]:
+        durable = await super().commit(groups)
+        for group in groups:
+            if group.head_key.startswith(CURSORS):
+                self.copies.append(durable)
+            elif group.head_key == keys_layout.CATALOG_HEAD:
+                self.on_their_way.append(sum(not copy.done() for copy in self.copies))
+        return durable
+
+
+async def test_nothing_is_told_of_a_copy_before_it_is_durable(tmp_path: Path) -> None:
+    async with disk_store(tmp_path) as inner:
+        store = WatchedCopies(inner)
+        async with running_database(store) as database:
+            await filled_table(database, 300, definition=table_definition())
+            await begin_restore(database, await back_up(database))
+            await wait_restored(database)
+        assert len(store.copies) > 4
+        # The tables, the backup twice, and the end of the restoration.
+        assert len(store.on_their_way) >= 5
+        assert set(store.on_their_way) == {0}
+
+
+async def test_no_more_than_so_many_tables_are_restored_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dynactor.actors.catalog.restore_phases.RESTORES", 2)
+    async with memory_store() as inner:
+        store = HoldingCopies(inner)
+        store.is_holding = False
+        async with running_database(store) as database:
+            await filled_table(database, 50, definition=table_definition())
+            backup = await back_up(database)
+            store.is_holding = True
+            for number in range(2):
+                await begin_restore(database, backup, f"Restored{number}")
+            third = await refused(begin_restore(database, backup, "Restored2"))
+            assert isinstance(third, LimitExceededException)
+            store.is_holding = False
+            await wait_restored(database, "Restored0")
+            await begin_restore(database, backup, "Restored2")
+
+
+async def test_what_is_deleted_afterwards_is_in_the_backup() -> None:
+    async with memory_store() as store, running_database(store) as database:
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        for number in range(ITEMS):
+            await table.write(put(thread(f"{number}", "subject")))
+        asked = await database.create_table_backup("Thread", "nightly")
+        for number in range(ITEMS):
+            await table.write(Delete(thread(f"{number}", "subject")))
+        backup = await wait_available(database, asked.backup_id)
+        assert backup.item_count == ITEMS

@@ -1,0 +1,199 @@
+"""What a full disk keeps the database from is done when there is space again."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from asyncio import Future, TaskGroup
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from itertools import count
+
+import pytest
+from msgspec import structs
+from structlog.testing import capture_logs
+
+from dynactor.actors.catalog.database import Database
+from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
+from dynactor.model.errors import InternalServerError
+from dynactor.model.indexes.global_index_rules import NewGlobalIndex
+from dynactor.model.indexes.index import IndexDefinition, Projection
+from dynactor.model.keys.key import KeyAttribute, KeySchema
+from dynactor.model.tables.schema_rules import KeyElement
+from dynactor.model.tables.stream_rules import StreamChange
+from dynactor.model.tables.table import GlobalIndex
+from dynactor.model.tables.table_rules import TableEdit
+from dynactor.storage import keys_layout
+from dynactor.storage.store import Full, Group
+from tests.support.databases.databases import (
+    SetClock,
+    put,
+    running_database,
+    table_definition,
+    thread,
+)
+from tests.support.databases.expiry import switch, until_items, until_listed, until_status
+from tests.support.databases.transacting import until
+from tests.support.stores.faulty_store import FaultyStore
+from tests.support.stores.store import memory_store
+
+
+def status(database: Database) -> str:
+    [index] = database.table("Thread").definition.global_indexes
+    return index.status
+
+
+async def test_an_index_goes_on_to_its_next_phase(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dynactor.actors.catalog.database_actor._AGAIN_SECONDS", 0.01)
+    async with memory_store() as inner:
+        store = FaultyStore(inner)
+        async with running_database(store, index_allocation_seconds=3_600) as database:
+            await database.create_table(table_definition())
+            index = NewGlobalIndex("by_posts", (KeyElement("posts", "HASH"),), "ALL")
+            attributes = (KeyAttribute("posts", "N"),)
+            edit = TableEdit(index_creates=(index,), attribute_definitions=attributes)
+            await database.update_table("Thread", edit)
+        # Partitions that have made no commit yet tell in their own words that the disk is full.
+        async with running_database(store, index_allocation_seconds=0.01) as database:
+            store.refuse_commits(Full("the disk is full"))
+            with capture_logs() as logs:
+                await until(lambda: any(each["event"] == "tried_again_later" for each in logs))
+            assert status(database) == "CREATING"
+            store.allow_commits()
+            await until(lambda: status(database) == "ACTIVE")
+
+
+@pytest.fixture
+async def unseen() -> list[object]:
+    """What the event loop tells of errors that nobody has looked at."""
+    told: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+    return told
+
+
+class FullForSome(FaultyStore):
+    """A store that has no room for those who write under these heads."""
+
+    full_for: AbstractSet[bytes] = frozenset()
+
+    async def commit(self, groups: Sequence[Group]) -> Future[None]:
+        if any(group.head_key in self.full_for for group in groups):
+            raise Full("the disk is full")
+        return await super().commit(groups)
+
+
+async def test_who_follows_a_table_ends_quietly_when_the_server_is_stopped(
+    unseen: list[object],
+) -> None:
+    async with memory_store() as inner:
+        store = FullForSome(inner)
+        posts = KeyAttribute("posts", "N")
+        by_posts = IndexDefinition(1, "by_posts", KeySchema((posts,), ()), Projection("ALL"))
+        definition = structs.replace(
+            table_definition(),
+            attribute_definitions=(*table_definition().attribute_definitions, posts),
+            global_indexes=(GlobalIndex(by_posts),),
+        )
+        with capture_logs() as logs:
+            async with running_database(store) as database:
+                await database.create_table(definition)
+                table = database.table("Thread")
+                # For several partitions of the index, from each of the table's.
+                store.full_for = {
+                    keys_layout.partition_head(partition.number)
+                    for partition in table.record.index_partitions[1]
+                }
+                threads = [thread(f"f{number}", "a", posts=number) for number in range(40)]
+                await asyncio.gather(*(table.write(put(each)) for each in threads))
+                await until(lambda: any(each["event"] == "index_write_refused" for each in logs))
+        assert not [each for each in logs if each["log_level"] == "error"]
+    gc.collect()
+    assert not unseen
+
+
+class FullBehindTheCatalog(FaultyStore):
+    """A store in which the next change of the catalog is the last that there is room for."""
+
+    is_next = False
+
+    async def commit(self, groups: Sequence[Group]) -> Future[None]:
+        durable = await super().commit(groups)
+        if self.is_next and any(group.head_key == keys_layout.CATALOG_HEAD for group in groups):
+            self.is_next = False
+            await durable
+            self.refuse_commits(Full("the disk is full"))
+            # Those who write all the time are refused by now.
+            for _ in range(10):
+                await asyncio.sleep(0)
+        return durable
+
+
+async def test_who_fills_an_index_ends_quietly_when_the_server_is_stopped() -> None:
+    async with memory_store() as inner:
+        store = FullBehindTheCatalog(inner)
+        with capture_logs() as logs:
+            async with running_database(store, index_allocation_seconds=0.01) as database:
+                await database.create_table(table_definition())
+                await database.table("Thread").write(put(thread("EC2", "a", posts=1)))
+                index = NewGlobalIndex("by_posts", (KeyElement("posts", "HASH"),), "ALL")
+                attributes = (KeyAttribute("posts", "N"),)
+                edit = TableEdit(index_creates=(index,), attribute_definitions=attributes)
+                await database.update_table("Thread", edit)
+                store.is_next = True
+                await until(lambda: any(each["event"] == "index_write_refused" for each in logs))
+        assert not [each for each in logs if each["log_level"] == "error"]
+
+
+async def test_a_stream_for_which_there_was_just_room_is_shown() -> None:
+    async with memory_store() as inner:
+        store = FullBehindTheCatalog(inner)
+        async with running_database(store, partitions_per_table=1) as database:
+            await database.create_table(table_definition())
+            table = database.table("Thread")
+            stopping = False
+
+            async def write(subject: str) -> None:
+                for posts in count():
+                    if stopping:
+                        return
+                    with suppress(InternalServerError):
+                        await table.write(put(thread("EC2", subject, posts=posts)))
+
+            async with TaskGroup() as writers:
+                for number in range(8):
+                    writers.create_task(write(f"{number}"))
+                store.is_next = True
+                await database.update_table(
+                    "Thread", TableEdit(stream=StreamChange(enabled=True, view_type="KEYS_ONLY"))
+                )
+                stopping = True
+            store.allow_commits()
+            await table.write(put(thread("EC2", "shown")))
+            [stream] = database.streams.all()
+            [shard] = stream.shards
+            *_, last = await database.streams.read(shard, 0, max_records=99, max_bytes=99_999)
+            assert last.key["subject"] == {"S": "shown"}
+
+
+@pytest.mark.parametrize("items", [1, 3])
+async def test_expired_items_are_deleted_soon(items: int) -> None:
+    clock = SetClock()
+    now = int(clock.now_epoch_seconds())
+    settings = TimeToLiveSettings(delay_seconds=0.0)
+    async with memory_store() as inner:
+        store = FaultyStore(inner)
+        async with running_database(store, clock, time_to_live=settings) as database:
+            await database.create_table(table_definition())
+            table = database.table("Thread")
+            await switch(database, "Thread", "at", enabled=True)
+            await until_status(table, "ENABLED")
+            for number in range(items):
+                await table.write(put(thread("f", f"{number}", at=now + 1)))
+            await until_listed(table)
+            store.refuse_commits(Full("the disk is full"))
+            with capture_logs() as logs:
+                clock.step(2)
+                await until(lambda: any("swe" in each["event"] for each in logs))
+            store.allow_commits()
+            await until_items(database, "Thread", 0)

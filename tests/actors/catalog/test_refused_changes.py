@@ -1,0 +1,106 @@
+"""The store refuses a change of a table: everything goes on as it was before."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from dynactor.actors.catalog.destination_phases import DisableDestination
+from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings, subscriber_id
+from dynactor.actors.table.table import Table
+from dynactor.model.errors import InternalServerError
+from dynactor.storage import keys_layout
+from dynactor.storage.store import Full
+from tests.support.databases.databases import put, running_database, table_definition, thread
+from tests.support.databases.expiry import switch, until_status
+from tests.support.databases.published import TOPIC, published_table, relay_settings
+from tests.support.kafka.fake_broker import FakeBroker
+from tests.support.stores.losing_store import LosingStore
+from tests.support.stores.stepped_store import (
+    Gate,
+    SteppedStore,
+    commits_of,
+    commits_that_put,
+    soon,
+    stepped_database,
+    turns,
+)
+from tests.support.stores.store import memory_store
+
+FULL = Full("the disk is full: played by a test")
+
+
+def refuse_changes(store: SteppedStore) -> Gate:
+    """Refuse to store the table's record; writes of items go on."""
+    gate = store.gate_before(commits_that_put(keys_layout.table_record("Thread")))
+    gate.fail(FULL)
+    return gate
+
+
+async def recorded(table: Table) -> int:
+    """How many changes the table's only log holds."""
+    [feed] = await table.followers.feeds()
+    return len(await feed.read(0, max_records=99, max_bytes=1 << 20))
+
+
+async def test_a_destination_that_is_not_disabled_misses_no_change() -> None:
+    settings = {"partitions_per_table": 1, "relays": relay_settings()}
+    async with stepped_database(broker=FakeBroker(), **settings) as (store, database):
+        table = await published_table(database)
+        await soon(lambda: table.definition.destinations[0].status == "ACTIVE")
+        refuse_changes(store)
+        with pytest.raises(InternalServerError, match="the disk is full"):
+            await database.change_destination(DisableDestination("Thread", TOPIC))
+        assert table.definition.destinations[0].status == "ACTIVE"
+        await table.write(put(thread("EC2", "a")))
+        assert await recorded(table) == 1
+
+
+async def test_time_to_live_that_is_not_switched_off_is_shown_as_on() -> None:
+    settings = TimeToLiveSettings(change_interval_seconds=0.0)
+    async with stepped_database(time_to_live=settings) as (store, database):
+        await database.create_table(table_definition())
+        await switch(database, "Thread", "at", enabled=True)
+        table = database.table("Thread")
+        await until_status(table, "ENABLED")
+        before = table.definition
+        refuse_changes(store)
+        with pytest.raises(InternalServerError, match="the disk is full"):
+            await switch(database, "Thread", "at", enabled=False)
+        assert table.definition == before
+        assert table.followers.following(subscriber_id(table)) is not None
+
+
+async def test_the_catalog_can_be_changed_after_a_change_that_was_lost() -> None:
+    async with memory_store() as inner:
+        store = LosingStore(inner)
+        async with running_database(store) as database:
+            await database.create_table(table_definition("Kept"))
+            synced = store.gate_durable(commits_of(keys_layout.CATALOG_HEAD))
+            store.remember()
+            lost = asyncio.create_task(database.create_table(table_definition("Lost")))
+            await synced.reached()
+            await store.lose()
+            synced.fail(FULL)
+            with pytest.raises(InternalServerError, match="the disk is full"):
+                await lost
+            synced.open()
+            await database.create_table(table_definition("Next"))
+            assert database.table_names() == ["Kept", "Next"]
+
+
+async def test_nothing_is_copied_for_a_backup_that_is_not_stored() -> None:
+    async with stepped_database() as (store, database):
+        await database.create_table(table_definition())
+        await database.table("Thread").write(put(thread("EC2", "a")))
+        rows_id = database.table("Thread").definition.table_id + 1
+        copying = store.gate_before(commits_of(keys_layout.filling_cursor(rows_id)))
+        storing = store.gate_before(commits_of(keys_layout.CATALOG_HEAD))
+        refused = asyncio.create_task(database.create_table_backup("Thread", "backup"))
+        await storing.reached()
+        await turns()
+        storing.fail(FULL)
+        with pytest.raises(InternalServerError, match="the disk is full"):
+            await refused
+        assert not copying.is_reached

@@ -1,0 +1,260 @@
+"""The disk space of a large deleted table comes back, and of a backup, however often it stops."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import anyio
+import pytest
+
+from dynactor.actors.catalog.balance_keeper import BalanceKeeper
+from dynactor.actors.catalog.catalog_owner import CatalogOwner
+from dynactor.actors.catalog.database import Database
+from dynactor.actors.catalog.space_reclaim import EndReclaim, SpaceReclaimer, reclaim_row
+from dynactor.actors.partition.change_feed import RecentChanges
+from dynactor.actors.partition.partition import PartitionSettings
+from dynactor.actors.runtime.clock import SystemClock
+from dynactor.actors.runtime.supervisor import Supervisor
+from dynactor.actors.table.environment import TableEnvironment
+from dynactor.model.limits import KIB, MIB
+from dynactor.storage import balances, keys_layout
+from dynactor.storage.store import Damaged, Full, Store, StoreError
+from tests.support.databases.backed_up import ARN, back_up
+from tests.support.databases.databases import (
+    HeldStore,
+    put,
+    running_database,
+    table_definition,
+    thread,
+)
+from tests.support.databases.published import published_table, relay_settings, write_threads
+from tests.support.kafka.fake_broker import FakeBroker
+from tests.support.stores.store import memory_store
+
+LARGE_BYTES = 17 * MIB
+
+
+class WatchedStore(HeldStore):
+    """A store that gives disk space back when the test says so, or fails to."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.asked: list[tuple[bytes, bytes]] = []
+        self.begun = asyncio.Event()
+        self.may_end = asyncio.Event()
+        self.failure: StoreError | None = None
+
+    async def reclaim(self, start: bytes, end: bytes) -> None:
+        self.asked.append((start, end))
+        self.begun.set()
+        await self.may_end.wait()
+        if self.failure is not None:
+            raise self.failure
+
+
+@pytest.fixture
+async def store() -> AsyncIterator[WatchedStore]:
+    async with memory_store() as real:
+        yield WatchedStore(real)
+
+
+async def make_large(database: Database, name: str = "Thread") -> None:
+    await database.create_table(table_definition(name))
+    table = database.table(name)
+    text = "x" * 390 * KIB
+    for at in range(LARGE_BYTES // len(text)):
+        item = thread("EC2", str(at))
+        item["text"] = {"S": text}
+        await table.write(put(item))
+
+
+def rows_of(table_id: int) -> tuple[bytes, bytes]:
+    return keys_layout.table_range(table_id)
+
+
+async def still_to_give_back(store: Store) -> list[bytes]:
+    start, end = keys_layout.RECLAIMS
+    return [row.key for row in await store.latest.page(start, end, max_rows=9, max_bytes=KIB)]
+
+
+async def wait_until_forgotten(store: Store) -> None:
+    with anyio.fail_after(30):
+        while await still_to_give_back(store):
+            await asyncio.sleep(0)
+
+
+async def test_a_small_tables_space_is_left_to_the_engine(store: WatchedStore) -> None:
+    async with running_database(store) as database:
+        await database.create_table(table_definition())
+        await database.table("Thread").write(put(thread("EC2", "one")))
+        await database.delete_table("Thread")
+        assert await still_to_give_back(store) == []
+    assert store.asked == []
+
+
+async def test_what_is_given_back_is_not_asked_for_again(store: WatchedStore) -> None:
+    store.may_end.set()
+    async with running_database(store) as database:
+        await make_large(database)
+        await database.delete_table("Thread")
+        await wait_until_forgotten(store)
+    async with running_database(store):
+        pass
+    assert store.asked == [rows_of(1)]
+
+
+async def test_each_start_goes_on_until_the_space_is_back(store: WatchedStore) -> None:
+    async with running_database(store) as database:
+        await make_large(database)
+        await database.delete_table("Thread")
+        await store.begun.wait()
+    for _ in range(2):
+        store.begun.clear()
+        # A start does not wait for it, nor does a request.
+        async with running_database(store) as database:
+            await database.create_table(table_definition(f"Other{len(store.asked)}"))
+            await store.begun.wait()
+    assert len(await still_to_give_back(store)) == 1
+    store.may_end.set()
+    async with running_database(store):
+        await wait_until_forgotten(store)
+    async with running_database(store):
+        pass
+    assert store.asked == [rows_of(1)] * 4
+
+
+async def test_tables_are_given_back_one_after_another(store: WatchedStore) -> None:
+    async with running_database(store) as database:
+        for name in ("First", "Second"):
+            await make_large(database, name)
+            await database.delete_table(name)
+        await store.begun.wait()
+        assert store.asked == [rows_of(1)]
+        assert len(await still_to_give_back(store)) == 2
+        store.may_end.set()
+        await wait_until_forgotten(store)
+    assert store.asked == [rows_of(1), rows_of(2)]
+
+
+async def test_the_space_of_a_large_backup_of_a_table_comes_back(store: WatchedStore) -> None:
+    store.may_end.set()
+    async with running_database(store) as database:
+        await make_large(database)
+        backup = await back_up(database)
+        await database.delete_table_backup(backup.backup_id, ARN)
+        await wait_until_forgotten(store)
+    assert store.asked == [rows_of(backup.rows_id)]
+
+
+async def test_a_table_that_could_not_be_deleted_is_not_given_back(store: WatchedStore) -> None:
+    async with running_database(store) as database:
+        await make_large(database)
+        store.refusal = Full("the disk is full")
+        with pytest.raises(Exception, match="the disk is full"):
+            await database.delete_table("Thread")
+        store.refusal = None
+        assert await still_to_give_back(store) == []
+    assert store.asked == []
+
+
+async def test_what_a_full_disk_had_no_space_for_is_tried_again(store: WatchedStore) -> None:
+    store.may_end.set()
+    store.failure = Full("the disk is full")
+    async with running_database(store, keep_streams_seconds=86_400) as database:
+        await make_large(database)
+        await database.delete_table("Thread")
+        await store.begun.wait()
+        store.failure = None
+        await database.actor.keep_streams()
+        await wait_until_forgotten(store)
+    assert store.asked == [rows_of(1)] * 2
+
+
+async def test_what_can_not_be_given_back_keeps_nobody_else_and_waits_for_a_start(
+    store: WatchedStore,
+) -> None:
+    store.failure = Damaged("a file is damaged")
+    async with running_database(store, keep_streams_seconds=86_400) as database:
+        for name in ("First", "Second"):
+            await make_large(database, name)
+            await database.delete_table(name)
+        store.may_end.set()
+        with anyio.fail_after(30):
+            while len(store.asked) < 2:
+                await asyncio.sleep(0)
+        await database.actor.keep_streams()
+    assert store.asked == [rows_of(1), rows_of(2)]
+    store.failure = None
+    async with running_database(store):
+        await wait_until_forgotten(store)
+
+
+async def test_what_could_not_be_forgotten_is_forgotten_later(store: WatchedStore) -> None:
+    async with running_database(store) as database:
+        await make_large(database)
+        await database.delete_table("Thread")
+        await store.begun.wait()
+        store.refusal = Full("the disk is full")
+        store.may_end.set()
+        # Behind what the actor was told by then.
+        await database.actor.keep_streams()
+        assert len(await still_to_give_back(store)) == 1
+        store.refusal = None
+        await wait_until_forgotten(store)
+    assert store.asked == [rows_of(1)]
+
+
+async def test_the_logs_kept_for_who_was_cut_off_are_given_back_after_a_restart(
+    store: WatchedStore,
+) -> None:
+    broker, relays = FakeBroker(), relay_settings(retention_bytes=20_000)
+    with broker.away():
+        async with running_database(store, broker=broker, relays=relays) as database:
+            table = await published_table(database)
+            number = 0
+            while table.definition.destinations[-1].status != "BROKEN":
+                await write_threads(table, [number])
+                number += 1
+            await store.begun.wait()
+            logs = [keys_layout.change_range(each.number) for each in table.record.partitions]
+        assert store.asked == logs[:1]
+        store.asked.clear()
+        store.may_end.set()
+        async with running_database(store, broker=broker, relays=relays):
+            await wait_until_forgotten(store)
+    assert set(store.asked) <= set(logs)
+    assert store.asked
+
+
+async def test_a_range_that_is_asked_for_again_is_not_forgotten_before(store: WatchedStore) -> None:
+    told: asyncio.Queue[EndReclaim] = asyncio.Queue()
+    owner = CatalogOwner(store)
+    rows = rows_of(1)
+    await owner.change(puts=[reclaim_row(rows)])
+    async with anyio.create_task_group() as tasks:
+        clock = SystemClock()
+        loaded = await balances.load(store.latest)
+        environment = TableEnvironment(
+            store,
+            Supervisor(tasks),
+            clock,
+            RecentChanges(),
+            PartitionSettings(MIB),
+            BalanceKeeper(store, clock, loaded, owners=list),
+        )
+        keeper = SpaceReclaimer(owner, environment, told.put_nowait)
+        await keeper.resume()
+        await store.begun.wait()
+        # More of it was deleted when the engine was at work already.
+        keeper.begin(rows)
+        store.may_end.set()
+        first = await told.get()
+        await store.begun.wait()
+        keeper.begin(rows)
+        await keeper.end(first)
+        assert len(await still_to_give_back(store)) == 1
+    while not told.empty():
+        await keeper.end(told.get_nowait())
+    assert await still_to_give_back(store) == []
+    assert len(store.asked) == 3

@@ -1,0 +1,477 @@
+"""Partitions are split by themselves: for their size, for heat, and for the units they serve."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from msgspec import structs
+
+from dynactor.actors.catalog.database import Database
+from dynactor.actors.catalog.split_watch import SplitSettings
+from dynactor.actors.partition.partition_map import PartitionMap
+from dynactor.actors.table.pages import ReadRange, read_page
+from dynactor.actors.table.table import Table
+from dynactor.model.errors import Throttled
+from dynactor.model.indexes.index import IndexDefinition, Projection
+from dynactor.model.keys import key as keys_of
+from dynactor.model.keys import key_range
+from dynactor.model.keys.key import KeyAttribute, KeySchema
+from dynactor.model.keys.split_point import divides_collection
+from dynactor.model.page import PageRules
+from dynactor.model.tables.table import GlobalIndex, TableDefinition, Throughput
+from dynactor.model.tables.table_rules import TableEdit
+from dynactor.model.values.item import Item
+from tests.support.databases.databases import (
+    SetClock,
+    put,
+    running_database,
+    table_definition,
+    thread,
+)
+from tests.support.databases.stored_items import read_item
+
+OFTEN = SplitSettings(check_seconds=0.01)
+SMALL = structs.replace(OFTEN, size_limit_bytes=20_000)
+# It looks when the test says so.
+ASKED = structs.replace(SMALL, check_seconds=1_000)
+TITLE = KeyAttribute("title", "S")
+BY_TITLE = IndexDefinition(1, "by_title", KeySchema((TITLE,), ()), Projection("ALL"))
+
+
+def starts(table: Table, index_id: int = 0) -> list[bytes]:
+    return [partition.start for partition in table.record.ranges(index_id)]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not condition():
+            await asyncio.sleep(0.001)
+
+
+async def fill(table: Table, forum: Callable[[int], str], items: int) -> int:
+    """Items of about 1,000 bytes; returns how many bytes they have together."""
+    total_bytes = 0
+    for at in range(items):
+        item = thread(forum(at), f"{at:04}")
+        item["title"] = {"S": f"t{at % 50}" + "x" * 950}
+        write = put(item)
+        total_bytes += write.size_bytes
+        await table.write(write)
+    return total_bytes
+
+
+def sizes_bytes(table: Table, index_id: int = 0) -> dict[int, int]:
+    """The bytes of each partition, by its own count; nothing yet of one that just begins."""
+    heads = {
+        number: table.head(number, index_id)
+        for number in PartitionMap(table.record.ranges(index_id)).numbers
+    }
+    return {
+        number: sum(head.sizes_bytes.values()) for number, head in heads.items() if head is not None
+    }
+
+
+def is_settled(database: Database, total_bytes: int, index_id: int = 0) -> bool:
+    """Whether the watch leaves each partition as it is; all of them have so many bytes.
+
+    One whose count is beyond the limit was measured, and is truly smaller: the parts of one that
+    is written to while it is split begin with an estimate. It may grow before it is measured again.
+    """
+    (table,) = database.tables
+    watch = database.split_watch
+    limit_bytes = watch._settings.size_limit_bytes
+    sizes = sizes_bytes(table, index_id)
+    return sum(sizes.values()) == total_bytes and all(
+        size_bytes <= max(limit_bytes, watch._measured.get(number, 0))
+        for number, size_bytes in sizes.items()
+    )
+
+
+async def split_until_settled(database: Database, index_id: int = 0) -> None:
+    """Have the watch look until it has split all that was written before."""
+    (table,) = database.tables
+    assert len(starts(table, index_id)) == 1
+    total_bytes = sum(sizes_bytes(table, index_id).values())
+    async with asyncio.timeout(60):
+        while not is_settled(database, total_bytes, index_id):
+            await database.split_watch.check()
+            await asyncio.sleep(0)
+
+
+async def test_a_partition_that_is_too_large_is_split_until_none_is():
+    async with running_database(partitions_per_table=1, splits=ASKED) as database:
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        await fill(table, str, 150)
+        await split_until_settled(database)
+        # Nothing was written meanwhile: the counts are true.
+        assert max(sizes_bytes(table).values()) <= 20_000
+        assert 8 <= len(starts(table)) <= 16
+        # Between collections: none of them is large.
+        assert not any(map(divides_collection, starts(table)))
+        heads = await table.heads()
+        assert sum(head.item_counts[0] for head in heads) == 150
+        assert database.partition_splits == {"size": len(starts(table)) - 1}
+
+
+async def test_a_partition_is_split_for_its_size_while_it_is_written_to():
+    async with running_database(partitions_per_table=1, splits=SMALL) as database:
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        total_bytes = await fill(table, str, 150)
+        await until(lambda: is_settled(database, total_bytes))
+        # Each may be larger by what it may grow.
+        assert 4 <= len(starts(table)) <= 16
+        heads = await table.heads()
+        assert sum(head.item_counts[0] for head in heads) == 150
+        assert database.partition_splits == {"size": len(starts(table)) - 1}
+
+
+async def test_a_large_table_does_not_keep_others_from_being_split():
+    async with running_database(partitions_per_table=1, splits=ASKED) as database:
+        tables: list[Table] = []
+        # The first that is looked at is still too large after one split.
+        for name, items in (("Large", 200), ("Small", 30)):
+            await database.create_table(structs.replace(table_definition(), name=name))
+            tables.append(database.table(name))
+            await fill(tables[-1], str, items)
+        await database.split_watch.check()
+        await until(lambda: all(len(starts(table)) == 2 for table in tables))
+
+
+async def test_a_collection_that_is_too_large_is_split_by_sort_key():
+    async with running_database(partitions_per_table=1, splits=ASKED) as database:
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        await fill(table, lambda _: "one", 100)
+        await split_until_settled(database)
+        assert len(starts(table)) >= 6
+        assert all(map(divides_collection, starts(table)[1:]))
+
+
+async def test_a_collection_of_a_table_with_local_indexes_is_left_whole():
+    async with running_database(partitions_per_table=1, splits=ASKED) as database:
+        await database.create_table(table_definition(local_sort_keys=["posts"]))
+        table = database.table("Thread")
+        await fill(table, lambda at: "one" if at % 2 else f"f{at}", 100)
+        await split_until_settled(database)
+        assert len(starts(table)) >= 4
+        # It was measured in vain.
+        assert database.split_watch._measured
+        assert max(sizes_bytes(table).values()) > 20_000
+        assert not any(map(divides_collection, starts(table)))
+
+
+async def test_the_partitions_of_an_index_are_split_for_their_size_too():
+    definition = structs.replace(table_definition(), global_indexes=(GlobalIndex(BY_TITLE),))
+    large = structs.replace(ASKED, size_limit_bytes=40_000)
+    async with running_database(partitions_per_table=1, splits=large) as database:
+        await database.create_table(definition)
+        table = database.table("Thread")
+        await fill(table, str, 150)
+        actors = table.followers.indexes.get(1)
+        assert actors is not None
+        await actors.wait_caught_up()
+        await split_until_settled(database, index_id=1)
+        assert len(starts(table, 1)) >= 4
+        heads = await table.heads()
+        assert sum(head.item_counts.get(1, 0) for head in heads) == 150
+
+
+def on_demand(**members: object) -> TableDefinition:
+    return structs.replace(table_definition(), **members)
+
+
+async def look(database: Database) -> None:
+    """Have the watch look, and the database's actor split what it is told to."""
+    await database.split_watch.check()
+    # An order that comes behind those.
+    await database.actor.keep_streams()
+
+
+class Load:
+    """Seconds of writes, as many as are accepted of so many offered; the watch looks in each."""
+
+    def __init__(self, database: Database, table: Table, clock: SetClock) -> None:
+        self._database = database
+        self._table = table
+        self._clock = clock
+        self._items = 0
+
+    async def second(self, offered: int, key: Callable[[int], Item]) -> int:
+        replies = []
+        refused = 0
+        for _ in range(offered):
+            self._items += 1
+            try:
+                replies.append(self._table.submit(put(key(self._items))))
+            except Throttled:
+                refused += 1
+            if len(replies) % 100 == 0:
+                await asyncio.sleep(0)
+        results = await asyncio.gather(*replies, return_exceptions=True)
+        accepted = sum(not isinstance(result, Throttled) for result in results)
+        assert accepted <= offered - refused
+        self._clock.step(1)
+        await look(self._database)
+        return accepted
+
+
+HEAT = SplitSettings(check_seconds=1_000, heat_seconds=5.0)
+
+
+async def heated(
+    database: Database, clock: SetClock, key: Callable[[int], Item], seconds: int = 20
+) -> tuple[Table, list[int]]:
+    table = database.table("Thread")
+    load = Load(database, table, clock)
+    accepted = [await load.second(1_200, key) for _ in range(seconds)]
+    return table, accepted
+
+
+async def test_a_collection_that_is_too_busy_is_split_by_sort_key_and_takes_more():
+    clock = SetClock()
+    async with running_database(
+        clock=clock, partitions_per_table=1, splits=HEAT, throttling="enforce"
+    ) as database:
+        await database.create_table(on_demand())
+        table, accepted = await heated(
+            database, clock, lambda at: thread("hot", f"{at * 7919 % 1000:03}")
+        )
+        assert accepted[0] == 1_000
+        assert accepted[-1] == 1_200
+        assert len(starts(table)) == 2
+        assert divides_collection(starts(table)[1])
+
+
+async def test_a_busy_collection_of_a_table_with_local_indexes_stays_throttled():
+    clock = SetClock()
+    async with running_database(
+        clock=clock, partitions_per_table=1, splits=HEAT, throttling="enforce"
+    ) as database:
+        await database.create_table(table_definition(local_sort_keys=["posts"]))
+        table, accepted = await heated(
+            database, clock, lambda at: thread("hot", f"{at * 7919 % 1000:03}"), 12
+        )
+        assert set(accepted) == {1_000}
+        assert starts(table) == [b""]
+
+
+async def test_a_busy_item_stays_throttled():
+    clock = SetClock()
+    async with running_database(
+        clock=clock, partitions_per_table=1, splits=HEAT, throttling="enforce"
+    ) as database:
+        await database.create_table(on_demand())
+        table, accepted = await heated(database, clock, lambda _: thread("hot", "one"), 12)
+        assert set(accepted) == {1_000}
+        assert starts(table) == [b""]
+
+
+async def test_a_collection_whose_sort_keys_rise_with_time_stays_throttled():
+    clock = SetClock()
+    async with running_database(
+        clock=clock, partitions_per_table=1, splits=HEAT, throttling="enforce"
+    ) as database:
+        await database.create_table(on_demand())
+        table, accepted = await heated(database, clock, lambda at: thread("hot", f"{at:08}"), 12)
+        assert set(accepted) == {1_000}
+        assert starts(table) == [b""]
+
+
+async def test_what_is_only_observed_is_split_for_heat_and_what_is_off_is_not():
+    for setting, partitions in (("observe", 2), ("off", 1)):
+        clock = SetClock()
+        async with running_database(
+            clock=clock, partitions_per_table=1, splits=HEAT, throttling=setting
+        ) as database:
+            await database.create_table(on_demand())
+            table, accepted = await heated(database, clock, lambda at: thread(f"{at}", "a"), 9)
+            assert set(accepted) == {1_200}
+            assert len(starts(table)) == partitions
+            assert not any(map(divides_collection, starts(table)))
+
+
+async def test_a_busy_partition_is_split_for_reads():
+    clock = SetClock()
+    async with running_database(
+        clock=clock, partitions_per_table=1, splits=HEAT, throttling="enforce"
+    ) as database:
+        await database.create_table(on_demand())
+        table = database.table("Thread")
+        for _ in range(9):
+            for at in range(3_000):
+                await read_item(table, thread(f"{at % 64}", "a"))
+            clock.step(1)
+            await look(database)
+        assert len(starts(table)) == 2
+
+
+async def test_a_partition_is_split_for_the_pages_that_begin_in_it():
+    """Of a collection in two partitions only the second is busy."""
+    clock = SetClock()
+    async with running_database(
+        clock=clock, partitions_per_table=1, splits=HEAT, throttling="observe"
+    ) as database:
+        await database.create_table(on_demand())
+        table = database.table("Thread")
+        schema = table.definition.key_schema
+        positions = [keys_of.encode(schema, thread("f", f"{at:02}")) for at in range(64)]
+        for at in range(64):
+            await table.write(put(thread("f", f"{at:02}")))
+        await database.split_partition("Thread", table.record.partitions[0].number, positions[16])
+        whole = key_range.beginning_with(keys_of.encode_partition(schema, thread("f", "")))
+        for _ in range(9):
+            for at in range(4_000):
+                after = positions[20 + at * 37 % 40]
+                request = ReadRange(whole, PageRules(limit=1), after=after, consistent=True)
+                await read_page(table, request)
+            clock.step(1)
+            await look(database)
+        assert len(starts(table)) == 3
+        assert starts(table)[2] > positions[20]
+
+
+async def test_a_short_burst_splits_nothing():
+    clock = SetClock()
+    async with running_database(
+        clock=clock, partitions_per_table=1, splits=HEAT, throttling="enforce"
+    ) as database:
+        await database.create_table(on_demand())
+        table = database.table("Thread")
+        load = Load(database, table, clock)
+        for at in range(12):
+            await load.second(1_200 if at % 3 == 0 else 100, lambda at: thread(f"{at}", "a"))
+        assert starts(table) == [b""]
+
+
+async def test_a_busy_partition_of_an_index_is_split_between_its_keys_alone():
+    for titles, partitions in ((1, 1), (40, 2)):
+        clock = SetClock()
+        async with running_database(
+            clock=clock, partitions_per_table=1, splits=HEAT, throttling="observe"
+        ) as database:
+            await database.create_table(on_demand(global_indexes=(GlobalIndex(BY_TITLE),)))
+
+            def titled(at: int, titles: int = titles) -> Item:
+                return {**thread(f"{at}", "a"), "title": {"S": f"t{at % titles}"}}
+
+            table, _ = await heated(database, clock, titled, 9)
+            assert len(starts(table, 1)) == partitions
+            assert not any(map(divides_collection, starts(table, 1)))
+
+
+def quarters(count: int) -> Sequence[bytes]:
+    return [b"", *((at << 64 - 4).to_bytes(8, "big") for at in range(16 // count, 16, 16 // count))]
+
+
+async def test_a_table_that_is_warmed_gets_the_partitions_for_it():
+    async with running_database() as database:
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        assert starts(table) == quarters(4)
+        edit = TableEdit(
+            warm_throughput={"ReadUnitsPerSecond": 12_000, "WriteUnitsPerSecond": 16_000}
+        )
+        await database.update_table("Thread", edit)
+        assert (await database.describe("Thread")).growing == (0,)
+        await until(lambda: len(starts(table)) == 16)
+        assert (await database.describe("Thread")).growing == ()
+        assert starts(table) == quarters(16)
+
+
+async def test_a_table_that_is_made_warm_has_the_partitions_at_once():
+    async with running_database() as database:
+        warm = {"ReadUnitsPerSecond": 24_000, "WriteUnitsPerSecond": 4_000}
+        await database.create_table(on_demand(warm_throughput=warm))
+        assert len(starts(database.table("Thread"))) == 8
+
+
+async def test_more_provisioned_units_get_more_partitions_for_a_table_and_its_indexes():
+    provisioned = on_demand(
+        billing_mode="PROVISIONED",
+        throughput=Throughput(10, 10),
+        global_indexes=(GlobalIndex(BY_TITLE, throughput=Throughput(10, 10)),),
+    )
+    async with running_database() as database:
+        await database.create_table(provisioned)
+        table = database.table("Thread")
+        assert (len(starts(table)), len(starts(table, 1))) == (1, 1)
+        await database.update_table("Thread", TableEdit(throughput=Throughput(3_000, 3_000)))
+        await until(lambda: len(starts(table)) == 4)
+        assert len(starts(table, 1)) == 1
+        limits = table.throttle.limits()
+        await table.write(put(thread("f", "a")))
+        limits = table.throttle.limits()
+        assert limits is not None
+        readings = limits.writes.readings(database.clock.now_epoch_seconds())
+        # Even shares (S138).
+        assert {reading.units_per_second for reading in readings.values()} == {750}
+
+
+async def test_an_on_demand_table_grows_with_its_peaks():
+    """A minute of 5,000 units a second: half an hour later twice that is allowed."""
+    clock = SetClock()
+    async with running_database(clock=clock, splits=OFTEN, throttling="observe") as database:
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        await table.write(put(thread("f", "a")))
+        limits = table.throttle.limits()
+        assert limits is not None
+        for number in PartitionMap(table.record.partitions).numbers:
+            # With that of the write.
+            limits.writes.take(number, (5_000 * 60 - 1) / 4, clock.now_epoch_seconds())
+        clock.step(31 * 60)
+        await table.write(put(thread("f", "b")))
+        await until(lambda: len(starts(table)) == 10)
+        assert database.partition_splits == {"throughput": 6}
+
+
+async def test_a_heated_position_lies_in_the_partition_that_it_was_noted_of():
+    clock = SetClock()
+    async with running_database(
+        clock=clock, partitions_per_table=1, splits=HEAT, throttling="observe"
+    ) as database:
+        await database.create_table(on_demand())
+        table, _ = await heated(database, clock, lambda at: thread(f"{at}", "a"), 9)
+        ranges = PartitionMap(table.record.partitions)
+        for number in ranges.numbers:
+            for position in table.throttle.write_positions.positions(number):
+                assert ranges.number_of(position) == number
+
+
+async def test_keys_that_are_written_in_turn_are_divided_however_many_they_are():
+    """Clients that spread a key over suffixes often take one after the other."""
+    for keys in (2, 8, 16, 48):
+        clock = SetClock()
+        async with running_database(
+            clock=clock, partitions_per_table=1, splits=HEAT, throttling="observe"
+        ) as database:
+            await database.create_table(on_demand())
+            table, _ = await heated(
+                database, clock, lambda at, keys=keys: thread(f"f{at % keys}", "a"), 9
+            )
+            assert len(starts(table)) == 2, keys
+
+
+async def test_a_busy_item_at_the_start_of_a_partition_is_put_apart_from_the_others():
+    clock = SetClock()
+    async with running_database(
+        clock=clock, partitions_per_table=1, splits=HEAT, throttling="observe"
+    ) as database:
+        await database.create_table(on_demand())
+        table = database.table("Thread")
+        busy = thread("hot", "500")
+        position = keys_of.encode(table.definition.key_schema, busy)
+        await database.split_partition("Thread", table.record.partitions[0].number, position)
+        # Most requests are for the one item, whatever is beside it.
+        await heated(
+            database,
+            clock,
+            lambda at: thread("hot", f"{501 + at * 7919 % 299}") if at % 3 == 0 else busy,
+            20,
+        )
+        own, others = starts(table)[1:]
+        assert own == position
+        assert own < others <= keys_of.encode(table.definition.key_schema, thread("hot", "510"))

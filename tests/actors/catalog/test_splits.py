@@ -1,0 +1,515 @@
+"""A partition is split while requests go on: none of them fails, and nothing of it shows."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import pytest
+from msgspec import json, structs
+
+from dynactor.actors.catalog.database import Database
+from dynactor.actors.catalog.splits import is_settled
+from dynactor.actors.table.pages import ReadRange, read_page
+from dynactor.actors.table.table import Table
+from dynactor.model.errors import InternalServerError, ResourceInUseException, ValidationException
+from dynactor.model.expressions.key_condition import KeyCondition
+from dynactor.model.indexes.index import IndexDefinition, Projection
+from dynactor.model.keys import key as keys
+from dynactor.model.keys import key_range
+from dynactor.model.keys.key import KeyAttribute, KeySchema
+from dynactor.model.page import PageRules
+from dynactor.model.tables.table import (
+    GlobalIndex,
+    StreamingDestination,
+    StreamSettings,
+    TableDefinition,
+    TimeToLive,
+)
+from dynactor.model.values.item import Item
+from dynactor.model.writes.write import Delete
+from dynactor.storage import keys_layout
+from dynactor.storage.store import Full, Store
+from dynactor.streams import log_reach
+from tests.support.databases.databases import (
+    HeldStore,
+    SetClock,
+    put,
+    running_database,
+    table_definition,
+    thread,
+)
+from tests.support.databases.expiry import switch, until_status
+from tests.support.stores.store import memory_store
+
+POSTS = KeyAttribute("posts", "N")
+BY_POSTS = IndexDefinition(1, "by_posts", KeySchema((POSTS,), ()), Projection("ALL"))
+MIDDLE = b"\x80"
+DAY_SECONDS = 86_400.0
+
+
+def indexed() -> TableDefinition:
+    """A table with a global index of everything and a stream."""
+    return structs.replace(
+        table_definition(),
+        attribute_definitions=(*table_definition().attribute_definitions, POSTS),
+        global_indexes=(GlobalIndex(BY_POSTS),),
+        stream=StreamSettings("", "NEW_AND_OLD_IMAGES"),
+    )
+
+
+@asynccontextmanager
+async def one_partition(
+    definition: TableDefinition | None = None, store: Store | None = None
+) -> AsyncIterator[tuple[Database, Table]]:
+    async with running_database(
+        store, partitions_per_table=1, keep_streams_seconds=60.0
+    ) as database:
+        if "Thread" not in database.table_names():
+            await database.create_table(definition or table_definition())
+        yield database, database.table("Thread")
+
+
+async def scanned(table: Table, limit: int | None = None) -> list[bytes]:
+    return await pages(table, ReadRange(key_range.WHOLE, PageRules(limit=limit)))
+
+
+async def pages(table: Table, request: ReadRange) -> list[bytes]:
+    found: list[bytes] = []
+    while True:
+        page = await read_page(table, request)
+        found += page.items
+        if page.last is None:
+            return found
+        position = keys.encode(table.definition.key_schema, page.last)
+        request = structs.replace(request, after=position)
+
+
+def place(item: Item) -> tuple[str, str]:
+    return item["forum"]["S"], item["subject"]["S"]
+
+
+def numbers(table: Table) -> list[int]:
+    return [partition.number for partition in table.record.partitions]
+
+
+class Writers:
+    """Tasks that write and delete items of their own, one write after the other."""
+
+    def __init__(self, table: Table, seed: int = 1) -> None:
+        self.items: dict[tuple[str, str], Item] = {}
+        self.writes = 0
+        self._table = table
+        self._draw = random.Random(seed)
+        self._stopping = False
+
+    @asynccontextmanager
+    async def at_work(self, count: int = 16) -> AsyncIterator[None]:
+        async with asyncio.TaskGroup() as group:
+            for number in range(count):
+                group.create_task(self._write(number))
+            try:
+                yield
+            finally:
+                self._stopping = True
+
+    async def _write(self, number: int) -> None:
+        while not self._stopping:
+            forum = f"f{self._draw.randrange(8)}"
+            item = thread(forum, f"{number}.{self._draw.randrange(8)}")
+            self.writes += 1
+            if self._draw.random() < 0.2:
+                await self._table.write(Delete(item))
+                self.items.pop(place(item), None)
+            else:
+                item["posts"] = {"N": str(self._draw.randrange(4))}
+                item["n"] = {"N": str(self.writes)}
+                await self._table.write(put(item))
+                self.items[place(item)] = item
+
+    async def wait(self, writes: int) -> None:
+        goal = self.writes + writes
+        while self.writes < goal:
+            await asyncio.sleep(0)
+
+    async def compare(self) -> None:
+        found = {place(item): item for item in map(json.decode, await scanned(self._table, 7))}
+        assert found == self.items
+        heads = await self._table.heads()
+        assert sum(head.item_counts.get(0, 0) for head in heads) == len(self.items)
+
+
+async def split_somewhere(database: Database, draw: random.Random, index_id: int = 0) -> None:
+    """Split the partition of a random position there: half of the time within a collection."""
+    table = database.table("Thread")
+    if index_id:
+        schema = KeySchema(BY_POSTS.key_schema.partition)
+        position = keys.encode_partition(schema, thread("", "", posts=draw.randrange(4)))
+        position += f"f{draw.randrange(8)}".encode()
+    else:
+        item = thread(f"f{draw.randrange(8)}", f"{draw.randrange(16)}")
+        position = keys.encode(table.definition.key_schema, item)
+    if draw.random() < 0.5:
+        position = position[:8]
+    ranges = table.record.ranges(index_id)
+    owner = max((part for part in ranges if part.start <= position), key=lambda part: part.start)
+    if owner.start != position:
+        await database.split_partition("Thread", owner.number, position, index_id=index_id)
+
+
+async def test_what_was_written_before_and_after_a_split_is_there_after_a_restart():
+    async with memory_store() as store:
+        async with one_partition(store=store) as (database, table):
+            writers = Writers(table)
+            async with writers.at_work():
+                await writers.wait(200)
+                assert await database.split_partition("Thread", 1, MIDDLE) == (2, 3)
+                await writers.wait(200)
+            await writers.compare()
+            assert numbers(table) == [2, 3]
+        async with one_partition(store=store) as (database, table):
+            assert numbers(table) == [2, 3]
+            writers._table = table
+            writers._stopping = False
+            await writers.compare()
+            async with writers.at_work():
+                await writers.wait(50)
+            await writers.compare()
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_many_splits_among_writers_lose_and_double_nothing(seed):
+    draw = random.Random(seed)
+    async with one_partition(indexed()) as (database, table):
+        writers = Writers(table, seed)
+        async with writers.at_work():
+            for _ in range(15):
+                await writers.wait(20)
+                await split_somewhere(database, draw)
+                await split_somewhere(database, draw, BY_POSTS.index_id)
+        assert len(table.record.partitions) > 8
+        assert len(table.record.index_partitions[1]) > 4
+        await writers.compare()
+        await compare_index(table, writers)
+        await compare_stream(database, table, writers)
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_followers_go_on_behind_splits_after_a_restart(seed):
+    draw = random.Random(seed)
+    async with memory_store() as store:
+        async with one_partition(indexed(), store) as (database, table):
+            writers = Writers(table, seed)
+        for _ in range(4):
+            async with one_partition(store=store) as (database, table):
+                writers._table, writers._stopping = table, False
+                async with writers.at_work():
+                    for _ in range(3):
+                        await writers.wait(10)
+                        await split_somewhere(database, draw)
+                        await split_somewhere(database, draw, BY_POSTS.index_id)
+                await writers.compare()
+        async with one_partition(store=store) as (database, table):
+            writers._table = table
+            await compare_index(table, writers)
+            await compare_stream(database, table, writers)
+
+
+async def compare_index(table: Table, writers: Writers) -> None:
+    actors = table.followers.indexes.get(BY_POSTS.index_id)
+    assert actors is not None
+    async with asyncio.timeout(60):
+        await actors.wait_caught_up()
+    request = ReadRange(key_range.WHOLE, PageRules(), BY_POSTS)
+    rows = [json.decode(row) for row in (await read_page(table, request)).items]
+    assert {place(row): row for row in rows} == writers.items
+    assert len(rows) == len(writers.items)
+    heads = await table.heads()
+    assert sum(head.item_counts.get(BY_POSTS.index_id, 0) for head in heads) == len(rows)
+
+
+async def compare_stream(database: Database, table: Table, writers: Writers) -> None:
+    """Each record finds what the one before it has left, parents read before children."""
+    (stream,) = database.streams.all()
+    known: dict[tuple[str, str], Item] = {}
+    by_id = {shard.shard_id: shard for shard in stream.shards}
+    for shard in stream.shards:
+        if shard.parent_id is not None:
+            parent = by_id[shard.parent_id]
+            assert parent.last is not None
+            assert shard.starting_sequence_number > parent.starting_sequence_number
+        records = await database.streams.read(
+            shard, shard.horizon, max_records=100_000, max_bytes=1 << 30
+        )
+        for record in records:
+            at = place(record.key)
+            assert (record.old.item if record.old else None) == known.pop(at, None)
+            if record.new:
+                known[at] = record.new.item
+    assert known == writers.items
+    open_shards = [shard.partition_number for shard in stream.shards if shard.last is None]
+    assert sorted(open_shards) == sorted(numbers(table))
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_nothing_is_left_of_a_table_that_was_split_and_deleted(restarted):
+    """Neither of its partitions and logs that ended, nor of those who followed them."""
+    clock = SetClock()
+    draw = random.Random(5)
+    settings = {"partitions_per_table": 1, "keep_streams_seconds": 1e9}
+    async with memory_store() as store:
+        async with running_database(store, clock, **settings) as database:
+            await database.create_table(indexed())
+            table = database.table("Thread")
+            await switch(database, "Thread", "at", enabled=True)
+            await until_status(table, "ENABLED")
+            for round_number in range(2):
+                writers = Writers(table, round_number)
+                async with writers.at_work():
+                    for _ in range(4):
+                        await writers.wait(20)
+                        await split_somewhere(database, draw)
+                        await split_somewhere(database, draw, BY_POSTS.index_id)
+                if not round_number:
+                    # What was recorded before is trimmed, and not what comes.
+                    clock.step(DAY_SECONDS)
+                    await database.actor.keep_streams()
+            if not restarted:
+                await database.delete_table("Thread")
+        async with running_database(store, clock, **settings) as database:
+            if restarted:
+                await database.delete_table("Thread")
+            clock.step(DAY_SECONDS)
+            await database.actor.keep_streams()
+            rows = await store.durable().page(b"", b"\xff", max_rows=100, max_bytes=1 << 20)
+            left = [keys_layout.CATALOG_HEAD, keys_layout.VIRTUAL_CLOCK]
+            assert [row.key for row in rows] == left
+
+
+async def test_writes_that_wait_while_the_commit_is_refused_are_carried_out():
+    async with memory_store() as inner:
+        store = HeldStore(inner)
+        async with one_partition(store=store) as (database, table):
+            await table.write(put(thread("f", "a")))
+            store.hold()
+            # Held: the partition ends only when this is durable.
+            before = table.submit(put(thread("f", "b")))
+            splitting = asyncio.ensure_future(database.split_partition("Thread", 1, MIDDLE))
+            while not store.held:
+                await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            waiting = table.submit(put(thread("f", "c")))
+            store.refusal = Full("no space")
+            await store.release()
+            with pytest.raises(InternalServerError):
+                await splitting
+            store.refusal = None
+            await before
+            with pytest.raises(InternalServerError):
+                await waiting
+            await table.write(put(thread("f", "c")))
+            assert numbers(table) == [1]
+            assert len(await scanned(table)) == 3
+
+
+async def test_the_counts_of_a_table_are_right_at_every_moment_of_a_split():
+    async with one_partition(indexed()) as (database, table):
+        for at in range(20):
+            await table.write(put(thread(f"{at}", "a", posts=at)))
+        actors = table.followers.indexes.get(BY_POSTS.index_id)
+        assert actors is not None
+        await actors.wait_caught_up()
+        draw = random.Random(7)
+        is_over = False
+
+        async def describe() -> int:
+            descriptions = 0
+            while not is_over:
+                state = await database.describe("Thread")
+                assert (state.item_count, state.indexes["by_posts"].item_count) == (20, 20)
+                descriptions += 1
+                await asyncio.sleep(0)
+            return descriptions
+
+        describing = asyncio.ensure_future(describe())
+        for _ in range(10):
+            await split_somewhere(database, draw)
+            await split_somewhere(database, draw, BY_POSTS.index_id)
+        is_over = True
+        assert await describing > 20
+
+
+async def test_a_page_token_from_before_a_split_goes_on_right():
+    async with one_partition() as (database, table):
+        for at in range(40):
+            await table.write(put(thread(f"f{at % 5}", f"{at:02}")))
+        whole = await scanned(table)
+        request = ReadRange(key_range.WHOLE, PageRules(limit=7), by_partition=True)
+        draw = random.Random(3)
+        found: list[bytes] = []
+        while True:
+            page = await read_page(table, request)
+            found += page.items
+            if page.last is None:
+                break
+            position = keys.encode(table.definition.key_schema, page.last)
+            request = structs.replace(request, after=position)
+            await split_somewhere(database, draw)
+        assert found == whole
+
+
+async def test_a_query_of_a_collection_that_is_split_by_sort_key_is_in_order():
+    async with one_partition() as (database, table):
+        for at in range(30):
+            await table.write(put(thread("f", f"{at:02}")))
+        schema = table.definition.key_schema
+        for at, number in ((10, 1), (20, 3)):
+            position = keys.encode(schema, thread("f", f"{at}"))
+            await database.split_partition("Thread", number, position)
+        wanted = key_range.of_key_condition(KeyCondition(({"S": "f"},), ()))
+        for reverse in (False, True):
+            request = ReadRange(wanted, PageRules(limit=4), reverse=reverse)
+            subjects = [json.decode(row)["subject"]["S"] for row in await pages(table, request)]
+            assert subjects == sorted(subjects, reverse=reverse)
+            assert len(subjects) == 30
+
+
+async def test_a_log_that_ended_is_taken_away_when_nobody_needs_it():
+    definition = structs.replace(indexed(), stream=None)
+    async with memory_store() as store:
+        async with one_partition(definition, store) as (database, table):
+            writers = Writers(table)
+            async with writers.at_work():
+                await writers.wait(50)
+                await database.split_partition("Thread", 1, MIDDLE)
+                await writers.wait(50)
+            (ended,) = table.record.ended_logs
+            assert ended.children == tuple(numbers(table))
+            subscriber = keys_layout.index_subscriber(1, BY_POSTS.index_id)
+            assert ended.subscribers == (subscriber,)
+            await compare_index(table, writers)
+            feed = table.followers._feeds[1]
+            assert feed.last == ended.last
+            await database.actor.keep_streams()
+            assert table.record.ended_logs == ()
+            assert 1 not in table.followers._feeds
+            assert [feed.parent for feed in await table.followers.feeds()] == [None, None]
+            for start, end in (
+                keys_layout.change_range(1),
+                (keys_layout.checkpoint(subscriber, 1), keys_layout.checkpoint(subscriber, 2)),
+                (keys_layout.trim(1, 1), keys_layout.trim(1, 2)),
+            ):
+                assert not await store.latest.page(start, end, max_rows=1, max_bytes=1)
+        async with one_partition(store=store) as (database, table):
+            writers._table = table
+            await compare_index(table, writers)
+
+
+async def test_a_log_that_ended_is_kept_while_a_stream_shows_it():
+    async with one_partition(indexed()) as (database, table):
+        writers = Writers(table)
+        async with writers.at_work():
+            await writers.wait(30)
+            await database.split_partition("Thread", 1, MIDDLE)
+        await compare_index(table, writers)
+        await database.actor.keep_streams()
+        assert [ended.number for ended in table.record.ended_logs] == [1]
+        await compare_stream(database, table, writers)
+
+
+async def test_the_children_of_a_partition_that_nobody_follows_leave_no_log():
+    async with one_partition() as (database, table):
+        await table.write(put(thread("f", "a")))
+        await database.split_partition("Thread", 1, MIDDLE)
+        assert table.record.ended_logs == ()
+        assert [feed.partition_number for feed in await table.followers.feeds()] == [2, 3]
+
+
+async def test_the_children_of_a_log_that_is_gone_tell_since_when_theirs_holds_all():
+    now_us = 1_795_175_136_489_000
+    clock = SetClock(now_us / 1e6)
+    for definition in (table_definition(), structs.replace(indexed(), stream=None)):
+        async with running_database(clock=clock, partitions_per_table=1) as database:
+            await database.create_table(definition)
+            table = database.table("Thread")
+            await table.write(put(thread("f", "a", posts=1)))
+            await database.split_partition("Thread", 1, MIDDLE)
+            if definition.global_indexes:
+                actors = table.followers.indexes.get(1)
+                assert actors is not None
+                while not actors._maintainers[1].ended.done():
+                    await asyncio.sleep(0)
+                await database.actor.keep_streams()
+            children = numbers(table)
+            reached = await log_reach.reaches(table.durable(), table.record, now_us)
+            assert [(log.partition_number, log.lost_us) for log in reached] == [
+                (child, now_us) for child in children
+            ]
+
+
+async def test_a_deleted_table_leaves_nothing_of_logs_that_ended():
+    definition = structs.replace(indexed(), stream=None)
+    async with memory_store() as store, one_partition(definition, store) as (database, table):
+        writers = Writers(table)
+        async with writers.at_work():
+            await writers.wait(30)
+            await database.split_partition("Thread", 1, MIDDLE)
+        await database.delete_table("Thread")
+        start, end = keys_layout.change_range(1)[0], keys_layout.change_range(99)[1]
+        assert not await store.latest.page(start, end, max_rows=1, max_bytes=1)
+
+
+REFUSED: Sequence[tuple[int, bytes, type[Exception]]] = [
+    (9, MIDDLE, ValidationException),
+    (1, b"", ValidationException),
+    (1, MIDDLE + b"\x00" * 8, ValidationException),
+]
+
+
+@pytest.mark.parametrize(("number", "at", "error"), REFUSED)
+async def test_a_split_that_can_not_be_is_refused(number, at, error):
+    """The last one: within an item collection of a table with local indexes (S74)."""
+    async with one_partition(table_definition(local_sort_keys=["posts"])) as (database, table):
+        with pytest.raises(error):
+            await database.split_partition("Thread", number, at)
+        assert numbers(table) == [1]
+
+
+UNSETTLED = [
+    structs.replace(indexed(), status="UPDATING"),
+    structs.replace(
+        indexed(), global_indexes=(GlobalIndex(BY_POSTS, status="CREATING", backfilling=True),)
+    ),
+    structs.replace(indexed(), global_indexes=(GlobalIndex(BY_POSTS, status="UPDATING"),)),
+    structs.replace(indexed(), global_indexes=(GlobalIndex(BY_POSTS, status="DELETING"),)),
+    structs.replace(indexed(), time_to_live=TimeToLive("at", "ENABLING", 0.0)),
+    structs.replace(indexed(), time_to_live=TimeToLive("at", "DISABLING", 0.0)),
+    structs.replace(indexed(), destinations=(StreamingDestination(1, "topic", "ENABLING"),)),
+]
+
+
+@pytest.mark.parametrize("definition", UNSETTLED)
+def test_a_table_in_a_passing_phase_is_not_settled(definition):
+    assert not is_settled(definition)
+
+
+def test_a_table_whose_followers_are_at_work_or_gone_is_settled():
+    definition = structs.replace(
+        indexed(),
+        time_to_live=TimeToLive("at", "ENABLED", 0.0),
+        destinations=(
+            StreamingDestination(1, "topic", "ACTIVE"),
+            StreamingDestination(2, "other", "DISABLED"),
+            StreamingDestination(3, "third", "BROKEN"),
+        ),
+    )
+    assert is_settled(definition)
+
+
+async def test_a_table_that_is_being_changed_is_not_split():
+    async with running_database(partitions_per_table=1, table_transition_seconds=60.0) as database:
+        await database.create_table(table_definition())
+        with pytest.raises(ResourceInUseException):
+            await database.split_partition("Thread", 1, MIDDLE)

@@ -1,0 +1,96 @@
+"""What was stored by earlier versions is read by this one."""
+
+from __future__ import annotations
+
+from msgspec import msgpack, structs
+
+from dynactor.actors.derived import checkpoint
+from dynactor.actors.derived.checkpoint import Checkpoint
+from dynactor.model.tables.table import Restoration, StreamingDestination
+from dynactor.model.tables.table_backup import TableBackup
+from dynactor.storage import catalog, table_backups
+from dynactor.storage.catalog import EndedLog, PartitionHead, PartitionRange, TableRecord
+from dynactor.storage.store import Group
+from tests.support.databases.databases import table_definition
+from tests.support.stores.store import memory_store
+
+
+def test_a_head_without_the_size_of_its_log_is_read():
+    old = msgpack.encode(
+        {"counter": 7, "item_counts": {0: 3}, "sizes_bytes": {0: 100}, "applied": {2: 5}}
+    )
+    head = catalog.decode_partition_head(old)
+    assert head == PartitionHead(7, {0: 3}, {0: 100}, {2: 5}, logged_bytes=0)
+    assert catalog.decode_partition_head(catalog.encode_partition_head(head)) == head
+
+
+def test_a_table_of_before_partitions_split_is_read():
+    record = TableRecord(
+        table_definition(), (PartitionRange(1, b""),), {1: (PartitionRange(2, b""),)}
+    )
+    old = msgpack.decode(catalog.encode_record(record))
+    del old["ended_logs"]
+    read = catalog.decode_record(msgpack.encode(old))
+    assert read == record
+    assert read.log_numbers == [1]
+
+
+def test_a_table_with_a_log_that_ended_comes_back():
+    ended = EndedLog(1, 9, 300, (3, 4), (b"follower",))
+    ranges = (PartitionRange(3, b""), PartitionRange(4, b"\x80"))
+    record = TableRecord(table_definition(), ranges, ended_logs=(ended,))
+    read = catalog.decode_record(catalog.encode_record(record))
+    assert read == record
+    assert read.log_numbers == [1, 3, 4]
+    assert read.ended_log(1) == ended
+    assert read.ended_log(3) is None
+
+
+def test_a_table_of_before_tables_were_restored_is_read():
+    record = TableRecord(table_definition(), (PartitionRange(1, b""),))
+    old = msgpack.decode(catalog.encode_record(record))
+    del old["definition"]["restoration"]
+    assert catalog.decode_record(msgpack.encode(old)) == record
+
+
+def test_a_table_that_is_being_restored_comes_back():
+    restoration = Restoration("Thread", "00001795271187040-d1dff77b", 7, 1_795_271_187.04)
+    definition = structs.replace(table_definition("Copy"), restoration=restoration)
+    record = TableRecord(definition, (PartitionRange(1, b""),))
+    read = catalog.decode_record(catalog.encode_record(record))
+    assert read == record
+    assert read.definition.restore_phase == "ITEMS"
+
+
+async def test_backups_of_tables_come_back_in_their_order():
+    def backup(table_name: str, label: str) -> TableBackup:
+        definition = table_definition(table_name)
+        return TableBackup(label, "nightly", 7, definition, 1_795_271_187.04, 3, 100, "AVAILABLE")
+
+    made = [backup("Thread", "2-b"), backup("Thread", "1-a"), backup("Reply", "3-c")]
+    async with memory_store() as store:
+        puts = [table_backups.row(each) for each in made]
+        await (await store.commit([Group(b"\x00", None, b"head", puts)]))
+        assert await table_backups.load(store.latest) == [made[2], made[1], made[0]]
+
+
+def test_the_heads_of_children_have_what_their_parent_had():
+    parent = PartitionHead(7, {0: 10, 1: 3}, {0: 101, 1: 7}, {2: 5}, 900)
+    first, second = parent.divided(0.25)
+    assert first == PartitionHead(0, {0: 2, 1: 1}, {0: 25, 1: 2}, {2: 5})
+    assert second == PartitionHead(0, {0: 8, 1: 2}, {0: 76, 1: 5}, {2: 5})
+
+
+def test_a_destination_of_before_topics_had_counts_is_read():
+    old = msgpack.encode({"destination_id": 1, "topic": "threads", "status": "ACTIVE"})
+    destination = msgpack.decode(old, type=StreamingDestination)
+    assert destination == StreamingDestination(1, "threads", "ACTIVE")
+    assert not destination.needs_snapshot
+
+
+def test_a_checkpoint_comes_back():
+    stored = Checkpoint(12, 3_456).encode()
+    assert checkpoint.decode(stored) == Checkpoint(12, 3_456)
+    assert checkpoint.decode(None) == Checkpoint(0, 0)
+    # As followers of other kinds write it: a counter alone.
+    assert checkpoint.decode((12).to_bytes(8, "big")) == Checkpoint(12, 0)

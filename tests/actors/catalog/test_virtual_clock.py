@@ -1,0 +1,228 @@
+"""The virtual clock is stored: nothing takes domain time back behind what was told."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from msgspec import msgpack
+
+from dynactor.actors.catalog import virtual_clock
+from dynactor.actors.catalog.virtual_clock import (
+    ClockBehindData,
+    ClockState,
+    KeepClock,
+    MoveClock,
+    StoredClock,
+    VirtualClockControl,
+)
+from dynactor.actors.runtime.clock import MAX_SPEED, ClockRefusal, SystemClock, VirtualClock
+from dynactor.model.errors import InternalServerError
+from dynactor.storage import keys_layout
+from dynactor.storage.store import Full, Store, View
+from tests.support.databases.databases import HeldStore, running_database, table_definition
+from tests.support.stores.store import memory_store
+
+START = 1_800_000_000.0
+# A year that is to come for long.
+AHEAD = 32_503_680_000.0
+DEADLINE_SECONDS = 20
+
+
+@asynccontextmanager
+async def running_control(
+    store: Store, clock: VirtualClock | None = None
+) -> AsyncIterator[VirtualClockControl]:
+    async with running_database(store, clock or VirtualClock(START)) as database:
+        assert database.clock_control is not None
+        yield database.clock_control
+
+
+async def stored(view: View) -> StoredClock:
+    (row,) = await view.load([keys_layout.VIRTUAL_CLOCK])
+    return msgpack.decode(row, type=StoredClock)
+
+
+@pytest.fixture
+async def store() -> AsyncIterator[HeldStore]:
+    async with memory_store() as inner:
+        yield HeldStore(inner)
+
+
+async def test_it_is_moved_in_every_way(store: HeldStore):
+    async with running_control(store) as keeper:
+        assert keeper.state == ClockState(START, 0)
+        assert await keeper.move(MoveClock(by_seconds=60)) == ClockState(START + 60, 0)
+        assert await keeper.move(MoveClock(START + 90)) == ClockState(START + 90, 0)
+        assert (await keeper.move(MoveClock(START + 100, speed=2))).speed == 2
+        assert (await keeper.move(MoveClock(by_seconds=5))).speed == 2
+        stopped = await keeper.move(MoveClock(speed=0))
+        assert stopped.speed == 0
+        assert stopped.now_epoch_seconds >= START + 105
+        assert keeper.state == stopped
+
+
+async def test_a_move_is_durable_before_it_is_answered_and_before_the_time_is_told(
+    store: HeldStore,
+):
+    clock = VirtualClock(START)
+    async with running_control(store, clock) as keeper:
+        store.hold()
+        moving = asyncio.ensure_future(keeper.move(MoveClock(by_seconds=60)))
+        while not store.held:
+            await asyncio.sleep(0)
+        assert not moving.done()
+        assert clock.now_epoch_seconds() == START
+        await store.release()
+        assert await moving == ClockState(START + 60, 0)
+        assert (await stored(store.durable())).epoch_seconds == START + 60
+
+
+@pytest.mark.parametrize(
+    "refused", [MoveClock(START - 1), MoveClock(by_seconds=-1), MoveClock(speed=-1)]
+)
+async def test_what_a_clock_refuses_changes_nothing(store: HeldStore, refused: MoveClock):
+    async with running_control(store) as keeper:
+        with pytest.raises(ClockRefusal):
+            await keeper.move(refused)
+        assert keeper.state == ClockState(START, 0)
+        assert await stored(store.latest) == StoredClock(START, 0)
+
+
+async def test_a_clock_that_could_not_be_stored_goes_on_as_it_did(store: HeldStore):
+    async with running_control(store) as keeper:
+        await keeper.move(MoveClock(speed=1))
+        store.refusal = Full("the disk is full")
+        with pytest.raises(InternalServerError, match="the disk is full"):
+            await keeper.move(MoveClock(by_seconds=3_600, speed=0))
+        assert keeper.state.speed == 1
+        assert keeper.state.now_epoch_seconds < START + 3_600
+        store.refusal = None
+        assert (await keeper.move(MoveClock(by_seconds=3_600))).speed == 1
+
+
+async def test_after_a_crash_of_its_keeper_it_goes_on_as_it_did(store: HeldStore):
+    async with running_control(store) as keeper:
+        await keeper.move(MoveClock(speed=1))
+        store.refusal = RuntimeError("a bug")
+        with pytest.raises(InternalServerError, match="internal error"):
+            await keeper.move(MoveClock(by_seconds=3_600, speed=0))
+        assert keeper.state.speed == 1
+        store.refusal = None
+        moved = await keeper.move(MoveClock(by_seconds=3_600, speed=0))
+        assert moved == ClockState(pytest.approx(START + 3_600, abs=DEADLINE_SECONDS), 0)
+        assert (await stored(store.durable())).epoch_seconds == moved.now_epoch_seconds
+
+
+async def test_a_clock_that_runs_never_passes_what_is_durable(
+    store: HeldStore, monkeypatch: pytest.MonkeyPatch
+):
+    # It reaches its limit, and is kept only when the test says so.
+    monkeypatch.setattr(virtual_clock, "_AHEAD_SECONDS", 0.003)
+    monkeypatch.setattr(virtual_clock, "_KEEP_SECONDS", 3_600)
+    clock = VirtualClock(START)
+    async with asyncio.timeout(DEADLINE_SECONDS), running_control(store, clock) as keeper:
+        await keeper.move(MoveClock(speed=MAX_SPEED))
+        for _ in range(3):
+            durable = (await stored(store.durable())).epoch_seconds
+            await clock.wait_until(durable)
+            store.hold()
+            keeping = keeper.mailbox.put_nowait(KeepClock())
+            while not store.held:
+                await asyncio.sleep(0)
+            assert clock.now_epoch_seconds() == durable
+            await store.release()
+            await keeping
+            assert (await stored(store.durable())).epoch_seconds > durable
+
+
+async def test_a_clock_that_runs_is_kept_running(store: HeldStore, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(virtual_clock, "_AHEAD_SECONDS", 0.003)
+    monkeypatch.setattr(virtual_clock, "_KEEP_SECONDS", 0.001)
+    clock = VirtualClock(START)
+    async with asyncio.timeout(DEADLINE_SECONDS), running_control(store, clock) as keeper:
+        await keeper.move(MoveClock(speed=MAX_SPEED))
+        await clock.wait_until(START + 20_000)
+        store.refusal = Full("the disk is full")
+        # Behind what was on its way to the disk.
+        await keeper.mailbox.put_nowait(KeepClock())
+        limit = clock._limit_epoch_seconds
+        await clock.wait_until(limit)
+        assert clock.now_epoch_seconds() == limit
+        store.refusal = None
+        await clock.wait_until(limit + 20_000)
+
+
+async def test_after_a_stop_it_goes_on_where_it_stood_as_fast_as_it_ran(store: HeldStore):
+    async with running_control(store) as keeper:
+        await keeper.move(MoveClock(START + 3_600, speed=60))
+        before = keeper.state
+    clock = VirtualClock(START)
+    assert (await stored(store.latest)).epoch_seconds < before.now_epoch_seconds + 60
+    async with running_control(store, clock) as keeper:
+        assert keeper.state.speed == 60
+        assert keeper.state.now_epoch_seconds >= before.now_epoch_seconds
+
+
+async def test_after_a_crash_it_goes_on_behind_every_time_it_told(store: HeldStore):
+    async with running_control(store) as keeper:
+        await keeper.move(MoveClock(speed=3_600))
+        (crashed,) = await store.latest.load([keys_layout.VIRTUAL_CLOCK])
+        told = keeper.state.now_epoch_seconds
+        assert crashed is not None
+        assert msgpack.decode(crashed, type=StoredClock).epoch_seconds > told
+
+
+async def test_a_start_behind_the_stored_time_moves_nothing_and_one_ahead_does(store: HeldStore):
+    async with running_control(store, VirtualClock(START)):
+        pass
+    async with running_control(store, VirtualClock(START - 1_000)) as keeper:
+        assert keeper.state == ClockState(START, 0)
+    async with running_control(store, VirtualClock(START + 1_000)) as keeper:
+        assert keeper.state == ClockState(START + 1_000, 0)
+
+
+async def test_real_time_never_goes_back_behind_a_virtual_time(store: HeldStore):
+    async with running_control(store, VirtualClock(AHEAD)):
+        pass
+    with pytest.raises(ClockBehindData) as caught:
+        async with running_database(store, SystemClock()):
+            pass
+    assert caught.value.stored_epoch_seconds == AHEAD
+    assert (await stored(store.latest)).is_virtual
+
+
+async def test_real_time_goes_on_from_a_virtual_time_that_is_past(store: HeldStore):
+    async with running_database(store, VirtualClock(1_000_000.0)) as database:
+        await database.create_table(table_definition())
+    async with running_database(store, SystemClock()):
+        pass
+    # What was written meanwhile is of now.
+    left = time.time()
+    async with running_control(store, VirtualClock(1_000_000.0)) as keeper:
+        assert keeper.state.now_epoch_seconds >= left
+        assert keeper.state.speed == 0
+
+
+async def test_data_of_real_time_gets_no_virtual_time_before_now(store: HeldStore):
+    async with running_database(store, SystemClock()) as database:
+        await database.create_table(table_definition())
+    written = time.time()
+    async with running_control(store, VirtualClock(1_000_000.0)) as keeper:
+        assert written <= keeper.state.now_epoch_seconds <= time.time()
+
+
+async def test_an_empty_store_starts_at_any_time(store: HeldStore):
+    async with running_database(store, SystemClock()):
+        pass
+    async with running_control(store, VirtualClock(1_000_000.0)) as keeper:
+        assert keeper.state == ClockState(1_000_000.0, 0)
+
+
+async def test_real_time_has_no_keeper_and_no_row(store: HeldStore):
+    async with running_database(store, SystemClock()) as database:
+        assert database.clock_control is None
+    assert await store.latest.load([keys_layout.VIRTUAL_CLOCK]) == [None]

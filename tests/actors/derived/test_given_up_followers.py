@@ -1,0 +1,70 @@
+"""An index or a list of expiry times is never complete without one of its followers."""
+
+from __future__ import annotations
+
+import pytest
+from structlog.testing import capture_logs
+
+from dynactor.actors.derived.expiry.time_to_live import TimeToLiveActors, subscriber_id
+from dynactor.actors.table.table import Table
+from dynactor.model.indexes.global_index_rules import NewGlobalIndex
+from dynactor.model.keys.key import KeyAttribute
+from dynactor.model.tables.schema_rules import KeyElement
+from dynactor.model.tables.table_rules import TableEdit
+from dynactor.storage import keys_layout
+from dynactor.storage.store import Damaged
+from tests.support.databases.databases import put, table_definition, thread
+from tests.support.databases.expiry import switch
+from tests.support.stores.stepped_store import SteppedStore, loads_of, soon, stepped_database
+
+BY_POSTS = TableEdit(
+    index_creates=(NewGlobalIndex("by_posts", (KeyElement("posts", "HASH"),), "ALL"),),
+    attribute_definitions=(KeyAttribute("posts", "N"),),
+)
+ITEM = thread("EC2", "a", posts=1)
+
+
+@pytest.fixture(autouse=True)
+def _sooner_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dynactor.actors.runtime.supervisor.RESTARTS", 1)
+
+
+def damage_checkpoint(store: SteppedStore, table: Table, subscriber: bytes) -> None:
+    """Make the follower of the only partition crash until it is given up."""
+    [number] = table.partitions.map.numbers
+    gate = store.gate_before(loads_of(keys_layout.checkpoint(subscriber, number)))
+    gate.fail(Damaged("a damaged checkpoint: played by a test"))
+
+
+async def test_an_index_does_not_catch_up_without_one_of_its_followers() -> None:
+    settings = {"partitions_per_table": 1, "index_allocation_seconds": 0.0}
+    async with stepped_database(**settings) as (store, database):
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        await table.write(put(ITEM))
+        subscriber = keys_layout.index_subscriber(table.definition.table_id, 1)
+        damage_checkpoint(store, table, subscriber)
+        with capture_logs() as logs:
+            await database.update_table("Thread", BY_POSTS)
+            await soon(lambda: any(each["event"] == "actor_given_up" for each in logs))
+
+        actors = table.followers.indexes[1]
+        await actors.wait_caught_up()
+        assert not actors.follows_all
+        # A restored table that waits for this index can be deleted.
+        assert actors.is_stuck
+
+
+async def test_time_to_live_does_not_catch_up_without_one_of_its_expirers() -> None:
+    async with stepped_database(partitions_per_table=1) as (store, database):
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        await table.write(put(ITEM))
+        damage_checkpoint(store, table, subscriber_id(table))
+        with capture_logs() as logs:
+            await switch(database, "Thread", "at", enabled=True)
+            await soon(lambda: any(each["event"] == "actor_given_up" for each in logs))
+
+        actors = table.followers.following(subscriber_id(table))
+        assert isinstance(actors, TimeToLiveActors)
+        assert not await actors.wait_caught_up()

@@ -1,0 +1,341 @@
+"""An index added to a table with data ends equal to a rebuild, while writes go on."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+from msgspec import structs
+from structlog.testing import capture_logs
+
+from dynactor.actors.catalog.database import Database
+from dynactor.actors.derived.indexes.index_backfill import IndexBackfill
+from dynactor.actors.partition.index_partition import ApplyChanges, Backfill
+from dynactor.actors.runtime.clock import SystemClock
+from dynactor.actors.table.messages import AdvanceIndex
+from dynactor.actors.table.pages import ReadRange, read_page
+from dynactor.actors.table.table import Table
+from dynactor.actors.table.throttle import BackfillUnits
+from dynactor.model.indexes.global_index_rules import NewGlobalIndex
+from dynactor.model.indexes.index import IndexDefinition, Projection
+from dynactor.model.keys import key_range
+from dynactor.model.keys.key import KeyAttribute, KeySchema
+from dynactor.model.page import PageRules
+from dynactor.model.tables.schema_rules import KeyElement
+from dynactor.model.tables.table import GlobalIndex, Throughput
+from dynactor.model.tables.table_rules import TableEdit
+from dynactor.model.tables.time_to_live import TimeToLiveChange
+from dynactor.model.values.item import decode
+from dynactor.model.writes.write import Delete
+from dynactor.storage.store import Full, Store
+from tests.support.databases.databases import (
+    SetClock,
+    put,
+    running_database,
+    table_definition,
+    thread,
+)
+from tests.support.databases.stored_items import read_item
+from tests.support.stores.faulty_store import FaultyStore
+from tests.support.stores.store import memory_store
+
+INDEX = IndexDefinition(
+    1, "by_posts", KeySchema((KeyAttribute("posts", "N"),), ()), Projection("ALL")
+)
+
+
+async def add_index(database: Database) -> None:
+    """As UpdateTable does, once its request is checked."""
+    table = database.table("Thread")
+    adding = structs.replace(
+        table.definition,
+        global_indexes=(GlobalIndex(INDEX, status="CREATING", backfilling=False),),
+        next_index_id=2,
+    )
+    actor = database.actor
+    record, head = actor._table_changes._with_index_partitions(
+        structs.replace(table.record, definition=adding), actor._owner.head
+    )
+    await table.redefine(adding)
+    await actor._owner.put(record, head=head)
+    table.record = record
+    actor.tell(AdvanceIndex(adding.table_id, adding.name, 1))
+
+
+async def until_active(table: Table) -> None:
+    while table.definition.global_indexes[0].status != "ACTIVE":
+        await asyncio.sleep(0.001)
+    while table.followers.index_lag_records(INDEX):
+        await asyncio.sleep(0)
+
+
+async def whole(table: Table, index: IndexDefinition | None = None) -> list[dict]:
+    page = await read_page(table, ReadRange(key_range.WHOLE, PageRules(), index=index))
+    return sorted((decode(item) for item in page.items), key=str)
+
+
+async def write_something(table: Table, source: random.Random) -> None:
+    key = thread(f"f{source.randrange(30)}", f"s{source.randrange(30)}")
+    if source.randrange(4) == 0:
+        await table.write(Delete(key))
+    else:
+        await table.write(put({**key, "posts": {"N": str(source.randrange(50))}}))
+
+
+async def test_writes_during_the_backfill_end_in_the_index():
+    async with running_database() as database:
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        source = random.Random(2)
+        for _ in range(600):
+            await write_something(table, source)
+        await add_index(database)
+        for _ in range(400):
+            await write_something(table, source)
+        await until_active(table)
+        assert await whole(table, INDEX) == await whole(table)
+        state = await database.describe("Thread")
+        assert state.indexes["by_posts"].item_count == len(await whole(table))
+
+
+async def test_an_index_is_whole_when_it_is_active_whatever_is_changed_of_its_table_meanwhile():
+    clock = SetClock()
+    provisioned = structs.replace(
+        table_definition(), billing_mode="PROVISIONED", throughput=Throughput(100, 100)
+    )
+    async with running_database(clock=clock, index_allocation_seconds=0.01) as database:
+        await database.create_table(provisioned)
+        table = database.table("Thread")
+        for number in range(30):
+            await table.write(put(thread("EC2", f"{number}", posts=number)))
+        # It takes a unit a second, so that filling it takes its time.
+        index = NewGlobalIndex(
+            "by_posts", (KeyElement("posts", "HASH"),), "ALL", throughput=Throughput(1, 1)
+        )
+        posts = (KeyAttribute("posts", "N"),)
+        edit = TableEdit(index_creates=(index,), attribute_definitions=posts)
+        await database.update_table("Thread", edit)
+        await database.update_table("Thread", TableEdit(tags_to_add=(("team", "storage"),)))
+        await database.update_time_to_live("Thread", TimeToLiveChange(True, "at"))
+        while table.definition.global_indexes[0].status != "ACTIVE":
+            clock.step(0.05)
+            await asyncio.sleep(0.001)
+        assert await whole(table, INDEX) == await whole(table)
+
+
+async def test_violations_are_left_out():
+    async with running_database() as database:
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        await table.write(put({**thread("EC2", "a"), "posts": {"S": "many"}}))
+        await table.write(put(thread("EC2", "b", posts=1)))
+        await add_index(database)
+        await until_active(table)
+        assert await whole(table, INDEX) == [thread("EC2", "b", posts=1)]
+
+
+async def test_a_backfill_goes_on_after_a_restart():
+    async with memory_store() as store:
+        async with running_database(store) as database:
+            await database.create_table(table_definition())
+            table = database.table("Thread")
+            source = random.Random(3)
+            for _ in range(600):
+                await write_something(table, source)
+            await add_index(database)
+            while table.definition.global_indexes[0].backfilling is not True:
+                await asyncio.sleep(0)
+        async with running_database(store) as database:
+            table = database.table("Thread")
+            for _ in range(100):
+                await write_something(table, source)
+            await until_active(table)
+            assert await whole(table, INDEX) == await whole(table)
+
+
+class _Writer:
+    """Carries out at once, and notes in which turn of the loop it was asked."""
+
+    follows_all = False
+
+    def __init__(self, turns: Turns) -> None:
+        self.asked: list[int] = []
+        self._turns = turns
+
+    def number_of(self, position: bytes) -> int:  # noqa: ARG002 - all are in one partition
+        return 1
+
+    def ask(self, number: int, message: ApplyChanges | Backfill) -> asyncio.Future[None]:  # noqa: ARG002
+        self.asked.append(self._turns.passed)
+        done = asyncio.get_running_loop().create_future()
+        done.set_result(None)
+        return done
+
+
+class _Units(BackfillUnits):
+    """Of an index without limits, whose table is in use or not."""
+
+    def __init__(self, *, in_use: bool) -> None:
+        self._in_use = in_use
+
+    def is_table_in_use(self) -> bool:
+        return self._in_use
+
+    def take(self, partition_number: int, units: int) -> None:  # noqa: ARG002 - there is enough
+        return None
+
+
+class Turns:
+    """What others get to do meanwhile: how many turns of the loop there were."""
+
+    def __init__(self) -> None:
+        self.passed = 0
+
+    async def count(self) -> None:
+        while True:
+            self.passed += 1
+            await asyncio.sleep(0)
+
+
+async def asked_in_turns(*, in_use: bool) -> list[int]:
+    """In which turns of the loop a backfill of 500 items asks for the entries of its pages."""
+    async with memory_store() as store, running_database(store) as database:
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        await asyncio.gather(
+            *(table.submit(put(thread("EC2", f"s{number}", posts=number))) for number in range(500))
+        )
+        return await _asked_in_turns(table, store, in_use=in_use)
+
+
+async def _asked_in_turns(table: Table, store: Store, *, in_use: bool) -> list[int]:
+    turns = Turns()
+    writer = _Writer(turns)
+    backfill = _backfill(table, store, writer, in_use=in_use)
+    others = asyncio.ensure_future(turns.count())
+    await backfill.run()
+    others.cancel()
+    return writer.asked
+
+
+def _backfill(
+    table: Table,
+    store: Store,
+    writer: _Writer,
+    ended: Callable[[], None] = lambda: None,
+    *,
+    in_use: bool = False,
+) -> IndexBackfill:
+    return IndexBackfill(
+        INDEX,
+        table.definition.table_id,
+        table.definition.key_schema,
+        writer,
+        store,
+        units=_Units(in_use=in_use),
+        ended=ended,
+    )
+
+
+async def test_a_backfill_that_finds_no_entries_waits_until_a_full_disk_has_room():
+    async with memory_store() as inner:
+        store = FaultyStore(inner)
+        async with running_database(store) as database:
+            await database.create_table(table_definition())
+            table = database.table("Thread")
+            await table.write(put(thread("EC2", "a")))
+            ended = asyncio.Event()
+            backfill = _backfill(table, store, _Writer(Turns()), ended.set)
+            store.refuse_commits(Full("the disk is full"))
+            with capture_logs() as logs:
+                running = asyncio.ensure_future(backfill.run())
+                while not any(each["event"] == "write_tried_again" for each in logs):
+                    assert not running.done()
+                    await asyncio.sleep(0)
+            assert not ended.is_set()
+            store.allow_commits()
+            await running
+            assert ended.is_set()
+
+
+async def test_others_have_the_loop_within_a_page_and_more_of_it_if_they_use_the_table():
+    alone = await asked_in_turns(in_use=False)
+    shared = await asked_in_turns(in_use=True)
+    assert len(alone) == len(shared) == 4, "pages"
+    # A page of 128 rows is made in four turns.
+    assert all(later - earlier >= 4 for earlier, later in pairwise(alone[:-1]))
+    assert shared[-1] - shared[0] > alone[-1] - alone[0]
+
+
+class _UnitsByHand(BackfillUnits):
+    """As many units as the test gives."""
+
+    def __init__(self) -> None:
+        self.units = 0
+        self.waiting: asyncio.Future[None] | None = None
+
+    def is_table_in_use(self) -> bool:
+        return False
+
+    def take(self, partition_number: int, units: int) -> asyncio.Future[None] | None:  # noqa: ARG002
+        if self.units >= units:
+            self.units -= units
+            return None
+        self.waiting = asyncio.get_running_loop().create_future()
+        return self.waiting
+
+    async def give(self, units: int) -> None:
+        """Give units, and wait until no more is done with them."""
+        self.units += units
+        waiting = self.waiting
+        assert waiting is not None
+        waiting.set_result(None)
+        while self.waiting is waiting:
+            await asyncio.sleep(0)
+
+
+async def test_progress_follows_the_entries_that_are_written():
+    async with memory_store() as store, running_database(store) as database:
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        for number in range(300):
+            await table.write(put(thread(f"f{number}", "s", posts=number)))
+        units, writer = _UnitsByHand(), _Writer(Turns())
+        backfill = IndexBackfill(
+            INDEX,
+            table.definition.table_id,
+            table.definition.key_schema,
+            writer,
+            store,
+            units=units,
+            ended=lambda: None,
+        )
+        running = asyncio.ensure_future(backfill.run())
+        while units.waiting is None:
+            await asyncio.sleep(0)
+        fractions = [backfill.fraction_done]
+        for _ in range(29):
+            await units.give(10)
+            fractions.append(backfill.fraction_done)
+        units.units = 10
+        units.waiting.set_result(None)
+        await running
+    assert fractions == pytest.approx([number / 30 for number in range(30)], abs=0.1)
+    assert all(later > earlier for earlier, later in pairwise(fractions))
+    assert backfill.fraction_done == 1
+
+
+async def test_a_backfill_is_told_whether_its_table_is_in_use():
+    async with running_database() as database:
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        units = BackfillUnits(table.throttle, 1, SystemClock())
+        assert not units.is_table_in_use()
+        await table.write(put(thread("EC2", "a", posts=1)))
+        assert units.is_table_in_use()
+        assert not units.is_table_in_use()
+        await read_item(table, thread("EC2", "a"), consistent=False)
+        assert units.is_table_in_use()

@@ -1,0 +1,87 @@
+"""An added index is ACTIVE, with the right counts, once its followers have caught up."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+
+from dynactor.actors.catalog.database import Database
+from dynactor.actors.table.table import Table
+from dynactor.model.indexes.global_index_rules import NewGlobalIndex
+from dynactor.model.keys.key import KeyAttribute
+from dynactor.model.tables.schema_rules import KeyElement
+from dynactor.model.tables.table_rules import TableEdit
+from dynactor.model.writes.write import Delete
+from dynactor.storage import keys_layout
+from tests.support.databases.databases import put, table_definition, thread
+from tests.support.stores.stepped_store import (
+    Gate,
+    SteppedStore,
+    commits_that_put,
+    loads_of,
+    soon,
+    stepped_database,
+    turns,
+)
+
+BY_POSTS = TableEdit(
+    index_creates=(NewGlobalIndex("by_posts", (KeyElement("posts", "HASH"),), "ALL"),),
+    attribute_definitions=(KeyAttribute("posts", "N"),),
+)
+ITEM = thread("EC2", "a", posts=1)
+
+
+class Filled(NamedTuple):
+    """An index whose backfill has ended, and whose follower waits at a gate."""
+
+    store: SteppedStore
+    database: Database
+    table: Table
+    following: Gate
+
+    @property
+    def status(self) -> str:
+        return self.table.definition.global_indexes[0].status
+
+
+@asynccontextmanager
+async def filled_index() -> AsyncIterator[Filled]:
+    """The item was put, deleted and put again before the backfill has read it."""
+    settings = {"partitions_per_table": 1, "index_allocation_seconds": 0.0}
+    async with stepped_database(**settings) as (store, database):
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        [number] = table.partitions.map.numbers
+        table_id = table.definition.table_id
+        subscriber = keys_layout.index_subscriber(table_id, 1)
+        filling = store.gate_before(loads_of(keys_layout.backfill_cursor(table_id, 1)))
+        following = store.gate_before(loads_of(keys_layout.checkpoint(subscriber, number)))
+        await database.update_table("Thread", BY_POSTS)
+        await filling.reached()
+        for write in (put(ITEM), Delete(ITEM), put(ITEM)):
+            await table.write(write)
+        filling.open()
+        await following.reached()
+        yield Filled(store, database, table, following)
+
+
+async def test_an_index_is_not_active_before_its_followers_have_caught_up() -> None:
+    async with filled_index() as it:
+        storing = it.store.gate_before(commits_that_put(keys_layout.table_record("Thread")))
+        await turns()
+        assert not storing.is_reached
+
+        it.following.open()
+        await storing.reached()
+        assert not it.table.followers.index_lag_records(
+            it.table.definition.global_indexes[0].definition
+        )
+
+
+async def test_changes_that_a_backfill_has_seen_are_not_counted_again() -> None:
+    async with filled_index() as it:
+        await turns()
+        it.following.open()
+        await soon(lambda: it.status == "ACTIVE")
+        assert (await it.database.describe("Thread")).indexes["by_posts"].item_count == 1

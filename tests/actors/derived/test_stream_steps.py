@@ -1,0 +1,255 @@
+"""What readers of a stream see while its shards or its log are being changed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from msgspec import structs
+
+from dynactor.actors.catalog.database import Database
+from dynactor.actors.catalog.streams import StreamSettings as Settings
+from dynactor.actors.table.table import Table
+from dynactor.model.errors import InternalServerError
+from dynactor.model.keys import key as keys
+from dynactor.model.tables.stream_rules import StreamChange
+from dynactor.model.tables.table import StreamSettings
+from dynactor.model.tables.table_rules import TableEdit
+from dynactor.storage import keys_layout
+from dynactor.storage.store import Full
+from dynactor.streams.shard import Shard, Stream
+from tests.support.databases.databases import (
+    SetClock,
+    put,
+    running_database,
+    table_definition,
+    thread,
+)
+from tests.support.databases.splitting import halve
+from tests.support.stores.stepped_store import (
+    Call,
+    Page,
+    SteppedStore,
+    commits_of,
+    commits_that_delete,
+    commits_that_put,
+    soon,
+)
+from tests.support.stores.store import memory_store
+
+HOUR_SECONDS = 3_600.0
+DAY_SECONDS = 24 * HOUR_SECONDS
+WRITES = 3
+# Of no other reader of a log.
+MAX_RECORDS = 77
+OFF = TableEdit(stream=StreamChange(enabled=False, view_type=None))
+
+
+class Streamed:
+    """A table of one partition with a stream, of which the first three changes are on disk only."""
+
+    def __init__(self, store: SteppedStore, clock: SetClock, database: Database) -> None:
+        self.store = store
+        self.clock = clock
+        self.database = database
+        self.table: Table = database.table("Thread")
+        [self.number] = self.table.partitions.map.numbers
+        [stream] = database.streams.all()
+        self.row = keys_layout.stream(stream.table_id, stream.label)
+
+    @property
+    def stream(self) -> Stream:
+        [stream] = self.database.streams.all()
+        return stream
+
+    @property
+    def shards(self) -> tuple[Shard, ...]:
+        return self.stream.shards
+
+    async def write(self, number: int) -> None:
+        await self.table.write(put(thread("EC2", "a", posts=number)))
+
+    async def read(self, shard: Shard) -> list[int]:
+        """The counters of the records that a shard shows."""
+        records = await self.database.streams.read(
+            shard, 0, max_records=MAX_RECORDS, max_bytes=1 << 20
+        )
+        return [record.sequence_number.counter for record in records]
+
+
+@asynccontextmanager
+async def streamed() -> AsyncIterator[Streamed]:
+    definition = structs.replace(
+        table_definition(), stream=StreamSettings("", "NEW_AND_OLD_IMAGES")
+    )
+    clock = SetClock()
+    settings = {
+        "partitions_per_table": 1,
+        "keep_streams_seconds": 10 * DAY_SECONDS,
+        "streams": Settings(shard_roll_seconds=HOUR_SECONDS, retention_seconds=DAY_SECONDS),
+    }
+    async with memory_store() as inner:
+        async with running_database(inner, clock, **settings) as database:
+            await database.create_table(definition)
+            for number in range(WRITES):
+                await database.table("Thread").write(put(thread("EC2", "a", posts=number)))
+        store = SteppedStore(inner)
+        async with running_database(store, clock, **settings) as database:
+            await database.actor.keep_streams()
+            try:
+                yield Streamed(store, clock, database)
+            finally:
+                store.open_all()
+
+
+def is_read(call: Call) -> bool:
+    """Select reads of a shard's records from disk."""
+    return isinstance(call, Page) and call.max_rows == MAX_RECORDS
+
+
+async def test_a_shard_that_is_closed_while_it_is_read_shows_nothing_of_its_child() -> None:
+    async with streamed() as it, asyncio.TaskGroup() as tasks:
+        [shard] = it.shards
+        told = it.store.gate_durable(commits_of(keys_layout.partition_head(it.number)))
+        row = keys_layout.change_row(it.number, WRITES + 1)
+        written = tasks.create_task(it.write(WRITES))
+        await soon(lambda: it.store.durable().at_hand(row) is not None)
+        reading = it.store.gate_behind(is_read)
+        read = tasks.create_task(it.read(shard))
+        await reading.reached()
+        it.clock.step(HOUR_SECONDS)
+        await it.database.actor.keep_streams()
+        told.open()
+        await written
+
+        reading.open()
+        assert await read == [1, 2, 3]
+        _, child = it.shards
+        assert await it.read(child) == [4]
+
+
+async def test_an_open_shard_shows_nothing_behind_the_end_that_is_being_stored() -> None:
+    async with streamed() as it, asyncio.TaskGroup() as tasks:
+        [shard] = it.shards
+        it.clock.step(HOUR_SECONDS)
+        storing = it.store.gate_before(commits_that_put(it.row))
+        kept = tasks.create_task(it.database.actor.keep_streams())
+        await storing.reached()
+        await it.write(WRITES)
+        assert await it.read(shard) == [1, 2, 3]
+
+        storing.open()
+        await kept
+        _, child = it.shards
+        assert await it.read(child) == [4]
+
+
+async def test_a_roll_that_the_store_refuses_is_not_seen() -> None:
+    async with streamed() as it:
+        before = it.stream
+        it.clock.step(HOUR_SECONDS)
+        it.store.gate_before(commits_that_put(it.row)).fail(Full("the disk is full"))
+        await it.database.actor.keep_streams()
+        assert it.stream == before
+
+
+async def test_readers_are_told_that_records_are_trimmed_before_these_are_gone() -> None:
+    async with streamed() as it, asyncio.TaskGroup() as tasks:
+        before = it.stream
+        it.clock.step(DAY_SECONDS + 1)
+        trim = keys_layout.trim(before.table_id, it.number)
+        storing = it.store.gate_before(commits_that_put(trim))
+        kept = tasks.create_task(it.database.actor.keep_streams())
+        await storing.reached()
+        assert {shard.horizon for shard in it.shards} == {WRITES}
+        storing.open()
+        await kept
+
+
+async def test_trimming_that_the_store_refuses_is_undone_for_readers() -> None:
+    async with streamed() as it:
+        [shard] = it.shards
+        it.clock.step(DAY_SECONDS + 1)
+        trim = keys_layout.trim(it.stream.table_id, it.number)
+        it.store.gate_before(commits_that_put(trim)).fail(Full("the disk is full"))
+        await it.database.actor.keep_streams()
+        assert it.shards[0].horizon == 0
+        assert await it.read(shard) == [1, 2, 3]
+
+
+async def test_a_stream_that_expires_is_gone_for_readers_before_its_records_are() -> None:
+    async with streamed() as it, asyncio.TaskGroup() as tasks:
+        await it.database.update_table("Thread", OFF)
+        it.clock.step(DAY_SECONDS)
+        storing = it.store.gate_before(commits_that_delete(it.row))
+        kept = tasks.create_task(it.database.actor.keep_streams())
+        await storing.reached()
+        assert it.database.streams.all() == []
+        storing.open()
+        await kept
+
+
+async def test_a_stream_whose_end_the_store_refuses_misses_no_change() -> None:
+    async with streamed() as it:
+        storing = it.store.gate_before(commits_that_put(it.row))
+        refused = asyncio.create_task(it.database.update_table("Thread", OFF))
+        await storing.reached()
+        await it.write(WRITES)
+        storing.fail(Full("the disk is full"))
+        with pytest.raises(InternalServerError, match="the disk is full"):
+            await refused
+        [shard] = it.shards
+        assert await it.read(shard) == [1, 2, 3, 4]
+
+
+async def test_a_stream_that_is_being_disabled_shows_nothing_behind_its_end() -> None:
+    async with streamed() as it, asyncio.TaskGroup() as tasks:
+        [shard] = it.shards
+        storing = it.store.gate_before(commits_that_put(it.row))
+        disabled = tasks.create_task(it.database.update_table("Thread", OFF))
+        await storing.reached()
+        await it.write(WRITES)
+        assert await it.read(shard) == [1, 2, 3]
+        storing.open()
+        await disabled
+        assert await it.read(it.shards[0]) == [1, 2, 3]
+
+
+async def test_a_stream_that_is_disabled_ends_behind_all_that_it_showed() -> None:
+    async with streamed() as it, asyncio.TaskGroup() as tasks:
+        first, second = await halve(it.database, it.table, it.number)
+        # A partition is told that the stream ends only when its present batch is accepted.
+        busy = it.store.gate_before(commits_of(keys_layout.partition_head(second)))
+        forums = forums_of(it.table)
+        slow = tasks.create_task(it.table.write(put(thread(forums[second], "a"))))
+        await busy.reached()
+        disabled = tasks.create_task(it.database.update_table("Thread", OFF))
+        await soon(lambda: len(it.table.partitions[second].mailbox) > 0)
+        await it.table.write(put(thread(forums[first], "a")))
+        [shard] = [shard for shard in it.shards if shard.partition_number == first]
+        assert await it.read(shard) == [1]
+        busy.open()
+        await slow
+        await disabled
+        [shard] = [shard for shard in it.shards if shard.partition_number == first]
+        assert await it.read(shard) == [1]
+
+
+async def test_a_split_that_the_store_refuses_leaves_the_shards_as_they_were() -> None:
+    async with streamed() as it:
+        before = it.stream
+        it.store.gate_before(commits_that_put(it.row)).fail(Full("the disk is full"))
+        with pytest.raises(InternalServerError, match="the disk is full"):
+            await halve(it.database, it.table, it.number)
+        assert it.stream == before
+
+
+def forums_of(table: Table) -> dict[int, str]:
+    """A partition key for each partition."""
+    found: dict[int, str] = {}
+    for number in range(40):
+        item = thread(f"forum {number}", "a")
+        found[table.number_of(keys.encode(table.definition.key_schema, item))] = f"forum {number}"
+    return found

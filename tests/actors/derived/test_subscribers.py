@@ -1,0 +1,160 @@
+"""A follower of one log: where it goes on, and when those who come behind it begin."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from dynactor.actors.derived.subscriber import Subscriber, encode_position
+from dynactor.actors.partition.change_feed import ChangeFeed, RecentChanges
+from dynactor.storage import keys_layout
+from dynactor.storage.store import Full, Group, Store
+from dynactor.streams import change_log
+from dynactor.streams.change_record import ChangeRecord
+from dynactor.streams.sequence_number import SequenceNumber
+from tests.support.databases.databases import thread
+from tests.support.stores.stepped_store import SteppedStore, commits_of, pages_of, soon, turns
+from tests.support.stores.store import memory_store
+from tests.support.streams.changes import change
+
+FOLLOWER = b"follower"
+PARENT, CHILD = 1, 2
+
+
+class Noting(Subscriber):
+    """Notes the counters of what it carries out."""
+
+    def __init__(self, feed: ChangeFeed, after: asyncio.Future[None] | None = None) -> None:
+        super().__init__("noting", FOLLOWER, feed, after=after)
+        self.noted: list[int] = []
+
+    async def carry_out(self, records: list[ChangeRecord]) -> None:
+        self.noted += [record.sequence_number.counter for record in records]
+
+
+def record_of(number: int, counter: int) -> ChangeRecord:
+    return change(thread("EC2", "a"), None, {}, SequenceNumber(number, counter))
+
+
+class Log:
+    """A partition's log. Counters up to ``begins_at`` were not recorded."""
+
+    def __init__(
+        self, store: Store, number: int, parent: int | None = None, begins_at: int = 0
+    ) -> None:
+        self.feed = ChangeFeed(number, store, RecentChanges(), parent)
+        self.feed.begin(begins_at)
+
+    async def write(self, counter: int) -> None:
+        record = record_of(self.feed.partition_number, counter)
+        head = b"head %d" % self.feed.partition_number
+        (before,) = await self.feed.store.latest.load([head])
+        group = Group(head, before, b"%d" % counter, puts=[change_log.row(record)])
+        await (await self.feed.store.commit([group]))
+        self.feed.advance(counter, [record], 0)
+
+
+@asynccontextmanager
+async def stepped() -> AsyncIterator[tuple[SteppedStore, asyncio.TaskGroup, list[Noting]]]:
+    """A store, a group for followers, and a list of them: these are told to stop at the end."""
+    followers: list[Noting] = []
+    async with memory_store() as inner, asyncio.TaskGroup() as tasks:
+        store = SteppedStore(inner)
+        try:
+            yield store, tasks, followers
+        finally:
+            store.open_all()
+            for follower in followers:
+                follower.mailbox.close()
+
+
+async def test_a_change_recorded_while_a_follower_reads_the_disk_wakes_it() -> None:
+    async with stepped() as (store, tasks, followers):
+        log = Log(store, PARENT, begins_at=5)
+        follower = Noting(log.feed)
+        followers.append(follower)
+        reading = store.gate_behind(pages_of(*keys_layout.change_range(PARENT)))
+        tasks.create_task(follower.run())
+        await reading.reached()
+        await log.write(6)
+
+        reading.open()
+        await turns()
+        assert follower.noted == [6]
+
+
+async def test_a_log_that_ends_while_a_follower_reads_the_disk_is_followed_to_its_end() -> None:
+    async with stepped() as (store, tasks, followers):
+        log = Log(store, PARENT, begins_at=5)
+        follower = Noting(log.feed)
+        followers.append(follower)
+        reading = store.gate_behind(pages_of(*keys_layout.change_range(PARENT)))
+        tasks.create_task(follower.run())
+        await reading.reached()
+        await log.write(6)
+        log.feed.end()
+
+        reading.open()
+        await soon(follower.ended.done)
+        assert follower.noted == [6]
+
+
+async def test_a_childs_follower_begins_when_the_end_of_its_parents_log_is_stored() -> None:
+    async with stepped() as (store, tasks, followers):
+        parent, child = Log(store, PARENT), Log(store, CHILD, PARENT)
+        await parent.write(1)
+        await child.write(1)
+        parent.feed.end()
+        first = Noting(parent.feed)
+        second = Noting(child.feed, first.ended)
+        followers.extend([first, second])
+        end = keys_layout.checkpoint(FOLLOWER, PARENT)
+        gate = store.gate_before(commits_of(end))
+        tasks.create_task(first.run())
+        tasks.create_task(second.run())
+
+        await gate.reached()
+        await turns()
+        assert (first.noted, second.noted) == ([1], [])
+
+        gate.open()
+        await soon(lambda: second.noted == [1])
+        assert await store.latest.load([end]) == [encode_position(1)]
+
+
+async def test_an_end_is_stored_although_the_store_has_another_checkpoint() -> None:
+    async with stepped() as (store, tasks, followers):
+        parent = Log(store, PARENT)
+        await parent.write(1)
+        follower = Noting(parent.feed)
+        followers.append(follower)
+        tasks.create_task(follower.run())
+        await soon(lambda: follower.noted == [1])
+        # As when the store was opened again, with a checkpoint that it had before.
+        checkpoint = keys_layout.checkpoint(FOLLOWER, PARENT)
+        await (await store.commit([Group(checkpoint, None, encode_position(0))]))
+
+        parent.feed.end()
+        await soon(follower.ended.done)
+        assert await store.latest.load([checkpoint]) == [encode_position(1)]
+
+
+async def test_an_end_that_the_store_refuses_is_stored_before_a_child_begins() -> None:
+    async with stepped() as (store, tasks, followers):
+        parent = Log(store, PARENT)
+        await parent.write(1)
+        parent.feed.end()
+        follower = Noting(parent.feed)
+        followers.append(follower)
+        gate = store.gate_before(commits_of(keys_layout.checkpoint(FOLLOWER, PARENT)))
+        tasks.create_task(follower.run())
+        await gate.reached()
+        store.refuse_commits(Full("the disk is full"))
+        gate.open()
+        await turns()
+        assert not follower.ended.done()
+
+        store.allow_commits()
+        await soon(follower.ended.done)
+        assert follower.stored_position == 1

@@ -1,0 +1,138 @@
+"""A sweeper misses no time that is listed while it is at work, and none that it could not sweep."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+
+from dynactor.actors.derived.expiry.expirer import Expirer, ExpiryRows, Listed
+from dynactor.actors.derived.expiry.sweep_rate import SweepRate
+from dynactor.actors.derived.expiry.sweeper import Sweeper, SweepMeans, SweptRange
+from dynactor.actors.partition.change_feed import ChangeFeed, RecentChanges
+from dynactor.actors.partition.partition import Expired
+from dynactor.actors.runtime.supervisor import Supervisor
+from dynactor.model.errors import InternalServerError
+from dynactor.model.keys.key import KeyAttribute, KeySchema
+from dynactor.storage import keys_layout
+from dynactor.storage.store import Full, Group
+from tests.support.databases.databases import SetClock
+from tests.support.stores.stepped_store import Call, Page, SteppedStore, pages_of, soon, turns
+from tests.support.stores.store import memory_store
+
+NOW = 1_571_827_560
+TABLE_ID = 1
+# In the first slice of the hash space, which is read before the others.
+POSITION = b"\x01position"
+
+
+class Swept:
+    """A sweeper over a stepped store, on a clock that stands still, and what it asks for."""
+
+    def __init__(self, store: SteppedStore) -> None:
+        self.store = store
+        self.clock = SetClock(NOW)
+        self.asked: list[bytes] = []
+        rows = ExpiryRows(TABLE_ID, KeySchema((KeyAttribute("pk", "S"),)), "at")
+        expirer = Expirer(rows, ChangeFeed(1, store, RecentChanges()), self.notice)
+        means = SweepMeans(store, self.clock, SweepRate(1_000_000.0), 0.0)
+        self.sweeper = Sweeper(SweptRange(TABLE_ID, b"", None), expirer, self._expire, means)
+
+        # Raised instead of an answer, one after the other.
+        self.failures: list[Exception] = []
+
+    async def _expire(self, positions: tuple[bytes, ...]) -> Expired:
+        if self.failures:
+            raise self.failures.pop(0)
+        self.asked += positions
+        return Expired(len(positions), 0)
+
+    def notice(self, listed: list[Listed]) -> None:
+        self.sweeper.notice(listed)
+
+    async def list(self, at_seconds: int) -> None:
+        """As the expirer: the row is durable, then the sweeper is told."""
+        at_us = at_seconds * 1_000_000
+        row = keys_layout.expiry_row(TABLE_ID, at_us, POSITION)
+        (head,) = await self.store.latest.load([b"expirer"])
+        group = Group(b"expirer", head, (head or b"") + b"1", puts=[(row, b"")])
+        await (await self.store.commit([group]))
+        self.notice([Listed(at_us, POSITION)])
+
+
+def is_due(call: Call) -> bool:
+    """Whether due rows of the first slice are read."""
+    return pages_of(*keys_layout.expiry_span(TABLE_ID, 0, 0))(call) and not is_next(call)
+
+
+def is_next(call: Call) -> bool:
+    """Whether the earliest time to come is looked for in a slice."""
+    return isinstance(call, Page) and call.max_rows == 1
+
+
+def is_last(call: Call) -> bool:
+    """Whether it is looked for in the last slice."""
+    last = keys_layout.expiry_span(TABLE_ID, keys_layout.EXPIRY_SLICES - 1, 0)
+    return pages_of(*last)(call) and is_next(call)
+
+
+@asynccontextmanager
+async def sweeping() -> AsyncIterator[Swept]:
+    """A sweeper that begins once the context has begun to wait for something."""
+    async with memory_store() as inner, anyio.create_task_group() as tasks:
+        swept = Swept(SteppedStore(inner))
+        Supervisor(tasks).start(swept.sweeper)
+        try:
+            yield swept
+        finally:
+            swept.store.open_all()
+            swept.sweeper.mailbox.close()
+
+
+async def test_an_item_listed_behind_the_page_being_read_goes_with_the_same_sweep() -> None:
+    async with sweeping() as swept:
+        page = swept.store.gate_behind(is_due)
+        over = swept.store.gate_before(is_next)
+        await page.reached()
+        await swept.list(NOW - 5)
+        page.open()
+        await over.reached()
+        assert swept.asked == [POSITION]
+
+
+async def test_a_time_to_come_that_is_listed_behind_its_page_is_kept() -> None:
+    async with sweeping() as swept:
+        first, last = swept.store.gate_behind(is_next), swept.store.gate_behind(is_last)
+        await first.reached()
+        await swept.list(NOW + 5)
+        first.open()
+        await last.reached()
+        last.open()
+        await turns()
+
+        swept.clock.set(NOW + 6)
+        assert swept.sweeper.lag_seconds == 1
+        await soon(lambda: swept.asked == [POSITION])
+
+
+async def test_an_item_listed_late_that_the_store_kept_goes_with_the_next_sweep() -> None:
+    async with sweeping() as swept:
+        over = swept.store.gate_behind(is_last)
+        await over.reached()
+        full = InternalServerError("the disk is full")
+        full.__cause__ = Full("the disk is full")
+        swept.failures.append(full)
+        over.open()
+        await swept.list(NOW - 5)
+        await soon(lambda: swept.asked == [POSITION])
+
+
+async def test_what_a_crash_kept_from_being_swept_goes_after_it() -> None:
+    async with sweeping() as swept:
+        page = swept.store.gate_before(is_due)
+        await page.reached()
+        swept.failures.append(RuntimeError("played by a test"))
+        await swept.list(NOW - 5)
+        page.open()
+        await soon(lambda: swept.asked == [POSITION])

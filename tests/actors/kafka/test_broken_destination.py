@@ -1,0 +1,243 @@
+"""A destination that takes too little is cut off, and made whole when its broker is back."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from msgspec import json
+
+from dynactor.actors.catalog.database import Database
+from dynactor.actors.catalog.destination_phases import DisableDestination
+from dynactor.actors.table.table import Table
+from dynactor.model.tables.table import StreamingDestination
+from dynactor.model.writes.write import Delete
+from dynactor.storage import keys_layout
+from dynactor.storage.store import Store
+from dynactor.streams.kafka_message import KafkaMessage
+from tests.support.databases.databases import SetClock, running_database
+from tests.support.databases.published import (
+    TOPIC,
+    item_of,
+    published_table,
+    relay_of,
+    relay_settings,
+    write_threads,
+)
+from tests.support.databases.stored_items import items
+from tests.support.kafka.fake_broker import FakeBroker
+from tests.support.stores.store import memory_store
+
+CAP_BYTES = 20_000
+
+
+@pytest.fixture(params=["at-least-once", "exactly-once"])
+def relays(request):
+    return relay_settings(delivery=request.param, retention_bytes=CAP_BYTES)
+
+
+def destination_of(table: Table) -> StreamingDestination:
+    return table.definition.destinations[-1]
+
+
+async def cut_off(table: Table) -> None:
+    """Write until the destination is cut off."""
+    number = 1_000
+    while destination_of(table).status != "BROKEN":
+        await write_threads(table, [number])
+        number += 1
+
+
+async def stored_changes(store: Store, table: Table) -> int:
+    found = 0
+    for partition in table.record.partitions:
+        start, end = keys_layout.change_range(partition.number)
+        found += len(
+            await store.durable().page(start, end, max_rows=100_000, max_bytes=1_000_000_000)
+        )
+    return found
+
+
+def rebuilt(messages: list[KafkaMessage]) -> dict[bytes, object]:
+    """The items that a consumer of one Kafka partition ends with; a gap makes it forget them."""
+    items: dict[bytes, object] = {}
+    for message in messages:
+        assert message.value is not None
+        value = json.decode(message.value)
+        if value["eventName"] == "GAP":
+            items.clear()
+        elif value["eventName"] == "REMOVE":
+            items.pop(message.key, None)
+        else:
+            items[message.key] = value["dynamodb"]["NewImage"]
+    return items
+
+
+def rebuilt_table(broker: FakeBroker) -> list[object]:
+    found = [item for at in range(3) for item in rebuilt(broker.partition(TOPIC, at)).values()]
+    return sorted(found, key=repr)
+
+
+def gaps(broker: FakeBroker) -> list[int]:
+    """How many gaps each Kafka partition was told of."""
+    return [
+        sum(
+            dict(message.headers)["event-name"] == b"GAP" for message in broker.partition(TOPIC, at)
+        )
+        for at in range(3)
+    ]
+
+
+async def test_writes_go_on_and_the_logs_stay_small_when_it_is_cut_off(relays):
+    broker = FakeBroker()
+    async with (
+        memory_store() as store,
+        running_database(store, broker=broker, relays=relays) as database,
+    ):
+        table = await published_table(database)
+        await write_threads(table, range(10))
+        await broker.wait_messages(TOPIC, 10)
+        with broker.away():
+            await cut_off(table)
+            destination = destination_of(table)
+            assert destination.status_description is not None
+            assert destination.status_description.startswith("BROKEN: more than 20000 bytes")
+            await write_threads(table, range(10, 500))
+            # Another message for the actor has been answered: it has trimmed the logs.
+            await database.describe("Thread")
+            while await stored_changes(store, table):
+                await asyncio.sleep(0)
+
+
+def is_caught_up(database: Database, table: Table) -> bool:
+    """Whether its destination is in use, and has all changes."""
+    destination = destination_of(table)
+    relay = database.destinations.relay(table, destination)
+    return destination.status == "ACTIVE" and relay is not None and not relay.lag_records
+
+
+async def test_an_answer_that_the_client_library_cancels_does_not_end_the_waiting(relays):
+    broker = FakeBroker()
+    async with running_database(broker=broker, relays=relays) as database:
+        table = await published_table(database)
+        with broker.away():
+            await cut_off(table)
+            broker.cancelled_answers = 3
+            while broker.cancelled_answers:
+                await asyncio.sleep(0.001)
+        async with asyncio.timeout(30):
+            while destination_of(table).status != "ACTIVE":
+                await asyncio.sleep(0.001)
+
+
+async def test_its_consumer_is_told_of_the_gap_and_ends_with_the_table(relays):
+    broker = FakeBroker()
+    async with running_database(broker=broker, relays=relays) as database:
+        table = await published_table(database)
+        await write_threads(table, range(100), of_items=100)
+        await broker.wait_messages(TOPIC, 100)
+        with broker.away():
+            await cut_off(table)
+            for number in range(50):
+                item = item_of(number, 100)
+                key = {name: item[name] for name in ("forum", "subject")}
+                await table.write(Delete(key))
+        number = 10_000
+        while destination_of(table).status != "ACTIVE":
+            # Before, during and after the snapshot is taken.
+            await write_threads(table, [number], of_items=100)
+            number += 1
+        # These writes may have passed the cap, too: then it is cut off again, and mended again.
+        while not is_caught_up(database, table):
+            await asyncio.sleep(0)
+        assert number > 10_000
+        # As often in each Kafka partition.
+        assert len(set(gaps(broker))) == 1
+        assert rebuilt_table(broker) == sorted(await all_items(table), key=repr)
+        assert destination_of(table).status_description is None
+
+
+async def test_a_snapshot_goes_on_where_the_broker_failed(relays):
+    broker = FakeBroker()
+    async with running_database(broker=broker, relays=relays) as database:
+        table = await published_table(database)
+        await write_threads(table, range(1_000), of_items=1_000)
+        await broker.wait_messages(TOPIC, 1_000)
+        with broker.away():
+            await cut_off(table)
+        while database.destinations.relay(table, destination_of(table)) is None:
+            await asyncio.sleep(0)
+        broker.failures = 2
+        broker.lost_acknowledgements = 1
+        while destination_of(table).status != "ACTIVE":
+            await asyncio.sleep(0)
+        assert rebuilt_table(broker) == sorted(await all_items(table), key=repr)
+
+
+async def test_it_is_still_cut_off_after_a_restart_and_made_whole_then(relays):
+    broker = FakeBroker()
+    async with memory_store() as store:
+        with broker.away():
+            async with running_database(store, broker=broker, relays=relays) as database:
+                table = await published_table(database)
+                await cut_off(table)
+            async with running_database(store, broker=broker, relays=relays) as database:
+                table = database.table("Thread")
+                assert destination_of(table).status == "BROKEN"
+                assert not table.definition.records_changes
+        async with running_database(store, broker=broker, relays=relays) as database:
+            table = database.table("Thread")
+            while destination_of(table).status != "ACTIVE":
+                await asyncio.sleep(0)
+            await write_threads(table, range(5))
+            while relay_of(database, table).lag_records:
+                await asyncio.sleep(0)
+            assert rebuilt_table(broker) == sorted(await all_items(table), key=repr)
+
+
+async def test_it_is_cut_off_by_age_too():
+    broker, clock = FakeBroker(), SetClock()
+    relays = relay_settings(retention_seconds=3600.0)
+    async with running_database(clock=clock, broker=broker, relays=relays) as database:
+        table = await published_table(database)
+        while destination_of(table).status != "ACTIVE":
+            await asyncio.sleep(0)
+        with broker.away():
+            await write_threads(table, range(3))
+            clock.step(3_000)
+            await write_threads(table, range(3))
+            clock.step(601)
+            while destination_of(table).status != "BROKEN":
+                await asyncio.sleep(0)
+        description = destination_of(table).status_description
+        assert description is not None
+        assert "for more than 3600.0 seconds" in description
+
+
+async def test_one_that_is_cut_off_can_be_switched_off(relays):
+    broker = FakeBroker()
+    async with running_database(broker=broker, relays=relays) as database:
+        table = await published_table(database)
+        with broker.away():
+            await cut_off(table)
+            await database.change_destination(DisableDestination("Thread", TOPIC))
+            while destination_of(table).status != "DISABLED":
+                await asyncio.sleep(0)
+
+
+async def test_without_a_broker_the_bounds_hold_as_well():
+    broker = FakeBroker()
+    relays = relay_settings(retention_bytes=CAP_BYTES)
+    async with memory_store() as store:
+        async with running_database(store, broker=broker, relays=relays) as database:
+            await published_table(database)
+        async with running_database(store, relays=relays) as database:
+            await cut_off(database.table("Thread"))
+
+
+async def all_items(table: Table) -> list[object]:
+    keys = [
+        {name: item[name] for name in ("forum", "subject")}
+        for item in (item_of(number, 1_000) for number in range(1_000))
+    ]
+    return [item for item in await items(table, *keys) if item is not None]

@@ -1,0 +1,88 @@
+"""A destination may begin with every item that its table has."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from dynactor.actors.catalog.destination_phases import EnableDestination
+from tests.support.databases.databases import put, running_database, table_definition, thread
+from tests.support.databases.published import TOPIC, published_table, relay_settings, write_threads
+from tests.support.databases.replays import Told, items_of
+from tests.support.kafka.fake_broker import FakeBroker
+from tests.support.stores.store import memory_store
+
+
+@pytest.fixture(params=["at-least-once", "exactly-once"])
+def relays(request: pytest.FixtureRequest):
+    return relay_settings(delivery=request.param, snapshot="initial")
+
+
+async def filled_table(database, items: int = 300):
+    await database.create_table(table_definition())
+    table = database.table("Thread")
+    for number in range(items):
+        await table.write(put(thread(f"forum {number}", "subject", n=number)))
+    return table
+
+
+async def wait_active(table) -> None:
+    while table.definition.destinations[0].status != "ACTIVE":
+        await asyncio.sleep(0)
+
+
+async def test_a_topic_of_a_table_with_data_begins_with_every_item(relays):
+    broker = FakeBroker()
+    async with running_database(broker=broker, relays=relays) as database:
+        table = await filled_table(database)
+        with broker.away():
+            await database.change_destination(EnableDestination("Thread", TOPIC))
+            await write_threads(table, range(1_000, 1_100))
+        await write_threads(table, range(1_100, 1_200))
+        await wait_active(table)
+        assert not table.definition.destinations[0].needs_snapshot
+        await write_threads(table, range(1_200, 1_210))
+        while (told := Told.by(broker, TOPIC)).items != await items_of(table):
+            await asyncio.sleep(0)
+        assert len(told.snapshot) == 300
+        assert told.gaps == 3
+
+
+async def test_one_of_a_table_that_was_never_written_to_begins_with_the_first_change(relays):
+    broker = FakeBroker()
+    async with running_database(broker=broker, relays=relays) as database:
+        table = await published_table(database)
+        await write_threads(table, range(50))
+        await broker.wait_messages(TOPIC, 50)
+        told = Told.by(broker, TOPIC)
+        assert (told.gaps, told.snapshot) == (0, {})
+        assert told.items == await items_of(table)
+
+
+async def test_a_snapshot_that_a_restart_interrupts_is_begun_anew(relays):
+    broker = FakeBroker()
+    async with memory_store() as store:
+        async with running_database(store, broker=broker, relays=relays) as database:
+            table = await filled_table(database)
+            await database.change_destination(EnableDestination("Thread", TOPIC))
+            await broker.wait_messages(TOPIC, 20)
+            broker.answers.clear()
+        broker.answers.set()
+        async with running_database(store, broker=broker, relays=relays) as database:
+            table = database.table("Thread")
+            await write_threads(table, range(1_000, 1_050))
+            await wait_active(table)
+            while (told := Told.by(broker, TOPIC)).items != await items_of(table):
+                await asyncio.sleep(0)
+            assert told.gaps == 6
+
+
+async def test_without_being_asked_for_it_a_topic_begins_with_what_comes_then():
+    broker = FakeBroker()
+    async with running_database(broker=broker, relays=relay_settings()) as database:
+        table = await filled_table(database)
+        await database.change_destination(EnableDestination("Thread", TOPIC))
+        await write_threads(table, range(1_000, 1_010))
+        await broker.wait_messages(TOPIC, 10)
+        assert Told.by(broker, TOPIC).gaps == 0

@@ -1,0 +1,544 @@
+"""A relay publishes every change in order, whatever the broker does."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from msgspec import structs
+
+from dynactor.actors.catalog.destination_phases import DisableDestination, EnableDestination
+from dynactor.actors.runtime.mailbox import Message
+from dynactor.model.errors import ValidationException
+from dynactor.storage import keys_layout
+from dynactor.storage.store import Group
+from dynactor.streams.broker import Refused
+from dynactor.streams.kafka_message import KafkaMessage
+from dynactor.streams.kafka_partitioner import partition_of
+from tests.support.databases.databases import put, running_database, table_definition, thread
+from tests.support.databases.published import (
+    TOPIC,
+    in_order,
+    numbers_by_item,
+    published_table,
+    relay_of,
+    relay_settings,
+    without_duplicates,
+    write_threads,
+)
+from tests.support.kafka.fake_broker import FakeBroker
+from tests.support.stores.store import memory_store
+
+EXACTLY_ONCE = relay_settings(delivery="exactly-once")
+
+
+@pytest.fixture(params=["at-least-once", "exactly-once"])
+def relays(request):
+    return relay_settings(delivery=request.param)
+
+
+async def test_changes_of_an_item_arrive_in_their_order_in_one_partition(relays):
+    broker = FakeBroker()
+    async with running_database(broker=broker, relays=relays) as database:
+        table = await published_table(database)
+        await write_threads(table, range(50))
+        messages = await broker.wait_messages(TOPIC, 50)
+        assert sorted(numbers_by_item(messages).values()) == in_order(50)
+        for number in range(3):
+            keys = {message.key for message in broker.partition(TOPIC, number)}
+            assert {partition_of(key, 3) for key in keys} <= {number}
+
+
+async def test_the_destination_is_active_once_its_topic_is_there(relays):
+    broker = FakeBroker()
+    async with running_database(broker=broker, relays=relays) as database:
+        with broker.away():
+            table = await published_table(database)
+            assert table.definition.destinations[0].status == "ENABLING"
+        while table.definition.destinations[0].status != "ACTIVE":
+            await asyncio.sleep(0)
+        assert table.definition.destinations[0].partition_count == 3
+        assert broker.topics[TOPIC].settings["max.message.bytes"] == str(8 * 1024 * 1024)
+
+
+async def test_what_is_written_while_the_broker_is_away_is_published_later(relays):
+    broker = FakeBroker()
+    async with running_database(broker=broker, relays=relays) as database:
+        table = await published_table(database)
+        await write_threads(table, range(10))
+        await broker.wait_messages(TOPIC, 10)
+        with broker.away():
+            await write_threads(table, range(10, 100))
+            assert relay_of(database, table).lag_records == 90
+        messages = await broker.wait_messages(TOPIC, 100)
+        assert sorted(numbers_by_item(messages).values()) == in_order(100)
+
+
+async def test_a_silent_broker_is_told_of_and_waited_for(relays):
+    broker = FakeBroker()
+    relays = structs.replace(relays, silent_seconds=0.01)
+    async with running_database(broker=broker, relays=relays) as database:
+        table = await published_table(database)
+        await write_threads(table, range(10))
+        await broker.wait_messages(TOPIC, 10)
+        relay = relay_of(database, table)
+        with broker.silent():
+            await write_threads(table, range(10, 50))
+            while relay.state != "WAITING":
+                await asyncio.sleep(0)
+            assert relay.problem == "the broker does not answer"
+        messages = await broker.wait_messages(TOPIC, 50)
+        assert sorted(numbers_by_item(messages).values()) == in_order(50)
+        # What the first one has sent could come late: another one would overtake it.
+        assert broker.opened == 1
+        while relay.lag_records:
+            await asyncio.sleep(0)
+        assert (relay.state, relay.problem) == ("PUBLISHING", None)
+
+
+async def test_a_publisher_that_is_stuck_beside_a_broker_that_answers_is_given_up(relays):
+    broker = FakeBroker()
+    relays = structs.replace(relays, silent_seconds=0.01, probe_seconds=0.001)
+    async with running_database(broker=broker, relays=relays) as database:
+        table = await published_table(database)
+        await write_threads(table, range(10))
+        await broker.wait_messages(TOPIC, 10)
+        broker.stuck |= broker.open_publishers
+        await write_threads(table, range(10, 50))
+        messages = without_duplicates(await broker.wait_messages(TOPIC, 50))
+        assert sorted(numbers_by_item(messages).values()) == in_order(50)
+        assert broker.opened > 1
+
+
+async def test_a_record_that_is_too_large_without_its_images_is_told_of_and_waits(relays):
+    broker = FakeBroker()
+    async with running_database(broker=broker, relays=relays) as database:
+        table = await published_table(database)
+        await write_threads(table, range(10))
+        await broker.wait_messages(TOPIC, 10)
+        broker.max_batch_bytes = 10
+        await write_threads(table, range(10, 12))
+        relay = relay_of(database, table)
+        while relay.problem is None:
+            await asyncio.sleep(0)
+        assert "not even a record without images" in relay.problem
+        broker.max_batch_bytes = 1_000_000
+        await broker.wait_messages(TOPIC, 12)
+
+
+async def test_a_table_that_is_made_again_has_its_topic_forget_the_one_before(relays):
+    broker = FakeBroker()
+    async with running_database(broker=broker, relays=relays) as database:
+        await write_threads(await published_table(database), range(10))
+        await database.delete_table("Thread")
+        before = len(await broker.wait_messages(TOPIC, 10))
+        table = await published_table(database)
+        await write_threads(table, range(5))
+        while relay_of(database, table).lag_records:
+            await asyncio.sleep(0)
+        names = [dict(message.headers)["event-name"] for message in broker.messages(TOPIC)]
+        assert before == 10
+        assert names.count(b"GAP") == 3
+        for number in range(3):
+            names = [
+                dict(message.headers)["event-name"] for message in broker.partition(TOPIC, number)
+            ]
+            behind = names[names.index(b"GAP") + 1 :]
+            assert b"GAP" not in behind
+        while table.definition.destinations[0].status != "ACTIVE":
+            await asyncio.sleep(0)
+
+
+async def test_a_topic_that_is_new_has_nothing_to_forget(relays):
+    broker = FakeBroker()
+    # The second attempt finds the topic that the first one made.
+    broker.failing_opens = 1
+    async with running_database(broker=broker, relays=relays) as database:
+        await write_threads(await published_table(database), range(5))
+        messages = await broker.wait_messages(TOPIC, 5)
+        assert {dict(message.headers)["event-name"] for message in messages} == {b"INSERT"}
+
+
+async def test_a_topic_that_is_there_and_empty_has_nothing_to_forget(relays):
+    """As one that was made by a server that was killed before it could store that."""
+    broker = FakeBroker()
+    async with running_database(broker=broker, relays=relays) as database:
+        await broker.ensure_topic(relays.topic(TOPIC))
+        await write_threads(await published_table(database), range(5))
+        messages = await broker.wait_messages(TOPIC, 5)
+        assert {dict(message.headers)["event-name"] for message in messages} == {b"INSERT"}
+
+
+async def test_exactly_once_data_from_a_backup_are_told_as_a_gap():
+    broker = FakeBroker()
+    async with memory_store() as backup:
+        async with running_database(backup, broker=broker, relays=EXACTLY_ONCE) as database:
+            await write_threads(await published_table(database), range(20))
+            await broker.wait_messages(TOPIC, 20)
+        for key in {message.key for message in broker.messages("dynactor.__positions")}:
+            await _publish_position(broker, key, b"1000")
+        async with running_database(backup, broker=broker, relays=EXACTLY_ONCE) as database:
+            table = database.table("Thread")
+            await write_threads(table, range(20, 40))
+            while relay_of(database, table).lag_records or relay_of(database, table).state != (
+                "PUBLISHING"
+            ):
+                await asyncio.sleep(0)
+        async with running_database(backup, broker=broker, relays=EXACTLY_ONCE) as database:
+            table = database.table("Thread")
+            await write_threads(table, range(40, 45))
+            while relay_of(database, table).lag_records or relay_of(database, table).state != (
+                "PUBLISHING"
+            ):
+                await asyncio.sleep(0)
+        names = [dict(message.headers)["event-name"] for message in broker.messages(TOPIC)]
+        assert names.count(b"GAP") == 3
+
+
+async def _publish_position(broker: FakeBroker, key: bytes, value: bytes) -> None:
+    publisher = await broker.open_publisher("somebody")
+    await publisher.begin()
+    message = KafkaMessage(key, value, (), 0)
+    await publisher.publish("dynactor.__positions", 0, [message], 1_000)
+    await publisher.commit()
+    await publisher.close()
+
+
+async def test_after_a_failed_delivery_another_publisher_goes_on_without_a_hole(relays):
+    broker = FakeBroker()
+    async with running_database(broker=broker, relays=relays) as database:
+        table = await published_table(database)
+        broker.failures = 3
+        await write_threads(table, range(60))
+        messages = await broker.wait_messages(TOPIC, 60)
+        assert sorted(numbers_by_item(messages).values()) == in_order(60)
+        assert broker.opened > 1
+        assert len(broker.open_publishers) == 1
+
+
+async def test_an_answer_that_the_client_library_cancels_is_a_failed_delivery(relays):
+    broker = FakeBroker()
+    async with running_database(broker=broker, relays=relays) as database:
+        table = await published_table(database)
+        relay = relay_of(database, table)
+        # More than crashes would be borne.
+        for first in range(0, 400, 40):
+            broker.cancelled_answers = 3
+            await write_threads(table, range(first, first + 40))
+            await broker.wait_messages(TOPIC, first + 40)
+        messages = without_duplicates(broker.messages(TOPIC))
+        assert sorted(numbers_by_item(messages).values()) == in_order(400)
+        assert relay.errors >= 10
+        assert relay_of(database, table).state == "PUBLISHING"
+
+
+async def test_one_that_it_cancels_while_a_silent_broker_is_looked_after_is_silence_too(relays):
+    broker = FakeBroker()
+    relays = structs.replace(relays, silent_seconds=0.01, probe_seconds=0.01)
+    async with running_database(broker=broker, relays=relays) as database:
+        table = await published_table(database)
+        await write_threads(table, range(10))
+        await broker.wait_messages(TOPIC, 10)
+        (stuck,) = broker.open_publishers
+        broker.stuck.add(stuck)
+        await write_threads(table, range(10, 20))
+        while relay_of(database, table).state != "WAITING":
+            await asyncio.sleep(0.001)
+        broker.cancelled_answers = 3
+        messages = await broker.wait_messages(TOPIC, 20)
+        assert sorted(numbers_by_item(without_duplicates(messages)).values()) == in_order(20)
+        assert relay_of(database, table).errors == 1
+
+
+async def test_a_lost_acknowledgement_doubles_records_that_can_be_told_by_their_numbers():
+    broker = FakeBroker()
+    async with running_database(broker=broker, relays=relay_settings()) as database:
+        table = await published_table(database)
+        broker.lost_acknowledgements = 2
+        await write_threads(table, range(30))
+        await write_threads(table, range(30, 60))
+        while relay_of(database, table).lag_records:
+            await asyncio.sleep(0)
+        messages = broker.messages(TOPIC)
+        assert len(messages) > 60
+        assert sorted(numbers_by_item(without_duplicates(messages)).values()) == in_order(60)
+
+
+async def test_what_was_acknowledged_of_a_round_is_not_sent_again():
+    broker = FakeBroker()
+    async with running_database(broker=broker, relays=relay_settings()) as database:
+        table = await published_table(database)
+        with broker.away():
+            await asyncio.gather(*(write_threads(table, [n], of_items=90) for n in range(90)))
+        await broker.wait_messages(TOPIC, 1)
+        broker.failures = 1
+        await broker.wait_messages(TOPIC, 90)
+        while relay_of(database, table).lag_records:
+            await asyncio.sleep(0)
+        assert len(broker.messages(TOPIC)) == 90
+
+
+async def test_exactly_once_a_lost_acknowledgement_doubles_nothing():
+    broker = FakeBroker()
+    async with running_database(broker=broker, relays=EXACTLY_ONCE) as database:
+        table = await published_table(database)
+        await write_threads(table, range(20))
+        broker.lost_acknowledgements = 2
+        await write_threads(table, range(20, 40))
+        broker.lost_commits = 2
+        written = 40
+        # One transaction may hold all there is: it takes another one to lose a second commit.
+        while broker.lost_acknowledgements or broker.lost_commits:
+            await write_threads(table, range(written, written + 10))
+            written += 10
+            while relay_of(database, table).lag_records:
+                await asyncio.sleep(0)
+        assert sorted(numbers_by_item(broker.messages(TOPIC)).values()) == in_order(written)
+
+
+async def test_exactly_once_a_crash_between_commit_and_checkpoint_doubles_nothing():
+    broker = FakeBroker()
+    async with memory_store() as store:
+        async with running_database(store, broker=broker, relays=EXACTLY_ONCE) as database:
+            table = await published_table(database)
+            await write_threads(table, range(30))
+            await broker.wait_messages(TOPIC, 30)
+            subscriber = keys_layout.destination_subscriber(table.definition.table_id, 1)
+            numbers = [partition.number for partition in table.record.partitions]
+        for number in numbers:
+            # As if the server had been killed before it could store them.
+            key = keys_layout.checkpoint(subscriber, number)
+            (stored,) = await store.latest.load([key])
+            await (await store.commit([Group(key, stored, bytes(16))]))
+        async with running_database(store, broker=broker, relays=EXACTLY_ONCE) as database:
+            await write_threads(database.table("Thread"), range(30, 60))
+            await broker.wait_messages(TOPIC, 60)
+            while relay_of(database, database.table("Thread")).lag_records:
+                await asyncio.sleep(0)
+        assert sorted(numbers_by_item(broker.messages(TOPIC)).values()) == in_order(60)
+
+
+async def test_exactly_once_a_fenced_relay_goes_on_from_what_was_committed():
+    broker = FakeBroker()
+    async with running_database(broker=broker, relays=EXACTLY_ONCE) as database:
+        table = await published_table(database)
+        await write_threads(table, range(20))
+        await broker.wait_messages(TOPIC, 20)
+        publisher_id = relay_of(database, table)._place.publisher_id
+        other = await broker.open_publisher(publisher_id)
+        await write_threads(table, range(20, 40))
+        await broker.wait_messages(TOPIC, 40)
+        await other.close()
+        assert sorted(numbers_by_item(broker.messages(TOPIC)).values()) == in_order(40)
+
+
+async def test_after_a_restart_it_goes_on_where_it_was(relays):
+    broker = FakeBroker()
+    async with memory_store() as store:
+        async with running_database(store, broker=broker, relays=relays) as database:
+            table = await published_table(database)
+            await write_threads(table, range(30))
+            await broker.wait_messages(TOPIC, 30)
+        async with running_database(store, broker=broker, relays=relays) as database:
+            await write_threads(database.table("Thread"), range(30, 60))
+            await broker.wait_messages(TOPIC, 60)
+        assert sorted(numbers_by_item(broker.messages(TOPIC)).values()) == in_order(60)
+
+
+async def test_what_a_stopped_server_did_not_publish_is_published_by_the_next_one(relays):
+    broker = FakeBroker()
+    async with memory_store() as store:
+        with broker.away():
+            async with running_database(store, broker=broker, relays=relays) as database:
+                await write_threads(await published_table(database), range(30))
+        async with running_database(store, broker=broker, relays=relays):
+            messages = await broker.wait_messages(TOPIC, 30)
+        assert sorted(numbers_by_item(messages).values()) == in_order(30)
+
+
+async def test_a_server_stops_in_time_though_the_broker_is_silent(relays):
+    broker = FakeBroker()
+    async with asyncio.timeout(60):
+        async with running_database(broker=broker, relays=relays) as database:
+            table = await published_table(database)
+            await write_threads(table, range(10))
+            await broker.wait_messages(TOPIC, 10)
+            broker.answers.clear()
+            await write_threads(table, range(10, 20))
+            while not broker.waiting:
+                await asyncio.sleep(0)
+    assert broker.open_publishers == set()
+
+
+async def test_a_record_that_is_too_large_goes_without_its_images(relays):
+    broker = FakeBroker()
+    broker.max_batch_bytes = 2_000
+    async with running_database(broker=broker, relays=relays) as database:
+        table = await published_table(database)
+        large = thread("forum 1", "subject", n=1000)
+        large["text"] = {"S": "x" * 3_000}
+        await write_threads(table, range(10))
+        await table.write(put(large))
+        await write_threads(table, range(10, 30))
+        await write_threads(table, range(30, 32))
+        messages = without_duplicates(await broker.wait_messages(TOPIC, 33))
+        while relay_of(database, table).lag_records:
+            await asyncio.sleep(0)
+    omitted = [message for message in messages if "images-omitted" in dict(message.headers)]
+    # The change that put the large item, and the one whose old image it was.
+    assert [dict(message.headers)["event-name"] for message in omitted] == [b"MODIFY"] * 2
+    assert not any(b"Image" in (message.value or b"") for message in omitted)
+    assert len(messages) == 33
+
+
+async def test_batches_become_smaller_where_the_broker_takes_no_large_ones(relays):
+    broker = FakeBroker()
+    async with running_database(broker=broker, relays=relays) as database:
+        table = await published_table(database)
+        with broker.away():
+            await asyncio.gather(*(write_threads(table, [n], of_items=200) for n in range(200)))
+        broker.max_batch_bytes = 3_000
+        messages = await broker.wait_messages(TOPIC, 200)
+        assert not any("images-omitted" in dict(message.headers) for message in messages)
+        assert broker.largest_batches[TOPIC] > 1
+
+
+async def test_a_refusal_is_told_and_tried_again():
+    broker = FakeBroker()
+    async with running_database(broker=broker, relays=relay_settings()) as database:
+        with broker.away(Refused("who are you")):
+            table = await published_table(database)
+            relay = relay_of(database, table)
+            while relay.problem is None:
+                await asyncio.sleep(0)
+            assert (relay.state, relay.problem) == ("FAILING", "who are you")
+        await write_threads(table, range(5))
+        await broker.wait_messages(TOPIC, 5)
+        assert (relay.state, relay.problem) == ("PUBLISHING", None)
+
+
+async def test_a_destination_that_is_switched_off_gets_what_was_recorded_until_then(relays):
+    broker = FakeBroker()
+    async with running_database(broker=broker, relays=relays) as database:
+        table = await published_table(database)
+        await write_threads(table, range(40))
+        await _change(database, DisableDestination("Thread", TOPIC))
+        await write_threads(table, range(40, 50))
+        while table.definition.destinations[0].status != "DISABLED":
+            await asyncio.sleep(0)
+        assert sorted(numbers_by_item(broker.messages(TOPIC)).values()) == in_order(40)
+        assert not table.definition.records_changes
+
+
+async def test_a_destination_that_was_being_switched_off_is_off_after_a_restart(relays):
+    broker = FakeBroker()
+    async with memory_store() as store:
+        async with running_database(store, broker=broker, relays=relays) as database:
+            table = await published_table(database)
+            await write_threads(table, range(10))
+            await broker.wait_messages(TOPIC, 10)
+            broker.answers.clear()
+            await write_threads(table, range(10, 20))
+            while not broker.waiting:
+                await asyncio.sleep(0)
+            await _change(database, DisableDestination("Thread", TOPIC))
+            assert table.definition.destinations[0].status == "DISABLING"
+        broker.answers.set()
+        async with running_database(store, broker=broker, relays=relays) as database:
+            table = database.table("Thread")
+            while table.definition.destinations[0].status != "DISABLED":
+                await asyncio.sleep(0)
+        messages = without_duplicates(broker.messages(TOPIC))
+        assert sorted(numbers_by_item(messages).values()) == in_order(20)
+
+
+async def test_a_destination_that_is_switched_on_again_gets_what_comes_then(relays):
+    broker = FakeBroker()
+    async with running_database(broker=broker, relays=relays) as database:
+        table = await published_table(database)
+        await write_threads(table, range(10))
+        await _change(database, DisableDestination("Thread", TOPIC))
+        while table.definition.destinations[0].status != "DISABLED":
+            await asyncio.sleep(0)
+        await write_threads(table, range(10, 20))
+        await _change(database, EnableDestination("Thread", TOPIC))
+        await write_threads(table, range(20, 30))
+        messages = await broker.wait_messages(TOPIC, 20)
+        written = [number for numbers in numbers_by_item(messages).values() for number in numbers]
+        assert sorted(written) == [*range(10), *range(20, 30)]
+
+
+async def test_a_deleted_table_is_published_to_its_end(relays):
+    broker = FakeBroker()
+    async with running_database(broker=broker, relays=relays) as database:
+        table = await published_table(database)
+        await write_threads(table, range(40))
+        await database.delete_table("Thread")
+        assert sorted(numbers_by_item(broker.messages(TOPIC)).values()) == in_order(40)
+
+
+async def test_a_table_is_deleted_though_the_broker_is_away(relays):
+    broker = FakeBroker()
+    async with running_database(broker=broker, relays=relays) as database:
+        table = await published_table(database)
+        await write_threads(table, range(10))
+        await broker.wait_messages(TOPIC, 10)
+        with broker.away():
+            await write_threads(table, range(10, 20))
+            while relay_of(database, table).problem is None:
+                await asyncio.sleep(0)
+            await database.delete_table("Thread")
+        assert database.table_names() == []
+
+
+async def test_without_a_broker_a_destination_keeps_what_is_recorded():
+    broker = FakeBroker()
+    async with memory_store() as store:
+        async with running_database(store, broker=broker, relays=relay_settings()) as database:
+            await published_table(database)
+        async with running_database(store, keep_streams_seconds=0.001) as database:
+            await write_threads(database.table("Thread"), range(20))
+            with pytest.raises(ValidationException, match="--kafka-bootstrap-servers"):
+                await _change(database, EnableDestination("Thread", "other"))
+        async with running_database(store, broker=broker, relays=relay_settings()):
+            messages = await broker.wait_messages(TOPIC, 20)
+        assert sorted(numbers_by_item(messages).values()) == in_order(20)
+
+
+async def test_all_tables_are_published_where_that_is_asked_for():
+    broker = FakeBroker()
+    async with memory_store() as store:
+        async with running_database(store) as database:
+            await database.create_table(table_definition("Old"))
+        all_tables = relay_settings(all_tables=True, topic_prefix="shop")
+        async with running_database(store, broker=broker, relays=all_tables) as database:
+            await database.create_table(table_definition("New"))
+            await write_threads(database.table("New"), range(5))
+            await broker.wait_messages("shop.New", 5)
+            while not database.table("Old").definition.destinations:
+                await asyncio.sleep(0)
+            await write_threads(database.table("Old"), range(5))
+            await broker.wait_messages("shop.Old", 5)
+            # Switched off for one, it stays off.
+            await _change(database, DisableDestination("Old", "shop.Old"))
+            while database.table("Old").definition.destinations[0].status != "DISABLED":
+                await asyncio.sleep(0)
+        async with running_database(store, broker=broker, relays=all_tables) as database:
+            assert database.table("Old").definition.destinations[0].status == "DISABLED"
+
+
+@pytest.mark.parametrize("name", ["__x", "a.__positions", "__positions", "x" * 255])
+async def test_every_table_gets_a_topic_whatever_its_name(name: str):
+    broker = FakeBroker()
+    all_tables = relay_settings(all_tables=True)
+    async with running_database(broker=broker, relays=all_tables) as database:
+        await database.create_table(table_definition(name))
+        await write_threads(database.table(name), range(3))
+        topic = database.table(name).definition.destinations[0].topic
+        await broker.wait_messages(topic, 3)
+        assert not topic.endswith(".__positions")
+        assert len(topic) <= 249
+
+
+async def _change(database, message: Message):
+    return await database.change_destination(message)

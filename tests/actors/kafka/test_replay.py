@@ -1,0 +1,478 @@
+"""A replay publishes what was recorded, or every item and then what was changed since."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from random import Random
+
+import pytest
+
+from dynactor.actors.catalog.destination_phases import EnableDestination
+from dynactor.actors.derived.kafka.replay import Replay
+from dynactor.actors.derived.kafka.replay_progress import ReplayStart
+from dynactor.actors.table.table import Table
+from dynactor.model.errors import ResourceNotFoundException, ValidationException
+from dynactor.model.writes.write import Delete
+from dynactor.streams import log_reach
+from dynactor.streams.broker import Refused
+from tests.support.databases.databases import (
+    SetClock,
+    put,
+    running_database,
+    table_definition,
+    thread,
+)
+from tests.support.databases.published import published_table, relay_settings, write_threads
+from tests.support.databases.replays import (
+    BEGINNING,
+    COPY,
+    SNAPSHOT,
+    Told,
+    items_of,
+    replay,
+    wait_done,
+    wait_state,
+)
+from tests.support.kafka.fake_broker import FakeBroker
+from tests.support.stores.store import memory_store
+
+RELAYS = relay_settings()
+
+
+async def filled_table(database, items: int = 300) -> Table:
+    """The table Thread with items, before anybody followed it."""
+    await database.create_table(table_definition())
+    table = database.table("Thread")
+    await asyncio.gather(
+        *(table.write(put(thread(f"forum {n}", "subject", n=n))) for n in range(items))
+    )
+    return table
+
+
+@asynccontextmanager
+async def writing(table: Table, items: int = 400) -> AsyncIterator[list[int]]:
+    """Puts and deletes beside, on these many items and some more; yields their count."""
+    draw = Random(5)
+    count = [0]
+    ended = False
+
+    async def write() -> None:
+        while not ended:
+            key = thread(f"forum {draw.randrange(items)}", "subject")
+            if draw.random() < 0.3:
+                await table.write(Delete(key))
+            else:
+                await table.write(put({**key, "n": {"N": str(draw.randrange(1_000_000))}}))
+            count[0] += 1
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(8):
+            group.create_task(write())
+        try:
+            yield count
+        finally:
+            ended = True
+
+
+async def wait_written(count: list[int], more: int) -> None:
+    enough = count[0] + more
+    while count[0] < enough:
+        await asyncio.sleep(0)
+
+
+async def test_a_snapshot_and_what_follows_it_leave_no_gap_and_no_overlap():
+    broker = FakeBroker()
+    async with running_database(broker=broker, relays=RELAYS) as database:
+        table = await filled_table(database)
+        async with writing(table) as count:
+            await wait_written(count, 200)
+            started = await replay(database, SNAPSHOT, follows=True)
+            await wait_state(database, started.replay_id, "FOLLOWING")
+            await wait_written(count, 500)
+        await all_published(database, started.replay_id)
+        told = Told.by(broker)
+        assert told.items == await items_of(table)
+        progress = database.replays.find(started.replay_id)
+        assert (told.gaps, progress.snapshots, progress.missing_changes) == (3, 1, 0)
+        assert len(told.snapshot) == progress.items
+        changes = sum(map(len, told.changes.values()))
+        assert changes == progress.changes == progress.changes_total
+        assert changes >= 400
+        await database.cancel_replay(started.replay_id)
+        await stopped_recording(table)
+
+
+async def test_without_follow_it_ends_with_what_was_changed_until_the_snapshot_ended():
+    broker = FakeBroker()
+    async with running_database(broker=broker, relays=RELAYS) as database:
+        table = await filled_table(database)
+        async with writing(table) as count:
+            started = await replay(database, SNAPSHOT)
+            await wait_done(database, started.replay_id)
+            told = Told.by(broker)
+            assert len(told.snapshot) >= 200
+            await wait_written(count, 50)
+        assert Told.by(broker).changes == told.changes
+        await stopped_recording(table)
+
+
+async def test_every_item_is_in_the_snapshot_of_a_quiet_table():
+    broker = FakeBroker()
+    async with running_database(broker=broker, relays=RELAYS) as database:
+        table = await filled_table(database, items=1_000)
+        started = await replay(database, SNAPSHOT)
+        progress = await wait_done(database, started.replay_id)
+        told = Told.by(broker)
+        assert told.items == await items_of(table)
+        assert (progress.items, progress.items_total, progress.changes) == (1_000, 1_000, 0)
+        assert not told.changes
+        assert progress.is_whole
+
+
+async def test_a_snapshot_that_was_given_up_is_begun_anew_behind_a_gap():
+    broker = FakeBroker()
+    quick = relay_settings(snapshot_patience_seconds=0.05)
+    async with running_database(broker=broker, relays=quick) as database:
+        table = await filled_table(database)
+        async with writing(table) as count:
+            started = await replay(database, SNAPSHOT, follows=True)
+            for snapshots in (1, 2):
+                while not (
+                    (now := database.replays.find(started.replay_id)).snapshots == snapshots
+                    and now.items
+                ):
+                    await asyncio.sleep(0)
+                with broker.silent():
+                    while database.replays.find(started.replay_id).state == "SNAPSHOT":
+                        await wait_written(count, 1)
+            await wait_state(database, started.replay_id, "FOLLOWING")
+        await all_published(database, started.replay_id)
+        told = Told.by(broker)
+        assert told.items == await items_of(table)
+        assert told.gaps == 9
+        # Its records could come late, behind the next snapshot, if it were thrown away.
+        assert broker.opened == 1
+
+
+async def test_a_crash_in_the_midst_of_a_snapshot_begins_another_one(monkeypatch):
+    broker = FakeBroker()
+    crashes = iter([*[False] * 200, True, *[False] * 50, True])
+    original = Replay._partition_of
+
+    def crash(self, message):
+        if next(crashes, False):
+            raise RuntimeError("a bug")
+        return original(self, message)
+
+    monkeypatch.setattr(Replay, "_partition_of", crash)
+    async with running_database(broker=broker, relays=RELAYS) as database:
+        table = await filled_table(database)
+        async with writing(table):
+            started = await replay(database, SNAPSHOT, follows=True)
+            await wait_state(database, started.replay_id, "FOLLOWING")
+        await all_published(database, started.replay_id)
+        assert database.replays.find(started.replay_id).snapshots == 3
+        told = Told.by(broker)
+        assert told.items == await items_of(table)
+        assert told.gaps == 9
+
+
+async def test_a_job_that_crashes_on_and_on_fails_and_holds_nothing(monkeypatch):
+    def crash(*_: object) -> int:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(Replay, "_partition_of", crash)
+    async with running_database(broker=FakeBroker(), relays=RELAYS) as database:
+        table = await filled_table(database, items=5)
+        started = await replay(database, SNAPSHOT)
+        while database.replays.find(started.replay_id).state != "FAILED":
+            await asyncio.sleep(0)
+        numbers = [partition.number for partition in table.record.partitions]
+        assert all(table.followers.floor(number, 1_000) == 1_000 for number in numbers)
+        cancelled = await database.cancel_replay(started.replay_id)
+        assert cancelled.state == "FAILED"
+        assert "the server's log" in (cancelled.problem or "")
+        await stopped_recording(table)
+
+
+async def test_what_the_broker_does_not_take_is_sent_again():
+    broker = FakeBroker()
+    async with running_database(broker=broker, relays=RELAYS) as database:
+        table = await filled_table(database)
+        started = await replay(database, SNAPSHOT, follows=True)
+        await broker.wait_messages(COPY, 10)
+        broker.failures = 5
+        await write_threads(table, range(100))
+        with broker.away():
+            await write_threads(table, range(100, 200))
+        await all_published(database, started.replay_id)
+        assert Told.by(broker).items == await items_of(table)
+        assert len(broker.open_publishers) == 1
+
+
+async def test_what_the_client_library_cancels_is_sent_again():
+    broker = FakeBroker()
+    async with running_database(broker=broker, relays=RELAYS) as database:
+        table = await filled_table(database)
+        started = await replay(database, SNAPSHOT, follows=True)
+        for first in range(0, 100, 10):
+            broker.cancelled_answers = 3
+            await write_threads(table, range(first, first + 10))
+            while broker.cancelled_answers:
+                await asyncio.sleep(0.001)
+        await all_published(database, started.replay_id)
+        assert Told.by(broker).items == await items_of(table)
+        (progress,) = database.replays.all()
+        assert progress.snapshots == 1
+
+
+async def test_the_recorded_changes_are_published_again_in_their_order():
+    broker = FakeBroker()
+    async with running_database(broker=broker, relays=RELAYS) as database:
+        table = await published_table(database)
+        await write_threads(table, range(100))
+        started = await replay(database, BEGINNING)
+        progress = await wait_done(database, started.replay_id)
+        assert (progress.changes, progress.changes_total, progress.is_whole) == (100, 100, True)
+        told = Told.by(broker)
+        assert told.items == await items_of(table)
+        assert sum(map(len, told.changes.values())) == 100
+        assert told.gaps == 0
+
+
+async def test_it_begins_with_a_time():
+    broker, clock = FakeBroker(), SetClock()
+    settings = {"broker": broker, "relays": RELAYS, "keep_streams_seconds": 600}
+    async with running_database(clock=clock, **settings) as database:
+        table = await published_table(database)
+        for number in range(60):
+            clock.step(1)
+            await write_threads(table, [number])
+        from_20_us = int((clock.now_epoch_seconds() - 39) * 1_000_000)
+        started = await replay(database, ReplayStart("time", from_20_us))
+        progress = await wait_done(database, started.replay_id)
+        assert (progress.changes, progress.is_whole) == (40, False)
+        images = [image["n"]["N"] for image in Told.by(broker).items.values()]
+        assert sorted(map(int, images)) == list(range(53, 60))
+
+
+async def test_it_begins_with_a_change_and_with_what_others_did_from_then_on():
+    broker, clock = FakeBroker(), SetClock()
+    settings = {"broker": broker, "relays": RELAYS, "keep_streams_seconds": 600}
+    async with running_database(clock=clock, **settings) as database:
+        table = await published_table(database)
+        for number in range(60):
+            clock.step(1)
+            await write_threads(table, [number])
+        messages = await broker.wait_messages("threads", 60)
+        numbers = {
+            int(dict(message.headers)["sequence-number"]): message.timestamp_ms
+            for message in messages
+        }
+        number, at_ms = list(numbers.items())[30]
+        started = await replay(database, ReplayStart("sequence-number", number))
+        progress = await wait_done(database, started.replay_id)
+        expected = {one for one, made_ms in numbers.items() if made_ms >= at_ms}
+        replayed = {one for of_key in Told.by(broker).changes.values() for one in of_key}
+        assert replayed == expected
+        assert progress.changes == len(expected)
+
+
+async def test_places_that_the_logs_do_not_have_are_refused():
+    broker, clock = FakeBroker(), SetClock()
+    settings = {"keep_streams_seconds": 0.001, "relays": RELAYS}
+    async with running_database(clock=clock, broker=broker, **settings) as database:
+        table = await published_table(database)
+        await write_threads(table, range(50))
+        await broker.wait_messages("threads", 50)
+        first = int(dict(broker.messages("threads")[0].headers)["sequence-number"])
+        while not any((await begins(table)).values()):
+            clock.step(0.001)
+            await database.actor.keep_streams()
+            await write_threads(table, range(4_096))
+        await write_threads(table, range(10))
+        for start in (ReplayStart("time", 1), ReplayStart("sequence-number", first)):
+            with pytest.raises(ValidationException, match=r"are kept from .* --from snapshot"):
+                await replay(database, start)
+        for number in (0, 1, 1 << 63, first + (1 << 37)):
+            with pytest.raises(ValidationException, match="is not the sequence number"):
+                await replay(database, ReplayStart("sequence-number", number))
+        started = await replay(database, BEGINNING)
+        assert not started.is_whole
+        await wait_done(database, started.replay_id)
+
+
+async def test_a_table_that_nobody_followed_has_nothing_to_replay():
+    async with running_database(broker=FakeBroker(), relays=RELAYS) as database:
+        table = await filled_table(database)
+        for start in (BEGINNING, ReplayStart("time", 1)):
+            with pytest.raises(ValidationException, match="No changes of table Thread are kept"):
+                await replay(database, start)
+        assert not table.definition.records_changes
+
+
+async def test_changes_that_nobody_recorded_are_counted_as_missing():
+    broker = FakeBroker()
+    async with running_database(broker=broker, relays=RELAYS) as database:
+        table = await filled_table(database, items=20)
+        first = await replay(database, SNAPSHOT, follows=True, topic="first")
+        await write_threads(table, range(100, 120))
+        await database.cancel_replay(first.replay_id)
+        await stopped_recording(table)
+        await write_threads(table, range(30))
+        await database.change_destination(EnableDestination("Thread", "threads"))
+        await write_threads(table, range(40))
+        started = await replay(database, BEGINNING)
+        progress = await wait_done(database, started.replay_id)
+        assert (progress.changes, progress.missing_changes) == (60, 30)
+        assert not progress.is_whole
+
+
+async def test_the_logs_are_kept_for_a_job_and_trimmed_behind_it():
+    broker = FakeBroker()
+    settings = {"keep_streams_seconds": 1_000, "relays": RELAYS}
+    async with running_database(broker=broker, **settings) as database:
+        table = await filled_table(database, items=20)
+        with broker.away():
+            started = await replay(database, SNAPSHOT, follows=True)
+            before = await begins(table)
+            await write_threads(table, range(100, 300))
+            await database.actor.keep_streams()
+            assert await begins(table) == before
+        await all_published(database, started.replay_id)
+        assert Told.by(broker).items == await items_of(table)
+        await database.actor.keep_streams()
+        assert sum((await begins(table)).values()) == sum(before.values()) + 200
+        await database.cancel_replay(started.replay_id)
+        await stopped_recording(table)
+
+
+async def test_a_job_whose_changes_would_fill_the_disk_is_given_up():
+    broker = FakeBroker()
+    small = relay_settings(retention_bytes=10_000)
+    async with running_database(broker=broker, relays=small) as database:
+        table = await filled_table(database, items=20)
+        started = await replay(database, SNAPSHOT, follows=True)
+        await wait_state(database, started.replay_id, "FOLLOWING")
+        with broker.silent():
+            while database.replays.find(started.replay_id).state == "FOLLOWING":
+                await write_threads(table, range(100))
+        progress = database.replays.find(started.replay_id)
+        assert progress.state == "FAILED"
+        assert "10,000 bytes" in (progress.problem or "")
+        await stopped_recording(table)
+
+
+async def test_a_topic_that_is_in_use_is_refused():
+    broker = FakeBroker()
+    async with running_database(broker=broker, relays=RELAYS) as database:
+        table = await published_table(database)
+        await write_threads(table, range(5))
+        with pytest.raises(ValidationException, match="are published to topic threads"):
+            await replay(database, BEGINNING, topic="threads")
+        with pytest.raises(ValidationException, match="can't be the name of a Kafka topic"):
+            await replay(database, BEGINNING, topic="a b")
+        started = await replay(database, BEGINNING, follows=True)
+        with pytest.raises(ValidationException, match="Another replay"):
+            await replay(database, BEGINNING)
+        await database.create_table(table_definition("Other"))
+        with pytest.raises(ValidationException, match="A replay is writing"):
+            await database.change_destination(EnableDestination("Other", COPY))
+        progress = await database.cancel_replay(started.replay_id)
+        assert progress.state == "CANCELLED"
+        again = await replay(database, BEGINNING)
+        await wait_done(database, again.replay_id)
+
+
+async def test_a_broker_that_refuses_ends_it_and_says_why():
+    broker = FakeBroker()
+    async with running_database(broker=broker, relays=RELAYS) as database:
+        table = await filled_table(database, items=5)
+        with broker.away(Refused("who are you")):
+            started = await replay(database, SNAPSHOT)
+            while database.replays.find(started.replay_id).state != "FAILED":
+                await asyncio.sleep(0)
+        assert database.replays.find(started.replay_id).problem == "who are you"
+        await stopped_recording(table)
+
+
+async def test_a_broker_that_is_away_is_waited_for_and_told_of():
+    broker = FakeBroker()
+    async with running_database(broker=broker, relays=RELAYS) as database:
+        table = await filled_table(database, items=5)
+        with broker.away():
+            started = await replay(database, SNAPSHOT)
+            while database.replays.find(started.replay_id).problem is None:
+                await asyncio.sleep(0)
+        progress = await wait_done(database, started.replay_id)
+        assert progress.problem is None
+        assert Told.by(broker).items == await items_of(table)
+
+
+async def test_a_record_that_is_too_large_comes_without_images():
+    broker = FakeBroker()
+    broker.max_batch_bytes = 1_000
+    async with running_database(broker=broker, relays=RELAYS) as database:
+        table = await filled_table(database, items=50)
+        large = {**thread("large", "subject"), "text": {"S": "x" * 2_000}}
+        await table.write(put(large))
+        started = await replay(database, SNAPSHOT)
+        progress = await wait_done(database, started.replay_id)
+        assert (progress.items, progress.omitted_images) == (51, 1)
+        cut = [one for one in broker.messages(COPY) if ("images-omitted", b"true") in one.headers]
+        assert len(cut) == 1
+
+
+async def test_a_server_that_is_started_again_knows_nothing_of_a_job_and_records_nothing_for_it():
+    broker = FakeBroker()
+    async with memory_store() as store:
+        async with running_database(store, broker=broker, relays=RELAYS) as database:
+            table = await filled_table(database, items=5)
+            started = await replay(database, SNAPSHOT, follows=True)
+            await wait_state(database, started.replay_id, "FOLLOWING")
+        async with running_database(store, broker=broker, relays=RELAYS) as database:
+            table = database.table("Thread")
+            assert not table.definition.records_changes
+            with pytest.raises(ResourceNotFoundException, match="started again"):
+                database.replays.find(started.replay_id)
+
+
+async def test_a_job_ends_with_its_table():
+    broker = FakeBroker()
+    async with running_database(broker=broker, relays=RELAYS) as database:
+        await filled_table(database, items=5)
+        started = await replay(database, SNAPSHOT, follows=True)
+        await wait_state(database, started.replay_id, "FOLLOWING")
+        await database.delete_table("Thread")
+        assert database.replays.find(started.replay_id).state == "CANCELLED"
+        assert not broker.open_publishers
+
+
+async def test_only_the_last_jobs_that_ended_are_remembered():
+    async with running_database(broker=FakeBroker(), relays=RELAYS) as database:
+        await filled_table(database, items=1)
+        for _ in range(25):
+            started = await replay(database, SNAPSHOT)
+            await wait_done(database, started.replay_id)
+        assert len(database.replays.all()) == 20
+        assert database.replays.all()[-1].replay_id == started.replay_id
+
+
+async def all_published(database, replay_id: str) -> None:
+    """Wait until a job that follows has published what was changed until now."""
+    await wait_state(database, replay_id, "FOLLOWING")
+    while (now := database.replays.find(replay_id)).changes < now.changes_total:
+        await asyncio.sleep(0)
+
+
+async def stopped_recording(table: Table) -> None:
+    while table.definition.records_changes:
+        await asyncio.sleep(0)
+
+
+async def begins(table: Table) -> dict[int, int]:
+    """The counters behind which the logs begin."""
+    logs = await log_reach.reaches(table.durable(), table.record, 0)
+    return {log.partition_number: log.after for log in logs}

@@ -1,0 +1,266 @@
+"""A replay reads the logs of partitions that were split in their order: parents first."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+
+import pytest
+from msgspec import structs
+
+from dynactor.actors.derived.kafka.replay_progress import ReplayStart
+from dynactor.actors.derived.kafka.table_snapshot import TableSnapshot
+from dynactor.actors.table.table import Table
+from dynactor.model.errors import ValidationException
+from dynactor.model.tables.table import StreamSettings
+from dynactor.model.writes.write import Delete
+from tests.support.databases.databases import (
+    SetClock,
+    put,
+    running_database,
+    table_definition,
+    thread,
+)
+from tests.support.databases.published import (
+    published_table,
+    relay_of,
+    relay_settings,
+    write_threads,
+)
+from tests.support.databases.replays import (
+    BEGINNING,
+    COPY,
+    SNAPSHOT,
+    Told,
+    items_of,
+    replay,
+    wait_done,
+    wait_state,
+)
+from tests.support.databases.splitting import halve, splitting
+from tests.support.kafka.fake_broker import FakeBroker
+
+RELAYS = relay_settings()
+ITEMS = 60
+
+
+async def streamed_table(database) -> Table:
+    """The table Thread with a stream, which keeps its logs."""
+    stream = StreamSettings("", "NEW_AND_OLD_IMAGES")
+    await database.create_table(structs.replace(table_definition(), stream=stream))
+    return database.table("Thread")
+
+
+async def write_beside(table: Table, writes: int) -> None:
+    """Puts and deletes on 300 items."""
+    draw = Random(5)
+
+    async def write() -> None:
+        for _ in range(writes // 8):
+            key = thread(f"forum {draw.randrange(300)}", "subject")
+            if draw.random() < 0.3:
+                await table.write(Delete(key))
+            else:
+                await table.write(put({**key, "n": {"N": str(draw.randrange(1_000_000))}}))
+
+    await asyncio.gather(*(write() for _ in range(8)))
+
+
+async def all_followed(database, replay_id: str) -> None:
+    await wait_state(database, replay_id, "FOLLOWING")
+    while (now := database.replays.find(replay_id)).changes < now.changes_total:
+        await asyncio.sleep(0)
+
+
+async def test_a_snapshot_and_what_follows_it_are_whole_over_splits():
+    broker = FakeBroker()
+    async with running_database(broker=broker, relays=RELAYS) as database:
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        await write_beside(table, 400)
+        async with splitting(database, table, 24):
+            started = await replay(database, SNAPSHOT, follows=True)
+            await write_beside(table, 2_000)
+        await write_beside(table, 400)
+        await all_followed(database, started.replay_id)
+        told = Told.by(broker)
+        assert told.items == await items_of(table)
+        assert told.gaps == 3
+        await database.actor.keep_streams()
+        assert table.record.ended_logs == ()
+
+
+async def test_a_split_between_a_snapshot_and_its_positions_loses_nothing(monkeypatch):
+    broker = FakeBroker()
+    original = TableSnapshot.take
+    async with running_database(broker=broker, relays=RELAYS) as database:
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        await write_threads(table, range(100), of_items=ITEMS)
+
+        async def split_behind(*arguments) -> TableSnapshot:
+            taken = await original(*arguments)
+            for partition in table.record.partitions:
+                await halve(database, table, partition.number)
+            await write_threads(table, range(100, 200), of_items=ITEMS)
+            return taken
+
+        monkeypatch.setattr(TableSnapshot, "take", split_behind)
+        started = await replay(database, SNAPSHOT)
+        assert (await wait_done(database, started.replay_id)).changes == 100
+        assert Told.by(broker).items == await items_of(table)
+
+
+async def test_a_snapshot_that_ends_has_what_was_changed_until_then_over_splits():
+    broker = FakeBroker()
+    async with running_database(broker=broker, relays=RELAYS) as database:
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        await write_beside(table, 400)
+        for _ in range(3):
+            topic = f"copy-{len(table.record.partitions)}"
+            async with splitting(database, table, len(table.record.partitions) + 6):
+                started = await replay(database, SNAPSHOT, topic)
+                await write_beside(table, 800)
+            await wait_done(database, started.replay_id)
+            assert Told.by(broker, topic).gaps == 3
+
+
+@pytest.mark.parametrize("follows", [True, False])
+async def test_all_changes_are_published_again_parents_before_children(follows: bool):
+    broker = FakeBroker()
+    settings = {"broker": broker, "relays": RELAYS, "partitions_per_table": 1}
+    async with running_database(**settings) as database:
+        table = await streamed_table(database)
+        # More than are read of a log at once.
+        for _ in range(3):
+            await write_threads(table, range(700), of_items=ITEMS)
+            for _ in range(2):
+                # The second time logs that are empty.
+                for partition in table.record.partitions:
+                    await halve(database, table, partition.number)
+        await write_threads(table, range(100), of_items=ITEMS)
+        started = await replay(database, BEGINNING, follows=follows)
+        await (all_followed if follows else wait_done)(database, started.replay_id)
+        progress = database.replays.find(started.replay_id)
+        assert (progress.changes, progress.is_whole) == (2_200, True)
+        assert progress.missing_changes == 0
+        told = Told.by(broker)
+        assert told.items == await items_of(table)
+        assert sum(map(len, told.changes.values())) == 2_200
+
+
+async def test_it_begins_with_a_time_or_a_change_before_a_split_or_behind_it():
+    broker, clock = FakeBroker(), SetClock()
+    begin = clock.now_epoch_seconds()
+    # Nobody but the relay needs the logs: they are not trimmed within the test's time.
+    settings = {"broker": broker, "relays": RELAYS, "keep_streams_seconds": 600}
+    async with running_database(clock=clock, **settings) as database:
+        table = await published_table(database)
+        while table.definition.destinations[0].status != "ACTIVE":
+            await asyncio.sleep(0)
+        for number in range(60):
+            clock.step(1)
+            await write_threads(table, [number], of_items=30)
+            if number % 10 == 9:
+                await halve(database, table, table.record.partitions[0].number)
+        messages = await broker.wait_messages("threads", 60)
+        numbers = {
+            int(dict(message.headers)["sequence-number"]): message.timestamp_ms
+            for message in messages
+        }
+        for at, (number, made_ms) in enumerate(sorted(numbers.items())):
+            if at % 7:
+                continue
+            expected = {one for one, one_ms in numbers.items() if one_ms >= made_ms}
+            time_us = int(begin * 1_000_000) + (made_ms - int(begin * 1_000)) * 1_000
+            for start in (
+                ReplayStart("sequence-number", number),
+                ReplayStart("time", time_us),
+            ):
+                topic = f"{start.origin}-{at}"
+                started = await replay(database, start, topic)
+                await wait_done(database, started.replay_id)
+                changes = Told.by(broker, topic).changes
+                assert {one for of_key in changes.values() for one in of_key} == expected
+
+
+async def test_the_logs_that_ended_are_kept_for_a_job_and_released_behind_it():
+    broker = FakeBroker()
+    settings = {"broker": broker, "relays": RELAYS, "keep_streams_seconds": 600}
+    async with running_database(**settings) as database:
+        table = await published_table(database)
+        while table.definition.destinations[0].status != "ACTIVE":
+            await asyncio.sleep(0)
+        await write_threads(table, range(200), of_items=ITEMS)
+        for partition in table.record.partitions:
+            await halve(database, table, partition.number)
+        await write_threads(table, range(200, 400), of_items=ITEMS)
+        while relay_of(database, table).lag_records:
+            await asyncio.sleep(0)
+        with broker.away():
+            started = await replay(database, BEGINNING)
+            while database.replays.find(started.replay_id).problem is None:
+                await asyncio.sleep(0)
+            await database.actor.keep_streams()
+            assert len(table.record.ended_logs) == 4
+        await wait_done(database, started.replay_id)
+        assert sum(map(len, Told.by(broker).changes.values())) == 400
+        await database.actor.keep_streams()
+        assert table.record.ended_logs == ()
+
+
+async def test_what_was_changed_before_a_split_is_missed_once_the_parents_log_is_gone():
+    broker, clock = FakeBroker(), SetClock()
+    settings = {"broker": broker, "relays": RELAYS, "keep_streams_seconds": 600}
+    async with running_database(clock=clock, **settings) as database:
+        table = await published_table(database)
+        while table.definition.destinations[0].status != "ACTIVE":
+            await asyncio.sleep(0)
+        before_us = int(clock.now_epoch_seconds() * 1_000_000)
+        clock.step(1)
+        await write_threads(table, range(100), of_items=ITEMS)
+        for partition in table.record.partitions:
+            await halve(database, table, partition.number)
+        while relay_of(database, table).lag_records:
+            await asyncio.sleep(0)
+        await database.actor.keep_streams()
+        assert table.record.ended_logs == ()
+        clock.step(1)
+        behind_us = int(clock.now_epoch_seconds() * 1_000_000)
+        await write_threads(table, range(100, 200), of_items=ITEMS)
+        with pytest.raises(ValidationException, match="are kept from"):
+            await replay(database, ReplayStart("time", before_us))
+        started = await replay(database, BEGINNING)
+        assert not started.is_whole
+        assert (await wait_done(database, started.replay_id)).changes == 100
+        started = await replay(database, ReplayStart("time", behind_us))
+        assert (await wait_done(database, started.replay_id)).changes == 100
+
+
+async def test_a_table_that_was_split_before_anybody_followed_it_is_not_whole():
+    broker = FakeBroker()
+    async with running_database(broker=broker, relays=RELAYS) as database:
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        await write_threads(table, range(100), of_items=ITEMS)
+        for partition in table.record.partitions:
+            await halve(database, table, partition.number)
+        first = await replay(database, SNAPSHOT, follows=True, topic="first")
+        await write_threads(table, range(100, 200), of_items=ITEMS)
+        await wait_state(database, first.replay_id, "FOLLOWING")
+        started = await replay(database, BEGINNING)
+        assert not started.is_whole
+        assert (await wait_done(database, started.replay_id)).changes == 100
+
+
+async def test_a_time_that_is_still_to_come_is_refused():
+    clock = SetClock()
+    async with running_database(clock=clock, broker=FakeBroker(), relays=RELAYS) as database:
+        table = await published_table(database)
+        await write_threads(table, range(5))
+        now_us = int(clock.now_epoch_seconds() * 1_000_000)
+        with pytest.raises(ValidationException, match="is still to come: by the server's clock"):
+            await replay(database, ReplayStart("time", now_us + 1_000_000))
+        started = await replay(database, ReplayStart("time", now_us), COPY)
+        await wait_done(database, started.replay_id)

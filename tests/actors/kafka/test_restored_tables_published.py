@@ -1,0 +1,86 @@
+"""What a table begins with that is made from a backup is no change of it, in Kafka neither."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from dynactor.actors.table.table import Table
+from dynactor.model.tables.destination_rules import default_topic
+from tests.support.databases.backed_up import (
+    back_up,
+    begin_restore,
+    indexed_definition,
+    wait_restored,
+)
+from tests.support.databases.databases import put, running_database, table_definition, thread
+from tests.support.databases.published import relay_settings, write_threads
+from tests.support.databases.replays import Told, items_of
+from tests.support.kafka.fake_broker import FakeBroker
+from tests.support.stores.store import memory_store
+
+ITEMS = 50
+
+
+async def wait_active(table: Table) -> str:
+    """Wait until the table's topic is reached; returns its name."""
+    while not (
+        table.definition.destinations and table.definition.destinations[0].status == "ACTIVE"
+    ):
+        await asyncio.sleep(0)
+    return table.definition.destinations[0].topic
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+async def test_the_topic_of_a_restored_table_begins_with_its_first_change(indexed: bool) -> None:
+    broker = FakeBroker()
+    relays = relay_settings(all_tables=True)
+    definition = indexed_definition() if indexed else table_definition()
+    async with running_database(broker=broker, relays=relays) as database:
+        await database.create_table(definition)
+        source = database.table("Thread")
+        for number in range(ITEMS):
+            await source.write(put(thread(f"forum {number}", "subject", n=number, votes=1)))
+        await begin_restore(database, await back_up(database))
+        table = await wait_restored(database)
+        topic = table.definition.destinations[0].topic
+        assert topic == default_topic(relays.topic_prefix, "Restored")
+        # Whoever writes at once is not missed.
+        await write_threads(table, range(1_000, 1_010), of_items=10)
+        await broker.wait_messages(topic, 10)
+        told = Told.by(broker, topic)
+        assert len(told.items) == 10
+        assert told.snapshot == {}
+
+
+async def test_where_topics_begin_with_a_snapshot_it_has_what_was_restored() -> None:
+    broker = FakeBroker()
+    relays = relay_settings(all_tables=True, snapshot="initial")
+    async with running_database(broker=broker, relays=relays) as database:
+        await database.create_table(table_definition())
+        source = database.table("Thread")
+        for number in range(ITEMS):
+            await source.write(put(thread(f"forum {number}", "subject", n=number)))
+        await begin_restore(database, await back_up(database))
+        table = await wait_restored(database)
+        topic = await wait_active(table)
+        told = Told.by(broker, topic)
+        assert len(told.snapshot) == ITEMS
+        assert told.items == await items_of(table)
+
+
+async def test_a_table_that_is_restored_behind_a_restart_gets_its_topic_all_the_same() -> None:
+    broker = FakeBroker()
+    relays = relay_settings(all_tables=True)
+    async with memory_store() as store:
+        async with running_database(store, broker=broker, relays=relays) as database:
+            await database.create_table(table_definition())
+            await write_threads(database.table("Thread"), range(ITEMS), of_items=ITEMS)
+            await begin_restore(database, await back_up(database))
+        async with running_database(store, broker=broker, relays=relays) as database:
+            table = await wait_restored(database)
+            topic = await wait_active(table)
+            await write_threads(table, range(1_000, 1_005))
+            await broker.wait_messages(topic, 5)
+            assert Told.by(broker, topic).snapshot == {}

@@ -1,0 +1,44 @@
+"""A snapshot shows a table's items and where its logs stood, of one moment."""
+
+from __future__ import annotations
+
+import asyncio
+
+from msgspec import structs
+
+from dynactor.actors.derived.checkpoint import Checkpoint
+from dynactor.actors.derived.kafka.table_snapshot import TableSnapshot
+from dynactor.storage import catalog, keys_layout
+from dynactor.storage.catalog import EndedLog, PartitionHead, PartitionRange, TableRecord
+from dynactor.storage.store import Group
+from tests.support.databases.databases import table_definition
+from tests.support.stores.store import memory_store
+
+
+async def test_it_waits_until_the_partitions_of_a_split_that_is_durable_are_known():
+    record = TableRecord(
+        structs.replace(table_definition(), table_id=1),
+        (PartitionRange(2, b""), PartitionRange(3, b"\x80")),
+        ended_logs=(EndedLog(1, 70, 7_000, (2, 3), ()),),
+    )
+    puts = [
+        (keys_layout.table_record("Thread"), catalog.encode_record(record)),
+        (
+            keys_layout.partition_head(2),
+            catalog.encode_partition_head(PartitionHead(counter=5, logged_bytes=500)),
+        ),
+        (keys_layout.partition_head(3), catalog.encode_partition_head(PartitionHead())),
+    ]
+    known = {1}
+    async with memory_store() as store:
+        await (await store.commit([Group(b"\x00", None, b"head", puts)]))
+        taking = asyncio.create_task(TableSnapshot.take(store, "Thread", known))
+        await asyncio.wait([taking], timeout=0.05)
+        assert not taking.done()
+        known |= {2, 3}
+        taken = await taking
+        assert taken.positions == {
+            1: Checkpoint(70, 7_000),
+            2: Checkpoint(5, 500),
+            3: Checkpoint(0, 0),
+        }

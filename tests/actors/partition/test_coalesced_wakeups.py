@@ -1,0 +1,63 @@
+"""Followers that keep up go on together, right behind the changes that became durable."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from dynactor.actors.derived.coalesced_wakeups import (
+    _LONGEST_SECONDS,
+    _SHORTEST_SECONDS,
+    CoalescedWakeups,
+)
+
+
+class Time:
+    """The loop's time, which passes when the test says so."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.seconds = 1_000.0
+        monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: self.seconds)
+
+
+async def test_all_who_wait_go_on_with_the_changes_that_come_next(monkeypatch):
+    Time(monkeypatch)
+    wakeups = CoalescedWakeups()
+    waiting = [wakeups.wait() for _ in range(3)]
+    assert not any(each.done() for each in waiting)
+    wakeups.changed()
+    assert all(each.done() for each in waiting)
+
+
+async def test_changes_that_come_soon_after_a_tick_wait_for_more(monkeypatch):
+    time = Time(monkeypatch)
+    wakeups = CoalescedWakeups()
+    first = wakeups.wait()
+    wakeups.changed()
+    assert first.done()
+    second = wakeups.wait()
+    time.seconds += _SHORTEST_SECONDS / 2
+    wakeups.changed()
+    assert not second.done()
+    time.seconds += _SHORTEST_SECONDS
+    wakeups.changed()
+    assert second.done()
+
+
+async def test_where_nothing_changes_any_more_nobody_waits_for_long(monkeypatch):
+    time = Time(monkeypatch)
+    wakeups = CoalescedWakeups()
+    waiting = [wakeups.wait(), wakeups.wait()]
+    time.seconds += _LONGEST_SECONDS
+    await asyncio.wait_for(asyncio.gather(*waiting), 60)
+
+
+async def test_who_gave_up_waiting_is_in_nobodys_way(monkeypatch):
+    Time(monkeypatch)
+    wakeups = CoalescedWakeups()
+    gone, waiting = wakeups.wait(), wakeups.wait()
+    gone.cancel()
+    wakeups.changed()
+    assert waiting.done()
+    assert not waiting.cancelled()

@@ -1,0 +1,120 @@
+"""A table of which a partition was given up can be changed: the others keep to what it is now."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from msgspec import structs
+
+from dynactor.actors.catalog.database import Database
+from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
+from dynactor.actors.runtime.mailbox import Message
+from dynactor.actors.table.table import Table
+from dynactor.model.errors import InternalServerError
+from dynactor.model.indexes.index import IndexDefinition, Projection
+from dynactor.model.keys.key import KeyAttribute, KeySchema
+from dynactor.model.tables.stream_rules import StreamChange
+from dynactor.model.tables.table import GlobalIndex, TableDefinition
+from dynactor.model.tables.table_rules import TableEdit
+from dynactor.streams import change_log
+from tests.support.databases.databases import put, running_database, table_definition, thread
+from tests.support.databases.expiry import switch, until_status
+from tests.support.stores.store import memory_store
+
+STREAM = TableEdit(stream=StreamChange(enabled=True, view_type="KEYS_ONLY"))
+SETTINGS = TimeToLiveSettings(change_interval_seconds=0.0)
+
+
+@pytest.fixture(autouse=True)
+def _sooner_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dynactor.actors.runtime.supervisor.RESTARTS", 1)
+
+
+class Poison(Message[None], frozen=True):
+    """What no partition understands."""
+
+
+def indexed() -> TableDefinition:
+    """The table of threads, with an index on posts."""
+    posts = KeyAttribute("posts", "N")
+    index = IndexDefinition(1, "by_posts", KeySchema((posts,)), Projection("ALL"))
+    definition = table_definition()
+    return structs.replace(
+        definition,
+        attribute_definitions=(*definition.attribute_definitions, posts),
+        global_indexes=(GlobalIndex(index),),
+        next_index_id=2,
+    )
+
+
+async def give_up_one(database: Database, definition: TableDefinition) -> Table:
+    """A table of some items of which a partition in the middle takes nothing any more."""
+    await database.create_table(definition)
+    table = database.table("Thread")
+    for number in range(20):
+        await table.write(put(thread(f"f{number}", "s")))
+    number = sorted(table.partitions.map.numbers)[1]
+    mailbox = table.partitions[number].mailbox
+    while not mailbox.closed:
+        with pytest.raises(InternalServerError):
+            await mailbox.put_nowait(Poison())
+        await asyncio.sleep(0)
+    return table
+
+
+async def written(table: Table, posts: int) -> int:
+    """How many of some writes come to a partition that takes them."""
+    replies = []
+    for number in range(20):
+        try:
+            replies.append(table.submit(put(thread(f"f{number}", "s", posts=posts))))
+        except InternalServerError:
+            continue
+    await asyncio.gather(*replies)
+    assert replies
+    return len(replies)
+
+
+async def recorded(table: Table) -> int:
+    """How many changes the logs of its partitions have."""
+    logs = [
+        await change_log.read(table.durable(), number, 0, max_records=100, max_bytes=1 << 20)
+        for number in table.partitions.map.numbers
+    ]
+    return sum(map(len, logs))
+
+
+async def test_a_stream_that_is_enabled_has_all_that_is_written():
+    async with memory_store() as store:
+        async with running_database(store) as database:
+            table = await give_up_one(database, table_definition())
+            await database.update_table("Thread", STREAM)
+            before = await written(table, 1)
+            assert before < 20
+            assert await recorded(table) == before
+            # It was done without beginning anew.
+            assert database.table("Thread") is table
+        async with running_database(store) as database:
+            table = database.table("Thread")
+            assert await written(table, 2) == 20
+            assert await recorded(table) == before + 20
+
+
+async def test_an_index_is_deleted():
+    async with running_database() as database:
+        table = await give_up_one(database, indexed())
+        await database.update_table("Thread", TableEdit(index_deletes=("by_posts",)))
+        while table.definition.global_indexes:
+            await asyncio.sleep(0.001)
+        assert database.table("Thread") is table
+
+
+async def test_time_to_live_is_switched_on_and_off():
+    async with running_database(time_to_live=SETTINGS) as database:
+        table = await give_up_one(database, indexed())
+        await switch(database, "Thread", "at", enabled=True)
+        await until_status(table, "ENABLED")
+        await switch(database, "Thread", "at", enabled=False)
+        await until_status(table, "DISABLED")
+        assert database.table("Thread") is table

@@ -1,0 +1,86 @@
+import asyncio
+
+import pytest
+
+from dynactor.actors.runtime.mailbox import Mailbox, MailboxClosed, MailboxFull, Message
+
+
+class Note(Message[str], frozen=True):
+    text: str
+
+
+async def test_a_batch_is_all_that_waits_in_order():
+    mailbox = Mailbox(10)
+    for text in "abc":
+        mailbox.put_nowait(Note(text))
+    batch = await mailbox.take(10, 1000)
+    assert [envelope.message.text for envelope in batch] == ["a", "b", "c"]
+
+
+async def test_a_batch_is_bounded_in_messages_and_bytes():
+    mailbox = Mailbox(10)
+    for text in "abcde":
+        mailbox.put_nowait(Note(text), size_bytes=40)
+    assert len(await mailbox.take(2, 1000)) == 2
+    assert len(await mailbox.take(10, 41)) == 2
+    assert len(await mailbox.take(10, 1)) == 1
+
+
+async def test_a_full_mailbox_refuses_at_once():
+    mailbox = Mailbox(1)
+    mailbox.put_nowait(Note("a"))
+    with pytest.raises(MailboxFull):
+        mailbox.put_nowait(Note("b"))
+
+
+async def test_a_closed_mailbox_drains_and_then_gives_nothing():
+    mailbox = Mailbox(10)
+    mailbox.put_nowait(Note("a"))
+    mailbox.close()
+    with pytest.raises(MailboxClosed):
+        mailbox.put_nowait(Note("b"))
+    assert len(await mailbox.take(10, 1000)) == 1
+    assert await mailbox.take(10, 1000) == []
+
+
+async def test_closing_wakes_the_taker_that_waits():
+    mailbox = Mailbox(10)
+    taker = asyncio.ensure_future(mailbox.take(10, 1000))
+    await asyncio.sleep(0)
+    mailbox.close()
+    assert await taker == []
+
+
+async def test_a_reply_that_nobody_waits_for_is_no_error():
+    mailbox = Mailbox(10)
+    reply = mailbox.put_nowait(Note("a"))
+    reply.cancel()
+    (envelope,) = await mailbox.take(10, 1000)
+    envelope.answer("too late")
+    envelope.refuse(ValueError())
+
+
+async def test_a_copied_message_is_equal_and_another_object():
+    mailbox = Mailbox(10, copy_messages=True)
+    note = Note("a")
+    mailbox.put_nowait(note)
+    (envelope,) = await mailbox.take(10, 1000)
+    assert envelope.message == note
+    assert envelope.message is not note
+
+
+async def test_what_waits_can_be_given_to_another_mailbox_and_is_answered_there():
+    first, second = Mailbox(10), Mailbox(1)
+    replies = [first.put_nowait(Note(text)) for text in "abc"]
+    taking = asyncio.ensure_future(second.take(10, 1000))
+    await asyncio.sleep(0)
+
+    for envelope in first.drain():
+        second.give(envelope)
+
+    assert len(first) == 0
+    batch = await taking
+    assert [envelope.message.text for envelope in batch] == ["a", "b", "c"]
+    for envelope in batch:
+        envelope.answer(envelope.message.text.upper())
+    assert await asyncio.gather(*replies) == ["A", "B", "C"]

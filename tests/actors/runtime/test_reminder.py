@@ -1,0 +1,102 @@
+"""What is done now and then is done in domain time and in the loop's, and not too often."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from msgspec import structs
+
+from dynactor.actors.runtime import reminder
+from dynactor.actors.runtime.clock import MAX_SPEED, Clock
+from dynactor.actors.runtime.reminder import remind
+from dynactor.model.tables.table import StreamSettings
+from dynactor.storage.store import Full
+from tests.support.databases.databases import (
+    HeldStore,
+    SetClock,
+    put,
+    running_database,
+    table_definition,
+    thread,
+)
+from tests.support.stores.store import memory_store
+
+DEADLINE_SECONDS = 20
+
+
+class Work:
+    """Work that is due again after so many seconds."""
+
+    def __init__(self, pause_seconds: float) -> None:
+        self.pause_seconds = pause_seconds
+        self.done_at_seconds: list[float] = []
+
+    async def __call__(self) -> float:
+        self.done_at_seconds.append(asyncio.get_running_loop().time())
+        return self.pause_seconds
+
+    async def until_done(self, times: int) -> None:
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            while len(self.done_at_seconds) < times:
+                await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def reminded(clock: Clock, work: Work) -> AsyncIterator[None]:
+    task = asyncio.ensure_future(remind(clock, work))
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+async def test_it_is_done_at_once_and_again_while_domain_time_stands_still():
+    work = Work(0.001)
+    async with reminded(SetClock(), work):
+        await work.until_done(3)
+
+
+async def test_a_step_of_domain_time_makes_it_due(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(reminder, "_PAUSE_SECONDS", 0.001)
+    clock, work = SetClock(), Work(3_600)
+    async with reminded(clock, work):
+        for times in (1, 2, 3):
+            await work.until_done(times)
+            clock.step(3_600)
+        await work.until_done(4)
+    await asyncio.sleep(0)
+    assert not clock._sleepers._heap
+
+
+async def test_fast_time_does_not_have_it_done_all_the_time(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(reminder, "_PAUSE_SECONDS", 0.05)
+    clock, work = SetClock(), Work(30)
+    clock.set_speed(MAX_SPEED)
+    async with reminded(clock, work):
+        await work.until_done(3)
+    first, second, third = work.done_at_seconds
+    # The loop's time has milliseconds.
+    assert min(second - first, third - second) > 0.045
+
+
+async def test_streams_that_could_not_be_kept_are_soon_kept_again():
+    clock = SetClock()
+    stream = StreamSettings("", "KEYS_ONLY")
+    async with memory_store() as inner:
+        store = HeldStore(inner)
+        async with running_database(store, clock, keep_streams_seconds=86_400) as database:
+            await database.create_table(structs.replace(table_definition(), stream=stream))
+            await database.table("Thread").write(put(thread("EC2", "a")))
+            assert await database.actor.keep_streams() == 86_400
+            # A shard is to be rolled, which the store refuses.
+            clock.step(5 * 3_600)
+            store.refusal = Full("the disk is full")
+            assert await database.actor.keep_streams() == 1
+            store.refusal = None
+            assert await database.actor.keep_streams() == 86_400
+            (kept,) = database.streams.all()
+            assert len(kept.shards) == 5

@@ -1,0 +1,39 @@
+"""The database stops when it is told to, whatever goes on."""
+
+from __future__ import annotations
+
+import anyio
+
+from dynactor.model.limits import KIB, MIB
+from tests.support.databases.databases import (
+    HeldStore,
+    put,
+    running_database,
+    table_definition,
+    thread,
+)
+from tests.support.stores.store import memory_store
+
+
+class SlowStore(HeldStore):
+    """A store that takes for ever to give disk space back."""
+
+    async def reclaim(self, start: bytes, end: bytes) -> None:
+        self.reclaimed = (start, end)
+        await anyio.sleep_forever()
+
+
+async def test_stopping_does_not_wait_until_a_deleted_tables_space_is_back() -> None:
+    with anyio.fail_after(30):
+        async with memory_store() as real:
+            store = SlowStore(real)
+            async with running_database(store) as database:
+                await database.create_table(table_definition())
+                table = database.table("Thread")
+                text = "x" * 390 * KIB
+                for at in range(17 * MIB // len(text)):
+                    item = thread("EC2", str(at))
+                    item["text"] = {"S": text}
+                    await table.write(put(item))
+                await database.delete_table("Thread")
+            assert store.reclaimed

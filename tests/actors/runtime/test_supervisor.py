@@ -1,0 +1,197 @@
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import anyio
+import pytest
+
+from dynactor.actors.runtime import supervisor as supervisor_module
+from dynactor.actors.runtime.mailbox import Envelope, Mailbox, MailboxClosed, Message
+from dynactor.actors.runtime.supervisor import RESTARTS, Supervisor
+from dynactor.model.errors import InternalServerError
+
+
+class Order(Message[str], frozen=True):
+    what: str
+
+
+async def cancelled_by_another() -> None:
+    future = asyncio.get_running_loop().create_future()
+    future.cancel()
+    await future
+
+
+async def beside_a_child() -> None:
+    async with anyio.create_task_group() as task_group:
+        task_group.start_soon(anyio.sleep_forever)
+        await anyio.lowlevel.checkpoint()
+        await cancelled_by_another()
+
+
+STRAYS = [cancelled_by_another, beside_a_child]
+
+
+class Waiter:
+    """Answers an order with its text; one order crashes it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.mailbox = Mailbox(100)
+        self.in_hand: list[Envelope] = []
+        self.starts = 0
+
+    async def run(self) -> None:
+        self.starts += 1
+        while batch := await self.mailbox.take(1, 1):
+            self.in_hand = batch
+            if batch[0].message.what == "crash":
+                raise RuntimeError("a bug")
+            batch[0].answer(batch[0].message.what)
+            self.in_hand = []
+
+
+async def test_a_crash_is_answered_and_the_actor_goes_on():
+    async with anyio.create_task_group() as task_group:
+        supervisor = Supervisor(task_group)
+        waiter = Waiter("one")
+        supervisor.start(waiter)
+        crashed = waiter.mailbox.put_nowait(Order("crash"))
+        after = waiter.mailbox.put_nowait(Order("soup"))
+        with pytest.raises(InternalServerError):
+            await crashed
+        assert await after == "soup"
+        assert waiter.starts == 2
+        await supervisor.stop(waiter)
+
+
+async def test_a_crash_leaves_the_siblings_alone():
+    async with anyio.create_task_group() as task_group:
+        supervisor = Supervisor(task_group)
+        one, two = Waiter("one"), Waiter("two")
+        supervisor.start(one)
+        supervisor.start(two)
+        crashed = one.mailbox.put_nowait(Order("crash"))
+        with pytest.raises(InternalServerError):
+            await crashed
+        assert await two.mailbox.put_nowait(Order("soup")) == "soup"
+        assert two.starts == 1
+        await supervisor.stop(one)
+        await supervisor.stop(two)
+
+
+@pytest.mark.parametrize("stray", STRAYS)
+async def test_a_cancellation_of_what_an_actor_waits_for_is_a_crash(
+    stray: Callable[[], Awaitable[None]],
+):
+    class Confused(Waiter):
+        async def run(self) -> None:
+            if self.starts == 0:
+                self.starts = 1
+                self.in_hand = await self.mailbox.take(1, 1)
+                await stray()
+            else:
+                await super().run()
+
+    async with anyio.create_task_group() as task_group:
+        supervisor = Supervisor(task_group)
+        confused, sibling = Confused("one"), Waiter("two")
+        supervisor.start(confused)
+        supervisor.start(sibling)
+        with pytest.raises(InternalServerError):
+            await confused.mailbox.put_nowait(Order("soup"))
+        assert await confused.mailbox.put_nowait(Order("soup")) == "soup"
+        assert await sibling.mailbox.put_nowait(Order("soup")) == "soup"
+        await supervisor.stop(confused)
+        await supervisor.stop(sibling)
+
+
+@pytest.mark.parametrize("stray", STRAYS)
+async def test_a_cancellation_of_what_work_aside_waits_for_ends_that_work_alone(
+    stray: Callable[[], Awaitable[None]],
+):
+    async with anyio.create_task_group() as task_group:
+        supervisor = Supervisor(task_group)
+        waiter = Waiter("one")
+        supervisor.start(waiter)
+        supervisor.run_aside(stray)
+        await anyio.wait_all_tasks_blocked()
+        assert await waiter.mailbox.put_nowait(Order("soup")) == "soup"
+        await supervisor.stop(waiter)
+
+
+async def test_actors_are_cancelled_with_their_group():
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as task_group:
+            waiter = Waiter("one")
+            Supervisor(task_group).start(waiter)
+            await anyio.wait_all_tasks_blocked()
+            task_group.cancel_scope.cancel()
+    assert waiter.starts == 1
+
+
+async def test_an_actor_that_keeps_crashing_is_given_up_and_refuses():
+    async with anyio.create_task_group() as task_group:
+        supervisor = Supervisor(task_group)
+        waiter = Waiter("one")
+        supervisor.start(waiter)
+        orders = [waiter.mailbox.put_nowait(Order("crash")) for _ in range(RESTARTS + 3)]
+        for order in orders:
+            with pytest.raises(InternalServerError):
+                await order
+        with pytest.raises(MailboxClosed):
+            waiter.mailbox.put_nowait(Order("soup"))
+
+
+async def test_stopping_answers_what_was_taken():
+    async with anyio.create_task_group() as task_group:
+        supervisor = Supervisor(task_group)
+        waiter = Waiter("one")
+        supervisor.start(waiter)
+        replies = [waiter.mailbox.put_nowait(Order(str(at))) for at in range(10)]
+        await supervisor.stop(waiter)
+        assert [await reply for reply in replies] == [str(at) for at in range(10)]
+
+
+async def test_what_nobody_waits_for_does_not_hold_up_the_end():
+    begun = anyio.Event()
+
+    async def work(ended: list[bool]) -> None:
+        begun.set()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.append(True)
+
+    ended: list[bool] = []
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as task_group:
+            supervisor = Supervisor(task_group)
+            supervisor.run_aside(work, ended)
+            await begun.wait()
+            # The second has not begun yet.
+            supervisor.run_aside(work, ended)
+            supervisor.cancel_asides()
+    assert ended == [True, True]
+
+
+async def test_what_is_never_done_begins_again_when_it_fails(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(supervisor_module, "_ASIDE_PAUSE_SECONDS", 0.001)
+    begun = 0
+    begun_again = anyio.Event()
+
+    async def work(strayed: Callable[[], Awaitable[None]]) -> None:
+        nonlocal begun
+        begun += 1
+        if begun == 1:
+            raise RuntimeError("a bug")
+        if begun == 2:
+            await strayed()
+        begun_again.set()
+        await anyio.sleep_forever()
+
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as task_group:
+            supervisor = Supervisor(task_group)
+            supervisor.keep_aside(work, cancelled_by_another)
+            await begun_again.wait()
+            supervisor.cancel_asides()
+    assert begun == 3

@@ -1,0 +1,87 @@
+"""What is read of a table to complete the entries of a local index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import structs
+
+from dynactor.actors.table.pages import ReadRange, read_page
+from dynactor.model.indexes.index import Projection
+from dynactor.model.keys import key_range
+from dynactor.model.limits import KIB
+from dynactor.model.page import PageRules
+from dynactor.storage.store import NotAtHand, Row, View
+from tests.support.databases.databases import (
+    HeldStore,
+    put,
+    running_database,
+    table_definition,
+    thread,
+)
+from tests.support.stores.store import memory_store
+
+ITEM_BYTES = 100 * KIB
+
+
+class CountingView:
+    """A view that counts the values it gives out by key."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self.loaded = 0
+
+    def at_hand(self, key: bytes) -> bytes | NotAtHand | None:
+        self.loaded += 1
+        return self._view.at_hand(key)
+
+    async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        self.loaded += len(keys)
+        return await self._view.load(keys)
+
+    async def page(
+        self, start: bytes, end: bytes, *, reverse: bool = False, max_rows: int, max_bytes: int
+    ) -> list[Row]:
+        return await self._view.page(
+            start, end, reverse=reverse, max_rows=max_rows, max_bytes=max_bytes
+        )
+
+
+class CountedStore(HeldStore):
+    """A store whose durable view is counted once the test has one made."""
+
+    counted: CountingView | None = None
+
+    def count(self) -> CountingView:
+        self.counted = CountingView(super().durable())
+        return self.counted
+
+    def durable(self) -> View:
+        return super().durable() if self.counted is None else self.counted
+
+
+async def test_a_page_fetches_few_more_items_than_it_holds() -> None:
+    async with memory_store() as real:
+        store = CountedStore(real)
+        async with running_database(store) as database:
+            definition = table_definition(local_sort_keys=["posts"])
+            index = structs.replace(definition.local_indexes[0], projection=Projection("KEYS_ONLY"))
+            definition = structs.replace(definition, local_indexes=(index,))
+            await database.create_table(definition)
+            table = database.table("Thread")
+            for at in range(50):
+                item = thread("EC2", f"{at:02}", posts=at)
+                item["text"] = {"S": "x" * ITEM_BYTES}
+                await table.write(put(item))
+            view = store.count()
+            page = await read_page(
+                table,
+                ReadRange(
+                    key_range.WHOLE,
+                    PageRules(fetch=True, count_only=True),
+                    index=index,
+                ),
+            )
+            assert page.scanned_count < 11
+            assert page.last is not None
+            assert view.loaded < page.scanned_count + 8

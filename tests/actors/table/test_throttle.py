@@ -1,0 +1,516 @@
+"""Limits as partitions take of them: writes decided again, entries that move, indexes that go."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Awaitable, Sequence
+from itertools import pairwise
+
+import pytest
+from msgspec import structs
+
+from dynactor.actors.catalog.database import Database
+from dynactor.actors.partition.partition import Partition
+from dynactor.actors.runtime.mailbox import Message
+from dynactor.actors.table.pages import ReadRange, read_page
+from dynactor.actors.table.table import Table
+from dynactor.model.errors import InternalServerError, ProvisionedThroughputExceededException
+from dynactor.model.expressions.condition import Condition, parse_condition
+from dynactor.model.expressions.placeholders import Placeholders
+from dynactor.model.indexes.global_index_rules import NewGlobalIndex
+from dynactor.model.indexes.index import IndexDefinition, Projection
+from dynactor.model.keys import key as keys
+from dynactor.model.keys import key_range
+from dynactor.model.keys.key import KeyAttribute, KeySchema
+from dynactor.model.page import PageRules
+from dynactor.model.tables.schema_rules import KeyElement
+from dynactor.model.tables.table import GlobalIndex, TableDefinition, Throughput
+from dynactor.model.tables.table_rules import TableEdit
+from dynactor.storage import keys_layout
+from dynactor.storage.store import Conflict, Damaged, Full, Group
+from tests.support.databases.databases import (
+    HeldStore,
+    SetClock,
+    put,
+    running_database,
+    table_definition,
+    thread,
+)
+from tests.support.databases.stored_items import read_item
+from tests.support.databases.transacting import stepped, transact
+from tests.support.stores.store import memory_store
+
+BY_POSTS = "by_posts"
+PARTITION_HEADS = keys_layout.partition_head(0)[:1]
+
+
+class Poison(Message[None], frozen=True):
+    """What no partition understands."""
+
+
+class RacedStore(HeldStore):
+    """A store that refuses so many commits of partitions, as if another owner had come before."""
+
+    lost_races = 0
+
+    async def commit(self, groups: Sequence[Group]) -> asyncio.Future[None]:
+        if self.lost_races and groups[0].head_key.startswith(PARTITION_HEADS):
+            self.lost_races -= 1
+            raise Conflict
+        return await super().commit(groups)
+
+
+def provisioned(write_units: int, *, index_units: int = 0) -> TableDefinition:
+    """The table of threads, with units of its own and perhaps an index on posts with others."""
+    definition = structs.replace(
+        table_definition(), billing_mode="PROVISIONED", throughput=Throughput(5, write_units)
+    )
+    if not index_units:
+        return definition
+    posts = KeyAttribute("posts", "N")
+    index = IndexDefinition(1, BY_POSTS, KeySchema((posts,)), Projection("ALL"))
+    return structs.replace(
+        definition,
+        attribute_definitions=(*definition.attribute_definitions, posts),
+        global_indexes=(GlobalIndex(index, throughput=Throughput(5, index_units)),),
+        next_index_id=2,
+    )
+
+
+async def accepted(table: Table, writes: int) -> int:
+    """How many of so many writes, one after another, are not refused."""
+    count = 0
+    for number in range(writes):
+        try:
+            await table.write(put(thread("EC2", f"{number}")))
+        except ProvisionedThroughputExceededException:
+            continue
+        count += 1
+    return count
+
+
+async def test_a_write_that_is_decided_again_pays_once():
+    async with memory_store() as inner:
+        store = RacedStore(inner)
+        async with running_database(
+            store, SetClock(), throttling="auto", initial_burst_seconds=1
+        ) as database:
+            await database.create_table(provisioned(5))
+            table = database.table("Thread")
+            store.lost_races = 3
+            await table.write(put(thread("EC2", "a")))
+            assert not store.lost_races
+            assert table.throttle.consumed.write_units == 1
+            assert await accepted(table, 9) == 4
+
+
+async def test_a_write_that_is_refused_stays_refused_when_its_batch_is_decided_again():
+    clock = SetClock()
+    async with memory_store() as inner:
+        store = RacedStore(inner)
+        async with running_database(
+            store, clock, throttling="auto", initial_burst_seconds=1
+        ) as database:
+            await database.create_table(provisioned(1))
+            table = database.table("Thread")
+            store.lost_races = 3
+            replies = [table.submit(put(thread("EC2", f"{number}"))) for number in range(4)]
+            results = await asyncio.gather(*replies, return_exceptions=True)
+            assert [isinstance(each, Exception) for each in results] == [False, True, True, True]
+            assert table.throttle.throttle_events.total() == 3
+            # It is remembered for that batch alone.
+            (partition,) = table.partitions.values()
+            assert isinstance(partition, Partition)
+            assert not partition._paid
+            clock.step(1)
+            assert await accepted(table, 3) == 1
+
+
+async def test_a_write_to_a_partition_that_has_nothing_left_does_not_reach_it():
+    async with running_database(
+        clock=SetClock(), throttling="auto", initial_burst_seconds=1
+    ) as database:
+        await database.create_table(provisioned(1))
+        table = database.table("Thread")
+        await table.write(put(thread("EC2", "a")))
+        with pytest.raises(ProvisionedThroughputExceededException):
+            table.submit(put(thread("EC2", "b")))
+        assert not any(partition.mailbox for partition in table.partitions.values())
+        assert table.throttle.throttle_events.total() == 1
+
+
+async def test_an_entry_that_moves_takes_units_where_it_leaves_and_where_it_comes():
+    async with running_database(
+        clock=SetClock(), partitions_per_table=2, throttling="auto", initial_burst_seconds=1
+    ) as database:
+        await database.create_table(provisioned(1_000, index_units=1_000))
+        table = database.table("Thread")
+        limits = table.throttle._limits.indexes[1]
+        now = database.clock.now_epoch_seconds()
+        taken = []
+        for posts in range(20):
+            await table.write(put(thread("EC2", "a", posts=posts)))
+            readings = limits.writes.readings(now)
+            taken.append([readings[number].taken_units for number in sorted(readings)])
+    steps = [
+        (one - before_one, other - before_other)
+        for (before_one, before_other), (one, other) in pairwise(taken)
+    ]
+    assert {sum(step) for step in steps} == {2}
+    assert (1, 1) in steps
+    assert {(2, 0), (0, 2)} & set(steps)
+
+
+async def test_a_read_of_an_index_that_went_meanwhile_takes_nothing():
+    async with running_database(
+        clock=SetClock(), throttling="auto", initial_burst_seconds=1
+    ) as database:
+        await database.create_table(provisioned(5, index_units=5))
+        table = database.table("Thread")
+        index = table.definition.global_indexes[0].definition
+        number = table.record.index_partitions[1][0].number
+        table.throttle.take_page(number, 0.5, index)
+        await delete_index(database)
+        table.throttle.take_page(number, 0.5, index)
+        assert table.throttle.consumed_by_index == {}
+
+
+async def test_an_index_that_is_made_again_has_its_own_units():
+    async with running_database(
+        clock=SetClock(), throttling="auto", initial_burst_seconds=1, index_allocation_seconds=0
+    ) as database:
+        await database.create_table(provisioned(5, index_units=1))
+        table = database.table("Thread")
+        await table.write(put(thread("EC2", "a", posts=1)))
+        with pytest.raises(ProvisionedThroughputExceededException):
+            await table.write(put(thread("EC2", "b", posts=1)))
+        await delete_index(database)
+        await table.write(put(thread("EC2", "b", posts=1)))
+        index = NewGlobalIndex(
+            BY_POSTS, (KeyElement("posts", "HASH"),), "ALL", throughput=Throughput(5, 3)
+        )
+        edit = TableEdit(
+            index_creates=(index,), attribute_definitions=(KeyAttribute("posts", "N"),)
+        )
+        await database.update_table("Thread", edit)
+        while table.definition.global_indexes[0].status != "ACTIVE":
+            await asyncio.sleep(0.001)
+        # Two of its three units went for what was in the table.
+        await table.write(put(thread("EC2", "c", posts=1)))
+        with pytest.raises(ProvisionedThroughputExceededException) as refused:
+            await table.write(put(thread("EC2", "d", posts=1)))
+    assert [reason.resource.rpartition("/")[2] for reason in refused.value.reasons] == [BY_POSTS]
+
+
+async def delete_index(database: Database) -> None:
+    await database.update_table("Thread", TableEdit(index_deletes=(BY_POSTS,)))
+    while database.table("Thread").definition.global_indexes:
+        await asyncio.sleep(0.001)
+
+
+async def test_a_table_that_nobody_uses_has_no_limits_made_for_it():
+    async with running_database(throttling="auto") as database:
+        await database.create_table(provisioned(5, index_units=5))
+        table = database.table("Thread")
+        await database.update_table("Thread", TableEdit(deletion_protection=True))
+        assert table.throttle._made is None
+        await table.write(put(thread("EC2", "a")))
+        assert table.throttle._made is not None
+
+
+def write_balances(table: Table) -> list[float]:
+    """What is left of the write units of the table and of each index, in all their partitions."""
+    limits = table.throttle._limits
+    now = table.throttle._clock.now_epoch_seconds()
+    resources = (limits.table, *limits.indexes.values())
+    return [
+        sum(reading.balance_units for reading in resource.writes.readings(now).values())
+        for resource in resources
+    ]
+
+
+@pytest.mark.parametrize("refusal", [Full("no space"), Damaged("a bad block")])
+async def test_a_write_that_the_store_refuses_gets_its_units_back(refusal):
+    async with memory_store() as inner:
+        store = HeldStore(inner)
+        async with running_database(
+            store, SetClock(), throttling="auto", initial_burst_seconds=1
+        ) as database:
+            await database.create_table(provisioned(5, index_units=5))
+            table = database.table("Thread")
+            await table.write(put(thread("EC2", "a", posts=1)))
+            before = write_balances(table)
+            store.refusal = refusal
+            for number in range(9):
+                with pytest.raises(InternalServerError):
+                    await table.write(put(thread("EC2", f"{number}", posts=2)))
+            store.refusal = None
+            assert write_balances(table) == before == [4, 4]
+            assert table.throttle.consumed.write_units == 1
+            assert table.throttle.consumed_by_index[BY_POSTS].write_units == 1
+            assert await accepted(table, 9) == 4
+            assert table.throttle.consumed.write_units == 5
+
+
+async def test_a_failed_condition_in_a_batch_that_the_store_refuses_gets_its_units_back():
+    async with memory_store() as inner:
+        store = HeldStore(inner)
+        async with running_database(
+            store, SetClock(), throttling="auto", initial_burst_seconds=1
+        ) as database:
+            await database.create_table(provisioned(5))
+            table = database.table("Thread")
+            store.refusal = Full("no space")
+            failing = structs.replace(put(thread("EC2", "a")), condition=never())
+            replies = [table.submit(write) for write in (failing, put(thread("EC2", "b")))]
+            await asyncio.gather(*replies, return_exceptions=True)
+            assert write_balances(table) == [5]
+            assert table.throttle.consumed.write_units == 0
+
+
+def never() -> Condition:
+    """A condition that is false of an item that is not there."""
+    return parse_condition(
+        "attribute_exists(forum)", Placeholders(None, None), kind="ConditionExpression"
+    )
+
+
+async def test_what_was_only_observed_to_be_refused_gets_nothing_back():
+    async with memory_store() as inner:
+        store = HeldStore(inner)
+        async with running_database(
+            store, SetClock(), throttling="observe", initial_burst_seconds=1
+        ) as database:
+            await database.create_table(provisioned(1))
+            table = database.table("Thread")
+            await table.write(put(thread("EC2", "a")))
+            store.refusal = Full("no space")
+            with pytest.raises(InternalServerError):
+                await table.write(put(thread("EC2", "b")))
+            assert table.throttle.observed_events.total() == 1
+            assert write_balances(table) == [0]
+
+
+async def test_a_write_that_lost_races_and_is_refused_then_gets_its_units_back_once():
+    async with memory_store() as inner:
+        store = RacedStore(inner)
+        async with running_database(
+            store, SetClock(), throttling="auto", initial_burst_seconds=1
+        ) as database:
+            await database.create_table(provisioned(5))
+            table = database.table("Thread")
+            await table.write(put(thread("EC2", "a")))
+            store.lost_races = 2
+            store.refusal = Full("no space")
+            with pytest.raises(InternalServerError):
+                await table.write(put(thread("EC2", "b")))
+            assert not store.lost_races
+            assert write_balances(table) == [4]
+
+
+class LoneStore(HeldStore):
+    """A store that refuses commits of several partitions together."""
+
+    async def commit(self, groups: Sequence[Group]) -> asyncio.Future[None]:
+        if len(groups) > 1:
+            raise Full("no space")
+        return await super().commit(groups)
+
+
+async def two_tables(database: Database) -> list[Table]:
+    """Of each a partition that has written before, so that it tries no commit of its own."""
+    for name in ("Thread", "Reply"):
+        await database.create_table(structs.replace(provisioned(9, index_units=9), name=name))
+    tables = [database.table(name) for name in ("Thread", "Reply")]
+    await asyncio.gather(*(each.write(put(thread("EC2", "a"))) for each in tables))
+    return tables
+
+
+def spent(tables: Sequence[Table]) -> list[tuple[list[float], float]]:
+    """What is left of each table's write units, and what was counted as served."""
+    return [(write_balances(each), each.throttle.consumed.write_units) for each in tables]
+
+
+async def test_a_transaction_that_the_store_refuses_gets_its_units_back():
+    async with memory_store() as inner:
+        store = LoneStore(inner)
+        async with running_database(
+            store, SetClock(), throttling="auto", initial_burst_seconds=1
+        ) as database:
+            tables = await two_tables(database)
+            with pytest.raises(InternalServerError, match="no space"):
+                await transact(
+                    database, *((each, put(thread("EC2", "b", posts=1))) for each in tables)
+                )
+            await asyncio.gather(*(each.write(put(thread("EC2", "c"))) for each in tables))
+            assert spent(tables) == [([7, 9], 2)] * 2
+
+
+async def test_a_transaction_of_which_a_partition_began_anew_gets_its_units_back():
+    async with running_database(
+        clock=SetClock(), throttling="auto", initial_burst_seconds=1
+    ) as database:
+        tables = await two_tables(database)
+
+        async def die(step: int) -> None:
+            if step == 0:
+                with pytest.raises(InternalServerError):
+                    await tables[1].send(b"", Poison())
+
+        stepped(database, die)
+        with pytest.raises(InternalServerError, match="began anew"):
+            await transact(database, *((each, put(thread("EC2", "b"))) for each in tables))
+        await asyncio.gather(*(each.write(put(thread("EC2", "c"))) for each in tables))
+        assert spent(tables) == [([7, 9], 2)] * 2
+
+
+async def test_a_transaction_that_is_committed_or_given_up_has_spent_its_units():
+    async with running_database(
+        clock=SetClock(), throttling="auto", initial_burst_seconds=1
+    ) as database:
+        tables = await two_tables(database)
+        reached = asyncio.Event()
+
+        async def stay(step: int) -> None:
+            if step == 3:
+                reached.set()
+                await asyncio.Event().wait()
+
+        stepped(database, stay)
+        await transact(database, *((each, put(thread("EC2", "b"))) for each in tables))
+        given_up = asyncio.create_task(
+            transact(database, *((each, put(thread("EC2", "b"))) for each in tables))
+        )
+        await reached.wait()
+        given_up.cancel()
+        await asyncio.wait([given_up])
+        await asyncio.gather(*(each.write(put(thread("EC2", "b"))) for each in tables))
+        assert spent(tables) == [([3, 9], 6)] * 2
+
+
+async def test_so_has_one_that_is_given_up_before_its_partitions_have_looked_at_it():
+    async with running_database(
+        clock=SetClock(), throttling="auto", initial_burst_seconds=1
+    ) as database:
+        tables = await two_tables(database)
+        given_up = asyncio.create_task(
+            transact(database, *((each, put(thread("EC2", "b"))) for each in tables))
+        )
+        # It is in their mailboxes, and so is soon that they are to let go of it.
+        await asyncio.sleep(0)
+        given_up.cancel()
+        await asyncio.wait([given_up])
+        await asyncio.gather(*(each.write(put(thread("EC2", "b"))) for each in tables))
+        assert spent(tables) == [([5, 9], 4)] * 2
+
+
+async def test_a_partition_that_crashed_forgets_what_its_writes_have_paid():
+    async with memory_store() as inner:
+        store = HeldStore(inner)
+        async with running_database(
+            store, SetClock(), throttling="auto", initial_burst_seconds=1
+        ) as database:
+            await database.create_table(provisioned(5))
+            table = database.table("Thread")
+            store.refusal = RuntimeError("a bug")
+            with pytest.raises(InternalServerError):
+                await table.write(put(thread("EC2", "a")))
+            store.refusal = None
+            await table.write(put(thread("EC2", "b")))
+            (partition,) = table.partitions.values()
+            assert isinstance(partition, Partition)
+            assert not partition._paid
+            # Whether it was written was not known to the partition: it has paid.
+            assert write_balances(table) == [3]
+            assert table.throttle.consumed.write_units == 1
+
+
+async def test_a_read_of_several_partitions_is_admitted_by_each_that_it_enters():
+    """The second of three has nothing left; the third is not looked at."""
+    async with running_database(
+        clock=SetClock(), throttling="auto", initial_burst_seconds=1, partitions_per_table=3
+    ) as database:
+        definition = structs.replace(provisioned(300), throughput=Throughput(3, 300))
+        await database.create_table(definition)
+        table = database.table("Thread")
+        for number in range(30):
+            await table.write(put(thread(f"forum {number}", "a")))
+        first, second, third = (partition.number for partition in table.record.partitions)
+        table.throttle.take_page(second, 1)
+        whole = ReadRange(key_range.WHOLE, PageRules(), consistent=True, by_partition=True)
+
+        page = await read_page(table, whole)
+
+        assert page.last is not None
+        after = keys.encode(table.definition.key_schema, page.last)
+        assert table.number_of(after) == first
+        readings = table.throttle._limits.table.reads.readings(table.throttle._since)
+        assert {number: each.taken_units for number, each in readings.items()} == {
+            first: 1,
+            second: 1,
+            third: 0,
+        }
+        # What has begun in a partition goes on there, and finds nothing before the next.
+        rest = structs.replace(whole, after=after)
+        with pytest.raises(ProvisionedThroughputExceededException):
+            await read_page(table, rest)
+        database.clock.step(2)
+        found = page.items + (await read_page(table, rest)).items
+        assert len(found) == 30
+
+
+async def test_a_page_that_is_refused_behind_empty_partitions_has_taken_nothing():
+    """The first two of three are empty, and the third has nothing left."""
+    async with running_database(
+        clock=SetClock(), throttling="auto", initial_burst_seconds=1, partitions_per_table=3
+    ) as database:
+        definition = structs.replace(provisioned(300), throughput=Throughput(3, 300))
+        await database.create_table(definition)
+        table = database.table("Thread")
+        first, second, third = (partition.number for partition in table.record.partitions)
+        table.throttle.take_page(third, 1)
+        whole = ReadRange(key_range.WHOLE, PageRules(), consistent=True, by_partition=True)
+        for _ in range(3):
+            assert await refused(read_page(table, whole))
+        readings = table.throttle._limits.table.reads.readings(table.throttle._since)
+        assert {number: each.taken_units for number, each in readings.items()} == {
+            first: 0,
+            second: 0,
+            third: 1,
+        }
+        assert table.throttle.consumed.read_units == 1
+        assert table.throttle.throttle_events.total() == 3
+        database.clock.step(1)
+        assert (await read_page(table, whole)).receipt.read_units == 3
+        assert table.throttle.consumed.read_units == 4
+
+
+async def test_a_refused_read_leaves_nothing_to_the_garbage_collector():
+    """An error that is kept in a frame of its own traceback is collected late, and in bulk."""
+    async with running_database(
+        clock=SetClock(), throttling="auto", initial_burst_seconds=1
+    ) as database:
+        await database.create_table(provisioned(1))
+        table = database.table("Thread")
+        whole = ReadRange(key_range.WHOLE, PageRules(), consistent=True, by_partition=True)
+        for _ in range(10):
+            await refused(read_item(table, thread("EC2", "a")))
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(100):
+                assert await refused(read_item(table, thread("EC2", "a")))
+                assert await refused(read_page(table, whole))
+            left = gc.collect()
+        finally:
+            gc.enable()
+    assert left < 100
+
+
+async def refused(read: Awaitable[object]) -> bool:
+    try:
+        await read
+    except ProvisionedThroughputExceededException:
+        return True
+    return False

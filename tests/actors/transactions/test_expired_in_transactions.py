@@ -1,0 +1,83 @@
+"""An expired item that a transaction has goes soon after it, and nobody waits busily."""
+
+from __future__ import annotations
+
+import asyncio
+
+from dynactor.actors.derived.expiry.expirer import Expirer, ExpiryRows
+from dynactor.actors.derived.expiry.sweep_rate import SweepRate
+from dynactor.actors.derived.expiry.sweeper import Sweeper, SweepMeans, SweptRange
+from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
+from dynactor.actors.partition.change_feed import ChangeFeed, RecentChanges
+from dynactor.actors.partition.partition import Expired
+from dynactor.model.keys.key import KeyAttribute, KeySchema
+from dynactor.storage.store import Group
+from tests.support.databases.databases import (
+    SetClock,
+    put,
+    running_database,
+    table_definition,
+    thread,
+)
+from tests.support.databases.expiry import switch, until_items, until_listed, until_status
+from tests.support.databases.transacting import check, stepped, transact
+from tests.support.environment.stepped_time import on_stepped_time, pass_seconds
+from tests.support.stores.store import memory_store
+
+NOW = 1_571_827_560
+SETTINGS = TimeToLiveSettings(delay_seconds=0.0, change_interval_seconds=0.0)
+
+
+async def test_it_goes_when_the_transaction_is_over():
+    clock = SetClock(NOW)
+    async with running_database(clock=clock, time_to_live=SETTINGS) as database:
+        await database.create_table(table_definition())
+        table = database.table("Thread")
+        await switch(database, "Thread", "at", enabled=True)
+        await until_status(table, "ENABLED")
+        held = thread("f", "held")
+        for key in (held, thread("f", "free")):
+            await table.write(put(key | {"at": {"N": str(NOW + 1)}}))
+        await until_listed(table)
+
+        async def come_due(step: int) -> None:
+            if step == 0:
+                clock.set(NOW + 2)
+                # Both are swept in one go, and the one is passed over.
+                await until_items(database, "Thread", 1)
+
+        stepped(database, come_due)
+        others = [put(thread(f"g{number}", "s")) for number in range(9)]
+        await transact(database, (table, check(held)), *((table, each) for each in others))
+        await until_items(database, "Thread", len(others))
+        assert table.expired_items == 2
+
+
+@on_stepped_time
+async def test_it_is_asked_for_a_few_times_a_second_until_then():
+    asked: list[tuple[bytes, ...]] = []
+    is_held = True
+
+    async def expire(positions: tuple[bytes, ...]) -> Expired:
+        asked.append(positions)
+        return Expired(0, 0, positions) if is_held else Expired(1, 0)
+
+    async with memory_store() as store:
+        rows = ExpiryRows(1, KeySchema((KeyAttribute("pk", "S"),)), "at")
+        listed = rows.row((NOW - 1) * 1_000_000, b"position")
+        durable = await store.commit([Group(b"head", None, b"", [(listed, b"")], [])])
+        await durable
+        expirer = Expirer(rows, ChangeFeed(1, store, RecentChanges()), print)
+        means = SweepMeans(store, SetClock(NOW), SweepRate(1_000.0), 0.0)
+        sweeper = Sweeper(SweptRange(1, b"", None), expirer, expire, means)
+        running = asyncio.create_task(sweeper.run())
+        await pass_seconds(10)
+        while_held = len(asked)
+        is_held = False
+        await pass_seconds(10)
+        sweeper.mailbox.close()
+        await running
+    assert 10 < while_held < 100
+    # And then no more.
+    assert len(asked) == while_held + 1
+    assert set(asked) == {(b"position",)}

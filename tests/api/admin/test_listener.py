@@ -1,0 +1,92 @@
+"""The admin listener: when it is there, and whom it answers."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from tests.api.commands.test_command_line import assert_gives_up
+from tests.support.servers.admin import admin_port, ask
+from tests.support.servers.server import run_command, running_server
+
+
+def test_without_its_option_there_is_none():
+    with running_server() as server:
+        assert "Metrics" not in server.announcement
+
+
+def test_it_says_where_it_is_and_serves_metrics_there():
+    with running_server("--admin-port", "0") as server:
+        answer = ask(admin_port(server), "/metrics")
+        assert server.stop() == 0
+    assert answer.status == 200
+    assert answer.headers["Content-Type"].startswith("text/plain; version=")
+    for name in (
+        "ThrottledRequests",
+        "WriteThrottleEvents",
+        "OnlineIndexPercentageProgress",
+        "OnlineIndexConsumedWriteCapacity",
+        "OnlineIndexThrottleEvents",
+    ):
+        assert f" {name}: ".encode() in answer.body
+
+
+def test_its_port_may_be_an_environment_variable():
+    with running_server(environment={"DYNACTOR_ADMIN_PORT": "0"}) as server:
+        assert ask(admin_port(server), "/metrics").status == 200
+
+
+def test_it_answers_whom_the_main_listener_answers():
+    with running_server("--admin-port", "0", "--allowed-hosts", "db.test") as server:
+        port = admin_port(server)
+        assert ask(port, "/metrics?x=1", host="127.0.0.1:1").status == 200
+        assert ask(port, "/metrics", method="HEAD", host="db.test").status == 200
+        assert ask(port, "/metrics", host="db.example").status == 403
+        assert ask(port, "/metrics", method="POST").status == 405
+        assert ask(port, "/").status == 404
+
+
+def test_an_open_server_does_not_open_it():
+    open_to_all = ("--host", "0.0.0.0", "--allow-open")  # noqa: S104 - the test is of this
+    with running_server("--admin-port", "0", *open_to_all) as server:
+        port = admin_port(server)
+        assert ask(port, "/metrics", host="db.example").status == 403
+        # An address of the same machine, to which an open listener would answer.
+        with pytest.raises(OSError, match=r"refused|assign|unreachable|timed out"):
+            socket.create_connection(("127.0.0.2", port), timeout=5).close()
+
+
+def test_it_opens_by_an_address_of_its_own():
+    everywhere = ("--admin-host", "0.0.0.0", "--allow-open")  # noqa: S104 - the test is of this
+    with running_server("--admin-port", "0", *everywhere) as server:
+        assert server.endpoint.startswith("http://127.0.0.1:")
+        port = admin_port(server, "0.0.0.0")  # noqa: S104
+        assert ask(port, "/metrics", host="dynactor:8001").status == 200
+        assert ask(port, "/metrics", address="127.0.0.2").status == 200
+
+
+def test_an_open_one_answers_to_the_names_that_are_given():
+    everywhere = ("--admin-host", "0.0.0.0", "--allow-open")  # noqa: S104 - the test is of this
+    with running_server("--admin-port", "0", *everywhere, "--allowed-hosts", "db.test") as server:
+        port = admin_port(server, "0.0.0.0")  # noqa: S104
+        assert ask(port, "/metrics", host="db.test").status == 200
+        assert ask(port, "/metrics", host="db.example").status == 403
+
+
+def test_it_listens_on_ipv6_too():
+    with running_server("--admin-port", "0", "--admin-host", "::1") as server:
+        assert ask(admin_port(server, "[::1]"), "/metrics", address="::1").status == 200
+
+
+def test_an_address_that_is_not_ours_is_named():
+    arguments = ("--admin-port", "0", "--admin-host", "192.0.2.1", "--allow-open")
+    done = run_command("serve", "--in-memory", "--port", "0", *arguments)
+    assert_gives_up(done, "192.0.2.1", "--admin-host")
+
+
+def test_a_port_in_use_is_named():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = run_command("serve", "--in-memory", "--port", "0", "--admin-port", port)
+    assert_gives_up(done, port, "--admin-port")

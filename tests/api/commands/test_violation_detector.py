@@ -1,0 +1,120 @@
+"""What the detector does while others write, and while the server has no room."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from dynactor.api.commands.client import CannotCall, Client, RequestFailed, open_client
+from dynactor.api.commands.violation_detector import (
+    Convert,
+    Delete,
+    Rewrite,
+    Target,
+    Violation,
+    mend,
+    violations_of,
+)
+from dynactor.model.keys.key import KeyAttribute, KeySchema
+from tests.support.clients.clients import WireClient
+
+SCORE, NAME = KeyAttribute("score", "N"), KeyAttribute("name", "S")
+INDEX_KEY = KeySchema((SCORE,), (NAME,))
+
+
+def target(table_name: str) -> Target:
+    return Target(table_name, ("pk",), INDEX_KEY, 0)
+
+
+async def test_a_value_that_has_changed_since_is_left_and_so_is_its_item(
+    wire: WireClient, simple: str, pk: str
+):
+    key = {"pk": {"S": pk}}
+    item = {**key, "score": {"S": "new"}, "name": {"S": ""}}
+    wire("PutItem", {"TableName": simple, "Item": item})
+    found = violations_of(target(simple), {**item, "score": {"S": "old"}})
+    assert [violation.attribute for violation in found] == [SCORE, NAME]
+    async with open_client(wire_endpoint(wire)) as client:
+        for fix in (Delete(), Rewrite({"score": {"N": "1"}, "name": {"S": "ann"}})):
+            told = await mend(client, target(simple), found, fix)
+            assert {violation.outcome for violation in told} == {
+                "not mended: the value has changed meanwhile"
+            }
+            assert not any(violation.mended for violation in told)
+    assert wire("GetItem", {"TableName": simple, "Key": key})["Item"] == item
+
+
+async def test_an_item_that_is_gone_is_not_made_again(wire: WireClient, simple: str, pk: str):
+    key = {"pk": {"S": pk}}
+    violation = Violation(key, SCORE, {"S": "1"}, "wrong type")
+    async with open_client(wire_endpoint(wire)) as client:
+        (told,) = await mend(client, target(simple), [violation], Convert())
+    assert not told.mended
+    assert "Item" not in wire("GetItem", {"TableName": simple, "Key": key})
+
+
+def wire_endpoint(wire: WireClient) -> str:
+    return f"http://{wire.host}:{wire.port}"
+
+
+@asynccontextmanager
+async def answering(*answers: tuple[int, bytes]) -> AsyncIterator[tuple[Client, list[str]]]:
+    """A client of a server that gives these answers, and the targets it was asked for."""
+    asked: list[str] = []
+
+    async def answer(request: web.BaseRequest) -> web.Response:
+        asked.append(request.headers["X-Amz-Target"])
+        status, body = answers[min(len(asked), len(answers)) - 1]
+        return web.Response(status=status, body=body)
+
+    runner = web.ServerRunner(web.Server(answer))
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    host, port = runner.addresses[0][:2]
+    async with open_client(f"http://{host}:{port}") as client:
+        yield client, asked
+    await runner.cleanup()
+
+
+def error(name: str) -> tuple[int, bytes]:
+    return 400, b'{"__type":"com.amazonaws.dynamodb.v20120810#%s","message":"m"}' % name.encode()
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dynactor.api.commands.client._FIRST_PAUSE_SECONDS", 0.001)
+
+
+async def test_a_throttled_request_is_sent_again():
+    throttled = error("ThrottlingException")
+    async with answering(throttled, throttled, (200, b'{"Count":1}')) as (client, asked):
+        assert await client.call("Scan", {}) == {"Count": 1}
+    assert asked == ["DynamoDB_20120810.Scan"] * 3
+
+
+async def test_a_request_that_is_throttled_for_ever_is_given_up():
+    async with answering(error("ThrottlingException")) as (client, asked):
+        with pytest.raises(RequestFailed) as refused:
+            await client.call("Scan", {})
+    assert (refused.value.error_type, refused.value.message) == ("ThrottlingException", "m")
+    assert len(asked) == 8
+
+
+async def test_any_other_error_is_told_at_once():
+    async with answering(error("ValidationException")) as (client, asked):
+        with pytest.raises(RequestFailed, match="ValidationException: m"):
+            await client.call("Scan", {})
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"[]", b""])
+async def test_what_is_no_answer_of_dynamodb_is_told(body: bytes):
+    answer: Any = (200, body)
+    async with answering(answer) as (client, _):
+        with pytest.raises(CannotCall, match="does not answer as DynamoDB does"):
+            await client.call("Scan", {})

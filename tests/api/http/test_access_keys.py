@@ -1,0 +1,95 @@
+"""The file of keys: what it may hold, and what is said of one that can't be used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dynactor.api.http.access_keys import BadCredentialsFile, own_access_key, read_access_keys
+from dynactor.api.http.signature import AccessKey
+from dynactor.api.serve.options import ServeOptions
+
+PROFILE = "[{}]\naws_access_key_id = {}\naws_secret_access_key = {}\n"
+
+
+@pytest.fixture
+def write(tmp_path: Path):
+    def written(text: str) -> Path:
+        path = tmp_path / "credentials"
+        path.write_text(text)
+        return path
+
+    return written
+
+
+def test_each_profile_has_a_key(write):
+    text = PROFILE.format("default", "A1", "se%cr/et;+=1") + PROFILE.format("ops", "A2", "two")
+    assert read_access_keys(write(text)) == (
+        AccessKey("A1", "se%cr/et;+=1"),
+        AccessKey("A2", "two"),
+    )
+
+
+def test_a_profile_without_a_key_and_other_settings_are_passed_over(write):
+    text = "# ours\n[sso]\nregion = eu-west-1\n" + PROFILE.format("a", "A1", "one")
+    assert read_access_keys(write(text)) == (AccessKey("A1", "one"),)
+
+
+def test_one_key_may_be_in_two_profiles(write):
+    text = PROFILE.format("a", "A1", "one") + PROFILE.format("b", "A1", "one")
+    assert read_access_keys(write(text)) == (AccessKey("A1", "one"),)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "has no profile"),
+        ("[a]\n", "has no profile"),
+        ("[a]\naws_access_key_id = A1\n", "[a] needs both"),
+        ("[a]\naws_secret_access_key = top-secret\n", "[a] needs both"),
+        (PROFILE.format("a", "A1", "top-secret") + PROFILE.format("b", "A1", "x"), "two secrets"),
+        ("aws_secret_access_key = top-secret\n", "no credentials file"),
+        ("[a]\ntop-secret\n", "no credentials file"),
+        (PROFILE.format("a", "A1", "top-secret") * 2, "no credentials file"),
+        (PROFILE.format("a", "A/1", "top-secret"), "[a] can't be written into a signature"),
+        (PROFILE.format("a", "A1,", "top-secret"), "[a] can't be written into a signature"),
+        (PROFILE.format("a", "A 1", "top-secret"), "[a] can't be written into a signature"),
+        (PROFILE.format("a", "Ä1", "top-secret"), "[a] can't be written into a signature"),
+        (PROFILE.format("a", "A1\n more", "top-secret"), "[a] can't be written into a signature"),
+        (PROFILE.format("a", "A1", "top-secret\n region = b"), "[a] has more than one line"),
+    ],
+)
+def test_a_file_that_is_of_no_use_is_told_without_its_secrets(write, text: str, words: str):
+    with pytest.raises(BadCredentialsFile) as caught:
+        read_access_keys(write(text))
+    assert words in str(caught.value)
+    assert "top-secret" not in str(caught.value)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path):
+    with pytest.raises(BadCredentialsFile, match="No such file"):
+        read_access_keys(tmp_path / "none")
+
+
+def test_the_file_is_read_once(write):
+    path = write(PROFILE.format("a", "A1", "one"))
+    options = ServeOptions(credentials_file=path)
+    # As a pipe is empty behind the first who reads it.
+    path.write_text("")
+    assert options.access_keys == (AccessKey("A1", "one"),)
+
+
+def test_bytes_that_are_no_text_are_told(tmp_path: Path):
+    path = tmp_path / "credentials"
+    path.write_bytes(b"\xff\xfe[a]")
+    with pytest.raises(BadCredentialsFile, match="can't be read"):
+        read_access_keys(path)
+
+
+def test_the_commands_take_the_key_of_the_environment():
+    assert own_access_key({"AWS_ACCESS_KEY_ID": "A1", "AWS_SECRET_ACCESS_KEY": "one"}) == (
+        AccessKey("A1", "one")
+    )
+    assert own_access_key({"AWS_ACCESS_KEY_ID": "A1"}) is None
+    assert own_access_key({}) is None

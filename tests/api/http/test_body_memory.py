@@ -1,0 +1,465 @@
+"""Room for large requests: who is let in, who waits, who is put out, that nobody waits for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from random import Random
+
+import pytest
+
+from dynactor.api.http.body_memory import Place, RequestRoom
+from dynactor.api.http.settings import HttpSettings
+from tests.support.clients.raw_http import (
+    TO_PLAIN_LANE,
+    RawConnection,
+    head,
+    raw_connection,
+    request,
+)
+from tests.support.databases.fake_operations import Gate, echo_server
+from tests.support.environment.stepped_time import on_stepped_time, pass_seconds, settle
+
+MIB = 1024 * 1024
+ROOM_BYTES = 3 * MIB
+# Two of them don't fit.
+BODY = b'{"Text":"%s"}' % (b"x" * 2 * MIB)
+HALF = len(BODY) // 2
+
+both_lanes = pytest.mark.parametrize(
+    "more", [(), (TO_PLAIN_LANE,)], ids=["fast lane", "plain lane"]
+)
+More = tuple[str, ...]
+SETTINGS = HttpSettings("local")
+GRACE_SECONDS = SETTINGS.grace_seconds
+LOOK_SECONDS = GRACE_SECONDS / 4
+
+
+# -- the room -------------------------------------------------------------------------------
+
+
+def enter(room: RequestRoom, size_bytes: int) -> Place:
+    """A place that leaves as soon as it is put out."""
+    place = room.enter(size_bytes, lambda: room.leave(place))
+    return place
+
+
+def paced_room() -> RequestRoom:
+    """It has 100 bytes; senders have 4 seconds of grace, then 10 bytes a second."""
+    return RequestRoom(100, grace_seconds=4, least_bytes_per_second=10)
+
+
+async def test_requests_are_let_in_in_their_order_while_they_fit() -> None:
+    room = RequestRoom(10, grace_seconds=4, least_bytes_per_second=10)
+    first, second, third, fourth = (enter(room, size) for size in (6, 4, 5, 1))
+    assert [each.let_in.done() for each in (first, second, third, fourth)] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    room.leave(second)
+    # The fourth would fit, but a large one must not be passed by for ever.
+    assert not third.let_in.done()
+    assert not fourth.let_in.done()
+    room.leave(first)
+    assert third.let_in.done()
+    assert fourth.let_in.done()
+
+
+async def test_a_request_that_is_larger_than_the_room_is_let_in_alone() -> None:
+    room = RequestRoom(10, grace_seconds=4, least_bytes_per_second=10)
+    small, large, other = enter(room, 1), enter(room, 20), enter(room, 1)
+    assert not large.let_in.done()
+    room.leave(small)
+    assert large.let_in.done()
+    assert not other.let_in.done()
+    room.leave(large)
+    assert other.let_in.done()
+
+
+async def test_whoever_no_longer_waits_holds_up_nobody() -> None:
+    room = RequestRoom(10, grace_seconds=4, least_bytes_per_second=10)
+    first, large, small = enter(room, 5), enter(room, 10), enter(room, 5)
+    room.leave(large)
+    assert small.let_in.done()
+    room.leave(first)
+    room.leave(small)
+    assert enter(room, 10).let_in.done()
+
+
+async def test_whoever_is_cancelled_and_has_not_left_yet_gives_its_place_up_when_it_does() -> None:
+    room = RequestRoom(10, grace_seconds=4, least_bytes_per_second=10)
+    first, cancelled = enter(room, 10), enter(room, 10)
+    cancelled.let_in.cancel()
+    room.leave(first)
+    third = enter(room, 10)
+    assert not third.let_in.done()
+    room.leave(cancelled)
+    assert third.let_in.done()
+
+
+@on_stepped_time
+async def test_whoever_sends_nothing_is_put_out_after_the_grace_while_another_one_waits() -> None:
+    room = paced_room()
+    enter(room, 100)
+    waiting = enter(room, 100)
+    await pass_seconds(4)
+    assert not waiting.let_in.done()
+    await pass_seconds(1)
+    assert waiting.let_in.done()
+
+
+@on_stepped_time
+async def test_what_has_arrived_earns_its_time() -> None:
+    room = paced_room()
+    place = enter(room, 100)
+    waiting = enter(room, 100)
+    place.arrived_bytes = 60
+    await pass_seconds(4 + 6)
+    assert not waiting.let_in.done()
+    await pass_seconds(1)
+    assert waiting.let_in.done()
+
+
+@on_stepped_time
+async def test_whoever_keeps_the_pace_is_not_put_out() -> None:
+    room = paced_room()
+    place = enter(room, 100)
+    waiting = enter(room, 100)
+    for arrived_bytes in range(0, 100, 10):
+        place.arrived_bytes = arrived_bytes
+        await pass_seconds(1)
+    place.is_whole = True
+    await pass_seconds(100)
+    assert not waiting.let_in.done()
+    room.leave(place)
+    assert waiting.let_in.done()
+
+
+@on_stepped_time
+async def test_nobody_is_put_out_while_nobody_waits() -> None:
+    room = paced_room()
+    slow = enter(room, 60)
+    await pass_seconds(100)
+    waiting = enter(room, 60)
+    # Whoever is slow has its grace from now on.
+    await pass_seconds(4)
+    assert not waiting.let_in.done()
+    room.leave(waiting)
+    await pass_seconds(100)
+    room.leave(slow)
+
+
+@on_stepped_time
+async def test_each_has_its_grace_from_when_it_was_let_in() -> None:
+    room = paced_room()
+    enter(room, 60)
+    second, third = enter(room, 60), enter(room, 60)
+    await pass_seconds(5)
+    assert second.let_in.done()
+    await pass_seconds(4)
+    assert not third.let_in.done()
+    await pass_seconds(1)
+    assert third.let_in.done()
+
+
+@on_stepped_time
+async def test_a_server_that_stood_still_puts_nobody_out_for_it() -> None:
+    room = paced_room()
+    enter(room, 100)
+    waiting = enter(room, 100)
+    await pass_seconds(1000, step_seconds=1000)
+    assert not waiting.let_in.done()
+
+
+@on_stepped_time
+async def test_the_first_who_waits_waits_no_longer_than_those_within_can_take() -> None:
+    random = Random(1)
+    for _ in range(50):
+        room = paced_room()
+        crowd = [enter(room, random.randint(1, 50)) for _ in range(30)]
+        honest = enter(room, 50)
+        first_since_seconds = 0.0
+        while not honest.let_in.done():
+            # Each sends what it likes, and never the whole.
+            for place in crowd:
+                place.arrived_bytes += (
+                    random.randint(0, place.size_bytes - place.arrived_bytes) // 2
+                )
+            let_in = sum(place.let_in.done() for place in crowd)
+            await pass_seconds(1, step_seconds=1)
+            is_first_another_one = let_in < sum(place.let_in.done() for place in crowd)
+            first_since_seconds = 0.0 if is_first_another_one else first_since_seconds + 1
+            # The grace, the largest at the least pace, a look.
+            assert first_since_seconds <= 4 + 50 / 10 + 1
+
+
+# -- connections ----------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def one_within(
+    gate: Gate, more: More, **settings: float
+) -> AsyncIterator[tuple[RawConnection, RawConnection, str]]:
+    """A server, a connection whose large request is in its room, and another one."""
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(asyncio.timeout(30))
+        endpoint = await stack.enter_async_context(
+            echo_server(gate.operation, large_requests_bytes=ROOM_BYTES, **settings)
+        )
+        within = await stack.enter_async_context(raw_connection(endpoint))
+        other = await stack.enter_async_context(raw_connection(endpoint))
+        other.writer.transport.set_write_buffer_limits(0)
+        within.send(request("Wait", BODY, *more))
+        while not gate.waiting:
+            await asyncio.sleep(0.001)
+        yield within, other, endpoint
+
+
+async def is_read(connection: RawConnection) -> bool:
+    """Whether the server takes all that was sent."""
+    try:
+        await asyncio.wait_for(connection.writer.drain(), 0.3)
+    except TimeoutError:
+        return False
+    return True
+
+
+@both_lanes
+async def test_a_large_request_is_read_when_another_one_has_been_answered(more: More) -> None:
+    gate = Gate()
+    # What sockets take in is not the server's.
+    flood = request("Echo", b'{"Text":"%s"}' % (b"y" * 15 * MIB), *more)
+    async with one_within(gate, more) as (within, other, _):
+        other.send(flood)
+        assert not await is_read(other)
+        gate.opened.set()
+        assert (await within.answer()).body == BODY
+        assert len((await other.answer()).body) == 15 * MIB + len(b'{"Text":""}')
+
+
+@both_lanes
+async def test_small_requests_are_not_held_up(more: More) -> None:
+    gate = Gate()
+    small = b'{"Text":"%s"}' % (b"z" * 60_000)
+    async with one_within(gate, more) as (_, other, endpoint):
+        other.send(head("Echo", len(BODY), *more) + BODY[:HALF])
+        async with raw_connection(endpoint) as third, raw_connection(endpoint) as fourth:
+            third.send(head("Echo", len(small), *more) + small[:1])
+            # Meanwhile that much is read, and no more.
+            for _ in range(10):
+                assert (await fourth.ask("Echo", small, *more)).body == small
+            third.send(small[1:])
+            assert (await third.answer()).body == small
+            chunk = b"%x\r\n%b\r\n" % (len(small), small)
+            third.send(head("Echo", None, "Transfer-Encoding: chunked") + chunk + b"0\r\n\r\n")
+            assert (await third.answer()).body == small
+        gate.opened.set()
+        other.send(BODY[HALF:])
+        assert (await other.answer()).body == BODY
+
+
+@both_lanes
+async def test_many_large_requests_that_come_piece_by_piece_are_all_answered(more: More) -> None:
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(asyncio.timeout(30))
+        endpoint = await stack.enter_async_context(echo_server(large_requests_bytes=ROOM_BYTES))
+        connections = [await stack.enter_async_context(raw_connection(endpoint)) for _ in range(12)]
+        # All have begun before the first one ends.
+        for connection in connections:
+            connection.send(head("Echo", len(BODY), *more) + BODY[:HALF])
+        await asyncio.sleep(0)
+        for connection in reversed(connections):
+            connection.send(BODY[HALF:] + request("Echo", b'{"Text":"next"}', *more))
+        for connection in connections:
+            assert (await connection.answer()).body == BODY
+            assert (await connection.answer()).json == {"Text": "next"}
+
+
+@on_stepped_time
+async def test_a_small_request_that_is_unpacked_to_a_large_one_waits_for_room_as_that_does() -> (
+    None
+):
+    gate = Gate()
+    packed, is_packed = gzip.compress(BODY), "Content-Encoding: gzip"
+    chunked = b"%x\r\n%b\r\n0\r\n\r\n" % (len(packed), packed)
+    async with (
+        echo_server(gate.operation, large_requests_bytes=ROOM_BYTES) as endpoint,
+        raw_connection(endpoint) as within,
+        raw_connection(endpoint) as second,
+        raw_connection(endpoint) as third,
+    ):
+        within.send(request("Wait", packed, is_packed))
+        await settle()
+        assert gate.waiting == 1
+        second.send(request("Wait", packed, is_packed))
+        third.send(head("Wait", None, is_packed, "Transfer-Encoding: chunked") + chunked)
+        await settle()
+        assert gate.waiting == 1
+        gate.opened.set()
+        for connection in (within, second, third):
+            assert (await connection.answer()).body == BODY
+
+
+async def test_many_requests_that_are_unpacked_are_all_answered() -> None:
+    packed, is_packed = gzip.compress(BODY), "Content-Encoding: gzip"
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(asyncio.timeout(30))
+        endpoint = await stack.enter_async_context(echo_server(large_requests_bytes=ROOM_BYTES))
+        connections = [await stack.enter_async_context(raw_connection(endpoint)) for _ in range(12)]
+        for connection in connections:
+            connection.send(request("Echo", packed, is_packed) + request("Echo", b"{}"))
+        for connection in connections:
+            assert (await connection.answer()).body == BODY
+            assert (await connection.answer()).json == {"Text": ""}
+
+
+@both_lanes
+async def test_whoever_leaves_amid_a_large_request_makes_room(more: More) -> None:
+    async with (
+        asyncio.timeout(30),
+        echo_server(large_requests_bytes=ROOM_BYTES) as endpoint,
+        raw_connection(endpoint) as staying,
+    ):
+        for _ in range(3):
+            async with raw_connection(endpoint) as leaving:
+                leaving.send(head("Echo", len(BODY), *more) + BODY[:HALF])
+                await leaving.writer.drain()
+        assert (await staying.ask("Echo", BODY, *more)).body == BODY
+
+
+@both_lanes
+@on_stepped_time
+async def test_whoever_does_not_send_the_rest_is_closed_and_makes_room(more: More) -> None:
+    async with (
+        echo_server(large_requests_bytes=ROOM_BYTES) as endpoint,
+        raw_connection(endpoint) as stalled,
+        raw_connection(endpoint) as waiting,
+    ):
+        stalled.send(head("Echo", len(BODY), *more) + BODY[:HALF])
+        await settle()
+        waiting.send(request("Echo", BODY, *more))
+        earned_seconds = HALF / SETTINGS.least_bytes_per_second
+        await pass_seconds(GRACE_SECONDS + earned_seconds + 2 * LOOK_SECONDS)
+        assert (await waiting.answer()).body == BODY
+        assert await is_let_go(stalled)
+
+
+@both_lanes
+@on_stepped_time
+async def test_whoever_does_not_send_the_rest_is_closed_in_the_end_if_nobody_waits(
+    more: More,
+) -> None:
+    async with (
+        echo_server(large_requests_bytes=ROOM_BYTES) as endpoint,
+        raw_connection(endpoint) as stalled,
+    ):
+        stalled.send(head("Echo", len(BODY), *more) + BODY[:HALF])
+        await pass_seconds(2 * SETTINGS.transfer_seconds)
+        assert await is_let_go(stalled)
+        async with raw_connection(endpoint) as later:
+            assert (await later.ask("Echo", BODY, *more)).body == BODY
+
+
+@both_lanes
+@on_stepped_time
+async def test_a_slow_sender_is_given_its_time_while_nobody_waits(more: More) -> None:
+    async with (
+        echo_server(large_requests_bytes=ROOM_BYTES) as endpoint,
+        raw_connection(endpoint) as slow,
+        raw_connection(endpoint) as waiting,
+    ):
+        slow.send(head("Echo", len(BODY), *more) + BODY[:HALF])
+        await pass_seconds(0.8 * SETTINGS.transfer_seconds)
+        waiting.send(request("Echo", BODY, *more))
+        await pass_seconds(GRACE_SECONDS)
+        slow.send(BODY[HALF:])
+        assert (await slow.answer()).body == BODY
+        assert (await waiting.answer()).body == BODY
+
+
+@both_lanes
+@on_stepped_time
+async def test_whoever_sends_at_the_least_pace_is_read_to_the_end_while_others_wait(
+    more: More,
+) -> None:
+    pace = int(SETTINGS.least_bytes_per_second)
+    async with (
+        echo_server(large_requests_bytes=ROOM_BYTES) as endpoint,
+        raw_connection(endpoint) as within,
+        raw_connection(endpoint) as waiting,
+    ):
+        within.send(head("Echo", len(BODY), *more) + BODY[:pace])
+        await settle()
+        waiting.send(request("Echo", BODY, *more))
+        for at in range(pace, len(BODY), pace):
+            await pass_seconds(1)
+            within.send(BODY[at : at + pace])
+        assert (await within.answer()).body == BODY
+        assert (await waiting.answer()).body == BODY
+
+
+@both_lanes
+@on_stepped_time
+async def test_clients_that_stall_one_after_the_other_hold_up_nobody_for_long(more: More) -> None:
+    async with AsyncExitStack() as stack:
+        endpoint = await stack.enter_async_context(echo_server(large_requests_bytes=ROOM_BYTES))
+        connections = [await stack.enter_async_context(raw_connection(endpoint)) for _ in range(6)]
+        for stalled in connections:
+            stalled.send(head("Echo", len(BODY), *more) + BODY[: 65 * 1024])
+            await settle()
+        waiting = await stack.enter_async_context(raw_connection(endpoint))
+        waiting.send(request("Echo", BODY, *more))
+        # Each was let in when the one before it was put out.
+        await pass_seconds(6 * (GRACE_SECONDS + 2 * LOOK_SECONDS))
+        assert (await waiting.answer()).body == BODY
+        for stalled in connections:
+            assert await is_let_go(stalled)
+
+
+async def is_let_go(connection: RawConnection) -> bool:
+    """Whether the server closes, without a word or behind a 408."""
+    # A client that was answered amid its request has some time to see it.
+    await pass_seconds(SETTINGS.transfer_seconds)
+    try:
+        first_line, _, _ = (await connection.reader.read()).partition(b"\r\n")
+    except ConnectionResetError:
+        return True
+    return first_line in (b"", b"HTTP/1.1 408 Request Timeout")
+
+
+@both_lanes
+@on_stepped_time
+async def test_the_time_for_which_a_client_waits_for_room_is_not_its_own(
+    more: More, caplog: pytest.LogCaptureFixture
+) -> None:
+    gate = Gate()
+    async with (
+        echo_server(gate.operation, large_requests_bytes=ROOM_BYTES) as endpoint,
+        raw_connection(endpoint) as within,
+        raw_connection(endpoint) as other,
+        raw_connection(endpoint) as idle,
+    ):
+        within.send(request("Wait", BODY, *more))
+        while not gate.waiting:
+            await asyncio.sleep(0)
+        other.send(request("Echo", BODY, *more))
+        await pass_seconds(3 * max(SETTINGS.transfer_seconds, SETTINGS.idle_seconds))
+        # That the idle one is closed shows that the time is over.
+        assert await idle.is_closed()
+        gate.opened.set()
+        assert (await within.answer()).status == 200
+        assert (await other.answer()).body == BODY
+    # Nobody has tried to put out the one that was all there.
+    assert not caplog.records
+
+
+@both_lanes
+async def test_a_server_that_stops_closes_those_who_wait(more: More) -> None:
+    gate = Gate()
+    async with one_within(gate, more, drain_seconds=0.3) as (_, other, _):
+        other.send(head("Echo", len(BODY), *more) + BODY[:HALF])
+    assert await other.is_closed()

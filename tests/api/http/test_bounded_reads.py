@@ -1,0 +1,70 @@
+"""Of a connection in the plain lane little is read at a time."""
+
+from __future__ import annotations
+
+import asyncio
+
+from dynactor.api.http.bounded_reads import PIECE_BYTES, BoundedReads
+from tests.support.clients.raw_http import TO_PLAIN_LANE, raw_connection
+from tests.support.databases.fake_operations import echo_server
+
+
+class Recorder(asyncio.Protocol):
+    """What was told to it."""
+
+    def __init__(self) -> None:
+        self.told: list[object] = []
+
+    def data_received(self, data: bytes) -> None:
+        self.told.append(data)
+
+    def eof_received(self) -> None:
+        self.told.append("eof")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.told.append(exc)
+
+    def pause_writing(self) -> None:
+        self.told.append("pause")
+
+    def resume_writing(self) -> None:
+        self.told.append("resume")
+
+
+def test_all_is_handed_on_and_what_was_read_before_in_pieces_too():
+    recorder, lost = Recorder(), ConnectionResetError()
+    connection = BoundedReads(recorder, bytearray(3))
+    connection.hand_over(b"abcdefgh")
+    for data in (b"ijk", b"l"):
+        connection.get_buffer(-1)[: len(data)] = data
+        connection.buffer_updated(len(data))
+    connection.pause_writing()
+    connection.resume_writing()
+    connection.eof_received()
+    connection.connection_lost(lost)
+    assert recorder.told == [b"abc", b"def", b"gh", b"ijk", b"l", "pause", "resume", "eof", lost]
+
+
+async def test_connections_do_not_mix_their_pieces():
+    async with asyncio.timeout(30), echo_server() as endpoint:
+
+        async def ask(letter: str) -> None:
+            body = b'{"Text":"%s"}' % (letter.encode() * 1_000_000)
+            async with raw_connection(endpoint) as connection:
+                for _ in range(3):
+                    assert (await connection.ask("Echo", body, TO_PLAIN_LANE)).body == body
+
+        await asyncio.gather(*map(ask, "abcdef"))
+
+
+async def test_bytes_that_are_no_http_are_not_sent_back_at_length():
+    async with (
+        asyncio.timeout(30),
+        echo_server() as endpoint,
+        raw_connection(endpoint) as connection,
+    ):
+        connection.send(b"POST / HTTP/1.1\r\nX\x01" + b"x" * 200_000)
+        answer = (await connection.reader.readuntil(b"\r\n\r\n")).decode()
+        assert answer.startswith("HTTP/1.0 400")
+        length = answer.partition("Content-Length: ")[2].partition("\r\n")[0]
+        assert int(length) < 2 * PIECE_BYTES

@@ -1,0 +1,131 @@
+"""Compressed bodies, and what is not quite compressed."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Callable
+
+import pytest
+
+from dynactor.api.http.compression import (
+    CODINGS,
+    Coding,
+    accepted_coding,
+    compress,
+    decompress,
+    most_decompressed_bytes,
+)
+from dynactor.model.errors import RequestEntityTooLargeException, SerializationException
+from dynactor.model.limits import REQUEST_BYTES
+
+
+@pytest.mark.parametrize("coding", CODINGS)
+def test_what_is_compressed_is_decompressed(coding: Coding):
+    assert decompress(compress(b"abc" * 1000, coding), coding) == b"abc" * 1000
+
+
+@pytest.mark.parametrize("tail", [b"tail", b"\0" * 100, b"\x1f"])
+@pytest.mark.parametrize("coding", CODINGS)
+def test_what_follows_a_compressed_body_is_ignored(coding: Coding, tail: bytes):
+    assert decompress(compress(b"abc", coding) + tail, coding) == b"abc"
+
+
+def test_members_in_a_row_are_one_body():
+    members = gzip.compress(b"a") + gzip.compress(b"") + gzip.compress(b"b")
+    assert decompress(members, "gzip") == b"ab"
+
+
+def test_a_body_of_very_many_members_is_refused_at_once():
+    with pytest.raises(SerializationException, match="too many members"):
+        decompress(gzip.compress(b"") * (REQUEST_BYTES // 20), "gzip")
+
+
+@pytest.mark.parametrize("coding", CODINGS)
+def test_exactly_16_mb_is_let_through(coding: Coding):
+    packed = compress(b"0" * REQUEST_BYTES, coding)
+    assert len(decompress(packed, coding)) == REQUEST_BYTES
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zlib.compress])
+@pytest.mark.parametrize("size_bytes", [1, 100, 10_000, 1_000_000, REQUEST_BYTES])
+def test_how_much_there_can_be_in_a_body_is_known_before_it_is_decompressed(
+    size_bytes: int, pack: Callable[[bytes], bytes]
+):
+    packed = pack(b"0" * size_bytes)
+    most_bytes = most_decompressed_bytes(len(packed))
+    assert size_bytes <= most_bytes <= REQUEST_BYTES
+    # No body that can be packed so well is taken for much more than it is.
+    assert most_bytes < 1.1 * size_bytes or size_bytes <= 10_000
+
+
+@pytest.mark.parametrize(
+    ("bomb", "coding"),
+    [
+        (gzip.compress(b"0" * (REQUEST_BYTES + 1)), "gzip"),
+        (gzip.compress(b"0" * REQUEST_BYTES) + gzip.compress(b"0"), "gzip"),
+        (zlib.compress(b"0" * (REQUEST_BYTES + 1)), "deflate"),
+    ],
+    ids=["one member", "two members", "deflate"],
+)
+def test_more_is_cut_off(bomb: bytes, coding: Coding):
+    with pytest.raises(RequestEntityTooLargeException):
+        decompress(bomb, coding)
+
+
+BARE_DEFLATE = zlib.compress(b"{}")[2:-4]
+
+
+# gzip writes the time into what it packs: ids, so that every process calls a test the same.
+@pytest.mark.parametrize(
+    ("packed", "coding"),
+    [
+        (b"", "gzip"),
+        (b"{}", "gzip"),
+        (gzip.compress(b"{}")[:-1], "gzip"),
+        (gzip.compress(b"{}") + gzip.compress(b"{}")[:-1], "gzip"),
+        (zlib.compress(b"{}"), "gzip"),
+        (b"", "deflate"),
+        (b"{}", "deflate"),
+        (zlib.compress(b"{}")[:-1], "deflate"),
+        (gzip.compress(b"{}"), "deflate"),
+        (BARE_DEFLATE, "deflate"),
+    ],
+    ids=[
+        "empty",
+        "not packed",
+        "cut short",
+        "a second member cut short",
+        "deflate as gzip",
+        "empty deflate",
+        "not packed as deflate",
+        "deflate cut short",
+        "gzip as deflate",
+        "deflate without zlib's frame",
+    ],
+)
+def test_what_is_not_compressed_so_is_refused(packed: bytes, coding: Coding):
+    with pytest.raises(SerializationException):
+        decompress(packed, coding)
+
+
+@pytest.mark.parametrize(
+    ("accept_encoding", "coding"),
+    [
+        ("", None),
+        ("identity", None),
+        ("br", None),
+        ("gzip", "gzip"),
+        ("GZip;q=0.5", "gzip"),
+        ("gzip;q=0", None),
+        ("gzip; q=0.0, identity", None),
+        ("*;q=0", None),
+        ("gzip, deflate", "gzip"),
+        ("gzip;q=.1, deflate;q=0.05", "gzip"),
+        ("deflate;Q=0.5, gzip; q\t=\t0.6", "gzip"),
+        ("*;q=0.1, gzip;q=0", "deflate"),
+        (",;=,gzip", "gzip"),
+    ],
+)
+def test_a_client_says_which_coding_it_accepts(accept_encoding: str, coding: Coding | None):
+    assert accepted_coding(accept_encoding) == coding

@@ -1,0 +1,181 @@
+"""Pipelined requests: they take turns, are bounded, and are dropped when their client leaves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
+from typing import cast
+
+import pytest
+
+from dynactor.api.http.body_memory import RequestRoom
+from dynactor.api.http.fast_lane import FastLanes
+from dynactor.api.http.plain_lane import plain_server
+from dynactor.api.http.protocol import Protocol
+from dynactor.api.http.settings import HttpSettings
+from dynactor.api.http.turns import Turns
+from dynactor.api.requests.operation import Call, Operation
+from tests.support.clients.raw_http import TO_PLAIN_LANE, RawConnection, raw_connection, request
+from tests.support.databases.fake_operations import ECHO, NO_DATABASE, EchoInput, Gate, echo_server
+from tests.support.databases.transacting import until
+
+CLIENTS = 30
+REQUESTS = 50
+# A client that has sent no more than so many ahead is read.
+FEW = 30
+# Of the loop that the test shares with the server: a connection's answer is read by then.
+TURNS_OF_AN_ANSWER = 20
+
+both_lanes = pytest.mark.parametrize(
+    "more", [(), (TO_PLAIN_LANE,)], ids=["fast lane", "plain lane"]
+)
+More = tuple[str, ...]
+
+
+class Counted:
+    """An operation ``Count`` that waits for nothing, as a query of rows in memory."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    async def handle(self, _call: Call[EchoInput]) -> bytes:
+        self.count += 1
+        return b"{}"
+
+    @property
+    def operation(self) -> Operation:
+        return Operation("Count", EchoInput, self.handle)
+
+
+def counts(more: More, count: int = REQUESTS) -> bytes:
+    return request("Count", b"{}", *more) * count
+
+
+@both_lanes
+async def test_requests_sent_ahead_are_dropped_when_their_client_leaves(more: More):
+    gate, counted = Gate(), Counted()
+    async with (
+        echo_server(gate.operation, counted.operation) as endpoint,
+        raw_connection(endpoint) as other,
+    ):
+        async with raw_connection(endpoint) as leaving:
+            leaving.send(request("Wait", b"{}", *more) + counts(more, FEW))
+            await until(lambda: gate.waiting > 0)
+            leaving.reset_when_closed()
+        # By then the server has seen that it has gone.
+        assert (await other.ask("Echo")).status == 200
+        gate.opened.set()
+        for _ in range(3):
+            assert (await other.ask("Echo")).status == 200
+        assert counted.count == 0
+
+
+@both_lanes
+async def test_a_client_that_leaves_between_its_requests_gets_no_more_of_them(more: More):
+    counted = Counted()
+    async with (
+        echo_server(counted.operation) as endpoint,
+        raw_connection(endpoint) as other,
+    ):
+        async with raw_connection(endpoint) as leaving:
+            leaving.send(counts(more))
+            await until(lambda: counted.count > 0)
+            leaving.reset_when_closed()
+        for _ in range(REQUESTS):
+            assert (await other.ask("Echo")).status == 200
+        assert counted.count < REQUESTS
+
+
+@both_lanes
+async def test_all_pipelines_together_take_one_turn_beside_another_client(more: More):
+    counted = Counted()
+    async with AsyncExitStack() as stack:
+        endpoint = await stack.enter_async_context(echo_server(counted.operation))
+        other = await stack.enter_async_context(raw_connection(endpoint))
+        assert (await other.ask("Echo")).status == 200
+        crowd = [await stack.enter_async_context(raw_connection(endpoint)) for _ in range(CLIENTS)]
+        for client in crowd:
+            client.send(counts(more))
+        # The first request of each connection needs no turn.
+        await until(lambda: counted.count > CLIENTS)
+        before = counted.count
+        assert (await other.ask("Echo")).status == 200
+        assert counted.count - before <= TURNS_OF_AN_ANSWER
+        for client in crowd:
+            for _ in range(REQUESTS):
+                assert (await client.answer()).status == 200
+
+
+class Paused(asyncio.Transport):
+    """A connection without a socket, which knows whether it is read."""
+
+    def __init__(self, lanes: FastLanes) -> None:
+        super().__init__()
+        self.is_read = True
+        self.answers = 0
+        self.protocol = cast("asyncio.Protocol", lanes.connection())
+        self.protocol.connection_made(self)
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.answers += bytes(data).count(b"HTTP/1.1 200")
+
+    def is_closing(self) -> bool:
+        return False
+
+    def pause_reading(self) -> None:
+        self.is_read = False
+
+    def resume_reading(self) -> None:
+        self.is_read = True
+
+    def abort(self) -> None:
+        self.protocol.connection_lost(None)
+
+
+@contextmanager
+def transport(gate: Gate) -> Iterator[FastLanes]:
+    settings, turns = HttpSettings("local"), Turns()
+    protocol = Protocol(NO_DATABASE, (ECHO, gate.operation))
+    room = RequestRoom(settings.large_requests_bytes, grace_seconds=1, least_bytes_per_second=1)
+    plain = plain_server(protocol, settings, room, turns)
+    yield FastLanes(protocol, settings, plain, room, turns)
+
+
+@pytest.mark.parametrize("padding_bytes", [0, 10_000])
+async def test_a_client_that_sends_far_ahead_is_not_read_until_it_was_answered(padding_bytes: int):
+    gate = Gate()
+    ahead = request("Echo", b'{"Text":"%s"}' % (b"x" * padding_bytes))
+    with transport(gate) as made:
+        async with made as lanes:
+            connection = Paused(lanes)
+            connection.protocol.data_received(request("Wait"))
+            sent = 0
+            while connection.is_read:
+                connection.protocol.data_received(ahead)
+                sent += 1
+                assert sent <= 33
+                assert sent * len(ahead) < 64 * 1024 + len(ahead)
+            gate.opened.set()
+            await until(lambda: connection.is_read)
+            assert 1 <= connection.answers < 1 + sent
+            await until(lambda: connection.answers == 1 + sent)
+            connection.abort()
+
+
+@both_lanes
+async def test_requests_are_whole_wherever_they_are_cut(more: More):
+    pipeline = b"".join(request("Echo", b'{"Text":"%s"}' % text, *more) for text in (b"a", b"b"))
+    async with echo_server() as endpoint, raw_connection(endpoint) as connection:
+        for at in range(1, len(pipeline)):
+            connection.send(pipeline[:at])
+            await _read_by_server(connection)
+            connection.send(pipeline[at:])
+            answers = [(await connection.answer()).json["Text"] for _ in range(2)]
+            assert answers == ["a", "b"], at
+
+
+async def _read_by_server(connection: RawConnection) -> None:
+    await connection.writer.drain()
+    for _ in range(3):
+        await asyncio.sleep(0)

@@ -1,0 +1,541 @@
+"""What holds for every connection: answers, time-outs, bounds, the end of the server.
+
+Most tests run in both lanes; a header sends a request to the plain one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+from collections.abc import Awaitable
+from contextlib import AsyncExitStack
+from typing import cast
+from urllib.parse import urlsplit
+from zlib import crc32
+
+import pytest
+import structlog
+
+from dynactor.api.http.body_memory import RequestRoom
+from dynactor.api.http.browser_access import Access
+from dynactor.api.http.fast_lane import FastLanes
+from dynactor.api.http.plain_lane import plain_server
+from dynactor.api.http.protocol import Answer, Protocol, Request
+from dynactor.api.http.settings import HttpSettings
+from dynactor.api.http.turns import Turns
+from dynactor.api.requests.operation import Call, Operation
+from tests.support.clients.raw_http import (
+    TO_PLAIN_LANE,
+    RawConnection,
+    head,
+    raw_connection,
+    request,
+)
+from tests.support.databases.fake_operations import ECHO, NO_DATABASE, EchoInput, Gate, echo_server
+from tests.support.databases.transacting import until
+from tests.support.environment.stepped_time import on_stepped_time, pass_seconds
+
+MIB = 1024 * 1024
+
+both_lanes = pytest.mark.parametrize(
+    "more", [(), (TO_PLAIN_LANE,)], ids=["fast lane", "plain lane"]
+)
+More = tuple[str, ...]
+
+
+async def _large(_call: Call[EchoInput]) -> bytes:
+    return b"x" * (8 * MIB)
+
+
+LARGE = Operation("Large", EchoInput, _large)
+
+
+async def _stray(_call: Call[EchoInput]) -> bytes:
+    somebody_else_s = asyncio.get_running_loop().create_future()
+    somebody_else_s.cancel()
+    await somebody_else_s
+    return b"{}"
+
+
+STRAY = Operation("Stray", EchoInput, _stray)
+
+
+async def test_both_lanes_answer_alike():
+    async with echo_server() as endpoint, raw_connection(endpoint) as connection:
+        fast = await connection.ask("Echo", b'{"Text":"hi"}')
+        plain = await connection.ask("Echo", b'{"Text":"hi"}', TO_PLAIN_LANE)
+    assert (fast.status, fast.body) == (200, b'{"Text":"hi"}')
+    varying = ("x-amzn-requestid", "date")
+    assert set(fast.headers) == set(plain.headers)
+    assert [fast.headers[name] for name in fast.headers if name not in varying] == [
+        plain.headers[name] for name in fast.headers if name not in varying
+    ]
+    assert fast.headers["x-amz-crc32"] == str(crc32(fast.body))
+    assert re.fullmatch("[0-9A-Z]{52}", fast.headers["x-amzn-requestid"])
+
+
+@both_lanes
+async def test_a_bug_is_a_500_with_the_request_id_and_traceback_in_the_log(more: More):
+    async with echo_server() as endpoint, raw_connection(endpoint) as connection:
+        with structlog.testing.capture_logs() as logs:
+            answer = await connection.ask("Break", b'{"Text":"the bug"}', *more)
+        assert (await connection.ask("Echo", b"{}", *more)).status == 200
+    assert answer.status == 500
+    assert answer.json == {
+        "__type": "com.amazonaws.dynamodb.v20120810#InternalServerError",
+        "message": "Internal server error",
+    }
+    (entry,) = logs
+    assert entry["request_id"] == answer.headers["x-amzn-requestid"]
+    assert entry["exc_info"]
+
+
+@both_lanes
+async def test_a_cancellation_of_what_a_request_waits_for_is_a_bug_like_any_other(more: More):
+    gate = Gate()
+    async with (
+        echo_server(STRAY, gate.operation) as endpoint,
+        raw_connection(endpoint) as connection,
+        raw_connection(endpoint) as other,
+    ):
+        other.send(request("Wait", b"{}", *more))
+        await until(lambda: gate.waiting > 0)
+        with structlog.testing.capture_logs() as logs:
+            answer = await connection.ask("Stray", b"{}", *more)
+        gate.opened.set()
+        assert (await other.answer()).status == 200
+        assert (await connection.ask("Echo", b"{}", *more)).status == 200
+    assert answer.status == 500
+    (entry,) = logs
+    assert entry["request_id"] == answer.headers["x-amzn-requestid"]
+    assert entry["exc_info"]
+
+
+@both_lanes
+async def test_a_request_that_is_cancelled_with_its_server_is_no_bug(more: More):
+    gate = Gate()
+    with structlog.testing.capture_logs() as logs:
+        async with AsyncExitStack() as clients:
+            async with echo_server(gate.operation, drain_seconds=0.01) as endpoint:
+                working = await clients.enter_async_context(raw_connection(endpoint))
+                working.send(request("Wait", b"{}", *more))
+                await until(lambda: gate.waiting > 0)
+            assert await working.is_closed()
+    assert not logs
+
+
+class FailingProtocol(Protocol):
+    """Breaks its promise that nothing it returns raises."""
+
+    def answer(self, request: Request) -> Answer | Awaitable[Answer]:
+        if request.target.endswith("Echo"):
+            return super().answer(request)
+        return self._fail(request.target)
+
+    async def _fail(self, target: str) -> Answer:
+        if target.endswith("Stray"):
+            await _stray(cast("Call[EchoInput]", None))
+        raise RuntimeError("the bug")
+
+
+@pytest.mark.parametrize("failing", ["Break", "Stray"])
+async def test_a_connection_that_fails_is_closed_alone(failing: str):
+    protocol = FailingProtocol(NO_DATABASE, (ECHO,))
+    async with (
+        echo_server(protocol=protocol) as endpoint,
+        raw_connection(endpoint) as connection,
+        raw_connection(endpoint) as other,
+    ):
+        assert (await other.ask("Echo")).status == 200
+        with structlog.testing.capture_logs() as logs:
+            connection.send(request(failing))
+            assert await connection.is_closed()
+        assert (await other.ask("Echo")).status == 200
+    (entry,) = logs
+    assert entry["event"] == "a connection failed"
+    assert entry["exc_info"]
+
+
+async def test_an_operation_that_is_still_to_come_says_so_and_is_not_sent_again():
+    async with echo_server() as endpoint, raw_connection(endpoint) as connection:
+        answer = await connection.ask("Later")
+    assert answer.status == 400
+    assert answer.json == {
+        "__type": "com.amazon.coral.service#UnknownOperationException",
+        "message": "Later is not implemented yet in dynactor",
+    }
+
+
+async def test_a_serialization_fault_wins_over_an_operation_s_own_validation():
+    async with echo_server() as endpoint, raw_connection(endpoint) as connection:
+        answer = await connection.ask("Refuse", b'{"Text":"no","Value":{"N":5}}')
+    assert answer.json["__type"] == "com.amazon.coral.service#SerializationException"
+
+
+async def test_a_connection_may_change_lanes():
+    async with echo_server() as endpoint, raw_connection(endpoint) as connection:
+        assert (await connection.ask("Echo")).status == 200
+        connection.send(head("Echo", None, "Transfer-Encoding: chunked") + b"2\r\n{}\r\n0\r\n\r\n")
+        assert (await connection.answer()).status == 200
+        assert (await connection.ask("Echo")).status == 200
+
+
+async def test_requests_of_both_lanes_sent_ahead_are_answered_in_their_order():
+    async with echo_server() as endpoint, raw_connection(endpoint) as connection:
+        for number in range(6):
+            more = (TO_PLAIN_LANE,) if number == 3 else ()
+            connection.send(request("Echo", b'{"Text":"%d"}' % number, *more))
+        answers = [(await connection.answer()).json["Text"] for _ in range(6)]
+    assert answers == ["0", "1", "2", "3", "4", "5"]
+
+
+async def test_much_sent_ahead_is_not_read_ahead():
+    gate = Gate()
+    async with echo_server(gate.operation) as endpoint, raw_connection(endpoint) as connection:
+        connection.writer.transport.set_write_buffer_limits(0)
+        connection.send(request("Wait"))
+        flood = request("Echo", b'{"Text":"%s"}' % (b"x" * 10_000)) * 5000
+        connection.send(flood)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(connection.writer.drain(), 0.5)
+        gate.opened.set()
+        assert (await connection.answer()).status == 200
+        assert len((await connection.answer()).json["Text"]) == 10_000
+
+
+@both_lanes
+async def test_a_large_request_sent_ahead_is_read_to_its_end(more: More):
+    text = b"y" * (2 * MIB)
+    async with (
+        asyncio.timeout(30),
+        echo_server(LARGE) as endpoint,
+        raw_connection(endpoint) as connection,
+    ):
+        # The answer does not go out before it is taken: what was sent ahead waits for it.
+        connection.send(request("Large") + request("Echo", b'{"Text":"%b"}' % text, *more))
+        assert len((await connection.answer()).body) == 8 * MIB
+        assert text in (await connection.answer()).body
+
+
+@both_lanes
+async def test_a_body_may_come_in_pieces(more: More):
+    body = b'{"Text":"%s"}' % (b"x" * 300_000)
+    async with echo_server() as endpoint, raw_connection(endpoint) as connection:
+        connection.send(head("Echo", len(body), *more))
+        for at in range(0, len(body), 50_000):
+            connection.send(body[at : at + 50_000])
+            await connection.writer.drain()
+        assert (await connection.answer()).body == body
+
+
+async def test_an_idle_connection_is_closed():
+    async with echo_server(idle_seconds=0.2) as endpoint, raw_connection(endpoint) as connection:
+        assert (await connection.ask("Echo")).status == 200
+        assert await connection.is_closed()
+
+
+async def test_a_connection_on_which_nothing_is_sent_is_closed():
+    async with echo_server(idle_seconds=0.2) as endpoint, raw_connection(endpoint) as connection:
+        assert await connection.is_closed()
+
+
+async def test_a_head_that_does_not_end_is_not_waited_for():
+    async with (
+        echo_server(transfer_seconds=0.2) as endpoint,
+        raw_connection(endpoint) as connection,
+    ):
+        connection.send(head("Echo", 2)[:50])
+        assert await connection.is_closed()
+
+
+async def test_a_body_that_does_not_end_is_not_waited_for():
+    async with (
+        echo_server(transfer_seconds=0.2) as endpoint,
+        raw_connection(endpoint) as connection,
+    ):
+        connection.send(head("Echo", 3) + b"{}")
+        assert await connection.is_closed()
+
+
+async def test_a_body_that_does_not_end_is_told_so_in_the_plain_lane():
+    async with (
+        echo_server(transfer_seconds=0.2) as endpoint,
+        raw_connection(endpoint) as connection,
+    ):
+        connection.send(head("Echo", 3, TO_PLAIN_LANE) + b"{}")
+        assert (await connection.answer()).status == 408
+        assert await connection.is_closed()
+
+
+async def test_a_request_that_the_server_takes_long_over_is_not_cut_off():
+    gate = Gate()
+    settings = {"idle_seconds": 0.05, "transfer_seconds": 0.05}
+    async with (
+        echo_server(gate.operation, **settings) as endpoint,
+        raw_connection(endpoint) as working,
+        raw_connection(endpoint) as idle,
+    ):
+        working.send(request("Wait"))
+        # That the idle one is closed shows that the time is over.
+        assert await idle.is_closed()
+        gate.opened.set()
+        assert (await working.answer()).status == 200
+
+
+@both_lanes
+async def test_a_client_that_does_not_take_its_answer_is_let_go(more: More):
+    async with (
+        echo_server(LARGE, transfer_seconds=0.2) as endpoint,
+        raw_connection(endpoint) as connection,
+    ):
+        connection.writer.transport.pause_reading()
+        connection.send(request("Large", b"{}", *more))
+        with pytest.raises(ConnectionError):
+            await _send_until_refused(connection)
+
+
+async def _send_until_refused(connection: RawConnection) -> None:
+    while True:
+        connection.send(b"\r\n")
+        await connection.writer.drain()
+        await asyncio.sleep(0)
+
+
+class FullTransport(asyncio.Transport):
+    """A connection whose client takes nothing: what is to be closed waits for it for ever."""
+
+    def __init__(self, lanes: FastLanes) -> None:
+        super().__init__()
+        self._protocol: asyncio.BaseProtocol = lanes.connection()
+        self._is_closing = False
+        self.is_aborted = False
+        self._protocol.connection_made(self)
+
+    def receive(self, data: bytes) -> None:
+        cast("asyncio.Protocol", self._protocol).data_received(data)
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        self._protocol = protocol
+
+    def get_protocol(self) -> asyncio.BaseProtocol:
+        return self._protocol
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        pass
+
+    def is_closing(self) -> bool:
+        return self._is_closing
+
+    def close(self) -> None:
+        self._is_closing = True
+
+    def abort(self) -> None:
+        self._is_closing = self.is_aborted = True
+        self._protocol.connection_lost(None)
+
+
+def fast_lanes(settings: HttpSettings) -> FastLanes:
+    protocol = Protocol(NO_DATABASE, (ECHO,))
+    room = RequestRoom(
+        settings.large_requests_bytes,
+        grace_seconds=settings.grace_seconds,
+        least_bytes_per_second=settings.least_bytes_per_second,
+    )
+    turns = Turns()
+    plain = plain_server(protocol, settings, room, turns)
+    return FastLanes(protocol, settings, plain, room, turns)
+
+
+@both_lanes
+@on_stepped_time
+async def test_a_client_that_does_not_take_the_rest_of_its_last_answer_is_let_go(more: More):
+    settings = HttpSettings("local")
+    async with fast_lanes(settings) as lanes:
+        transport = FullTransport(lanes)
+        transport.receive(request("Echo", b"{}", *more))
+        await pass_seconds(settings.idle_seconds, step_seconds=5)
+        assert not transport.is_aborted
+        await pass_seconds(2 * settings.transfer_seconds, step_seconds=5)
+        assert transport.is_aborted
+
+
+@both_lanes
+async def test_a_client_that_leaves_while_it_is_answered_harms_nobody(more: More):
+    gate = Gate()
+    async with echo_server(gate.operation) as endpoint, raw_connection(endpoint) as other:
+        async with raw_connection(endpoint) as leaving:
+            leaving.send(request("Wait", b"{}", *more))
+            while not gate.waiting:
+                assert (await other.ask("Echo")).status == 200
+        gate.opened.set()
+        assert (await other.ask("Echo")).status == 200
+
+
+async def test_a_client_that_is_gone_is_not_handed_to_the_plain_lane():
+    gate = Gate()
+    async with echo_server(gate.operation) as endpoint, raw_connection(endpoint) as other:
+        with structlog.testing.capture_logs() as logs:
+            async with raw_connection(endpoint) as leaving:
+                leaving.send(request("Wait") + request("Echo", b"{}", TO_PLAIN_LANE))
+                while not gate.waiting:
+                    assert (await other.ask("Echo")).status == 200
+                leaving.reset_when_closed()
+            for _ in range(3):
+                assert (await other.ask("Echo")).status == 200
+            gate.opened.set()
+            for _ in range(3):
+                assert (await other.ask("Echo")).status == 200
+        assert not logs
+
+
+@both_lanes
+async def test_a_stopping_server_answers_what_is_under_way_and_closes(more: More):
+    gate = Gate()
+    async with AsyncExitStack() as clients, asyncio.TaskGroup() as tasks:
+        async with echo_server(gate.operation) as endpoint:
+            working = await clients.enter_async_context(raw_connection(endpoint))
+            idle = await clients.enter_async_context(raw_connection(endpoint))
+            working.send(request("Wait", b"{}", *more))
+            while not gate.waiting:
+                assert (await idle.ask("Echo")).status == 200
+            tasks.create_task(_open_once_closed(gate, idle))
+        assert (await working.answer()).status == 200
+        assert await working.is_closed()
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection("127.0.0.1", urlsplit(endpoint).port)
+
+
+async def _open_once_closed(gate: Gate, idle: RawConnection) -> None:
+    """The server closes an idle connection at once, and so says that it is stopping."""
+    assert await idle.is_closed()
+    gate.opened.set()
+
+
+async def test_a_stopping_server_does_not_wait_for_ever():
+    gate = Gate()
+    async with AsyncExitStack() as clients:
+        async with echo_server(gate.operation, drain_seconds=0.1) as endpoint:
+            working = await clients.enter_async_context(raw_connection(endpoint))
+            idle = await clients.enter_async_context(raw_connection(endpoint))
+            working.send(request("Wait"))
+            while not gate.waiting:
+                assert (await idle.ask("Echo")).status == 200
+        assert await working.is_closed()
+
+
+async def test_a_connection_that_was_accepted_as_the_server_stopped_is_closed():
+    async with fast_lanes(HttpSettings("local")) as lanes:
+        pass
+    assert FullTransport(lanes).is_aborted
+
+
+async def test_half_a_connection_is_enough_for_an_answer():
+    async with echo_server() as endpoint, raw_connection(endpoint) as connection:
+        connection.send(request("Echo") + request("Echo", b'{"Text":"last"}'))
+        connection.writer.write_eof()
+        assert (await connection.answer()).status == 200
+        assert (await connection.answer()).json == {"Text": "last"}
+        assert await connection.is_closed()
+
+
+async def test_only_the_last_answer_on_half_a_connection_says_that_it_closes():
+    gate = Gate()
+    async with (
+        echo_server(gate.operation) as endpoint,
+        raw_connection(endpoint) as connection,
+        raw_connection(endpoint) as other,
+    ):
+        connection.send(request("Wait") + request("Echo") * 2)
+        connection.writer.write_eof()
+        for _ in range(3):
+            assert (await other.ask("Echo")).status == 200
+        gate.opened.set()
+        said = [(await connection.answer()).headers.get("connection") for _ in range(3)]
+        assert said == [None, None, "close"]
+        assert await connection.is_closed()
+
+
+async def test_the_plain_lane_learns_of_an_end_that_came_before_it():
+    gate = Gate()
+    async with (
+        echo_server(gate.operation) as endpoint,
+        raw_connection(endpoint) as connection,
+        raw_connection(endpoint) as other,
+    ):
+        connection.send(request("Wait") + request("Echo", b'{"Text":"last"}', TO_PLAIN_LANE))
+        connection.writer.write_eof()
+        # What was sent before is read by the time that later requests are answered.
+        for _ in range(3):
+            assert (await other.ask("Echo")).status == 200
+        gate.opened.set()
+        assert (await connection.answer()).status == 200
+        assert (await connection.answer()).json == {"Text": "last"}
+        assert await connection.is_closed()
+
+
+@both_lanes
+@pytest.mark.parametrize("host", ["evil.example.com", "localhost.evil.com", "127.0.0.1.evil.com"])
+async def test_a_foreign_host_name_is_refused(more: More, host: str):
+    async with echo_server() as endpoint, raw_connection(endpoint) as connection:
+        answer = await connection.ask("Echo", b"{}", *more, host=host)
+    assert answer.status == 403
+    assert answer.json["__type"] == "com.amazon.coral.service#AccessDeniedException"
+
+
+@both_lanes
+async def test_a_configured_host_name_is_served(more: More):
+    access = Access(host_names=frozenset({"db.example.com"}))
+    async with echo_server(access=access) as endpoint, raw_connection(endpoint) as connection:
+        answer = await connection.ask("Echo", b"{}", *more, host="DB.example.com:8000")
+    assert answer.status == 200
+
+
+_PAGE = "https://page.example.com"
+_PREFLIGHT = (
+    b"OPTIONS / HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: %s\r\n"
+    b"Access-Control-Request-Method: POST\r\n"
+    b"Access-Control-Request-Headers: x-amz-target,authorization\r\n\r\n" % _PAGE.encode()
+)
+
+
+async def test_cross_origin_reading_is_off():
+    async with echo_server() as endpoint, raw_connection(endpoint) as connection:
+        connection.send(_PREFLIGHT)
+        answer = await connection.answer()
+        assert answer.status == 403
+        assert "access-control-allow-origin" not in answer.headers
+        answer = await connection.ask("Echo", b"{}", f"Origin: {_PAGE}")
+        assert answer.status == 200
+        assert "access-control-allow-origin" not in answer.headers
+
+
+@pytest.mark.parametrize("configured", [_PAGE, "*"])
+async def test_a_configured_origin_may_read(configured: str):
+    access = Access(origins=frozenset({configured}))
+    async with echo_server(access=access) as endpoint, raw_connection(endpoint) as connection:
+        connection.send(_PREFLIGHT)
+        preflight = await connection.answer()
+        assert preflight.status == 200
+        assert preflight.headers["access-control-allow-origin"] == _PAGE
+        assert preflight.headers["access-control-allow-headers"] == "x-amz-target,authorization"
+        answer = await connection.ask("Echo", b"{}", f"Origin: {_PAGE}")
+        assert answer.headers["access-control-allow-origin"] == _PAGE
+        assert "X-Dynactor-Explanation" in answer.headers["access-control-expose-headers"]
+
+
+async def test_bytes_that_are_no_http_leave_no_error_in_the_log(caplog: pytest.LogCaptureFixture):
+    async with echo_server() as endpoint, raw_connection(endpoint) as connection:
+        connection.send(b"\x16\x03\x01\x02\x00\x01\r\n\r\n")
+        assert (await connection.reader.read()).startswith(b"HTTP/1.0 400")
+    assert not caplog.records
+
+
+async def test_small_packets_are_not_held_back():
+    async with echo_server() as endpoint, raw_connection(endpoint) as connection:
+        bare: socket.socket = connection.writer.get_extra_info("socket")
+        bare.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for byte in request("Echo", b'{"Text":"slow"}'):
+            connection.send(bytes([byte]))
+            await asyncio.sleep(0)
+        assert (await connection.answer()).json == {"Text": "slow"}

@@ -1,0 +1,311 @@
+"""Many clients that vanish at random moments: nothing is half done, kept for them, or lost."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+import pytest
+import structlog
+
+from dynactor.actors.catalog.database import Database
+from dynactor.actors.derived.indexes.index_lag import IndexLag
+from dynactor.actors.partition.transacting_partition import TransactingPartition
+from dynactor.actors.table.table import Table
+from dynactor.api.admin.listener import serving_admin
+from dynactor.api.http.body_memory import RequestRoom
+from dynactor.api.http.browser_access import Access
+from dynactor.api.http.fast_lane import FastLanes
+from dynactor.api.http.plain_lane import plain_server
+from dynactor.api.http.protocol import Protocol
+from dynactor.api.http.server import listen, url
+from dynactor.api.http.settings import HttpSettings
+from dynactor.api.http.turns import Turns
+from dynactor.api.registry import NOT_IMPLEMENTED, OPERATIONS
+from dynactor.model.limits import KIB
+from dynactor.storage.backups import Backups
+from dynactor.storage.store import Store
+from tests.support.clients.raw_http import TO_PLAIN_LANE, raw_connection
+from tests.support.clients.vanishing_clients import (
+    INDEXES,
+    TABLES,
+    Told,
+    VanishingClient,
+    table_definitions,
+)
+from tests.support.databases.databases import running_database
+from tests.support.databases.splitting import splitting
+from tests.support.servers.in_process import Asked
+from tests.support.stores.history_store import DelayedStore, Delays
+from tests.support.stores.store import memory_store
+
+CLIENTS = 24
+REQUESTS = 20
+STOPS = 5
+TURNS_OF_AN_ACCEPT = 8
+PARTITIONS = 7
+DEADLINE_SECONDS = 60
+MOST_DELAY_SECONDS = 0.02
+
+
+class Served:
+    """A server in the test's own process, and what it has in hand."""
+
+    def __init__(self, database: Database, settings: HttpSettings, admin_endpoint: str) -> None:
+        self.admin_endpoint = admin_endpoint
+        self.protocol = Protocol(database, OPERATIONS.values(), NOT_IMPLEMENTED)
+        self.room = RequestRoom(
+            settings.large_requests_bytes,
+            grace_seconds=settings.grace_seconds,
+            least_bytes_per_second=settings.least_bytes_per_second,
+        )
+        turns = Turns()
+        self.plain = plain_server(self.protocol, settings, self.room, turns)
+        self.lanes = FastLanes(self.protocol, settings, self.plain, self.room, turns)
+        self.endpoint = ""
+
+    def in_hand(self) -> dict[str, Any]:
+        """What is kept for clients; whoever has gone may still have a task at work."""
+        return {
+            "tasks": [task for task in asyncio.all_tasks() if _is_of_connection(task)],
+            "connections": self.lanes._connections,
+            "plain connections": self.plain.connections,
+            "bytes in the room": self.room._taken_bytes,
+            "requests in the room": self.room._within,
+            "requests before the room": self.room._waiting,
+        }
+
+
+def _is_of_connection(task: asyncio.Task[Any]) -> bool:
+    return task.get_name().endswith("FastLanes._serve") or "RequestHandler" in repr(task.get_coro())
+
+
+@asynccontextmanager
+async def serving(database: Database, admin_endpoint: str) -> AsyncIterator[Served]:
+    """As ``serving``, with what is in hand; there is room for few large requests."""
+    settings = HttpSettings(
+        "local", large_requests_bytes=256 * KIB, transfer_seconds=20, drain_seconds=0.01
+    )
+    served = Served(database, settings, admin_endpoint)
+    with listen("127.0.0.1", 0) as listener:
+        served.endpoint = url(listener)
+        async with served.lanes as lanes:
+            server = await asyncio.get_running_loop().create_server(lanes.connection, sock=listener)
+            try:
+                yield served
+            finally:
+                server.close()
+                lanes.end()
+                served.plain.pre_shutdown()
+                await served.plain.shutdown(settings.drain_seconds)
+
+
+def held(database: Database) -> dict[str, Any]:
+    """What the actors keep for requests."""
+    transactions = database.transactions
+    found: dict[str, Any] = {
+        "items being written": transactions._writing,
+        "claimed items": transactions._claimed,
+        "tokens": transactions.tokens._running,
+        "transactions that are ready": transactions._rounds._ready,
+        "leader": transactions._rounds._leader,
+        "preparing": transactions._rounds.preparing,
+    }
+    for table in database.tables:
+        name = table.definition.name
+        found[f"inside the gate of {name}"] = table.split_gate._inside
+        for number, partition in table.partitions.items():
+            if not isinstance(partition, TransactingPartition):
+                found[f"split of {number} of {name}"] = partition
+                continue
+            place = f"of {partition.name} of {name}"
+            found |= {
+                f"messages {place}": len(partition.mailbox) + len(partition.in_hand),
+                f"commit {place}": _is_under_way(partition._last_commit),
+                f"held positions {place}": partition._item_locks.positions,
+                f"paid {place}": partition._paid or partition._held_paid,
+                f"round {place}": partition._joining,
+            }
+    return found
+
+
+def _is_under_way(commit: asyncio.Future[None] | None) -> bool:
+    return commit is not None and not commit.done()
+
+
+async def assert_nothing_is_left(database: Database, served: Served) -> None:
+    """Wait until nothing is kept any more; it takes some turns until the last ones are done."""
+
+    def left() -> dict[str, Any]:
+        return {what: of for what, of in (held(database) | served.in_hand()).items() if of}
+
+    try:
+        async with asyncio.timeout(DEADLINE_SECONDS / 4):
+            while left():
+                await asyncio.sleep(0)
+    except TimeoutError:
+        assert left() == {}
+
+
+@asynccontextmanager
+async def slow_database(real: Store, seed: int) -> AsyncIterator[tuple[Store, Database]]:
+    """A database in which all takes its time, so that there is always something under way."""
+    store = DelayedStore(real, Delays(seed, MOST_DELAY_SECONDS))
+    between_steps = IndexLag(0, MOST_DELAY_SECONDS, seed)
+    async with running_database(store, transaction_delay=between_steps) as database:
+        yield store, database
+
+
+class Clients:
+    """All of them."""
+
+    def __init__(self, served: Served, iterators: list[str], told: Told, draw: Random) -> None:
+        self._clients = [
+            VanishingClient(
+                f"{draw.random()}",
+                served.endpoint,
+                served.admin_endpoint,
+                iterators,
+                told=told,
+                draw=Random(draw.random()),
+            )
+            for _ in range(CLIENTS)
+        ]
+
+    async def run(self, requests: int) -> None:
+        async with asyncio.TaskGroup() as group:
+            for client in self._clients:
+                group.create_task(client.run(requests))
+
+
+async def make_tables(ask: Asked) -> list[str]:
+    """Make the tables; iterators of their streams."""
+    iterators = []
+    for definition in table_definitions():
+        status, body = await ask("CreateTable", definition)
+        assert status == 200, body
+        arn = body["TableDescription"]["LatestStreamArn"]
+        streams = Asked(ask.database, "DynamoDBStreams")
+        _, described = await streams("DescribeStream", {"StreamArn": arn})
+        for shard in described["StreamDescription"]["Shards"]:
+            wanted = {"StreamArn": arn, "ShardId": shard["ShardId"]}
+            _, body = await streams(
+                "GetShardIterator", wanted | {"ShardIteratorType": "TRIM_HORIZON"}
+            )
+            iterators.append(body["ShardIterator"])
+    return iterators
+
+
+async def rows(ask: Asked, **members: Any) -> list[dict[str, Any]]:
+    """All rows of a table or index, by key."""
+    found: list[dict[str, Any]] = []
+    more: dict[str, Any] = {}
+    while True:
+        status, body = await ask("Scan", members | more)
+        assert status == 200, body
+        found += body["Items"]
+        if "LastEvaluatedKey" not in body:
+            return sorted(found, key=lambda item: str(item["pk"]["S"]))
+        more = {"ExclusiveStartKey": body["LastEvaluatedKey"]}
+
+
+async def assert_all_is_whole(database: Database, told: Told) -> None:
+    """What was answered is there, nothing that nobody has sent, and nothing half."""
+    ask = Asked(database)
+    there = set()
+    for name in TABLES:
+        items = await rows(ask, TableName=name, ConsistentRead=True)
+        there |= {(name, item["pk"]["S"]) for item in items}
+        await caught_up(database.table(name))
+        for index in INDEXES:
+            assert await rows(ask, TableName=name, IndexName=index) == items
+    assert told.answered <= there <= told.tried
+    for written in told.transactions:
+        assert len(there.intersection(written)) in (0, len(written))
+
+
+async def caught_up(table: Table) -> None:
+    for actors in table.followers.indexes.values():
+        await actors.wait_caught_up()
+
+
+async def assert_it_answers(served: Served) -> None:
+    async with raw_connection(served.endpoint) as connection:
+        assert (await connection.ask("ListTables")).status == 200
+        assert (await connection.ask("ListTables", b"{}", TO_PLAIN_LANE)).status == 200
+
+
+def assert_backups_are_whole(directory: Path, told: Told) -> None:
+    made = {each.name for each in directory.iterdir() if each.name != ".lock"}
+    assert made.issuperset(told.backups)
+    assert all((directory / name / "rocksdb").is_dir() for name in made)
+
+
+class Arena(NamedTuple):
+    """A database, whose changes are followed, and what its clients were told."""
+
+    database: Database
+    admin_endpoint: str
+    iterators: list[str]
+    told: Told
+    draw: Random
+
+    def clients(self, served: Served) -> Clients:
+        return Clients(served, self.iterators, self.told, self.draw)
+
+
+@asynccontextmanager
+async def arena(directory: Path, seed: int) -> AsyncIterator[Arena]:
+    """While its partitions are split; at the end all must be whole, and nothing in the log."""
+    draw, told = Random(seed), Told()
+    unseen: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unseen.append(context))
+    with structlog.testing.capture_logs() as logs:
+        async with (
+            asyncio.timeout(DEADLINE_SECONDS),
+            memory_store() as real,
+            slow_database(real, seed) as (store, database),
+        ):
+            iterators = await make_tables(Asked(database))
+            protocol, backups = Protocol(database, ()), Backups(store, directory)
+            with listen("127.0.0.1", 0) as listener:
+                async with (
+                    serving_admin(database, protocol, Access(), listener, backups) as admin,
+                    splitting(database, database.table(TABLES[0]), PARTITIONS),
+                ):
+                    yield Arena(database, admin, iterators, told, draw)
+            await assert_all_is_whole(database, told)
+            assert_backups_are_whole(directory, told)
+            assert told.vanished > CLIENTS
+    gc.collect()
+    assert unseen == []
+    assert [entry for entry in logs if entry["log_level"] not in ("info", "debug")] == []
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_clients_that_vanish_leave_nothing_behind(tmp_path: Path, seed: int):
+    async with arena(tmp_path, seed) as given, serving(*given[:2]) as served:
+        await given.clients(served).run(REQUESTS)
+        await assert_nothing_is_left(given.database, served)
+        await assert_it_answers(served)
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_nor_do_requests_that_are_cancelled_as_the_server_stops(tmp_path: Path, seed: int):
+    async with arena(tmp_path, seed) as given:
+        for _ in range(STOPS):
+            async with asyncio.TaskGroup() as group, serving(*given[:2]) as served:
+                given.told.may_connect = True
+                group.create_task(given.clients(served).run(REQUESTS))
+                await given.told.more_answers(given.draw.randrange(1, CLIENTS * 2))
+                given.told.may_connect = False
+                for _ in range(TURNS_OF_AN_ACCEPT):
+                    await asyncio.sleep(0)
+            await assert_nothing_is_left(given.database, served)
+        async with serving(*given[:2]) as served:
+            await assert_it_answers(served)

@@ -1,0 +1,115 @@
+"""A batch of writes one of whose tables fails: the others are waited for, and leave no trace."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple
+
+from dynactor.storage import keys_layout
+from dynactor.storage.store import Group, Store, StoreError
+from tests.support.databases.databases import HeldStore, running_database
+from tests.support.databases.transacting import until
+from tests.support.servers.in_process import Asked
+from tests.support.stores.store import memory_store
+from tests.support.tables.tables import definition
+
+TABLES = ("first", "second")
+
+
+class PartlyBrokenStore(HeldStore):
+    """A store that refuses the commits of some partitions, known by the keys of their heads."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.broken: set[bytes] = set()
+
+    async def commit(self, groups: Sequence[Group]) -> asyncio.Future[None]:
+        if any(group.head_key in self.broken for group in groups):
+            raise StoreError("a fake fault")
+        return await super().commit(groups)
+
+
+class Served(NamedTuple):
+    """Two tables, and their store."""
+
+    ask: Asked
+    store: PartlyBrokenStore
+
+    def break_tables(self, *names: str) -> None:
+        """Have the store refuse all writes to these tables."""
+        for name in names:
+            numbers = self.ask.database.table(name).record.partition_numbers
+            self.store.broken.update(map(keys_layout.partition_head, numbers))
+
+    def batch(self) -> asyncio.Task[tuple[int, dict[str, Any]]]:
+        """Put an item into each table."""
+        put = {"PutRequest": {"Item": {"pk": {"S": "a"}}}}
+        items = {"RequestItems": {name: [put] for name in TABLES}}
+        return asyncio.get_running_loop().create_task(self.ask("BatchWriteItem", items))
+
+    async def found(self, name: str) -> dict[str, Any]:
+        """What GetItem answers of that item."""
+        _, body = await self.ask("GetItem", {"TableName": name, "Key": {"pk": {"S": "a"}}})
+        return body
+
+
+@asynccontextmanager
+async def served() -> AsyncIterator[Served]:
+    """Two tables; fails if the event loop is left with an error that nobody has looked at."""
+    unseen: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unseen.append(context))
+    async with memory_store() as own:
+        store = PartlyBrokenStore(own)
+        async with running_database(store) as database:
+            ask = Asked(database)
+            for name in TABLES:
+                status, _ = await ask("CreateTable", definition("pk:S", name=name))
+                assert status == 200
+            yield Served(ask, store)
+    gc.collect()
+    assert unseen == []
+
+
+async def half_failed_batch(
+    given: Served, failing: str
+) -> asyncio.Task[tuple[int, dict[str, Any]]]:
+    """A batch whose writes to one table have failed, while those to the other are held."""
+    given.break_tables(failing)
+    given.store.hold()
+    batch = given.batch()
+    await until(lambda: given.store.held == 1)
+    # Until the error has come, too.
+    for _ in range(50):
+        await asyncio.sleep(0)
+    return batch
+
+
+async def test_an_error_of_one_table_is_told_once_the_writes_to_the_other_are_done() -> None:
+    async with served() as given:
+        batch = await half_failed_batch(given, "first")
+        assert not batch.done()
+        await given.store.release()
+        status, body = await batch
+        assert (status, body["message"]) == (500, "Nothing was written: a fake fault")
+        assert await given.found("second") == {"Item": {"pk": {"S": "a"}}}
+
+
+async def test_errors_of_both_tables_are_both_looked_at() -> None:
+    async with served() as given:
+        given.break_tables(*TABLES)
+        status, _ = await given.batch()
+        assert status == 500
+
+
+async def test_a_batch_that_is_cancelled_leaves_no_error_behind() -> None:
+    async with served() as given:
+        batch = await half_failed_batch(given, "second")
+        batch.cancel()
+        await asyncio.wait([batch])
+        assert batch.cancelled()
+        # What it raised would keep the replies.
+        del batch
+        await given.store.release()

@@ -1,0 +1,70 @@
+"""One of the two servers: it gets the same bodies as the other, but for its own region."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from tests.differential.requests.request import Request
+from tests.support.clients.clients import WireClient
+from tests.support.tables.tables import unique_name
+
+# Stands in a body for what an ARN of this server begins with.
+ARN_PREFIX = "arn:aws:dynamodb:REGION:ACCOUNT:"
+_PROBE = unique_name("ArnProbe")
+_TABLE_CHANGES = frozenset(("CreateTable", "UpdateTable", "DeleteTable"))
+
+
+class Answer(NamedTuple):
+    """Status and body; a body that is not JSON is its text."""
+
+    status: int
+    body: Any
+
+
+class Peer:
+    """A server and one keep-alive connection to it."""
+
+    def __init__(self, endpoint: str) -> None:
+        self._client = WireClient(endpoint)
+        self._arn_prefix = self._find_arn_prefix()
+
+    def _find_arn_prefix(self) -> str:
+        described = self._client(
+            "CreateTable",
+            {
+                "TableName": _PROBE,
+                "AttributeDefinitions": [{"AttributeName": "p", "AttributeType": "S"}],
+                "KeySchema": [{"AttributeName": "p", "KeyType": "HASH"}],
+                "BillingMode": "PAY_PER_REQUEST",
+            },
+        )
+        self._wait_until_settled(_PROBE)
+        self._client("DeleteTable", {"TableName": _PROBE})
+        self._wait_until_settled(_PROBE)
+        arn: str = described["TableDescription"]["TableArn"]
+        return arn.partition("table/")[0]
+
+    def send(self, request: Request) -> Answer:
+        """Send a request and wait for its answer; after a change of a table, until it is made."""
+        body = request.body.replace(ARN_PREFIX, self._arn_prefix)
+        answer = self._client.send(request.operation, body)
+        if answer.status == 200 and request.operation in _TABLE_CHANGES:
+            (described,) = answer.json.values()
+            self._wait_until_settled(described["TableName"])
+        try:
+            return Answer(answer.status, msgspec.json.decode(answer.body) if answer.body else {})
+        except msgspec.DecodeError:
+            return Answer(answer.status, answer.body.decode(errors="replace"))
+
+    def _wait_until_settled(self, table: str) -> None:
+        """Ask until the table is ACTIVE, or gone: the states between are of no fixed length."""
+        while True:
+            answer = self._client.send("DescribeTable", {"TableName": table})
+            if answer.status != 200 or answer.json["Table"]["TableStatus"] == "ACTIVE":
+                return
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._client.close()

@@ -1,0 +1,128 @@
+"""The arithmetic of partition keys: suffixes (A9), skew, what suffixes cost a reader."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynactor.model.advice.key_choice import (
+    QueryCost,
+    Skew,
+    extra_query_cost,
+    query_cost,
+    skew,
+    suffixes_for_reads,
+    suffixes_for_writes,
+)
+
+KB = 1024
+LOADS = st.lists(st.floats(0.001, 1_000_000), min_size=1, max_size=200)
+
+
+@pytest.mark.parametrize(
+    ("writes_per_second", "item_kilobytes", "suffixes"),
+    [
+        # A9.
+        (5_000, 1, 5),
+        (5_000, 1.5, 10),
+        (1_000, 1, 1),
+        (1_001, 1, 2),
+        # Around the whole kilobyte, and where there is little to do.
+        (5_000, 1 + 1 / KB, 10),
+        (5_000, 0.1, 5),
+        (2.5, 400, 1),
+        (2.51, 400, 2),
+        (0, 1, 1),
+    ],
+)
+def test_suffixes_keep_each_partition_within_1000_write_units(
+    writes_per_second, item_kilobytes, suffixes
+):
+    assert suffixes_for_writes(writes_per_second, int(item_kilobytes * KB)) == suffixes
+
+
+@pytest.mark.parametrize(
+    ("reads_per_second", "kilobytes", "consistent", "suffixes"),
+    [
+        (3_000, 4, True, 1),
+        (3_001, 4, True, 2),
+        (6_000, 4, False, 1),
+        (6_000, 5, False, 2),
+        (0, 4, True, 1),
+        (6_001, 0, False, 2),
+    ],
+)
+def test_suffixes_keep_each_partition_within_3000_read_units(
+    reads_per_second, kilobytes, consistent, suffixes
+):
+    found = suffixes_for_reads(reads_per_second, kilobytes * KB, consistent=consistent)
+    assert found == suffixes
+
+
+@given(st.floats(0, 1e6), st.integers(0, 400 * KB))
+def test_one_suffix_less_would_be_too_few(writes_per_second, size_bytes):
+    suffixes = suffixes_for_writes(writes_per_second, size_bytes)
+    units = writes_per_second * max(1, -(-size_bytes // KB))
+
+    assert units / suffixes <= 1_000
+    assert suffixes == 1 or units / (suffixes - 1) > 1_000
+
+
+def test_even_load_has_no_skew():
+    assert skew([5.0] * 50) == Skew(0.02, 0.2, 50)
+
+
+def test_one_key_with_everything_is_one_effective_key():
+    assert skew([7.0, 0, 0]) == Skew(1, 1, 1)
+
+
+def test_a_hot_key_among_many_counts_for_few():
+    """Half of all load on one of 101 keys: as uneven as four equal ones."""
+    measured = skew([100.0] + [1.0] * 100)
+
+    assert measured is not None
+    assert measured.hottest_share == 0.5
+    assert measured.top_ten_share == pytest.approx(109 / 200)
+    assert measured.effective_count == pytest.approx(40_000 / 10_100)
+
+
+def test_keys_that_are_not_known_are_next_to_nothing_each():
+    assert skew([10.0], all_load=100) == Skew(0.1, 0.1, 100)
+
+
+@pytest.mark.parametrize("loads", [[], [0.0, 0.0]])
+def test_no_load_has_no_skew(loads):
+    assert skew(loads) is None
+
+
+@given(LOADS)
+def test_there_are_no_more_effective_keys_than_keys(loads):
+    measured = skew(loads)
+
+    assert measured is not None
+    assert 1 - 1e-9 <= measured.effective_count <= len(loads) * (1 + 1e-9)
+    assert 1 / len(loads) - 1e-9 <= measured.hottest_share <= measured.top_ten_share <= 1 + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("kilobytes", "suffixes", "extra"),
+    [
+        # 12 KB are 3 units; over 5 suffixes each has 2.4 KB, a unit.
+        (12, 5, QueryCost(4, 2.0)),
+        (4_000, 4, QueryCost(0, 0.0)),
+        (40, 10, QueryCost(9, 0.0)),
+        (0, 10, QueryCost(9, 9.0)),
+        (1, 1, QueryCost(0, 0.0)),
+    ],
+)
+def test_each_suffix_is_a_query_that_is_rounded_up_alone(kilobytes, suffixes, extra):
+    assert extra_query_cost(kilobytes * KB, suffixes, consistent=True) == extra
+
+
+def test_eventually_consistent_queries_cost_half():
+    assert query_cost(12 * KB, 5) == QueryCost(5, 2.5)
+
+
+def test_a_large_collection_takes_a_request_for_each_megabyte():
+    assert query_cost(5 * KB * KB + 1, consistent=True) == QueryCost(6, 1_281)

@@ -1,0 +1,232 @@
+"""What UpdateTable may change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from dynactor.model.errors import LimitExceededException, ValidationException
+from dynactor.model.indexes.global_index_rules import NewGlobalIndex
+from dynactor.model.keys.key import KeyAttribute
+from dynactor.model.tables.schema_rules import KeyElement
+from dynactor.model.tables.stream_rules import StreamChange
+from dynactor.model.tables.table import TableDefinition, Throughput
+from dynactor.model.tables.table_rules import (
+    NOTHING_TO_UPDATE,
+    NewTable,
+    TableEdit,
+    apply_edit,
+    check_deletable,
+    check_edit,
+    define,
+    settled,
+)
+from dynactor.model.tables.throughput_rules import warm_of
+
+NOON = 1_000_000_000.0 // 86_400 * 86_400 + 43_200
+DAY = 86_400
+PROVISIONED = {"billing_mode": "PROVISIONED", "throughput": Throughput(5, 5)}
+
+
+def made(**members: Any) -> TableDefinition:
+    good: dict[str, Any] = {
+        "name": "table",
+        "key_schema": (KeyElement("a", "HASH"),),
+        "attribute_definitions": (KeyAttribute("a", "S"),),
+        "billing_mode": "PAY_PER_REQUEST",
+    }
+    return define(NewTable(**{**good, **members}))
+
+
+def edited(
+    definition: TableDefinition, now_epoch_seconds: float = NOON, **members: Any
+) -> TableDefinition:
+    """A definition after an edit; the one before it is over."""
+    edit = TableEdit(**members)
+    check_edit(edit)
+    return apply_edit(replace(definition, status="ACTIVE"), edit, now_epoch_seconds)
+
+
+def refusal(definition: TableDefinition, **members: Any) -> str:
+    with pytest.raises(ValidationException) as caught:
+        edited(definition, **members)
+    return caught.value.message
+
+
+def test_an_update_of_nothing_is_refused():
+    assert refusal(made()) == NOTHING_TO_UPDATE
+
+
+def test_a_table_becomes_provisioned_only_with_its_throughput():
+    assert refusal(made(), billing_mode="PROVISIONED") == (
+        "One or more parameter values were invalid: ProvisionedThroughput must be specified "
+        "when BillingMode is PROVISIONED"
+    )
+    changed = edited(made(), **PROVISIONED)
+    assert changed.billing_mode == "PROVISIONED"
+    assert (changed.throughput.read_units, changed.throughput.write_units) == (5, 5)
+
+
+def test_a_table_on_demand_has_no_provisioned_throughput():
+    message = (
+        "One or more parameter values were invalid: Neither ReadCapacityUnits nor "
+        "WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST"
+    )
+    assert refusal(made(), throughput=Throughput(1, 1)) == message
+    both = {"billing_mode": "PAY_PER_REQUEST", "throughput": Throughput(1, 1)}
+    assert refusal(made(**PROVISIONED), **both) == message
+    changed = edited(made(**PROVISIONED), billing_mode="PAY_PER_REQUEST")
+    assert changed.on_demand_since_epoch_seconds is None
+    assert settled(changed).on_demand_since_epoch_seconds == NOON
+    assert (changed.throughput.read_units, changed.throughput.write_units) == (0, 0)
+
+
+def test_the_same_throughput_again_is_refused():
+    assert refusal(made(**PROVISIONED), throughput=Throughput(5, 5)) == (
+        "The provisioned throughput for the table will not change. The requested value equals "
+        "the current value. Current ReadCapacityUnits provisioned for the table: 5. Requested "
+        "ReadCapacityUnits: 5. Current WriteCapacityUnits provisioned for the table: 5. "
+        "Requested WriteCapacityUnits: 5. Refer to the Amazon DynamoDB Developer Guide for "
+        "current limits and how to request higher limits."
+    )
+
+
+def test_increases_and_decreases_leave_their_times():
+    changed = edited(made(**PROVISIONED), throughput=Throughput(6, 4))
+    assert changed.throughput == Throughput(5, 5)
+    changed = settled(changed)
+    assert changed.throughput == Throughput(6, 4, NOON, NOON, 1)
+    changed = edited(changed, NOON + 1, throughput=Throughput(6, 3))
+    assert settled(changed).throughput == Throughput(6, 3, NOON, NOON + 1, 2)
+
+
+def test_decreases_are_counted_by_the_day():
+    changed = settled(edited(made(**PROVISIONED), throughput=Throughput(4, 4)))
+    changed = edited(changed, NOON + DAY, throughput=Throughput(3, 4))
+    assert settled(changed).throughput.decreases_today == 1
+
+
+def test_on_demand_maxima_are_merged_and_end_with_the_mode():
+    changed = edited(made(), on_demand_throughput={"MaxReadRequestUnits": 5})
+    changed = edited(changed, on_demand_throughput={"MaxWriteRequestUnits": -1})
+    assert changed.on_demand_throughput == {"MaxReadRequestUnits": 5, "MaxWriteRequestUnits": -1}
+    assert edited(changed, **PROVISIONED).on_demand_throughput is None
+
+
+def test_warm_throughput_only_rises():
+    changed = edited(made(), warm_throughput={"ReadUnitsPerSecond": 20_000})
+    assert warm_of(changed) == {"ReadUnitsPerSecond": 20_000, "WriteUnitsPerSecond": 4_000}
+    assert "lower than current" in refusal(changed, warm_throughput={"ReadUnitsPerSecond": 19_999})
+
+
+def test_the_class_of_a_table_changes_with_its_time():
+    changed = edited(made(), table_class="STANDARD_INFREQUENT_ACCESS")
+    assert changed.table_class == "STANDARD_INFREQUENT_ACCESS"
+    assert changed.table_class_changed_epoch_seconds == NOON
+
+
+def test_only_a_change_of_settings_is_an_update_in_progress():
+    assert edited(made(), **PROVISIONED).status == "UPDATING"
+    assert edited(made(), billing_mode="PAY_PER_REQUEST").status == "ACTIVE"
+    assert edited(made(), deletion_protection=True).status == "ACTIVE"
+    assert edited(made(), tags_to_add=(("a", "1"),)).status == "ACTIVE"
+
+
+def test_tags_are_added_replaced_and_removed():
+    tagged = made(tags=(("a", "1"), ("b", "2")))
+    changed = edited(tagged, tags_to_add=(("b", "3"), ("c", "")))
+    assert changed.tags == (("a", "1"), ("b", "3"), ("c", ""))
+    changed = edited(changed, tag_keys_to_remove=("a", "unknown"))
+    assert changed.tags == (("b", "3"), ("c", ""))
+
+
+def test_fifty_tags_are_the_most():
+    tagged = made(tags=tuple((f"key{number}", "") for number in range(50)))
+    assert edited(tagged, tags_to_add=(("key7", "new"),))
+    assert "Number of Tags exceed" in refusal(tagged, tags_to_add=(("one more", ""),))
+
+
+CREATE = {
+    "index_creates": (
+        NewGlobalIndex("index", (KeyElement("a", "HASH"),), "ALL", throughput=Throughput(1, 1)),
+    ),
+    "attribute_definitions": (KeyAttribute("a", "S"),),
+}
+ONLY = "modification must be the only operation in the request"
+
+
+@pytest.mark.parametrize("change", [CREATE, {"index_deletes": ("index",)}])
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        (
+            {"throughput": Throughput(7, 7)},
+            "You cannot create or delete index while updating table IOPS",
+        ),
+        (
+            {"stream": StreamChange(enabled=True, view_type="NEW_IMAGE")},
+            "You cannot create or delete index while changing stream status",
+        ),
+        ({"deletion_protection": True}, f"DeletionProtection {ONLY}"),
+        ({"table_class": "STANDARD_INFREQUENT_ACCESS"}, f"TableClass {ONLY}"),
+    ],
+)
+def test_an_index_is_not_added_or_deleted_with_other_changes(
+    change: dict[str, Any], members: dict[str, Any], message: str
+):
+    assert refusal(made(**PROVISIONED), **change, **members) == message
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        ({"deletion_protection": True}, f"DeletionProtection {ONLY}"),
+        ({"table_class": "STANDARD"}, f"TableClass {ONLY}"),
+    ],
+)
+def test_protection_and_class_change_alone(members: dict[str, Any], message: str):
+    table = made(**PROVISIONED)
+    assert refusal(table, **members, throughput=Throughput(7, 7)) == message
+    assert edited(table, **members, attribute_definitions=(KeyAttribute("a", "S"),))
+
+
+def test_a_protected_table_is_not_deleted():
+    protected = edited(made(), deletion_protection=True)
+    with pytest.raises(ValidationException, match="currently protected against deletion"):
+        check_deletable(protected)
+    check_deletable(edited(protected, deletion_protection=False))
+
+
+def switched(definition: TableDefinition, at: float) -> TableDefinition:
+    """A provisioned table after a switch to on-demand and back."""
+    on_demand = edited(definition, at, billing_mode="PAY_PER_REQUEST")
+    return edited(on_demand, at, **PROVISIONED)
+
+
+def test_a_table_becomes_on_demand_four_times_in_any_24_hours():
+    definition = made(**PROVISIONED)
+    for hour in range(4):
+        definition = switched(definition, NOON + hour * 3_600)
+
+    with pytest.raises(LimitExceededException) as caught:
+        switched(definition, NOON + DAY - 1)
+    assert caught.value.message == (
+        "Subscriber limit exceeded: Update to PayPerRequest mode are limited to 4 times in 1 "
+        "day(s)."
+    )
+
+    again = switched(definition, NOON + DAY)
+    with pytest.raises(LimitExceededException):
+        switched(again, NOON + DAY + 3_599)
+    assert switched(again, NOON + DAY + 3_600).billing_mode == "PROVISIONED"
+
+
+def test_a_table_that_is_made_on_demand_has_not_been_switched():
+    definition = edited(made(), **PROVISIONED)
+    for _ in range(4):
+        definition = switched(definition, NOON)
+
+    with pytest.raises(LimitExceededException):
+        switched(definition, NOON)

@@ -1,0 +1,128 @@
+"""Rounds of a crash: a crowd writes, the server dies, it starts again, all is compared."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+from random import Random
+
+from tests.support.clients.wire import Connection
+from tests.support.crowds.whole_database import violations
+from tests.support.crowds.writers import Crowd, make_tables
+from tests.support.histories.history import History
+from tests.support.servers.server import PROJECT, Server, running_server, serve_command
+from tests.support.stores.power_loss import PowerLoss
+
+# A start takes about this long where the log is short.
+_START_SECONDS = 1.0
+
+
+def address(server: Server) -> tuple[str, int]:
+    """Host and port."""
+    host, _, port = server.endpoint.removeprefix("http://").partition(":")
+    return host, int(port)
+
+
+@asynccontextmanager
+async def connected(server: Server) -> AsyncIterator[Connection]:
+    """A connection to a server."""
+    connection = await Connection.open(*address(server))
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+class CrashingDatabase:
+    """One data directory through many crashes, and the history of what its clients were told."""
+
+    def __init__(
+        self, directory: Path, draw: Random, *, power: bool = False, project: Path = PROJECT
+    ) -> None:
+        self.data_directory = directory / "data"
+        self.history = History()
+        self.power = PowerLoss(directory / "power", self.data_directory) if power else None
+        self._draw = draw
+        self._project = project
+
+    @contextmanager
+    def running(self) -> Iterator[Server]:
+        """The server on the data directory; killed at the end if it still runs."""
+        with running_server(
+            data_dir=self.data_directory, environment=self._environment(), project=self._project
+        ) as server:
+            yield server
+
+    def _environment(self) -> Mapping[str, str]:
+        return self.power.environment() if self.power else {}
+
+    async def make(self) -> None:
+        """Start for the first time, make the tables, stop."""
+        with self.running() as server:
+            async with connected(server) as connection:
+                await make_tables(connection)
+            assert server.stop() == 0, server.log
+
+    async def crash(
+        self,
+        most_answers: int = 1_000,
+        trouble: Callable[[], None] | None = None,
+        *,
+        politely: bool = False,
+    ) -> list[str]:
+        """Start, compare, write, die at a random moment; what the comparison found.
+
+        ``trouble`` comes at a random moment, some time before the death. ``politely``: the
+        server is asked to stop, as by an operator, and ends well.
+        """
+        with self.running() as server:
+            async with connected(server) as connection:
+                found = await violations(connection, self.history)
+            crowd = Crowd(self.history, self._draw)
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(crowd.run(*address(server)))
+                await crowd.wait_answers(self._draw.randrange(1, most_answers))
+                if trouble is not None:
+                    trouble()
+                    more = self._draw.randrange(most_answers // 2, most_answers)
+                    await crowd.wait_answers(crowd.answers + more)
+                if politely:
+                    assert server.stop() == 0, server.log
+                    assert "error" not in server.log, server.log
+                else:
+                    server.kill()
+        return found
+
+    async def die_while_starting(self) -> None:
+        """Start, and die at a random moment of it: while the log is being replayed, perhaps."""
+        process = await asyncio.create_subprocess_exec(
+            *serve_command(data_dir=self.data_directory),
+            cwd=self._project,
+            env={**os.environ, **self._environment()},
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        with suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), self._draw.uniform(0, _START_SECONDS))
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+    async def compare(self, *, then_kill: bool = False) -> list[str]:
+        """Start, compare, and stop or kill."""
+        with self.running() as server:
+            async with connected(server) as connection:
+                found = await violations(connection, self.history)
+            if then_kill:
+                server.kill()
+            else:
+                assert server.stop() == 0, server.log
+        return found
+
+    def cut_power(self) -> None:
+        """Take away what no completed sync covered; sometimes all of it, sometimes some."""
+        assert self.power is not None
+        self.power.cut(self._draw if self._draw.random() < 0.5 else None)

@@ -1,0 +1,293 @@
+"""Clients that write at random to several tables with time to live, whatever becomes of the server.
+
+They keep an exact history of what they were told, and go on with the next server where one was
+killed. There are three kinds of items: some never expire, so that a removal is a user's; those
+that ``leave`` are put once, expired, and deleted by nobody, so that their removal is time to
+live's; and some are both deleted and expiring, where the history tells which of the two it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from random import Random
+from typing import Any, Final, TypeAlias
+
+from tests.support.clients.wire import Answer, Connection, ConnectionLost
+from tests.support.histories.history import (
+    TOKEN,
+    Delete,
+    Done,
+    History,
+    Item,
+    Operation,
+    Put,
+    Unanswered,
+    Update,
+)
+from tests.support.kafka.kafka_consumer import canonical
+
+EXPIRES: Final = "expires"
+CROWD_SIZE: Final = 32
+
+_OWN_ITEMS: Final = 6
+_SHARED_ITEMS: Final = 12
+_LEAVING: Final = "leaving"
+_STEADY: Final = "steady"
+
+_Write: TypeAlias = Put | Update | Delete
+
+
+def table_definition(table: str) -> dict[str, Any]:
+    """CreateTable's body."""
+    return {
+        "TableName": table,
+        "BillingMode": "PAY_PER_REQUEST",
+        "AttributeDefinitions": [
+            {"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")
+        ],
+        "KeySchema": [
+            {"AttributeName": "pk", "KeyType": "HASH"},
+            {"AttributeName": "sk", "KeyType": "RANGE"},
+        ],
+    }
+
+
+def place_name(table: str, keys: Item) -> str:
+    """An item's key in the history."""
+    return f"{table}/{canonical(keys)}"
+
+
+def may_expire(keys: Item) -> bool:
+    """Whether an item is one of those that are given expiry times."""
+    return not keys["sk"]["S"].startswith(_STEADY)
+
+
+def may_be_deleted(keys: Item) -> bool:
+    """Whether an item is one of those that clients delete."""
+    return not keys["sk"]["S"].startswith(_LEAVING)
+
+
+class ExpiringCrowd:
+    """Many writers, each with a connection of its own, on the server that is there.
+
+    ``writes`` counts what was sent, answered or not; a batch is as many as it has requests.
+    """
+
+    def __init__(self, tables: Sequence[str], draw: Random, size: int = CROWD_SIZE) -> None:
+        self.history = History()
+        self.tables = tables
+        self.writes = 0
+        self.unanswered = 0
+        self._draw = draw
+        self._size = size
+        self._stopping = False
+        self._address: tuple[str, int] | None = None
+        self._served = asyncio.Event()
+        self._waiting: dict[asyncio.Event, int] = {}
+
+    async def run(self) -> None:
+        """Write until it is stopped."""
+        async with asyncio.TaskGroup() as tasks:
+            for number in range(self._size):
+                tasks.create_task(_Writer(self, number, Random(self._draw.random())).run())
+
+    def turn_to(self, address: tuple[str, int] | None) -> None:
+        """Where the server is from now on; None: there is none, or none for long."""
+        self._address = address
+        if address is None:
+            self._served.clear()
+        else:
+            self._served.set()
+
+    def stop(self) -> None:
+        """Let each writer end with the write that it is at."""
+        self._stopping = True
+        self._served.set()
+
+    async def wait_writes(self, more: int) -> None:
+        """Wait until this many more were sent."""
+        enough = asyncio.Event()
+        self._waiting[enough] = self.writes + more
+        await enough.wait()
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether its writers are to end."""
+        return self._stopping
+
+    async def wait_server(self) -> tuple[str, int] | None:
+        """Where the server is; None where no more is to be written."""
+        while self._address is None and not self._stopping:
+            await self._served.wait()
+        return None if self._stopping else self._address
+
+    def count(self, writes: int) -> None:
+        """Note that writes were sent."""
+        self.writes += writes
+        for enough, goal in list(self._waiting.items()):
+            if self.writes >= goal:
+                del self._waiting[enough]
+                enough.set()
+
+
+class _Writer:
+    """One client: one request at a time."""
+
+    def __init__(self, crowd: ExpiringCrowd, number: int, draw: Random) -> None:
+        self._crowd = crowd
+        self._history = crowd.history
+        self._name = f"client{number}"
+        self._draw = draw
+        self._tokens = 0
+
+    async def run(self) -> None:
+        while address := await self._crowd.wait_server():
+            try:
+                connection = await Connection.open(*address)
+            except ConnectionLost:
+                # It ended this moment; the crowd is about to be told.
+                await asyncio.sleep(0)
+                continue
+            try:
+                while not self._crowd.is_stopping:
+                    (step,) = self._draw.choices((self._write, self._batch, self._leave), (8, 1, 1))
+                    await step(connection)
+            except ConnectionLost:
+                continue
+            finally:
+                await connection.close()
+
+    async def _write(self, connection: Connection) -> None:
+        table, keys = self._place()
+        kind = self._draw.random()
+        body: dict[str, Any] = {"TableName": table, "ReturnValues": "ALL_OLD"}
+        write: _Write
+        if kind < 0.5:
+            write = Put(keys | self._attributes(keys))
+            operation, body["Item"] = "PutItem", write.item
+        elif kind < 0.8:
+            write = self._update(keys)
+            operation = "UpdateItem"
+            body |= {"Key": keys, **_update_members(write)}
+        else:
+            write = Delete()
+            operation, body["Key"] = "DeleteItem", keys
+        noted = self._history.invoke(self._name, place_name(table, keys), write)
+        answer = await self._ask(connection, operation, body, 1)
+        self._note(place_name(table, keys), noted, answer, Done("ALL_OLD", _old_image(answer)))
+
+    async def _leave(self, connection: Connection) -> None:
+        """Put an item that nobody writes to again, expired or soon to be."""
+        table = self._draw.choice(self._crowd.tables)
+        token = self._token()
+        keys = {"pk": {"S": token}, "sk": {"S": _LEAVING}}
+        write = Put({**keys, TOKEN: {"S": token}, EXPIRES: self._expiry()})
+        noted = self._history.invoke(self._name, place_name(table, keys), write)
+        body = {"TableName": table, "Item": write.item}
+        answer = await self._ask(connection, "PutItem", body, 1)
+        self._note(place_name(table, keys), noted, answer, Done())
+
+    async def _batch(self, connection: Connection) -> None:
+        """BatchWriteItem: some writes, each for itself, to several tables."""
+        places = {place_name(*place): place for place in (self._place() for _ in range(4))}
+        writes = [
+            (name, table, keys, Delete() if at == 0 else Put(keys | self._attributes(keys)))
+            for at, (name, (table, keys)) in enumerate(places.items())
+        ]
+        noted = [self._history.invoke(self._name, name, write) for name, _, _, write in writes]
+        requests: dict[str, list[dict[str, Any]]] = {}
+        for _, table, keys, write in writes:
+            requests.setdefault(table, []).append(
+                {"PutRequest": {"Item": write.item}}
+                if isinstance(write, Put)
+                else {"DeleteRequest": {"Key": keys}}
+            )
+        body = {"RequestItems": requests}
+        answer = await self._ask(connection, "BatchWriteItem", body, len(writes))
+        left = answer.body.get("UnprocessedItems", {})
+        for operation, (name, table, keys, write) in zip(noted, writes, strict=True):
+            request = (
+                {"PutRequest": {"Item": write.item}}
+                if isinstance(write, Put)
+                else {"DeleteRequest": {"Key": keys}}
+            )
+            if request in left.get(table, ()):
+                self._history.withdraw(name, operation)
+            else:
+                self._note(name, operation, answer, Done())
+
+    async def _ask(
+        self, connection: Connection, operation: str, body: dict[str, Any], writes: int
+    ) -> Answer:
+        self._crowd.count(writes)
+        try:
+            return await connection.call(operation, body)
+        except ConnectionLost:
+            self._crowd.unanswered += writes
+            raise
+
+    def _note(self, name: str, operation: Operation, answer: Answer, outcome: Done) -> None:
+        if answer.status == 200:
+            self._history.answer(operation, outcome)
+        elif answer.status == 500:
+            assert "unknown" in answer.body["message"], answer
+            self._crowd.unanswered += 1
+            self._history.answer(operation, Unanswered())
+        else:
+            message = answer.body["message"]
+            assert "Throttling" in answer.error or message.startswith("Nothing was"), answer
+            self._history.withdraw(name, operation)
+
+    def _place(self) -> tuple[str, Item]:
+        table = self._draw.choice(self._crowd.tables)
+        if self._draw.random() < 0.2:
+            pk, number = "shared", self._draw.randrange(_SHARED_ITEMS)
+        else:
+            pk, number = self._name, self._draw.randrange(_OWN_ITEMS)
+        kind = _STEADY if number % 2 else "mixed"
+        return table, {"pk": {"S": pk}, "sk": {"S": f"{kind}{number}"}}
+
+    def _attributes(self, keys: Item) -> Item:
+        token = self._token()
+        size = self._draw.choices((40, 400, 8_000), weights=(70, 28, 2))[0]
+        attributes: Item = {
+            TOKEN: {"S": token},
+            "payload": {"S": "x" * self._draw.randrange(size)},
+            "list": {"L": [{"N": str(self._draw.randrange(1_000))}, {"BOOL": True}]},
+        }
+        if may_expire(keys) and self._draw.random() < 0.2:
+            attributes[EXPIRES] = self._expiry()
+        return attributes
+
+    def _update(self, keys: Item) -> Update:
+        sets = {name: value for name, value in self._attributes(keys).items() if name != "list"}
+        # Half of the updates save an item that is about to expire.
+        is_saved = EXPIRES not in sets and self._draw.random() < 0.5
+        return Update(keys, sets, (EXPIRES,) if is_saved else (), ("n",))
+
+    def _expiry(self) -> dict[str, str]:
+        return {"N": str(int(time.time()) + self._draw.randrange(-2, 2))}
+
+    def _token(self) -> str:
+        self._tokens += 1
+        return f"{self._name}.{self._tokens}"
+
+
+def _old_image(answer: Answer) -> Item | None:
+    return answer.body.get("Attributes") if answer.status == 200 else None
+
+
+def _update_members(update: Update) -> dict[str, Any]:
+    """UpdateItem's expression; what it means is ``history.apply``."""
+    names = {f"#{name}": name for name in (*update.sets, *update.removes, *update.counts)}
+    values = {f":{name}": value for name, value in update.sets.items()} | {":one": {"N": "1"}}
+    clauses = ["SET " + ", ".join(f"#{name} = :{name}" for name in update.sets), "ADD #n :one"]
+    if update.removes:
+        clauses.append("REMOVE " + ", ".join(f"#{name}" for name in update.removes))
+    return {
+        "UpdateExpression": " ".join(clauses),
+        "ExpressionAttributeNames": names,
+        "ExpressionAttributeValues": values,
+    }

@@ -1,0 +1,254 @@
+"""A database whose items expire, through many kills, and what its clients were told of each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
+from dynactor.actors.table.pages import ReadRange, read_page
+from dynactor.actors.table.table import Table
+from dynactor.model.indexes.index import IndexDefinition
+from dynactor.model.keys import key_range
+from dynactor.model.page import PageRules
+from dynactor.model.tables.time_to_live import is_expired
+from dynactor.model.values import item as items
+from dynactor.storage import keys_layout
+from dynactor.storage.store import Store
+from tests.support.clients.wire import Connection, ConnectionLost
+from tests.support.crowds.crashes import connected
+from tests.support.databases.databases import SetClock, running_database
+from tests.support.databases.expiry import listed, rebuilt, rows_of, until_listed, until_status
+from tests.support.servers.admin import ServerClock, server_with_clock
+from tests.support.servers.server import Server
+from tests.support.stores.store import disk_store
+from tests.support.tables.tables import definition, global_index, local_index
+
+Item = dict[str, Any]
+
+TABLE = "expiring"
+START = 1_700_000_000
+WRITERS = 16
+_OWN_ITEMS = 12
+_FILLERS = 2_500
+_BATCH_ITEMS = 25
+_OPTIONS = (
+    *("--ttl-delay-seconds", "0", "--ttl-change-interval-seconds", "0"),
+    *("--ttl-deletes-per-second", "2000", "--ttl-transition-seconds", "0.2"),
+    *("--keep-streams-seconds", "0.5"),
+)
+_SETTINGS = TimeToLiveSettings(delay_seconds=0.0, deletes_per_second=100_000.0)
+_SETTLE_SECONDS = 30.0
+
+
+class ExpiringDatabase:
+    """One data directory.
+
+    Invariant: each key is in one of the states in ``possible``, None for missing, or its item
+    was in one of them and has expired since.
+    """
+
+    def __init__(self, directory: Path, draw: Random) -> None:
+        self.possible: defaultdict[str, list[Item | None]] = defaultdict(lambda: [None])
+        # What there was to see: items that were deleted, and the states in which it was killed.
+        self.deleted = 0
+        self.statuses: Counter[str] = Counter()
+        # How many partitions the table had when it was looked at last.
+        self.partitions = 0
+        self._directory = directory
+        self._draw = draw
+        self._answers = 0
+        self._goal = 0
+        self._reached = asyncio.Event()
+
+    async def make(self) -> None:
+        """Start for the first time, make the table, stop."""
+        request = definition(
+            "pk:S",
+            "sk:S",
+            "at:N",
+            "owner:S",
+            name=TABLE,
+            indexes=(local_index("by_at", "pk", "at"),),
+            GlobalSecondaryIndexes=[global_index("of_owner", "owner", "at")],
+        )
+        with server_with_clock(START, *_OPTIONS, data_dir=self._directory) as (server, _):
+            async with connected(server) as connection:
+                answer = await connection.call("CreateTable", request)
+                assert answer.status == 200, answer
+                for first in range(0, _FILLERS, _BATCH_ITEMS):
+                    await self._fill(connection, range(first, first + _BATCH_ITEMS))
+            assert server.stop() == 0, server.log
+
+    async def _fill(self, connection: Connection, numbers: range) -> None:
+        """Put items that nobody changes, so that listing what is there takes its time."""
+        fillers: list[Item] = [
+            {
+                "pk": {"S": f"filler{number}"},
+                "sk": {"S": "only"},
+                "at": {"N": f"{START * 2 + number}.5"},
+                "owner": {"S": "nobody"},
+            }
+            for number in numbers
+        ]
+        requests = {TABLE: [{"PutRequest": {"Item": item}} for item in fillers]}
+        answer = await connection.call("BatchWriteItem", {"RequestItems": requests})
+        assert answer.body["UnprocessedItems"] == {}, answer
+        for item in fillers:
+            self.possible[item["pk"]["S"]] = [item]
+
+    async def kill(self, most_answers: int, *options: str) -> None:
+        """Write, switch time to live on and off, move the clock; die at a random moment."""
+        options = (*_OPTIONS, *options)
+        with server_with_clock(START, *options, data_dir=self._directory) as (server, clock):
+            self._answers, self._goal = 0, self._draw.randrange(20, most_answers)
+            self._reached.clear()
+            async with asyncio.TaskGroup() as tasks:
+                for number in range(WRITERS):
+                    tasks.create_task(self._write(server, number))
+                tasks.create_task(self._switch(server))
+                moving = tasks.create_task(self._move(clock))
+                await self._reached.wait()
+                moving.cancel()
+                server.kill()
+
+    async def _write(self, server: Server, number: int) -> None:
+        draw = Random(self._draw.random())
+        with suppress(ConnectionLost):
+            async with connected(server) as connection:
+                while True:
+                    await self._write_one(connection, draw, number)
+                    self._answers += 1
+                    if self._answers >= self._goal:
+                        self._reached.set()
+
+    async def _write_one(self, connection: Connection, draw: Random, number: int) -> None:
+        name = f"{number}/{draw.randrange(_OWN_ITEMS)}"
+        key = {"pk": {"S": name}, "sk": {"S": "only"}}
+        at = {"N": str(self._now() + draw.randrange(-20, 60))}
+        new: Item | None = {**key, "at": at, "owner": {"S": f"o{number % 3}"}}
+        body: dict[str, Any] = {"TableName": TABLE}
+        operation = draw.choices(["PutItem", "UpdateItem", "DeleteItem"], [6, 3, 1])[0]
+        if operation == "PutItem":
+            if draw.random() < 0.1:
+                new = {**key, "owner": {"S": f"o{number % 3}"}}
+            body["Item"] = new
+        elif operation == "DeleteItem":
+            body["Key"], new = key, None
+        else:
+            body |= {
+                "Key": key,
+                "UpdateExpression": "SET #at = :at, #owner = :owner",
+                "ConditionExpression": "attribute_exists(pk)",
+                "ExpressionAttributeNames": {"#at": "at", "#owner": "owner"},
+                "ExpressionAttributeValues": {":at": at, ":owner": {"S": f"o{number % 3}"}},
+            }
+        # From the moment it is sent it may have been done.
+        self.possible[name].append(new)
+        answer = await connection.call(operation, body)
+        if answer.error == "ConditionalCheckFailedException":
+            self.possible[name].pop()
+            self._found(name, None)
+        else:
+            assert answer.status == 200, answer
+            self.possible[name] = [new]
+
+    async def _switch(self, server: Server) -> None:
+        """On and off, as often as it is allowed."""
+        enabled = True
+        with suppress(ConnectionLost):
+            async with connected(server) as connection:
+                while True:
+                    specification = {"Enabled": enabled, "AttributeName": "at"}
+                    body = {"TableName": TABLE, "TimeToLiveSpecification": specification}
+                    answer = await connection.call("UpdateTimeToLive", body)
+                    assert answer.status in (200, 400), answer
+                    if answer.status == 200:
+                        enabled = not enabled
+                    await asyncio.sleep(self._draw.uniform(0, 0.2))
+
+    async def _move(self, clock: ServerClock) -> None:
+        while True:
+            self._at = await asyncio.to_thread(clock.step, self._draw.randrange(1, 5))
+            await asyncio.sleep(self._draw.uniform(0, 0.1))
+
+    _at = float(START)
+
+    def _now(self) -> int:
+        return int(self._at)
+
+    def _found(self, name: str, item: Item | None, now: float | None = None) -> None:
+        """A key is in this state; raises if it can't be."""
+        possible = self.possible[name]
+        # A clock that is moved just now may be ahead of what is known.
+        now = self._at + 10 if now is None else now
+        if item is None:
+            assert any(state is None or _is_expired(state, now) for state in possible), (
+                f"{name} is missing at {now}, of {possible}"
+            )
+        else:
+            assert item in possible, f"{name} is {item}, none of {possible}"
+        self.possible[name] = [item]
+
+    async def verify(self) -> None:
+        """Open the data again, let time to live end what it had begun, and compare."""
+        async with (
+            disk_store(self._directory) as store,
+            running_database(store, SetClock(START), time_to_live=_SETTINGS) as database,
+            asyncio.timeout(_SETTLE_SECONDS),
+        ):
+            table = database.table(TABLE)
+            self.partitions = len(table.record.partitions)
+            now = database.clock.now_epoch_seconds()
+            settings = table.definition.time_to_live
+            is_on = settings is not None and settings.deletes
+            self.statuses[settings.status if settings else "never on"] += 1
+            if is_on:
+                await until_status(table, "ENABLED")
+                while any(
+                    is_expired(item.get("at", {}).get("N"), now) for item in await _all(table)
+                ):
+                    await asyncio.sleep(0.001)
+            elif settings is not None:
+                await until_status(table, "DISABLED")
+            await self._compare(table, now)
+            await _compare_rows(store, table, is_on=is_on)
+
+    async def _compare(self, table: Table, now: float) -> None:
+        there = {item["pk"]["S"]: item for item in await _all(table)}
+        for name in sorted(self.possible.keys() | there.keys()):
+            if name not in there and None not in self.possible[name]:
+                self.deleted += 1
+            self._found(name, there.get(name), now)
+        for index in table.definition.indexes:
+            while table.followers.index_lag_records(index):
+                await asyncio.sleep(0.001)
+            entries = await _all(table, index)
+            assert entries == [item for item in sorted(there.values(), key=str) if "at" in item]
+
+
+async def _compare_rows(store: Store, table: Table, *, is_on: bool) -> None:
+    table_id = table.definition.table_id
+    if is_on:
+        await until_listed(table)
+        # What was swept a moment ago is listed until the expirers have seen that.
+        while await listed(store, table_id) != await rebuilt(store, table.definition, "at"):
+            await asyncio.sleep(0.001)
+        return
+    ranges = (keys_layout.expiry_range(table_id), keys_layout.expiry_checkpoint_range(table_id))
+    assert not [row for each in ranges async for row in rows_of(store, *each)]
+
+
+def _is_expired(item: Item, now: float) -> bool:
+    return is_expired(item.get("at", {}).get("N"), now)
+
+
+async def _all(table: Table, index: IndexDefinition | None = None) -> list[Item]:
+    """All items of a table, or the entries of an index: less than a page holds."""
+    page = await read_page(table, ReadRange(key_range.WHOLE, PageRules(), index=index))
+    assert page.last is None
+    return sorted((items.decode(item) for item in page.items), key=str)

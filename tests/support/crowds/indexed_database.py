@@ -1,0 +1,390 @@
+"""The crowd's tables with global indexes and streams, compared with what both must be."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from time import monotonic
+from typing import Any, NamedTuple
+
+from tests.support.clients.wire import Connection, ConnectionLost
+from tests.support.crowds.crashes import CrashingDatabase, address, connected
+from tests.support.crowds.whole_database import scan, violations
+from tests.support.crowds.writers import PROJECTIONS, TABLES, Crowd, Place, create_table
+from tests.support.histories.history import Done, History, Item, Put, State, index_violations
+from tests.support.servers.server import PROJECT, Server, running_server
+from tests.support.streams.stream_walk import Ledger, walk
+
+# Of an index that has all changes still to come; one that lags by more is stuck.
+_CATCH_UP_SECONDS = 30.0
+_POLL_SECONDS = 0.01
+_BATCH_ITEMS = 25
+
+
+class GlobalIndex(NamedTuple):
+    """A global index as DescribeTable shows it."""
+
+    name: str
+    keys: tuple[tuple[str, str], ...]
+    projection: dict[str, Any]
+    item_count: int
+    status: str
+
+    def project(self, item: Item) -> State:
+        """The entry that the index holds for an item, by DynamoDB's rules."""
+        for name, kind in self.keys:
+            if kind not in item.get(name, {}) or item[name][kind] == "":
+                return None
+        if self.projection["ProjectionType"] == "ALL":
+            return item
+        held = {name for name, _ in self.keys} | set(self.projection.get("NonKeyAttributes", ()))
+        return {name: value for name, value in item.items() if name in held | {"pk", "sk"}}
+
+
+TYPES = {
+    "pk": "S",
+    "sk": "S",
+    "rank": "N",
+    "title": "S",
+    "token": "S",
+    "n": "N",
+    "mixed": "S",
+}
+
+
+def global_index(
+    name: str, hashes: tuple[str, ...], ranges: tuple[str, ...], projection: str, *include: str
+) -> dict[str, Any]:
+    """An index as CreateTable and UpdateTable are told of it."""
+    held: dict[str, Any] = {"ProjectionType": projection}
+    if include:
+        held["NonKeyAttributes"] = list(include)
+    schema = [{"AttributeName": each, "KeyType": "HASH"} for each in hashes]
+    schema += [{"AttributeName": each, "KeyType": "RANGE"} for each in ranges]
+    return {"IndexName": name, "KeySchema": schema, "Projection": held}
+
+
+FIRST_INDEXES: dict[str, list[dict[str, Any]]] = {
+    "crash-a": [
+        global_index("of_rank", ("rank",), (), "INCLUDE", "token", "n"),
+        global_index("of_title", ("title",), ("rank",), "KEYS_ONLY"),
+        global_index("of_place", ("sk",), ("token",), "ALL"),
+    ],
+    "crash-b": [
+        global_index("of_title_and_rank", ("title", "rank"), ("n", "token"), "ALL"),
+        global_index("of_token", ("token",), (), "KEYS_ONLY"),
+    ],
+}
+# Added and deleted while the crowd writes.
+PASSING_INDEXES = [
+    global_index("added_of_title", ("title",), ("token",), "ALL"),
+    global_index("added_of_mixed", ("mixed",), ("rank",), "INCLUDE", "n"),
+    global_index("added_of_rank", ("rank", "title"), (), "KEYS_ONLY"),
+]
+
+
+def definitions(indexes: list[dict[str, Any]]) -> list[dict[str, str]]:
+    """AttributeDefinitions of what these indexes use, and the crowd's local ones."""
+    used = {key["AttributeName"] for index in indexes for key in index["KeySchema"]}
+    names = used | {"pk", "sk", "rank", "title"}
+    return [
+        {"AttributeName": name, "AttributeType": kind}
+        for name, kind in TYPES.items()
+        if name in names
+    ]
+
+
+async def make_indexed_tables(connection: Connection) -> None:
+    """Make the crowd's tables, with global indexes and streams of both images."""
+    for table in TABLES:
+        body = create_table(table) | {
+            "AttributeDefinitions": definitions(FIRST_INDEXES[table]),
+            "GlobalSecondaryIndexes": FIRST_INDEXES[table],
+            "StreamSpecification": {
+                "StreamEnabled": True,
+                "StreamViewType": "NEW_AND_OLD_IMAGES",
+            },
+        }
+        answer = await connection.call("CreateTable", body)
+        assert answer.status == 200, answer
+    for table in TABLES:
+        while (await _described(connection, table))["TableStatus"] != "ACTIVE":
+            await asyncio.sleep(_POLL_SECONDS)
+
+
+async def fill(connection: Connection, history: History, count: int, draw: Random) -> None:
+    """Put items that no writer changes, so that a backfill takes its time.
+
+    Their attribute ``mixed`` can be a key of type S in a third of them.
+    """
+    for table in TABLES:
+        for start in range(0, count, _BATCH_ITEMS):
+            items = [_filler(number, draw) for number in range(start, start + _BATCH_ITEMS)]
+            operations = [
+                history.invoke("filler", Place(table, item["pk"]["S"], item["sk"]["S"]).name, put)
+                for item in items
+                for put in (Put(item),)
+            ]
+            body = {"RequestItems": {table: [{"PutRequest": {"Item": item}} for item in items]}}
+            answer = await connection.call("BatchWriteItem", body)
+            assert answer.status == 200, answer
+            assert not answer.body["UnprocessedItems"], "it waits for each answer"
+            for operation in operations:
+                history.answer(operation, Done())
+
+
+def _filler(number: int, draw: Random) -> Item:
+    mixed: list[dict[str, Any]] = [
+        {"S": f"m{number % 7}"},
+        {"N": str(number)},
+        {"S": ""},
+        {"S": "m"},
+        {"L": []},
+        {"BOOL": True},
+    ]
+    return {
+        **Place("", f"filler{number % 50}", f"{number}").key,
+        "token": {"S": f"filler{number}"},
+        "rank": {"N": str(draw.randrange(50))},
+        "title": {"S": draw.choice(("Aurora", "Borealis"))},
+        "mixed": draw.choice(mixed),
+    }
+
+
+async def _described(connection: Connection, table: str) -> dict[str, Any]:
+    answer = await connection.call("DescribeTable", {"TableName": table})
+    assert answer.status == 200, answer
+    described: dict[str, Any] = answer.body["Table"]
+    return described
+
+
+async def global_indexes(connection: Connection, table: str) -> list[GlobalIndex]:
+    """The global indexes of a table."""
+    described = await _described(connection, table)
+    return [
+        GlobalIndex(
+            index["IndexName"],
+            tuple(
+                (key["AttributeName"], TYPES[key["AttributeName"]]) for key in index["KeySchema"]
+            ),
+            index["Projection"],
+            index["ItemCount"],
+            index["IndexStatus"],
+        )
+        for index in described.get("GlobalSecondaryIndexes", ())
+    ]
+
+
+async def _index_faults(connection: Connection, table: str, items: list[Item]) -> list[str]:
+    found: list[str] = []
+    for index in await global_indexes(connection, table):
+        if index.status != "ACTIVE":
+            found.append(f"{table}/{index.name} is {index.status}")
+            continue
+        rows = await scan(connection, table, index.name, consistent=False)
+        found += index_violations(f"{table}/{index.name}", items, rows, index.project)
+        if index.item_count != len(rows):
+            found.append(f"{table}/{index.name} counts {index.item_count} entries of {len(rows)}")
+    return found
+
+
+async def global_index_violations(
+    connection: Connection, patience_seconds: float = _CATCH_UP_SECONDS
+) -> list[str]:
+    """How global indexes differ from a rebuild; nobody may write.
+
+    They follow the table at their own pace: only what is still wrong after a while is wrong.
+    """
+    found: list[str] = []
+    for table in TABLES:
+        items = await scan(connection, table)
+        deadline = monotonic() + patience_seconds
+        while faults := await _index_faults(connection, table, items):
+            if monotonic() > deadline:
+                found += faults
+                break
+            await asyncio.sleep(_POLL_SECONDS)
+    return found
+
+
+class Comparison:
+    """Compares tables, indexes and streams with the history, again after every restart."""
+
+    def __init__(self, history: History) -> None:
+        self.history = history
+        self._ledgers = {table: Ledger(PROJECTIONS) for table in TABLES}
+
+    async def violations(
+        self, connection: Connection, patience_seconds: float = _CATCH_UP_SECONDS
+    ) -> list[str]:
+        """What is wrong; the history then goes on from what is there. Nobody may write."""
+        initial, operations = self.history.initial, self.history.operations
+        found = await violations(connection, self.history)
+        for table, ledger in self._ledgers.items():
+            arn = (await _described(connection, table))["LatestStreamArn"]
+            records = await walk(
+                connection,
+                arn,
+                lambda key, table=table: Place(table, key["pk"]["S"], key["sk"]["S"]).name,  # type: ignore[misc]
+            )
+            of_table = f"{table}/"
+            found += ledger.violations(
+                records,
+                initial,
+                {name: each for name, each in operations.items() if name.startswith(of_table)},
+                {
+                    name: item
+                    for name, item in self.history.initial.items()
+                    if name.startswith(of_table) and item is not None
+                },
+            )
+        return found + await global_index_violations(connection, patience_seconds)
+
+
+class IndexMaker:
+    """One client that adds indexes and deletes them again, sometimes before they are filled.
+
+    ``keeping``: it deletes none.
+    """
+
+    def __init__(self, connection: Connection, draw: Random, *, keeping: bool = False) -> None:
+        self.stopping = False
+        self.added = 0
+        self._connection = connection
+        self._keeping = keeping
+        self._draw = Random(draw.random())
+        self._filling = asyncio.Event()
+
+    async def run(self) -> None:
+        """Until the server is gone or ``stopping``."""
+        try:
+            while not self.stopping:
+                await self._step(self._draw.choice(TABLES))
+        except ConnectionLost:
+            self._filling.set()
+
+    async def wait_filling(self) -> None:
+        """Wait until an index is being filled."""
+        self._filling.clear()
+        await self._filling.wait()
+
+    async def _step(self, table: str) -> None:
+        passing = [
+            index.name
+            for index in await global_indexes(self._connection, table)
+            if index.name.startswith("added")
+        ]
+        if passing and not self._keeping:
+            name = self._draw.choice(passing)
+            await self._update(table, {"Delete": {"IndexName": name}})
+            while name in [each.name for each in await global_indexes(self._connection, table)]:
+                await asyncio.sleep(_POLL_SECONDS)
+            return
+        index = self._draw.choice(PASSING_INDEXES)
+        if index["IndexName"] in passing:
+            await asyncio.sleep(_POLL_SECONDS)
+        elif await self._update(table, {"Create": index}):
+            self.added += 1
+            await self._watch(
+                table, index["IndexName"], patient=self._keeping or self._draw.random() < 0.7
+            )
+
+    async def _update(self, table: str, change: dict[str, Any]) -> bool:
+        body: dict[str, Any] = {"TableName": table, "GlobalSecondaryIndexUpdates": [change]}
+        if "Create" in change:
+            body["AttributeDefinitions"] = definitions([*FIRST_INDEXES[table], change["Create"]])
+        answer = await self._connection.call("UpdateTable", body)
+        assert answer.status == 200 or answer.error in (
+            "ResourceInUseException",
+            "LimitExceededException",
+        ), answer
+        return answer.status == 200
+
+    async def _watch(self, table: str, name: str, *, patient: bool) -> None:
+        """Until it is ACTIVE, or as soon as it is being filled."""
+        while not self.stopping:
+            described = await _described(self._connection, table)
+            for index in described["GlobalSecondaryIndexes"]:
+                if index["IndexName"] != name:
+                    continue
+                if index["IndexStatus"] == "ACTIVE":
+                    return
+                if index.get("Backfilling"):
+                    self._filling.set()
+                    if not patient:
+                        return
+            await asyncio.sleep(_POLL_SECONDS)
+
+
+class IndexedDatabase(CrashingDatabase):
+    """A data directory with the indexed tables, through many crashes."""
+
+    def __init__(
+        self,
+        directory: Path,
+        draw: Random,
+        *options: str,
+        power: bool = False,
+        project: Path = PROJECT,
+    ) -> None:
+        super().__init__(directory, draw, power=power, project=project)
+        self.answers = 0
+        self.added_indexes = 0
+        self._options = options
+        self._comparison = Comparison(self.history)
+
+    @contextmanager
+    def running(self, **changed: str) -> Iterator[Server]:
+        """The server on the data directory, some options changed; killed at the end if it runs."""
+        options = list(self._options)
+        for name, value in changed.items():
+            options[options.index(f"--{name.replace('_', '-')}") + 1] = value
+        with running_server(
+            *options,
+            data_dir=self.data_directory,
+            environment=self._environment(),
+            project=self._project,
+        ) as server:
+            yield server
+
+    async def make_filled(self, count: int) -> None:
+        """Start for the first time, make the tables, fill them, stop."""
+        with self.running() as server:
+            async with connected(server) as connection:
+                await make_indexed_tables(connection)
+                await fill(connection, self.history, count, self._draw)
+            assert server.stop() == 0, server.log
+
+    async def round(self, most_answers: int = 2_000) -> list[str]:
+        """Start, compare, write, die at a random moment; what the comparison found.
+
+        Half of the deaths come while an index is being filled.
+        """
+        with self.running() as server:
+            async with connected(server) as connection, connected(server) as making:
+                found = await self._comparison.violations(connection)
+                crowd = Crowd(self.history, self._draw)
+                maker = IndexMaker(making, self._draw)
+                async with asyncio.TaskGroup() as tasks:
+                    tasks.create_task(crowd.run(*address(server)))
+                    tasks.create_task(maker.run())
+                    await crowd.wait_answers(self._draw.randrange(1, most_answers))
+                    if self._draw.random() < 0.5:
+                        await maker.wait_filling()
+                        await crowd.wait_answers(crowd.answers + self._draw.randrange(1, 100))
+                    server.kill()
+                assert "error" not in server.log, server.log
+                self.answers += crowd.answers
+                self.added_indexes += maker.added
+        return found
+
+    async def compare_all(self) -> list[str]:
+        """Start, compare, stop."""
+        with self.running() as server:
+            async with connected(server) as connection:
+                found = await self._comparison.violations(connection)
+            assert server.stop() == 0, server.log
+        return found

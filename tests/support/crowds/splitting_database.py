@@ -1,0 +1,204 @@
+"""The crowd's indexed tables, whose partitions are split by size and by heat while it writes."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from pathlib import Path
+from random import Random
+from time import monotonic
+from typing import Any
+
+from tests.support.clients.wire import Connection, ConnectionLost
+from tests.support.crowds.crashes import address, connected
+from tests.support.crowds.indexed_database import IndexedDatabase, make_indexed_tables
+from tests.support.crowds.writers import Crowd, Place
+from tests.support.histories.history import Done, Item, Put
+from tests.support.servers.server import Server
+
+HEATED = "crash-a"
+_SERVICE = "DynamoDBStreams"
+_COLLECTIONS = 48
+_ITEMS = 12
+_PAYLOAD_BYTES = 8_000
+_READERS = 8
+_SEGMENTS = 4
+_PAGE_ITEMS = 11
+_SPLIT_SECONDS = 30.0
+_POLL_SECONDS = 0.05
+_SPLIT = re.compile(r"partition_split\W.*?reason\W+(asked for|[a-z]+)")
+
+
+def _still(collection: int, number: int) -> Place:
+    return Place(HEATED, f"still{collection}", f"{number}")
+
+
+class SplittingDatabase(IndexedDatabase):
+    """A data directory with the indexed tables, whose partitions are split, through many kills.
+
+    ``splits`` counts the splits by their reason; ``refusals`` what was refused of requests,
+    ``scans`` the parallel scans that came to their end.
+    """
+
+    def __init__(self, directory: Path, draw: Random, *options: str) -> None:
+        super().__init__(directory, draw, *options)
+        self.splits: Counter[str] = Counter()
+        self.refusals = self.scans = self.queries = 0
+
+    async def make_large(self) -> None:
+        """Make the tables, and put items that nobody changes: large, and read all the time.
+
+        They are too large for one partition: it waits until that is split, before it is busy. Heat
+        splits nothing meanwhile: its parts might each be small enough.
+        """
+        with self.running(split_heat_seconds="3600") as server:
+            async with connected(server) as connection:
+                await make_indexed_tables(connection)
+                for collection in range(_COLLECTIONS):
+                    await self._put_still(connection, collection)
+                deadline = monotonic() + _SPLIT_SECONDS
+                while "size" not in _SPLIT.findall(server.log):
+                    assert monotonic() < deadline, server.log
+                    await asyncio.sleep(_POLL_SECONDS)
+            assert server.stop() == 0, server.log
+            self._count_splits(server)
+
+    async def _put_still(self, connection: Connection, collection: int) -> None:
+        for number in range(_ITEMS):
+            place = _still(collection, number)
+            token = f"{place.pk}.{place.sk}"
+            item: Item = {
+                **place.key,
+                "token": {"S": token},
+                "rank": {"N": str(number)},
+                "payload": {"S": token.ljust(_PAYLOAD_BYTES, "x")},
+            }
+            operation = self.history.invoke("still", place.name, Put(item))
+            body = {"TableName": HEATED, "Item": item}
+            answer = await connection.call("PutItem", body)
+            assert answer.status == 200, answer
+            self.history.answer(operation, Done())
+
+    async def split_round(self, most_answers: int, *, politely: bool = False) -> list[str]:
+        """Start, compare, write and read and scan, die at a random moment; what was wrong.
+
+        ``politely``: the server is asked to stop, as by an operator, and ends well.
+        """
+        with self.running() as server:
+            async with connected(server) as connection:
+                found = await self._comparison.violations(connection)
+                crowd = Crowd(self.history, self._draw)
+                async with asyncio.TaskGroup() as tasks:
+                    tasks.create_task(crowd.run(*address(server)))
+                    tasks.create_task(self._scan_always(server, found))
+                    for number in range(_READERS):
+                        tasks.create_task(self._query_always(server, number, found))
+                    await crowd.wait_answers(self._draw.randrange(most_answers // 2, most_answers))
+                    if politely:
+                        assert server.stop() == 0, server.log
+                    else:
+                        server.kill()
+                assert "error" not in server.log, server.log
+                self.answers += crowd.answers
+                self.refusals += crowd.refusals
+                self._count_splits(server)
+        return found
+
+    def _count_splits(self, server: Server) -> None:
+        self.splits.update(_SPLIT.findall(server.log))
+
+    async def _query_always(self, server: Server, number: int, found: list[str]) -> None:
+        """Read whole collections, at random, until the server is gone."""
+        draw = Random(number)
+        connection = await Connection.open(*address(server))
+        try:
+            while True:
+                collection = draw.randrange(_COLLECTIONS)
+                answer = await connection.call("Query", _query(collection))
+                self.queries += 1
+                numbers = sorted(item["sk"]["S"] for item in answer.body.get("Items", ()))
+                if numbers != sorted(map(str, range(_ITEMS))):
+                    found.append(f"a query of still{collection} was answered by {answer}")
+        except ConnectionLost:
+            pass
+        finally:
+            await connection.close()
+
+    async def _scan_always(self, server: Server, found: list[str]) -> None:
+        """Scan in parallel, small page by small page, until the server is gone.
+
+        Each scan sees every item once that nobody changes, and no item twice.
+        """
+        connections = [await Connection.open(*address(server)) for _ in range(_SEGMENTS)]
+        still = {
+            _still(collection, number).name
+            for collection in range(_COLLECTIONS)
+            for number in range(_ITEMS)
+        }
+        try:
+            while True:
+                segments = await asyncio.gather(
+                    *(_segment(each, at) for at, each in enumerate(connections)),
+                    return_exceptions=True,
+                )
+                names = Counter[str]()
+                for segment in segments:
+                    if isinstance(segment, BaseException):
+                        raise segment
+                    names.update(segment)
+                self.scans += 1
+                found += [f"a scan saw {name} twice" for name, count in names.items() if count > 1]
+                found += [f"a scan did not see {name}" for name in still - names.keys()]
+        except ConnectionLost:
+            pass
+        finally:
+            for connection in connections:
+                await connection.close()
+
+
+def _query(collection: int) -> dict[str, Any]:
+    return {
+        "TableName": HEATED,
+        "ConsistentRead": True,
+        "KeyConditionExpression": "pk = :pk",
+        "ExpressionAttributeValues": {":pk": {"S": f"still{collection}"}},
+    }
+
+
+async def _segment(connection: Connection, segment: int) -> list[str]:
+    body: dict[str, Any] = {
+        "TableName": HEATED,
+        "Segment": segment,
+        "TotalSegments": _SEGMENTS,
+        "Limit": _PAGE_ITEMS,
+    }
+    names: list[str] = []
+    while True:
+        answer = await connection.call("Scan", body)
+        assert answer.status == 200, answer
+        names += [Place(HEATED, i["pk"]["S"], i["sk"]["S"]).name for i in answer.body["Items"]]
+        if "LastEvaluatedKey" not in answer.body:
+            return names
+        body["ExclusiveStartKey"] = answer.body["LastEvaluatedKey"]
+
+
+async def partition_count(database: IndexedDatabase) -> int:
+    """How many partitions a table of a crowd has: as many as its stream has open shards."""
+    count = 0
+    with database.running() as server:
+        async with connected(server) as connection:
+            described = await connection.call("DescribeTable", {"TableName": HEATED})
+            request = {"StreamArn": described.body["Table"]["LatestStreamArn"]}
+            while True:
+                answer = await connection.call("DescribeStream", request, _SERVICE)
+                description = answer.body["StreamDescription"]
+                count += sum(
+                    "EndingSequenceNumber" not in shard["SequenceNumberRange"]
+                    for shard in description["Shards"]
+                )
+                if "LastEvaluatedShardId" not in description:
+                    break
+                request["ExclusiveStartShardId"] = description["LastEvaluatedShardId"]
+        assert server.stop() == 0, server.log
+    return count

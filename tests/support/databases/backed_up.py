@@ -1,0 +1,182 @@
+"""Tables of one process that are backed up and restored: their rows, a store that is cut off."""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio import Future
+from collections.abc import Sequence
+from random import Random
+from typing import Final
+
+import anyio
+from msgspec import structs
+
+from dynactor.actors.catalog.database import Database
+from dynactor.actors.table.table import Table
+from dynactor.model.indexes.index import IndexDefinition, Projection
+from dynactor.model.keys.key import KeyAttribute, KeySchema
+from dynactor.model.tables.restore_rules import RestoreOverrides, restored
+from dynactor.model.tables.table import GlobalIndex, TableDefinition
+from dynactor.model.tables.table_backup import TableBackup, TableBackupId
+from dynactor.model.writes.write import Delete
+from dynactor.storage import keys_layout
+from dynactor.storage.store import Closed, Full, Group, Store
+from tests.support.databases.databases import put, table_definition, thread
+from tests.support.stores.faulty_store import FaultyStore
+
+_DEADLINE_SECONDS: Final = 60
+_TABLE_ID_END: Final = 9
+_COLLECTIONS: Final = b"\xff\xff\xff\xff"
+# What the keys of partitions' heads begin with, and of cursors, by which copies are known.
+CURSORS: Final = b"\x05"
+_HEADS: Final = (b"\x02", CURSORS)
+# It only comes back in errors.
+ARN: Final = "arn:aws:dynamodb:us-east-1:000000000000:table/Thread/backup/1-a"
+_VOTES = KeyAttribute("votes", "N")
+
+
+class CutStore(FaultyStore):
+    """A store that takes so many commits more, and then none, as if the server had died."""
+
+    commits_left: int | None = None
+
+    async def commit(self, groups: Sequence[Group]) -> Future[None]:
+        if self.commits_left is not None:
+            if not self.commits_left:
+                self.refuse_commits(Closed("cut off by a test"))
+            self.commits_left -= 1
+        return await super().commit(groups)
+
+    @property
+    def was_cut(self) -> bool:
+        """Whether a commit was refused."""
+        return self.commits_left is not None and self.commits_left < 0
+
+
+class WithoutCursors(FaultyStore):
+    """A store in which whoever goes on from a cursor comes no further."""
+
+    async def commit(self, groups: Sequence[Group]) -> Future[None]:
+        if any(group.head_key[:1] == CURSORS for group in groups):
+            raise Closed("cut off by a test")
+        return await super().commit(groups)
+
+
+class HoldingCopies(FaultyStore):
+    """A store that has no room for copies of tables, nor for what is restored, until it is told so.
+
+    As a full disk, it takes what makes room.
+    """
+
+    is_holding = True
+
+    async def commit(self, groups: Sequence[Group]) -> Future[None]:
+        if self.is_holding and any(
+            group.head_key[:1] in _HEADS and group.puts and not group.range_deletes
+            for group in groups
+        ):
+            raise Full("the disk is full")
+        return await super().commit(groups)
+
+
+def indexed_definition(name: str = "Thread") -> TableDefinition:
+    """A table with a local index on posts, and on votes two global ones."""
+    definition = table_definition(name, local_sort_keys=("posts",))
+    projections = (Projection("ALL"), Projection("KEYS_ONLY"))
+    return structs.replace(
+        definition,
+        attribute_definitions=(*definition.attribute_definitions, _VOTES),
+        global_indexes=tuple(
+            GlobalIndex(IndexDefinition(at, f"by_votes_{at}", KeySchema((_VOTES,), ()), projection))
+            for at, projection in enumerate(projections, 2)
+        ),
+        next_index_id=4,
+    )
+
+
+async def write_something(table: Table, source: Random) -> None:
+    """Put or delete an item, which may be in each index or not."""
+    key = thread(f"f{source.randrange(40)}", f"s{source.randrange(40)}")
+    if source.randrange(5) == 0:
+        await table.write(Delete(key))
+        return
+    item = {**key, "text": {"S": "x" * source.randrange(200)}}
+    for name in ("posts", "votes"):
+        if source.randrange(3):
+            item[name] = {"N": str(source.randrange(50))}
+    await table.write(put(item))
+
+
+async def filled_table(
+    database: Database, writes: int = 900, seed: int = 1, definition: TableDefinition | None = None
+) -> Table:
+    """The table Thread, with items, its indexes caught up."""
+    await database.create_table(definition or indexed_definition())
+    table = database.table("Thread")
+    source = Random(seed)
+    for _ in range(writes):
+        await write_something(table, source)
+    await wait_followed(table)
+    return table
+
+
+async def wait_followed(table: Table) -> None:
+    """Wait until the global indexes of a table have all that is in it."""
+    for actors in table.followers.indexes.values():
+        await actors.wait_caught_up()
+
+
+async def rows_of(store: Store, table_id: int) -> dict[bytes, bytes]:
+    """All rows of a table, its indexes and collection sizes; without what tells of the changes."""
+    start, end = keys_layout.table_range(table_id)
+    found = {}
+    while page := await store.durable().page(start, end, max_rows=1_000, max_bytes=1 << 24):
+        for key, value in page:
+            place = key[_TABLE_ID_END:]
+            is_size = place.startswith(_COLLECTIONS)
+            # An item's version is the number of the change that made it.
+            found[place] = value if is_size else value[:1] + value[9:]
+        start = page[-1].key + b"\x00"
+    return found
+
+
+async def counts_of(database: Database, name: str) -> dict[str, tuple[int, int]]:
+    """How many items and bytes a table and its indexes have."""
+    state = await database.describe(name)
+    return {"": (state.item_count, state.size_bytes)} | {
+        index: (counters.item_count, counters.size_bytes)
+        for index, counters in state.indexes.items()
+    }
+
+
+async def wait_available(database: Database, backup_id: TableBackupId) -> TableBackup:
+    """Wait until a backup is AVAILABLE."""
+    with anyio.fail_after(_DEADLINE_SECONDS):
+        while True:
+            backup = database.table_backups.find(backup_id)
+            assert backup is not None
+            if backup.status == "AVAILABLE":
+                return backup
+            await asyncio.sleep(0)
+
+
+async def back_up(database: Database, name: str = "Thread") -> TableBackup:
+    """A backup of a table, AVAILABLE."""
+    backup = await database.create_table_backup(name, "nightly")
+    return await wait_available(database, backup.backup_id)
+
+
+async def begin_restore(
+    database: Database, backup: TableBackup, name: str = "Restored", **overrides: object
+) -> None:
+    """Begin to make a table from a backup."""
+    definition = restored(backup.definition, name, RestoreOverrides(**overrides))  # type: ignore[arg-type]
+    await database.restore_table(definition, backup.backup_id, ARN)
+
+
+async def wait_restored(database: Database, name: str = "Restored") -> Table:
+    """Wait until a table that is made from a backup is ACTIVE."""
+    with anyio.fail_after(_DEADLINE_SECONDS):
+        while database.table_in_any_state(name).definition.status != "ACTIVE":
+            await asyncio.sleep(0)
+    return database.table(name)

@@ -1,0 +1,151 @@
+"""Databases of one process, over a real store in memory, for tests of the actors."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from dynactor.actors.catalog.database import Database, open_database
+from dynactor.actors.catalog.database_settings import DatabaseSettings
+from dynactor.actors.runtime.clock import Clock, SystemClock, VirtualClock
+from dynactor.model.indexes.index import IndexDefinition, Projection
+from dynactor.model.keys.key import KeyAttribute, KeySchema
+from dynactor.model.tables.table import TableDefinition
+from dynactor.model.values import item as items
+from dynactor.model.values.item import Item
+from dynactor.model.writes.write import Put
+from dynactor.storage.store import Group, Store, View
+from dynactor.streams.broker import Broker
+from tests.support.stores.store import memory_store
+
+
+@asynccontextmanager
+async def running_database(
+    store: Store | None = None,
+    clock: Clock | None = None,
+    broker: Broker | None = None,
+    **settings: Any,
+) -> AsyncIterator[Database]:
+    """A database with these settings; messages go through their bytes."""
+    chosen = DatabaseSettings(**{"copy_messages": True, **settings})
+    clock = clock or SystemClock()
+    if store is not None:
+        async with open_database(store, chosen, clock, broker) as database:
+            try:
+                yield database
+            finally:
+                # A failed test must not leave the partitions waiting for their last commit.
+                if isinstance(store, HeldStore):
+                    await store.release()
+        return
+    async with memory_store() as own, open_database(own, chosen, clock, broker) as database:
+        yield database
+
+
+def table_definition(
+    name: str = "Thread", *, local_sort_keys: Sequence[str] = (), partitions: int = 4
+) -> TableDefinition:
+    """A table of forum (S) and subject (S), with a local index of all on each name given."""
+    forum, subject = KeyAttribute("forum", "S"), KeyAttribute("subject", "S")
+    sorts = tuple(KeyAttribute(sort, "N") for sort in local_sort_keys)
+    assert partitions == 4, "an on-demand table has four"
+    return TableDefinition(
+        name=name,
+        table_id=0,
+        uuid="",
+        created_epoch_seconds=0.0,
+        attribute_definitions=(forum, subject, *sorts),
+        key_schema=KeySchema((forum,), (subject,)),
+        billing_mode="PAY_PER_REQUEST",
+        local_indexes=tuple(
+            IndexDefinition(at, f"by_{sort.name}", KeySchema((forum,), (sort,)), Projection("ALL"))
+            for at, sort in enumerate(sorts, 1)
+        ),
+    )
+
+
+def thread(forum: str, subject: str, **numbers: int) -> Item:
+    """An item of that table."""
+    item: Item = {"forum": {"S": forum}, "subject": {"S": subject}}
+    item.update({name: {"N": str(value)} for name, value in numbers.items()})
+    return item
+
+
+def put(item: Item) -> Put:
+    """A put of an item without a condition."""
+    return Put(item, items.size_bytes(item))
+
+
+class SetClock(VirtualClock):
+    """Domain time that passes when the test says so."""
+
+    def __init__(self, epoch_seconds: float = 1_795_175_136.489) -> None:
+        super().__init__(epoch_seconds)
+
+
+class HeldStore:
+    """A store whose commits become durable when the test says so, and can be made to fail.
+
+    Everything but the moment of durability is the real store's.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._durable_view = store.durable()
+        self._held: list[tuple[asyncio.Future[None], asyncio.Future[None]]] = []
+        self.holding = False
+        self.refusal: Exception | None = None
+
+    @property
+    def latest(self) -> View:
+        return self._store.latest
+
+    def durable(self) -> View:
+        return self._durable_view if self.holding else self._store.durable()
+
+    async def commit(self, groups: Sequence[Group]) -> asyncio.Future[None]:
+        if self.refusal is not None:
+            raise self.refusal
+        durable = await self._store.commit(groups)
+        if not self.holding:
+            return durable
+        shown: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._held.append((durable, shown))
+        return shown
+
+    def hold(self) -> None:
+        """From now on nothing becomes durable."""
+        self._durable_view = self._store.durable()
+        self.holding = True
+
+    @property
+    def held(self) -> int:
+        """How many commits wait."""
+        return len(self._held)
+
+    async def release_first(self) -> None:
+        """The commit that has waited longest becomes durable."""
+        durable, shown = self._held.pop(0)
+        await durable
+        shown.set_result(None)
+
+    async def release(self) -> None:
+        """Everything accepted so far becomes durable."""
+        held, self._held = self._held, []
+        for durable, _ in held:
+            await durable
+        self.holding = False
+        for _, shown in held:
+            shown.set_result(None)
+
+    async def reclaim(self, start: bytes, end: bytes) -> None:
+        await self._store.reclaim(start, end)
+
+    async def checkpoint(self, directory: Path) -> None:
+        await self._store.checkpoint(directory)
+
+    async def close(self) -> None:
+        await self._store.close()

@@ -1,0 +1,82 @@
+"""What is listed of a table's expiry times, and what a rebuild from its items lists."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from dynactor.actors.catalog.database import Database
+from dynactor.actors.derived.expiry.time_to_live import TimeToLiveActors, subscriber_id
+from dynactor.actors.table.table import Table
+from dynactor.model.tables.table import TableDefinition, TimeToLiveStatus
+from dynactor.model.tables.time_to_live import ExpiryReader, TimeToLiveChange, expires_at_us
+from dynactor.storage import codec, keys_layout
+from dynactor.storage.store import Row, Store
+
+DEADLINE_SECONDS = 30.0
+_PAGE_ROWS = 1_000
+_PAGE_BYTES = 1024 * 1024
+
+
+async def rows_of(store: Store, start: bytes, end: bytes) -> AsyncIterator[Row]:
+    """All durable rows of a range."""
+    view = store.durable()
+    while rows := await view.page(start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES):
+        for row in rows:
+            yield row
+        start = rows[-1].key + b"\x00"
+
+
+async def listed(store: Store, table_id: int) -> set[bytes]:
+    """The keys of a table's expiry rows, but for those that are always there."""
+    rows = {row.key async for row in rows_of(store, *keys_layout.expiry_range(table_id))}
+    return rows - set(keys_layout.expiry_ends(table_id))
+
+
+async def until_nothing_is_listed(store: Store, table_id: int) -> None:
+    """Wait until the expirers have seen that all is deleted."""
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        while await listed(store, table_id):
+            await asyncio.sleep(0.001)
+
+
+async def rebuilt(store: Store, definition: TableDefinition, attribute_name: str) -> set[bytes]:
+    """The keys of the rows that its items make."""
+    prefix = keys_layout.row_prefix(definition.table_id)
+    reader = ExpiryReader(definition.key_schema, attribute_name)
+    found = set()
+    async for row in rows_of(store, prefix, keys_layout.end_of(prefix)):
+        at_us = expires_at_us(reader.time(codec.decode(row.value)))
+        if at_us is not None:
+            position = row.key[len(prefix) :]
+            found.add(keys_layout.expiry_row(definition.table_id, at_us, position))
+    return found
+
+
+async def switch(database: Database, name: str, attribute_name: str, *, enabled: bool) -> None:
+    """As UpdateTimeToLive does."""
+    await database.update_time_to_live(name, TimeToLiveChange(enabled, attribute_name))
+
+
+async def until_status(table: Table, status: TimeToLiveStatus) -> None:
+    """Wait until a table's time to live has that status."""
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        while (
+            table.definition.time_to_live is None or table.definition.time_to_live.status != status
+        ):
+            await asyncio.sleep(0.001)
+
+
+async def until_listed(table: Table) -> None:
+    """Wait until the expirers have seen every change."""
+    actors = table.followers.following(subscriber_id(table))
+    assert isinstance(actors, TimeToLiveActors)
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        assert await actors.wait_caught_up()
+
+
+async def until_items(database: Database, name: str, count: int) -> None:
+    """Wait until so many items are left."""
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        while (await database.describe(name)).item_count != count:
+            await asyncio.sleep(0.001)

@@ -1,0 +1,49 @@
+"""A store that fails where a table's rows are read, beyond a page: a fake at the storage port."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dynactor.storage import keys_layout
+from dynactor.storage.store import NotAtHand, Row, Store, View
+from tests.support.stores.faulty_store import FaultyStore
+
+
+class FailingView:
+    """A view that fails, when it is told to, where it comes to the second page of a table."""
+
+    def __init__(self, view: View, store: FailingPages) -> None:
+        self._view = view
+        self._store = store
+
+    def at_hand(self, key: bytes) -> bytes | NotAtHand | None:
+        return self._view.at_hand(key)
+
+    async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        return await self._view.load(keys)
+
+    async def page(
+        self, start: bytes, end: bytes, *, reverse: bool = False, max_rows: int, max_bytes: int
+    ) -> list[Row]:
+        prefix = keys_layout.row_prefix(self._store.failing_table_id)
+        if start.startswith(prefix) and start != prefix and self._store.failure is not None:
+            await self._store.met()
+            raise self._store.failure
+        return await self._view.page(
+            start, end, reverse=reverse, max_rows=max_rows, max_bytes=max_bytes
+        )
+
+
+class FailingPages(FaultyStore):
+    """A store of which the rows of a table can't be read beyond a page."""
+
+    def __init__(self, inner: Store) -> None:
+        super().__init__(inner)
+        self.failing_table_id = 1
+        self.failure: Exception | None = None
+
+    async def met(self) -> None:
+        """The failure is met."""
+
+    def durable(self) -> View:
+        return FailingView(super().durable(), self)

@@ -1,0 +1,75 @@
+"""Operations that do next to nothing, for tests of what stands around operations."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+from dynactor.actors.catalog.database import Database
+from dynactor.api.http.protocol import Protocol
+from dynactor.api.http.server import listen, serving
+from dynactor.api.http.settings import HttpSettings
+from dynactor.api.requests import shapes
+from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.structures import Shape
+from dynactor.model.errors import ValidationException
+
+NO_DATABASE = cast("Database", None)
+
+
+class EchoInput(Shape, frozen=True):
+    Text: str = ""
+    Value: shapes.AttributeValue | None = None
+    Limit: shapes.ListTablesLimit | None = None
+
+
+async def _echo(call: Call[EchoInput]) -> bytes:
+    return b'{"Text":"%s"}' % call.request.Text.encode()
+
+
+async def _refuse(call: Call[EchoInput]) -> bytes:
+    raise ValidationException(call.request.Text)
+
+
+async def _break(call: Call[EchoInput]) -> bytes:
+    raise RuntimeError(call.request.Text)
+
+
+class Gate:
+    """An operation ``Wait`` that answers when the test opens the gate."""
+
+    def __init__(self) -> None:
+        self.waiting = 0
+        self.opened = asyncio.Event()
+
+    async def handle(self, call: Call[EchoInput]) -> bytes:
+        self.waiting += 1
+        await self.opened.wait()
+        return await _echo(call)
+
+    @property
+    def operation(self) -> Operation:
+        return Operation("Wait", EchoInput, self.handle)
+
+
+ECHO = Operation("Echo", EchoInput, _echo)
+REFUSE = Operation("Refuse", EchoInput, _refuse)
+BREAK = Operation("Break", EchoInput, _break)
+
+
+@asynccontextmanager
+async def echo_server(
+    *operations: Operation, protocol: Protocol | None = None, **settings: Any
+) -> AsyncIterator[str]:
+    """A server of the operations above and of those given, on a free port; yields its endpoint.
+
+    Or of another ``protocol``.
+    """
+    if protocol is None:
+        protocol = Protocol(NO_DATABASE, (ECHO, REFUSE, BREAK, *operations), frozenset({"Later"}))
+    http = HttpSettings("local", **settings)
+    with listen("127.0.0.1", 0) as listener:
+        async with serving(protocol, http, listener) as endpoint:
+            yield endpoint

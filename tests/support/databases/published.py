@@ -1,0 +1,88 @@
+"""Tables whose changes are published to the fake broker, and what a consumer makes of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec import json
+
+from dynactor.actors.catalog.database import Database
+from dynactor.actors.catalog.destination_phases import EnableDestination
+from dynactor.actors.derived.kafka.relay import KafkaRelay
+from dynactor.actors.derived.kafka.relay_settings import RelaySettings
+from dynactor.actors.table.table import Table
+from dynactor.model.values.item import Item
+from dynactor.streams.kafka_message import KafkaMessage
+from tests.support.databases.databases import put, table_definition, thread
+
+TOPIC = "threads"
+
+
+def relay_settings(**settings: Any) -> RelaySettings:
+    """Settings in which nobody waits for long."""
+    quick = {
+        "partition_count": 3,
+        "first_pause_seconds": 0.001,
+        "longest_pause_seconds": 0.01,
+        "closing_seconds": 0.05,
+        "check_seconds": 0.01,
+    }
+    return RelaySettings(**{**quick, **settings})
+
+
+async def published_table(database: Database, topic: str = TOPIC) -> Table:
+    """The table Thread, new, its changes published to a topic."""
+    await database.create_table(table_definition())
+    await database.change_destination(EnableDestination("Thread", topic))
+    return database.table("Thread")
+
+
+def relay_of(database: Database, table: Table) -> KafkaRelay:
+    """The relay of the table's destination in use."""
+    relay = database.destinations.relay(table, table.definition.destinations[-1])
+    assert relay is not None
+    return relay
+
+
+async def write_threads(table: Table, numbers: Iterable[int], *, of_items: int = 7) -> None:
+    """One put after the other, over and over on the same few items; the number is in the item."""
+    for number in numbers:
+        await table.write(put(item_of(number, of_items)))
+
+
+def item_of(number: int, of_items: int = 7) -> Item:
+    """The item that a number is written to, with the number in it."""
+    return thread(f"forum {number % of_items}", "subject", n=number)
+
+
+def numbers_by_item(messages: Iterable[KafkaMessage]) -> dict[bytes, list[int]]:
+    """The numbers in the new images, in their order, by the record's key."""
+    found: defaultdict[bytes, list[int]] = defaultdict(list)
+    for message in messages:
+        found[message.key].append(number_in(message))
+    return found
+
+
+def number_in(message: KafkaMessage) -> int:
+    """The number in the new image of a record."""
+    assert message.value is not None
+    return int(json.decode(message.value)["dynamodb"]["NewImage"]["n"]["N"])
+
+
+def without_duplicates(messages: Iterable[KafkaMessage]) -> list[KafkaMessage]:
+    """What is left by a consumer that passes over what is not newer than what it has of a key."""
+    latest: dict[bytes, bytes] = {}
+    left = []
+    for message in messages:
+        sequence_number = dict(message.headers)["sequence-number"]
+        if sequence_number > latest.get(message.key, b""):
+            latest[message.key] = sequence_number
+            left.append(message)
+    return left
+
+
+def in_order(count: int, of_items: int = 7) -> list[list[int]]:
+    """The numbers below ``count`` as each item gets them, sorted by the item's first one."""
+    return [list(range(first, count, of_items)) for first in range(min(count, of_items))]

@@ -1,0 +1,107 @@
+"""Replays of tables to the fake broker, and consumers that apply what comes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec import json
+
+from dynactor.actors.catalog.database import Database
+from dynactor.actors.catalog.replays import StartReplay
+from dynactor.actors.derived.kafka.replay_progress import ReplayProgress, ReplayStart, ReplayState
+from dynactor.actors.table.pages import ReadRange, read_page
+from dynactor.actors.table.table import Table
+from dynactor.model.keys import key_range
+from dynactor.model.page import PageRules
+from dynactor.model.values import item as items
+from dynactor.streams.kafka_message import KafkaMessage
+from tests.support.kafka.fake_broker import FakeBroker
+
+COPY = "copy"
+SNAPSHOT = ReplayStart("snapshot")
+BEGINNING = ReplayStart("beginning")
+
+
+async def replay(
+    database: Database, start: ReplayStart, topic: str = COPY, **options: Any
+) -> ReplayProgress:
+    """Begin a replay of the table Thread."""
+    return await database.start_replay(StartReplay("Thread", topic, start, **options))
+
+
+async def wait_state(database: Database, replay_id: str, *states: ReplayState) -> ReplayProgress:
+    """Wait until a replay is in one of these states."""
+    while (progress := database.replays.find(replay_id)).state not in states:
+        assert progress.state != "FAILED", progress
+        await asyncio.sleep(0)
+    return progress
+
+
+async def wait_done(database: Database, replay_id: str) -> ReplayProgress:
+    """Wait until a replay has published what was asked for."""
+    return await wait_state(database, replay_id, "DONE")
+
+
+async def items_of(table: Table) -> dict[bytes, Any]:
+    """A table's items by their key, as a consumer knows it."""
+    page = await read_page(table, ReadRange(key_range.WHOLE, PageRules()))
+    assert page.last is None, "it takes more than a page"
+    schema = table.definition.key_schema
+    read = map(items.decode, page.items)
+    return {items.encode(schema.key_of(item)): item for item in read}
+
+
+class Told:
+    """What a topic has told of the items of a table since its last gaps."""
+
+    def __init__(self) -> None:
+        # Sequence numbers by key.
+        self.snapshot: dict[bytes, int] = {}
+        self.changes: defaultdict[bytes, list[int]] = defaultdict(list)
+        self.images: dict[bytes, Any] = {}
+        self.gaps = 0
+
+    @classmethod
+    def by(cls, broker: FakeBroker, topic: str = COPY) -> Told:
+        """All that is in the topic.
+
+        Raises:
+            AssertionError: an item is in the snapshot twice, a change in it and behind it, or
+                changes are out of order.
+        """
+        told = cls()
+        for number in range(broker.topics[topic].partition_count):
+            told._apply(broker.partition(topic, number))
+        return told
+
+    def _apply(self, messages: Iterable[KafkaMessage]) -> None:
+        of_partition: set[bytes] = set()
+        for message in messages:
+            assert message.value is not None
+            value = json.decode(message.value)
+            if value["eventName"] == "GAP":
+                self.gaps += 1
+                for key in of_partition:
+                    self.snapshot.pop(key, None)
+                    self.changes.pop(key, None)
+                    self.images.pop(key, None)
+                continue
+            of_partition.add(message.key)
+            number = int(value["dynamodb"]["SequenceNumber"])
+            if value.get("snapshot"):
+                assert message.key not in self.snapshot, "an item is in the snapshot twice"
+                assert message.key not in self.changes, "a change came before the item's snapshot"
+                self.snapshot[message.key] = number
+            else:
+                earlier = [self.snapshot.get(message.key, 0), *self.changes[message.key]]
+                assert number > earlier[-1], "a change came twice, or out of order"
+                self.changes[message.key].append(number)
+            self.images[message.key] = value["dynamodb"].get("NewImage")
+
+    @property
+    def items(self) -> dict[bytes, Any]:
+        """The items that are left by what was told."""
+        return {key: image for key, image in self.images.items() if image is not None}

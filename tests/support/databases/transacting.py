@@ -1,0 +1,83 @@
+"""Transactions in a test's own process: their steps held, their actions in few words."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from dynactor.actors.catalog.database import Database
+from dynactor.actors.partition.item_locks import Done
+from dynactor.actors.table.table import ItemRead, Table
+from dynactor.actors.transactions.coordinator import (
+    TableAction,
+    Transactions,
+    table_action,
+    table_key,
+)
+from dynactor.model.expressions.condition import Condition, parse_condition
+from dynactor.model.expressions.placeholders import Placeholders
+from dynactor.model.values.item import Item
+from dynactor.model.writes.transaction import ActionWrite, Check
+
+
+def condition(expression: str) -> Condition:
+    """A condition without values."""
+    return parse_condition(expression, Placeholders(None, None), kind="ConditionExpression")
+
+
+def check(key: Item, expression: str = "attribute_exists(forum)") -> Check:
+    """A condition check."""
+    return Check(key, condition(expression))
+
+
+def actions(*writes: tuple[Table, ActionWrite]) -> list[TableAction]:
+    """The actions of a transaction."""
+    return [table_action(ordinal, *write) for ordinal, write in enumerate(writes)]
+
+
+async def transact(database: Database, *writes: tuple[Table, ActionWrite]) -> Sequence[Done]:
+    """A transaction of these writes."""
+    return await database.transactions.write(actions(*writes), None)
+
+
+async def read(database: Database, *items: tuple[Table, Item]) -> list[Item | None]:
+    """These items at one moment."""
+    found: list[ItemRead] = await database.transactions.read(
+        [table_key(table, key) for table, key in items]
+    )
+    return [None if each.stored is None else each.stored.item for each in found]
+
+
+class SteppedTransactions(Transactions):
+    """Transactions between whose steps something happens.
+
+    The steps: 0, when all have prepared; 1, when all have joined; 2, when it is committed.
+    """
+
+    between: Callable[[int], Awaitable[None]]
+
+    def step(self, between: Callable[[int], Awaitable[None]]) -> None:
+        """Have this done between the steps from now on."""
+        self.between = between
+        self._steps = 0
+
+    async def _wait(self) -> None:
+        step, self._steps = self._steps, self._steps + 1
+        await self.between(step)
+
+
+def stepped(database: Database, between: Callable[[int], Awaitable[None]]) -> SteppedTransactions:
+    """Have something done between the steps of the next transaction."""
+    transactions = SteppedTransactions(
+        database.actor._store, database.clock, database.settings.account_id
+    )
+    transactions.step(between)
+    database.transactions = transactions
+    return transactions
+
+
+async def until(done: Callable[[], bool]) -> None:
+    """Give the loop its turns until something is so; in real time, some seconds."""
+    async with asyncio.timeout(60):
+        while not done():
+            await asyncio.sleep(0)

@@ -1,0 +1,72 @@
+"""The compose file: those parts of the Compose specification that it uses, each with its type.
+
+A member that is not here, or of another type, is refused when the file is read.
+Source: https://github.com/compose-spec/compose-spec/blob/main/spec.md
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from tests.support.servers.server import PROJECT
+
+COMPOSE_FILE = PROJECT / "compose" / "compose.yaml"
+Duration = Annotated[str, Meta(pattern=r"^([0-9]+(ms|s|m|h))+$")]
+# A version, never "latest": what was tested is what runs.
+Image = Annotated[str, Meta(pattern=r"^[a-z0-9./-]+(:v?[0-9][\w.-]*)?$")]
+Port = Annotated[str, Meta(pattern=r"^127\.0\.0\.1:[0-9]+:[0-9]+$")]
+Volume = Annotated[str, Meta(pattern=r"^[\w./-]+:/[\w./-]+(:ro)?$")]
+
+
+class Build(Struct, forbid_unknown_fields=True):
+    """Where an image comes from; paths are relative to the compose file."""
+
+    context: str
+    dockerfile: str
+
+
+class HealthCheck(Struct, forbid_unknown_fields=True):
+    """A command in the container: its exit code tells."""
+
+    test: list[str]
+    interval: Duration
+    timeout: Duration
+    retries: int = 3
+    start_period: Duration = "0s"
+
+
+class Service(Struct, forbid_unknown_fields=True):
+    """A container."""
+
+    image: Image
+    restart: str
+    build: Build | None = None
+    environment: dict[str, str] = {}
+    ports: list[Port] = []
+    volumes: list[Volume] = []
+    healthcheck: HealthCheck | None = None
+    stop_grace_period: Duration = "10s"
+    profiles: list[str] = []
+    depends_on: list[str] = []
+
+
+class Compose(Struct, forbid_unknown_fields=True):
+    """A compose file."""
+
+    name: str
+    services: dict[str, Service]
+    volumes: dict[str, None]
+
+
+def read_compose_file(path: Path = COMPOSE_FILE) -> Compose:
+    """The compose file.
+
+    Raises:
+        msgspec.ValidationError: something in it is not of the specification, or not of the part
+            of it that is known here.
+    """
+    return msgspec.yaml.decode(path.read_bytes(), type=Compose)

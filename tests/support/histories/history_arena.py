@@ -1,0 +1,184 @@
+"""A server that is killed and comes back, and the clients that go on where they were."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+from tests.support.clients.wire import Answer, Connection, ConnectionLost
+from tests.support.servers.history_server import MODULE, Trouble
+from tests.support.servers.server import Server, running_server
+from tests.support.stores.power_loss import PowerLoss
+
+CROWD_SIZE: Final = 32
+
+# Far longer than any delay: what takes longer hangs.
+_PATIENCE_SECONDS: Final = 30.0
+_SOON_SECONDS: Final = (0.1, 0.4)
+
+
+class Arena:
+    """One data directory, and the server that runs on it now.
+
+    With ``power`` a kill is a power cut: what no sync covered is gone. The last sync before it
+    hangs, so that there is something to lose.
+    """
+
+    def __init__(
+        self, directory: Path, trouble: Trouble, *arguments: str, power: bool = False
+    ) -> None:
+        self.kills = 0
+        self.timeouts = 0
+        self.draw = Random(trouble.seed)
+        self._data_directory = directory / "data"
+        self._trouble = trouble
+        self._arguments = arguments
+        self._power = PowerLoss(directory / "power", self._data_directory) if power else None
+        self._is_up = asyncio.Event()
+        self._life: ExitStack | None = None
+        self._server: Server | None = None
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """The server, until it is killed at the end."""
+        self._start()
+        self._is_up.set()
+        try:
+            yield
+        finally:
+            self._end()
+
+    async def kill_and_restart(self) -> None:
+        """Kill the server soon, with all that is under way, and start it again.
+
+        Clients that have lost it wait for the next one.
+        """
+        # Answers come right behind a sync, when there is least to lose.
+        if self._power is not None:
+            self._power.hold_syncs()
+        await asyncio.sleep(self.draw.uniform(*_SOON_SECONDS))
+        self._is_up.clear()
+        # In a thread: a loop that stands still takes lost connections for late answers.
+        await asyncio.to_thread(self._end)
+        self.kills += 1
+        if self._power is not None:
+            self._power.release_syncs()
+            self._power.cut(self.draw if self.draw.random() < 0.5 else None)
+        await asyncio.to_thread(self._start)
+        self._is_up.set()
+
+    async def connect(self) -> Connection:
+        """A connection to the present server, or to the next one if there is none."""
+        await self._is_up.wait()
+        assert self._server is not None
+        assert self._server.process.poll() is None, self._server.log
+        host, _, port = self._server.endpoint.removeprefix("http://").partition(":")
+        return await Connection.open(host, int(port))
+
+    def _start(self) -> None:
+        self._life = ExitStack()
+        power = self._power.environment() if self._power else {}
+        self._server = self._life.enter_context(
+            running_server(
+                *self._arguments,
+                data_dir=self._data_directory,
+                environment={**self._trouble.environment(), **power},
+                module=MODULE,
+            )
+        )
+
+    def _end(self) -> None:
+        assert self._life is not None
+        self._life.close()
+
+
+class ArenaClient:
+    """One client: one request at a time, on a new connection where the old one was lost."""
+
+    def __init__(self, arena: Arena) -> None:
+        self._arena = arena
+        self._connection: Connection | None = None
+
+    async def ready(self) -> None:
+        """Be connected: to be awaited before the moment of a request is noted."""
+        while self._connection is None:
+            try:
+                self._connection = await self._arena.connect()
+            except ConnectionLost:
+                # It was killed meanwhile; by now there is another one.
+                continue
+
+    async def ask(self, operation: str, body: dict[str, Any]) -> Answer | None:
+        """Send a request; None where no answer came, and nobody knows what became of it."""
+        await self.ready()
+        assert self._connection is not None
+        try:
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                return await self._connection.call(operation, body)
+        except ConnectionLost:
+            await self.close()
+        except TimeoutError:
+            self._arena.timeouts += 1
+            await self.close()
+        return None
+
+    async def must(self, operation: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Send a request that succeeds, outside of all troubles."""
+        answer = await self.ask(operation, body)
+        assert answer is not None, f"no answer to {operation}"
+        assert answer.status == 200, answer
+        return answer.body
+
+    async def close(self) -> None:
+        """End the connection."""
+        if self._connection is not None:
+            await self._connection.close()
+            self._connection = None
+
+
+class Progress:
+    """How many operations of a history have succeeded, and who waits for how many."""
+
+    def __init__(self, enough: int) -> None:
+        self.enough = enough
+        self.count = 0
+        self._milestones: dict[int, asyncio.Event] = {}
+
+    def add(self) -> None:
+        """One more."""
+        self.count += 1
+        if (reached := self._milestones.get(self.count)) is not None:
+            reached.set()
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether clients may stop."""
+        return self.count >= self.enough
+
+    async def wait(self, count: int) -> None:
+        """Wait until there are so many; at most one waits for each."""
+        if self.count < count:
+            await self._milestones.setdefault(count, asyncio.Event()).wait()
+
+
+async def make_tables(client: ArenaClient, tables: list[str]) -> None:
+    """Tables of a string ``pk``, on demand: each has several partitions."""
+    for table in tables:
+        await client.must(
+            "CreateTable",
+            {
+                "TableName": table,
+                "BillingMode": "PAY_PER_REQUEST",
+                "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
+                "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+            },
+        )
+    for table in tables:
+        status = "CREATING"
+        while status != "ACTIVE":
+            described = await client.must("DescribeTable", {"TableName": table})
+            status = described["Table"]["TableStatus"]

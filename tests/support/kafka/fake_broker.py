@@ -1,0 +1,277 @@
+"""A message broker in memory, at the port of ``streams/broker.py``, with the faults of a real one.
+
+It keeps topics of partitions, appends what publishers send, and shows transactions to readers
+once they are committed. It can be away, be silent, refuse, lose acknowledgements, find batches
+too large, and fence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from dynactor.streams.broker import (
+    BrokerError,
+    DeliveryFailed,
+    Fenced,
+    FoundTopic,
+    TooLarge,
+    Topic,
+    Unreachable,
+)
+from dynactor.streams.kafka_message import KafkaMessage
+
+
+class Appended(NamedTuple):
+    """A record in a partition, and the transaction that it came in; None for none."""
+
+    message: KafkaMessage
+    transaction: int | None
+
+
+class FakeBroker:
+    """The broker. Its faults are switched on and off by setting them."""
+
+    def __init__(self) -> None:
+        self.topics: dict[str, Topic] = {}
+        # Faults: raised by whatever asks for it.
+        self.refusal: BrokerError | None = None
+        # Nothing is answered, as long as this is not set.
+        self.answers = asyncio.Event()
+        self.answers.set()
+        # These publishers get none either.
+        self.stuck: set[FakePublisher] = set()
+        # How many of the next publishers can not be opened.
+        self.failing_opens = 0
+        # How many of the next publications are taken but not acknowledged.
+        self.lost_acknowledgements = 0
+        # How many of the next publications fail, with nothing taken.
+        self.failures = 0
+        # How many of the next answers are cancelled, as by a client library that gives up a future
+        # of its own.
+        self.cancelled_answers = 0
+        # How many of the next commits are carried out but not acknowledged.
+        self.lost_commits = 0
+        self.max_batch_bytes = 1 << 62
+        # What happened, and how many of its publishers wait for an answer.
+        self.waiting = 0
+        self.opened = 0
+        self.open_publishers: set[FakePublisher] = set()
+        self.largest_batches: defaultdict[str, int] = defaultdict(int)
+        self._partitions: defaultdict[tuple[str, int], list[Appended]] = defaultdict(list)
+        self._committed: set[int] = set()
+        self._epochs: defaultdict[str, int] = defaultdict(int)
+        self._transactions = 0
+        self._changed = asyncio.Event()
+
+    # -- for tests --------------------------------------------------------------------------
+
+    def partition(self, topic: str, number: int) -> list[KafkaMessage]:
+        """What a consumer that reads committed records finds in a partition."""
+        return [
+            appended.message
+            for appended in self._partitions[topic, number]
+            if appended.transaction is None or appended.transaction in self._committed
+        ]
+
+    def messages(self, topic: str) -> list[KafkaMessage]:
+        """What such a consumer finds in a topic, partition after partition."""
+        if topic not in self.topics:
+            return []
+        return [
+            message
+            for number in range(self.topics[topic].partition_count)
+            for message in self.partition(topic, number)
+        ]
+
+    async def wait_messages(self, topic: str, count: int) -> list[KafkaMessage]:
+        """Wait until a topic has so many records that can be read, and get them."""
+        while len(found := self.messages(topic)) < count:
+            self._changed.clear()
+            await self._changed.wait()
+        return found
+
+    @contextmanager
+    def silent(self) -> Iterator[None]:
+        """Within the context nobody gets an answer."""
+        self.answers.clear()
+        try:
+            yield
+        finally:
+            self.answers.set()
+
+    @contextmanager
+    def away(self, error: BrokerError | None = None) -> Iterator[None]:
+        """Within the context nobody is let in, and who was in is thrown out."""
+        self.refusal = error or Unreachable("nobody is there")
+        try:
+            yield
+        finally:
+            self.refusal = None
+
+    # -- the port ---------------------------------------------------------------------------
+
+    async def ensure_topic(self, topic: Topic) -> FoundTopic:
+        await self._let_in()
+        is_new = topic.name not in self.topics
+        return FoundTopic(self.topics.setdefault(topic.name, topic).partition_count, is_new)
+
+    async def is_empty(self, topic: str, partition_count: int) -> bool:
+        await self._let_in()
+        return not any(self._partitions[topic, number] for number in range(partition_count))
+
+    async def open_publisher(self, transactional_id: str | None = None) -> FakePublisher:
+        await self._let_in()
+        if self.failing_opens:
+            self.failing_opens -= 1
+            raise Unreachable("no coordinator")
+        self.opened += 1
+        epoch = 0
+        if transactional_id is not None:
+            self._epochs[transactional_id] += 1
+            epoch = self._epochs[transactional_id]
+        publisher = FakePublisher(self, transactional_id, epoch)
+        self.open_publishers.add(publisher)
+        return publisher
+
+    async def read_last(self, topic: str, keys: Iterable[bytes]) -> dict[bytes, bytes]:
+        await self._let_in()
+        wanted = set(keys)
+        return {
+            message.key: message.value
+            for message in self.partition(topic, 0)
+            if message.key in wanted and message.value is not None
+        }
+
+    async def _let_in(self) -> None:
+        await self.answers.wait()
+        await self.give_up_answer()
+        if self.refusal is not None:
+            raise self.refusal
+
+    # -- for its publishers -----------------------------------------------------------------
+
+    async def give_up_answer(self) -> None:
+        """Whoever waits for it is told so as if it were cancelled itself."""
+        if self.cancelled_answers:
+            self.cancelled_answers -= 1
+            answer = asyncio.get_running_loop().create_future()
+            answer.cancel()
+            await answer
+
+    def append(
+        self, topic: str, partition: int, batch: Sequence[KafkaMessage], transaction: int | None
+    ) -> None:
+        assert partition < self.topics[topic].partition_count, "no such partition"
+        self._partitions[topic, partition] += [Appended(message, transaction) for message in batch]
+        self.largest_batches[topic] = max(self.largest_batches[topic], len(batch))
+        self._changed.set()
+
+    def begun(self) -> int:
+        self._transactions += 1
+        return self._transactions
+
+    def committed(self, transaction: int) -> None:
+        self._committed.add(transaction)
+        self._changed.set()
+
+    def is_fenced(self, transactional_id: str | None, epoch: int) -> bool:
+        return transactional_id is not None and self._epochs[transactional_id] != epoch
+
+
+class FakePublisher:
+    """A publisher of the fake broker."""
+
+    def __init__(self, broker: FakeBroker, transactional_id: str | None, epoch: int) -> None:
+        self._broker = broker
+        self._transactional_id = transactional_id
+        self._epoch = epoch
+        self._transaction: int | None = None
+        self._failed = False
+        self._closed = asyncio.Event()
+
+    async def publish(
+        self, topic: str, partition: int, messages: Sequence[KafkaMessage], max_batch_bytes: int
+    ) -> None:
+        assert self._transactional_id is None or self._transaction is not None
+        delivered = 0
+        while delivered < len(messages):
+            batch = _batch(messages, delivered, max_batch_bytes)
+            await self._answered(delivered)
+            size_bytes = sum(map(_size_bytes, batch))
+            if size_bytes > self._broker.max_batch_bytes:
+                self._failed = True
+                raise TooLarge(f"{size_bytes} bytes", delivered, len(batch))
+            if self._broker.failures:
+                self._broker.failures -= 1
+                self._failed = True
+                raise DeliveryFailed("out of order", delivered)
+            self._broker.append(topic, partition, batch, self._transaction)
+            if self._broker.lost_acknowledgements:
+                self._broker.lost_acknowledgements -= 1
+                self._failed = True
+                raise DeliveryFailed("the connection was lost", delivered)
+            delivered += len(batch)
+
+    async def begin(self) -> None:
+        await self._answered(0)
+        assert self._transactional_id is not None
+        assert self._transaction is None
+        self._transaction = self._broker.begun()
+
+    async def commit(self) -> None:
+        assert self._transaction is not None
+        await self._answered(0)
+        self._broker.committed(self._transaction)
+        self._transaction = None
+        if self._broker.lost_commits:
+            self._broker.lost_commits -= 1
+            self._failed = True
+            raise DeliveryFailed("the connection was lost")
+
+    async def close(self) -> None:
+        self._closed.set()
+        self._broker.open_publishers.discard(self)
+
+    async def _answered(self, delivered: int) -> None:
+        """Wait for the broker; what a failed publisher sends is refused or, worse, taken."""
+        await asyncio.sleep(0)
+        closed = asyncio.ensure_future(self._closed.wait())
+        waiting = [closed]
+        if self not in self._broker.stuck:
+            waiting.append(asyncio.ensure_future(self._broker.answers.wait()))
+        self._broker.waiting += 1
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._broker.waiting -= 1
+            for future in waiting:
+                future.cancel()
+        if self._closed.is_set():
+            raise DeliveryFailed("the publisher was thrown away", delivered)
+        await self._broker.give_up_answer()
+        if self._broker.refusal is not None or self._failed:
+            self._failed = True
+            raise DeliveryFailed("no connection", delivered)
+        if self._broker.is_fenced(self._transactional_id, self._epoch):
+            raise Fenced("another one has begun", delivered)
+
+
+def _batch(
+    messages: Sequence[KafkaMessage], start: int, max_batch_bytes: int
+) -> list[KafkaMessage]:
+    batch: list[KafkaMessage] = []
+    size_bytes = 0
+    for message in messages[start:]:
+        batch.append(message)
+        size_bytes += _size_bytes(message)
+        if size_bytes >= max_batch_bytes:
+            break
+    return batch
+
+
+def _size_bytes(message: KafkaMessage) -> int:
+    return len(message.key) + len(message.value or b"")

@@ -1,0 +1,205 @@
+"""A round of publishing: many clients write through trouble, all is published, all is compared."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.support.clients.wire import Connection
+from tests.support.crowds.crashes import address, connected
+from tests.support.crowds.expiring_crowd import EXPIRES, ExpiringCrowd, table_definition
+from tests.support.crowds.whole_database import scan
+from tests.support.histories.history import Item
+from tests.support.kafka.kafka_broker import KafkaBroker
+from tests.support.kafka.kafka_consumer import (
+    Consumed,
+    Isolation,
+    Replica,
+    as_dynamodb,
+    by_key,
+    read_topic,
+)
+from tests.support.kafka.kafka_history import changes_of, violations
+from tests.support.kafka.kafka_server import kafka_options, lag_records
+from tests.support.servers.server import Server, running_server
+from tests.support.tables.tables import unique_name
+
+PATIENCE_SECONDS = 300
+VISIBLE_SECONDS = 30
+POLL_SECONDS = 0.1
+
+
+class Serving:
+    """One data directory, and the servers on it that follow each other."""
+
+    def __init__(self, stack: ExitStack, options: tuple[str, ...], directory: Path) -> None:
+        self._stack = stack
+        self._options = options
+        self._directory = directory
+        self.server = self._start()
+
+    def _start(self) -> Server:
+        running = running_server(*self._options, data_dir=self._directory)
+        return self._stack.enter_context(running)
+
+    async def kill_and_start(self, crowd: ExpiringCrowd) -> None:
+        """End the server while they write, and let them go on with the next one."""
+        crowd.turn_to(None)
+        self.server.kill()
+        assert "Traceback" not in self.server.log, self.server.log
+        self.server = await asyncio.to_thread(self._start)
+        crowd.turn_to(address(self.server))
+
+
+class Outcome(NamedTuple):
+    """What came of a round, of all tables; ``found`` are the violations."""
+
+    writes: int
+    unanswered: int
+    records: int
+    duplicates: int
+    gaps: int
+    events: Counter[tuple[str, str]]
+    found: list[str]
+
+    def __str__(self) -> str:
+        told = ", ".join(f"{count} {' by '.join(of)}" for of, count in self.events.items())
+        return (
+            f"{self.writes} writes, {self.unanswered} without an answer, {self.records} records, "
+            f"{self.duplicates} duplicates, {self.gaps} gaps, {len(self.found)} violations ({told})"
+        )
+
+
+async def make_tables(connection: Connection) -> list[str]:
+    """Make three tables with time to live."""
+    tables = [unique_name("history") for _ in range(3)]
+    for table in tables:
+        answer = await connection.call("CreateTable", table_definition(table))
+        assert answer.status == 200, answer
+        specification = {"AttributeName": EXPIRES, "Enabled": True}
+        body = {"TableName": table, "TimeToLiveSpecification": specification}
+        answer = await connection.call("UpdateTimeToLive", body)
+        assert answer.status == 200, answer
+    return tables
+
+
+async def active(connection: Connection, table: str) -> None:
+    """Wait until the table's topic is there."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            body = {"TableName": table}
+            answer = await connection.call("DescribeKinesisStreamingDestination", body)
+            (destination,) = answer.body["KinesisDataStreamDestinations"]
+            if destination["DestinationStatus"] == "ACTIVE":
+                return
+            await asyncio.sleep(POLL_SECONDS)
+
+
+@asynccontextmanager
+async def writing(crowd: ExpiringCrowd, server: Server) -> AsyncIterator[None]:
+    """The crowd writes within the context."""
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(crowd.run())
+        crowd.turn_to(address(server))
+        yield
+        crowd.stop()
+
+
+async def wait_for(holds: Callable[[], object], what: str) -> None:
+    """Ask, in a thread, until it is so."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not await asyncio.to_thread(holds):
+        assert time.monotonic() < deadline, f"still waiting until {what}"
+        await asyncio.sleep(POLL_SECONDS)
+
+
+async def all_swept(connection: Connection, tables: list[str]) -> list[dict[str, Item]]:
+    """The tables, once there is nothing in them that expires."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            shown = [await scan(connection, table) for table in tables]
+            if not any(EXPIRES in item for items in shown for item in items):
+                return [by_key(items, "pk", "sk") for items in shown]
+            await asyncio.sleep(POLL_SECONDS)
+
+
+async def read_until_equal(
+    broker: KafkaBroker, table: str, items: dict[str, Item], isolation: Isolation
+) -> tuple[list[Consumed], Replica]:
+    """The topic; Kafka answers a commit before each partition shows it, and that is waited for."""
+    deadline = time.monotonic() + VISIBLE_SECONDS
+    while True:
+        read = await read_topic(broker, f"dynactor.{table}", isolation)
+        records = [_in_one_form(record) for record in read]
+        replica = Replica.of(records)
+        if replica.items == items:
+            return records, replica
+        assert time.monotonic() < deadline, _difference(replica.items, items)
+        await asyncio.sleep(POLL_SECONDS)
+
+
+def _in_one_form(record: Consumed) -> Consumed:
+    return as_dynamodb(record) if b'"op":' in (record.value or b"") else record
+
+
+def _difference(found: Mapping[str, object], expected: Mapping[str, Item]) -> str:
+    names = [
+        name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name)
+    ]
+    shown = [f"{name}: {found.get(name)} and not {expected.get(name)}" for name in names[:5]]
+    return "\n".join([f"{len(names)} items differ", *shown])
+
+
+async def run_round(
+    broker: KafkaBroker,
+    directory: Path,
+    options: tuple[str, ...],
+    draw: random.Random,
+    trouble: Callable[[ExpiringCrowd, Serving], Awaitable[None]],
+) -> Outcome:
+    """Write through all trouble, wait until all is published, and compare.
+
+    A broker that runs at the beginning has the topics before anything is written.
+    """
+    is_committed = "exactly-once" in options
+    isolation: Isolation = "read_committed" if is_committed else "read_uncommitted"
+    with ExitStack() as stack:
+        serving = Serving(stack, kafka_options(broker, *options), directory)
+        async with connected(serving.server) as connection:
+            tables = await make_tables(connection)
+            if broker.is_running:
+                for table in tables:
+                    await active(connection, table)
+        crowd = ExpiringCrowd(tables, draw)
+        async with writing(crowd, serving.server):
+            await trouble(crowd, serving)
+        async with connected(serving.server) as connection:
+            shown = await all_swept(connection, tables)
+        server = serving.server
+        await wait_for(
+            lambda: not any(map(lag_records(server).__getitem__, tables)), "all is published"
+        )
+        replicas: list[Replica] = []
+        records, found = 0, list[str]()
+        for table, items in zip(tables, shown, strict=True):
+            read, replica = await read_until_equal(broker, table, items, isolation)
+            found += violations(crowd.history, table, changes_of(read), items)
+            replicas.append(replica)
+            records += len(read)
+        assert server.stop() == 0, server.log
+        assert "Traceback" not in server.log, server.log
+    return Outcome(
+        crowd.writes,
+        crowd.unanswered,
+        records,
+        sum(replica.duplicates for replica in replicas),
+        sum(replica.gaps for replica in replicas),
+        sum((replica.events for replica in replicas), Counter[tuple[str, str]]()),
+        found,
+    )

@@ -1,0 +1,83 @@
+"""A server's admin listener: where it is, and the virtual clock there."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.support.clients.clients import Answer
+from tests.support.servers.server import Server, running_server
+
+JSON = "application/json"
+_DEADLINE_SECONDS = 30
+
+
+def admin_port(server: Server, host: str = "127.0.0.1") -> int:
+    """The port, as the server announced it."""
+    found = re.search(
+        rf"^Metrics on http://{re.escape(host)}:(\d+)/metrics$", server.announcement, re.MULTILINE
+    )
+    assert found, server.announcement
+    return int(found[1])
+
+
+def ask(
+    port: int,
+    path: str,
+    method: str = "GET",
+    body: Any = None,
+    *,
+    host: str = "localhost",
+    address: str = "127.0.0.1",
+    content_type: str | None = JSON,
+) -> Answer:
+    """One request; a body that is no text is sent as JSON."""
+    headers = {"Host": host}
+    if content_type and body is not None:
+        headers["Content-Type"] = content_type
+    text = body if isinstance(body, str) or body is None else json.dumps(body)
+    with closing(
+        http.client.HTTPConnection(address, port, timeout=_DEADLINE_SECONDS)
+    ) as connection:
+        connection.request(method, path, text, headers)
+        with closing(connection.getresponse()) as response:
+            return Answer(response.status, response.headers, response.read())
+
+
+class ServerClock:
+    """The virtual clock of a server. Each move returns the time then, in epoch seconds."""
+
+    def __init__(self, server: Server) -> None:
+        self._port = admin_port(server)
+
+    def now(self) -> float:
+        """The time."""
+        return self._now(ask(self._port, "/clock"))
+
+    def step(self, seconds: float) -> float:
+        """Move it on."""
+        return self._now(ask(self._port, "/clock/step", "POST", {"seconds": seconds}))
+
+    def set(self, **setting: float | str) -> float:
+        """Set ``now``, ``speed`` or both."""
+        return self._now(ask(self._port, "/clock", "PUT", setting))
+
+    def _now(self, answer: Answer) -> float:
+        assert answer.status == 200, answer.body
+        now: float = answer.json["now"]
+        return now
+
+
+@contextmanager
+def server_with_clock(
+    start: str | float, *arguments: str, data_dir: Path | None = None
+) -> Iterator[tuple[Server, ServerClock]]:
+    """A server on a virtual clock that stands still."""
+    options = ("--admin-port", "0", "--virtual-clock", str(start), *arguments)
+    with running_server(*options, data_dir=data_dir) as server:
+        yield server, ServerClock(server)

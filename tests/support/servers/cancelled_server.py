@@ -1,0 +1,37 @@
+"""A server whose tasks are cancelled: ``python -m tests.support.servers.cancelled_server serve``.
+
+It takes the product's command line. A signal cancels the task group of the connections, as anyio
+does where one of its tasks ends as if it were cancelled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from typing import Final, Self
+
+import dynactor.api.command_line as entry
+from dynactor.api.http import server
+from dynactor.api.http.fast_lane import FastLanes
+
+MODULE: Final = "tests.support.servers.cancelled_server"
+CANCEL: Final = signal.SIGUSR1
+
+
+class CancelledLanes(FastLanes):
+    """Connections that are cancelled on the signal."""
+
+    async def __aenter__(self) -> Self:
+        cancel = self._tasks.cancel_scope.cancel
+        asyncio.get_running_loop().add_signal_handler(CANCEL, cancel)
+        return await super().__aenter__()
+
+
+def _main() -> None:
+    # The product has no door for this: it is what a test alone may do.
+    setattr(server, "FastLanes", CancelledLanes)  # noqa: B010
+    entry.main()
+
+
+if __name__ == "__main__":
+    _main()

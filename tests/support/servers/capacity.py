@@ -1,0 +1,116 @@
+"""A server that throttles as users meet it, on a virtual clock; its metrics; tables with units."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.support.clients.clients import Answer, WireClient
+from tests.support.servers.admin import ServerClock, admin_port, ask, server_with_clock
+from tests.support.servers.server import Server
+from tests.support.tables.tables import definition, wait_until_indexes_active
+
+START = "2026-03-01T00:00:00Z"
+ARN = "arn:aws:dynamodb:us-east-1:000000000000:table/"
+PROVISIONED = "ProvisionedThroughputExceededException"
+# More than any burst of the tables here.
+_MOST_WRITES = 10_000
+
+
+def units(read: int, write: int) -> dict[str, Any]:
+    """The members of a provisioned table's definition."""
+    return {"BillingMode": "PROVISIONED", "ProvisionedThroughput": throughput(read, write)}
+
+
+def throughput(read: int, write: int) -> dict[str, int]:
+    """A ProvisionedThroughput."""
+    return {"ReadCapacityUnits": read, "WriteCapacityUnits": write}
+
+
+def item(pk: str, size_bytes: int = 0, **others: str) -> dict[str, Any]:
+    """An item of that size at least; names and values of one character each are not exact."""
+    texts = {"pk": pk, **others}
+    made = {name: {"S": text} for name, text in texts.items()}
+    room = size_bytes - sum(len(name) + len(text) for name, text in texts.items())
+    return made | {"x": {"S": "x" * (room - 1)}} if room > 1 else made
+
+
+class CapacityServer:
+    """The server, its clock, and requests to it that may be refused."""
+
+    def __init__(self, server: Server, clock: ServerClock, wire: WireClient) -> None:
+        self.server = server
+        self.clock = clock
+        self.wire = wire
+
+    def table(self, *keys: str, **members: Any) -> str:
+        """Make a table, and wait until it and its indexes are ACTIVE."""
+        request = definition(*(keys or ("pk:S",)), **members)
+        name: str = request["TableName"]
+        self.wire("CreateTable", request)
+        wait_until_indexes_active(self.wire, name)
+        return name
+
+    def put(self, name: str, item: dict[str, Any], **members: Any) -> Answer:
+        """One put, accepted or refused."""
+        return self.wire.send("PutItem", {"TableName": name, "Item": item, **members})
+
+    def puts_until_refused(self, name: str, made: dict[str, Any] | None = None) -> int:
+        """How many puts of one item are accepted before the first that is not."""
+        for count in range(_MOST_WRITES):
+            if self.put(name, made or item("a")).status != 200:
+                return count
+        raise AssertionError("nothing was refused")
+
+    def until_refused(self, operation: str, request: dict[str, Any]) -> int:
+        """How often a request is answered before it is refused."""
+        for count in range(_MOST_WRITES):
+            if self.wire.send(operation, request).status != 200:
+                return count
+        raise AssertionError("nothing was refused")
+
+    def metrics(self, name: str, table: str) -> dict[tuple[str, ...], float]:
+        """The samples of a metric of a table, by the values of its other labels in their order.
+
+        Samples of 0 are left out.
+        """
+        text = ask(admin_port(self.server), "/metrics").body.decode()
+        return {
+            tuple(value for label, value in sorted(sample.labels.items()) if label != "table"): (
+                sample.value
+            )
+            for family in text_string_to_metric_families(text)
+            if family.name == f"dynactor_{name}"
+            for sample in family.samples
+            if sample.labels["table"] == table and sample.value
+        }
+
+
+@contextmanager
+def capacity_server(
+    *arguments: str, start: str | float = START, data_dir: Path | None = None
+) -> Iterator[CapacityServer]:
+    """A server whose tables are throttled as its users' are, unless arguments say otherwise.
+
+    New tables have the units of one second, so that tests reach limits with few requests.
+    """
+    if "--throttling" not in arguments:
+        arguments += ("--throttling", "auto")
+    if "--initial-burst-seconds" not in arguments:
+        arguments += ("--initial-burst-seconds", "1")
+    with (
+        server_with_clock(start, "--copy-messages", *arguments, data_dir=data_dir) as served,
+        closing(WireClient(served[0].endpoint)) as wire,
+    ):
+        yield CapacityServer(*served, wire)
+
+
+def reasons(answer: Answer) -> list[tuple[str, str]]:
+    """The reasons of a refusal: which limit, and the resource's name, or the index's."""
+    error = answer.json
+    listed = error.get("ThrottlingReasons", error.get("throttlingReasons", []))
+    return [(each["reason"], each["resource"].rpartition("/")[2]) for each in listed]

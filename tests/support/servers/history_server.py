@@ -1,0 +1,56 @@
+"""The server with a slow store: ``python -m tests.support.servers.history_server serve …``.
+
+It takes the product's command line. What else is to happen to it comes in an environment
+variable, a ``Trouble`` as JSON.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+import dynactor.api.command_line as entry
+from dynactor.storage.rocks import open_rocks
+from dynactor.storage.rocks_options import RocksOptions
+from dynactor.storage.store import Store
+from tests.support.histories.history_bugs import STORES, Bug, answer_before_the_decision
+from tests.support.stores.history_store import DelayedStore, Delays
+
+MODULE: Final = "tests.support.servers.history_server"
+_VARIABLE: Final = "HISTORY_TROUBLE"
+
+
+class Trouble(Struct, frozen=True):
+    """What happens to a server. The same seed gives the same delays, one after the other."""
+
+    seed: int
+    most_delay_milliseconds: float = 50
+    bug: Bug | None = None
+
+    def environment(self) -> Mapping[str, str]:
+        """How the server's process is told."""
+        return {_VARIABLE: msgspec.json.encode(self).decode()}
+
+
+def _main() -> None:
+    trouble = msgspec.json.decode(os.environ[_VARIABLE], type=Trouble)
+    if trouble.bug == "answer before its decision":
+        answer_before_the_decision()
+    kind = STORES.get(trouble.bug, DelayedStore) if trouble.bug else DelayedStore
+    delays = Delays(trouble.seed, trouble.most_delay_milliseconds / 1000)
+
+    async def open_delayed(directory: Path, options: RocksOptions) -> Store:
+        return kind(await open_rocks(directory, options), delays)
+
+    # The product has no door for this: it is what a test alone may do.
+    setattr(entry, "open_rocks", open_delayed)  # noqa: B010
+    entry.main()
+
+
+if __name__ == "__main__":
+    _main()

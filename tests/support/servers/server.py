@@ -1,0 +1,155 @@
+"""A real server process for tests: started, waited for, stopped."""
+
+from __future__ import annotations
+
+import os
+import re
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic
+from typing import IO
+
+PROJECT = Path(__file__).parents[3]
+_LISTENING = re.compile(r"Listening on (http://\S+)")
+# Of a machine that is busy with everything else; who ends without a word is noticed at once.
+_START_DEADLINE_SECONDS = 120
+_STOP_DEADLINE_SECONDS = 30
+_TOLD_LOG_CHARACTERS = 4000
+
+
+class ServerDidNotStart(AssertionError):
+    """The process ended, or said nothing in time; its log is in the message."""
+
+
+class Server:
+    """A server process. Invariant: while it runs, ``endpoint`` answers."""
+
+    def __init__(self, process: subprocess.Popen[str], log: IO[bytes]) -> None:
+        self.process = process
+        self._log = log
+        # All that it printed up to its readiness.
+        self.announcement = ""
+        self.endpoint = self._wait_for_endpoint()
+
+    @property
+    def log(self) -> str:
+        """All that the process has written to its standard error."""
+        log = self._log.fileno()
+        # The process writes at the position of the same open file: it must not be moved.
+        return os.pread(log, os.fstat(log).st_size, 0).decode(errors="replace")
+
+    @property
+    def fate(self) -> str:
+        """Whether it still runs, and the last that it wrote: for whoever reads of a failed test."""
+        code = self.process.poll()
+        state = "still runs" if code is None else f"ended with {code}"
+        return f"the server {state}; its log ends with\n{self.log[-_TOLD_LOG_CHARACTERS:]}"
+
+    def stop(self) -> int:
+        """Ask the process to end as an operator does, and return its exit code."""
+        return self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End the process at once, without any of its own clean-up."""
+        self._end(signal.SIGKILL)
+
+    def _end(self, signal_number: signal.Signals) -> int:
+        if self.process.poll() is None:
+            self.process.send_signal(signal_number)
+        try:
+            return self.process.wait(_STOP_DEADLINE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            message = f"the server did not stop on {signal_number.name}\n{self.log}"
+            raise AssertionError(message) from None
+
+    def _wait_for_endpoint(self) -> str:
+        assert self.process.stdout is not None
+        deadline = monotonic() + _START_DEADLINE_SECONDS
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.process.stdout, selectors.EVENT_READ)
+            while selector.select(max(deadline - monotonic(), 0)):
+                chunk = os.read(self.process.stdout.fileno(), 65536).decode()
+                if not chunk:
+                    break
+                self.announcement += chunk
+                if found := _LISTENING.search(self.announcement):
+                    return found[1]
+        self.process.kill()
+        self.process.wait()
+        raise ServerDidNotStart(f"{self.announcement}\n{self.log}")
+
+
+def serve_command(
+    *arguments: str, data_dir: Path | None = None, module: str = "dynactor"
+) -> list[str]:
+    """What starts a server on a free port; to be run in the project's directory.
+
+    ``module`` takes the product's command line, and may disturb the server that it starts.
+
+    Tables of tests have few units, and tests are in a hurry: throttling only observes, unless
+    ``arguments`` say otherwise.
+    """
+    if "--throttling" not in arguments:
+        arguments += ("--throttling", "observe")
+    place = ["--in-memory"] if data_dir is None else ["--data-dir", str(data_dir)]
+    return [sys.executable, "-m", module, "serve", "--port", "0", *place, *arguments]
+
+
+def run_command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A command with these arguments, to its end, in an environment that has nothing else."""
+    return subprocess.run(
+        [sys.executable, "-m", "dynactor", *arguments],
+        cwd=PROJECT,
+        env={"PATH": "", "HOME": "/nonexistent", **environment},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+
+@contextmanager
+def running_server(
+    *arguments: str,
+    data_dir: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    project: Path = PROJECT,
+    module: str = "dynactor",
+) -> Iterator[Server]:
+    """A server on a free port of loopback: in memory, or on ``data_dir``.
+
+    ``arguments`` follow ``serve``; ``environment`` is added to the test's own. A test may
+    stop or kill the server itself; what is still running at the end is killed. ``project`` is
+    the source that runs: a test may hand in a changed copy of it. ``module`` as above.
+    """
+    with (
+        tempfile.TemporaryFile() as log,
+        subprocess.Popen(
+            serve_command(*arguments, data_dir=data_dir, module=module),
+            cwd=project,
+            env={**os.environ, **(environment or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        ) as process,
+    ):
+        server = None
+        try:
+            server = Server(process, log)
+            yield server
+        except BaseException as error:
+            if server is not None:
+                error.add_note(server.fate)
+            raise
+        finally:
+            if process.poll() is None:
+                process.kill()

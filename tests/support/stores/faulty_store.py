@@ -1,0 +1,104 @@
+"""A store whose syncs wait or fail when the test says so: a fake at the storage port.
+
+It wraps a real store and changes only when its answers come:
+
+    store = FaultyStore(inner)
+    store.hold_syncs()       # commits are accepted; none becomes durable, no reader sees one
+    await store.release_syncs()
+    store.fail_syncs()       # what is not durable is Unknown, later commits are refused: Closed
+    store.refuse_commits(Full("the disk is full"))    # or Retry, until allow_commits()
+
+In a server's own process, ``tests.support.stores.power_loss`` does the same to the disk itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio import Future
+from collections.abc import Sequence
+from pathlib import Path
+
+from dynactor.storage.store import Closed, Group, Store, StoreError, Unknown, View
+
+
+class FaultyStore:
+    """The wrapper; it is a ``Store`` itself."""
+
+    def __init__(self, inner: Store) -> None:
+        self._inner = inner
+        self._durable: View | None = None
+        self._refusal: StoreError | None = None
+        self._is_silent = False
+        # The futures that were given out, with those of the store within.
+        self._held: list[tuple[Future[None], Future[None]]] = []
+
+    @property
+    def latest(self) -> View:
+        return self._inner.latest
+
+    def durable(self) -> View:
+        return self._inner.durable() if self._durable is None else self._durable
+
+    async def commit(self, groups: Sequence[Group]) -> Future[None]:
+        if self._refusal is not None and (groups or self._is_silent):
+            raise self._refusal
+        synced = await self._inner.commit(groups)
+        if self._durable is None:
+            return synced
+        answered: Future[None] = asyncio.get_running_loop().create_future()
+        self._held.append((answered, synced))
+        return answered
+
+    async def reclaim(self, start: bytes, end: bytes) -> None:
+        await self._inner.reclaim(start, end)
+
+    async def checkpoint(self, directory: Path) -> None:
+        await self._inner.checkpoint(directory)
+
+    async def close(self) -> None:
+        await self.release_syncs()
+        await self._inner.close()
+
+    def hold_syncs(self) -> None:
+        """Keep what is durable now as it is for every reader. Only when nothing is on its way."""
+        if self._durable is None:
+            self._durable = self._inner.durable()
+
+    @property
+    def held_count(self) -> int:
+        """How many commits wait for their sync."""
+        return len(self._held)
+
+    async def release_syncs(self) -> None:
+        """Show and answer what was held, in its order."""
+        held, self._held = self._held, []
+        for _, synced in held:
+            await synced
+        if self._refusal is None:
+            self._durable = None
+        for answered, _ in held:
+            if not answered.done():
+                answered.set_result(None)
+
+    def fail_syncs(self) -> None:
+        """End writing: what is held stays unseen, nobody can tell what will be left of it."""
+        self.hold_syncs()
+        self._is_silent = True
+        self._refusal = Closed("a sync of the log failed, restart the server: played by a test")
+        held, self._held = self._held, []
+        for answered, _ in held:
+            if not answered.done():
+                answered.set_exception(Unknown("syncing the log failed: played by a test"))
+
+    def refuse_commits(self, error: StoreError, *, is_silent: bool = False) -> None:
+        """Raise this from every commit that would write something.
+
+        ``is_silent``: and from who asks whether what was accepted is durable.
+        """
+        self._refusal = error
+        self._is_silent = is_silent
+
+    def allow_commits(self) -> None:
+        """Take commits again."""
+        self._refusal = None
+        self._is_silent = False

@@ -1,0 +1,113 @@
+"""A store that takes its time: a fake at the storage port that delays what a real one does.
+
+Every load, page and commit comes some time later than asked for, and a commit becomes durable
+some time after its sync. Nothing else is changed: the order of commits, what is in them, and what
+the two views may show are the real store's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio import Future
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+
+from dynactor.storage.store import NOT_AT_HAND, Group, NotAtHand, Row, Store, StoreError, View
+
+
+class Delays:
+    """Random waits between nothing and ``most_seconds``, most of them short."""
+
+    def __init__(self, seed: int, most_seconds: float) -> None:
+        self._draw = Random(seed)
+        self._most_seconds = most_seconds
+
+    async def wait(self) -> None:
+        """Let some time pass."""
+        await asyncio.sleep(self._most_seconds * self._draw.random() ** 3)
+
+
+class DelayedView:
+    """A view whose answers take time; they are of the moment at which it was taken."""
+
+    def __init__(self, inner: View, delays: Delays) -> None:
+        self._inner = inner
+        self._delays = delays
+
+    def at_hand(self, key: bytes) -> NotAtHand:  # noqa: ARG002 - the port
+        """Nothing is: all takes time."""
+        return NOT_AT_HAND
+
+    async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        await self._delays.wait()
+        return await self._inner.load(keys)
+
+    async def page(
+        self, start: bytes, end: bytes, *, reverse: bool = False, max_rows: int, max_bytes: int
+    ) -> list[Row]:
+        await self._delays.wait()
+        return await self._inner.page(
+            start, end, reverse=reverse, max_rows=max_rows, max_bytes=max_bytes
+        )
+
+
+class DelayedStore:
+    """The wrapper; it is a ``Store`` itself. ``durable()`` waits for nothing, as the port says."""
+
+    def __init__(self, inner: Store, delays: Delays) -> None:
+        self._inner = inner
+        self._delays = delays
+        self._shown = inner.durable()
+        # The futures that were given out, with those of the store within.
+        self._waiting: deque[tuple[Future[None], Future[None]]] = deque()
+        self._publisher: asyncio.Task[None] | None = None
+
+    @property
+    def latest(self) -> View:
+        return DelayedView(self._inner.latest, self._delays)
+
+    def durable(self) -> View:
+        return DelayedView(self._shown, self._delays)
+
+    async def commit(self, groups: Sequence[Group]) -> Future[None]:
+        await self._delays.wait()
+        synced = await self._inner.commit(groups)
+        answered: Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((answered, synced))
+        if self._publisher is None or self._publisher.done():
+            self._publisher = asyncio.create_task(self._publish())
+        return answered
+
+    async def reclaim(self, start: bytes, end: bytes) -> None:
+        await self._inner.reclaim(start, end)
+
+    async def checkpoint(self, directory: Path) -> None:
+        await self._inner.checkpoint(directory)
+
+    async def close(self) -> None:
+        if self._publisher is not None:
+            await self._publisher
+        await self._inner.close()
+
+    def show(self, view: View) -> None:
+        """Let readers see this from now on."""
+        self._shown = view
+
+    async def _publish(self) -> None:
+        """Show and tell what is durable, one delay for all that a sync has made so."""
+        while self._waiting:
+            await asyncio.wait([self._waiting[0][1]])
+            await self._delays.wait()
+            self.show(self._inner.durable())
+            while self._waiting and self._waiting[0][1].done():
+                answered, synced = self._waiting.popleft()
+                failure = synced.exception()
+                if answered.done():
+                    continue
+                if failure is None:
+                    answered.set_result(None)
+                else:
+                    assert isinstance(failure, StoreError)
+                    answered.set_exception(failure)

@@ -1,0 +1,283 @@
+"""A store whose calls wait at gates until the test opens them: a fake at the storage port.
+
+With a gate a test decides what happens between two awaits of an actor:
+
+    store = SteppedStore(inner)
+    gate = store.gate_behind(pages_of(start, end))
+    await gate.reached()     # the page was read, and the actor still waits for it
+    ...                      # change something
+    gate.open()
+
+``SteppedStore`` is also a ``FaultyStore``. ``stepped_database`` opens a database over one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio import Future
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from time import process_time
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from dynactor.actors.catalog.database import Database
+from dynactor.actors.runtime.clock import Clock
+from dynactor.storage.store import Group, NotAtHand, Row, Store, View
+from dynactor.streams.broker import Broker
+from tests.support.databases.databases import running_database
+from tests.support.stores.faulty_store import FaultyStore
+from tests.support.stores.store import memory_store
+
+# A faulty actor may never do what a test waits for.
+_LONGEST_SECONDS: Final = 2.5
+
+
+class Load(NamedTuple):
+    """``View.load``."""
+
+    keys: Sequence[bytes]
+
+
+class Page(NamedTuple):
+    """``View.page``."""
+
+    start: bytes
+    end: bytes
+    max_rows: int
+
+
+class Commit(NamedTuple):
+    """``Store.commit``."""
+
+    groups: Sequence[Group]
+
+
+Call: TypeAlias = Load | Page | Commit
+Which: TypeAlias = Callable[[Call], bool]
+
+
+def loads_of(key: bytes) -> Which:
+    """Select loads of this key."""
+    return lambda call: isinstance(call, Load) and key in call.keys
+
+
+def pages_of(start: bytes, end: bytes) -> Which:
+    """Select pages that start in this range."""
+    return lambda call: isinstance(call, Page) and start <= call.start < end
+
+
+def commits_that_delete(key: bytes) -> Which:
+    """Select commits that delete this key."""
+    return lambda call: (
+        isinstance(call, Commit) and any(key in group.deletes for group in call.groups)
+    )
+
+
+def commits_of(head_key: bytes) -> Which:
+    """Select commits with a group of this head."""
+    return lambda call: (
+        isinstance(call, Commit) and any(group.head_key == head_key for group in call.groups)
+    )
+
+
+def commits_that_put(key: bytes) -> Which:
+    """Select commits that put a row with this key."""
+    return lambda call: (
+        isinstance(call, Commit)
+        and any(key == put for group in call.groups for put, _ in group.puts)
+    )
+
+
+class Gate:
+    """A place where selected calls wait. Once opened, it stays open."""
+
+    def __init__(self, which: Which) -> None:
+        self.which = which
+        self._reached = asyncio.Event()
+        self._opened = asyncio.Event()
+        self._error: Exception | None = None
+        # Futures of commits that became durable, or will, and those that the actors wait for.
+        self._held: list[tuple[Future[None], Future[None]]] = []
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether a call has arrived."""
+        return self._reached.is_set()
+
+    async def reached(self) -> None:
+        """Wait until a call has arrived."""
+        await soon(self._reached.is_set)
+
+    def open(self) -> None:
+        """Let waiting and later calls pass."""
+        self._error = None
+        self._opened.set()
+        held, self._held = self._held, []
+        for durable, told in held:
+            durable.add_done_callback(partial(_tell, told))
+
+    def fail(self, error: Exception) -> None:
+        """Raise an error from waiting and later calls, until the gate is opened.
+
+        Futures of commits that wait at the gate complete with the error.
+        """
+        self._error = error
+        self._opened.set()
+        held, self._held = self._held, []
+        for _, told in held:
+            told.set_exception(error)
+
+    def hold(self, durable: Future[None]) -> Future[None]:
+        """Give out another future of a commit, which completes when the gate is open."""
+        if self._opened.is_set():
+            return durable
+        self._reached.set()
+        told: Future[None] = asyncio.get_running_loop().create_future()
+        self._held.append((durable, told))
+        return told
+
+    async def arrive(self) -> None:
+        """Wait at the gate, as a call of the store."""
+        self._reached.set()
+        await self._opened.wait()
+        if self._error is not None:
+            raise self._error
+
+
+def _tell(told: Future[None], durable: Future[None]) -> None:
+    if not told.done():
+        told.set_result(durable.result())
+
+
+class SteppedStore(FaultyStore):
+    """The wrapper. It is a ``Store`` itself."""
+
+    def __init__(self, inner: Store) -> None:
+        super().__init__(inner)
+        self._before: list[Gate] = []
+        self._behind: list[Gate] = []
+        self._durable_gates: list[Gate] = []
+
+    def gate_before(self, which: Which) -> Gate:
+        """Add a gate that calls reach before the store sees them."""
+        gate = Gate(which)
+        self._before.append(gate)
+        return gate
+
+    def gate_behind(self, which: Which) -> Gate:
+        """Add a gate that calls reach when the store has carried them out."""
+        gate = Gate(which)
+        self._behind.append(gate)
+        return gate
+
+    def gate_durable(self, which: Which) -> Gate:
+        """Add a gate between the sync of these commits and the completion of their futures.
+
+        Durable views show such a commit before its actor knows. The futures of later commits must
+        not complete before: select all that follow.
+        """
+        gate = Gate(which)
+        self._durable_gates.append(gate)
+        return gate
+
+    @property
+    def latest(self) -> View:
+        return _SteppedView(super().latest, self)
+
+    def durable(self) -> View:
+        return _SteppedView(super().durable(), self)
+
+    async def commit(self, groups: Sequence[Group]) -> Future[None]:
+        call = Commit(groups)
+        await self.begin(call)
+        durable = await super().commit(groups)
+        await self.end(call)
+        for gate in self._durable_gates:
+            if gate.which(call):
+                durable = gate.hold(durable)
+        return durable
+
+    async def begin(self, call: Call) -> None:
+        """Pass the gates before a call."""
+        await _pass(self._before, call)
+
+    async def end(self, call: Call) -> None:
+        """Pass the gates behind a call."""
+        await _pass(self._behind, call)
+
+    def open_all(self) -> None:
+        """Open every gate."""
+        for gate in (*self._before, *self._behind, *self._durable_gates):
+            gate.open()
+
+
+async def soon(is_so: Callable[[], bool]) -> None:
+    """Wait until a condition holds.
+
+    Raises:
+        TimeoutError: it does not hold after some seconds of this process's own time. A busy machine
+            takes nothing of that.
+    """
+    began = process_time()
+    while not is_so():
+        if process_time() - began > _LONGEST_SECONDS:
+            raise TimeoutError
+        await asyncio.sleep(0)
+
+
+async def turns(count: int = 50) -> None:
+    """Let all tasks run that are ready."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def stepped_database(
+    clock: Clock | None = None, broker: Broker | None = None, **settings: Any
+) -> AsyncIterator[tuple[SteppedStore, Database]]:
+    """Open a database with these settings over a stepped store in memory."""
+    async with memory_store() as inner:
+        store = SteppedStore(inner)
+        async with running_database(store, clock, broker, **settings) as database:
+            try:
+                yield store, database
+            finally:
+                # After a failed test the actors must be able to stop.
+                store.open_all()
+                await store.release_syncs()
+
+
+async def _pass(gates: Sequence[Gate], call: Call) -> None:
+    for gate in gates:
+        if gate.which(call):
+            await gate.arrive()
+
+
+class _SteppedView:
+    """A view whose calls pass the gates of its store."""
+
+    def __init__(self, view: View, store: SteppedStore) -> None:
+        self._view = view
+        self._store = store
+
+    def at_hand(self, key: bytes) -> bytes | NotAtHand | None:
+        return self._view.at_hand(key)
+
+    async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        call = Load(keys)
+        await self._store.begin(call)
+        values = await self._view.load(keys)
+        await self._store.end(call)
+        return values
+
+    async def page(
+        self, start: bytes, end: bytes, *, reverse: bool = False, max_rows: int, max_bytes: int
+    ) -> list[Row]:
+        call = Page(start, end, max_rows)
+        await self._store.begin(call)
+        rows = await self._view.page(
+            start, end, reverse=reverse, max_rows=max_rows, max_bytes=max_bytes
+        )
+        await self._store.end(call)
+        return rows

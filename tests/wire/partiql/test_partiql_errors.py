@@ -1,0 +1,173 @@
+"""Statements that are refused, and how.
+
+Most of them stand in ``partiql/errors.txt``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.clients.clients import WireClient
+from tests.support.clients.lanes import LanesClient
+from tests.support.tables.songs import songs_table
+from tests.support.tables.statement_scripts import Scripted, scripted
+
+differs_from_dynamodb_local = pytest.mark.differs_from_dynamodb_local
+
+ERRORS = scripted(Path(__file__).parent / "errors.txt")
+_PLACE_BEHIND_TABLE = re.compile(r"\$\+([0-9]+)")
+
+
+@pytest.fixture(scope="module")
+def songs(wire: WireClient) -> Iterator[str]:
+    with songs_table(wire) as name:
+        yield name
+
+
+@pytest.mark.parametrize("case", ERRORS)
+def test_a_statement_is_refused_as_its_script_says(
+    lanes: LanesClient, simple: str, songs: str, case: Scripted
+) -> None:
+    text = case.statement.replace("$simple", f'"{simple}"').replace("$songs", f'"{songs}"')
+    expected = case.part("→") or ""
+    if expected.startswith("not well formed:"):
+        reason = expected.removeprefix("not well formed:").strip()
+        expected = f"Statement wasn't well formed, can't be processed: {reason}"
+    if not re.match(r"[A-Za-z]+Exception: ", expected):
+        expected = f"ValidationException: {expected}"
+    # Places in messages are counted from the end of the first table's name.
+    behind = text.find(f'"{simple}"') + len(simple) + 2
+    expected = _PLACE_BEHIND_TABLE.sub(lambda match: str(behind + int(match[1])), expected)
+    refusal = lanes.refused("ExecuteStatement", {"Statement": text})
+    assert f"{refusal.type}: {refusal.message}" == expected
+
+
+@differs_from_dynamodb_local("its own words for what the API's model says")
+@pytest.mark.parametrize(
+    ("members", "value", "rule"),
+    [
+        ({"Statement": ""}, "'' at 'statement'", "length greater than or equal to 1"),
+        (
+            {"Statement": "SELECT * FROM table_of_nobody", "Parameters": []},
+            "'[]' at 'parameters'",
+            "length greater than or equal to 1",
+        ),
+        (
+            {"Statement": "SELECT * FROM table_of_nobody", "Limit": 0},
+            "'0' at 'limit'",
+            "value greater than or equal to 1",
+        ),
+        (
+            {"Statement": "x" * 8193},
+            f"'{'x' * 8193}' at 'statement'",
+            "length less than or equal to 8192",
+        ),
+    ],
+)
+def test_constraints_of_the_model_are_told_first(
+    wire: WireClient, members: dict[str, object], value: str, rule: str
+) -> None:
+    message = f"Value {value} failed to satisfy constraint: Member must have {rule}"
+    refusal = wire.refused("ExecuteStatement", members)
+    assert refusal == ("ValidationException", f"1 validation error detected: {message}")
+
+
+def test_a_statement_of_8192_characters_is_read(wire: WireClient, simple: str) -> None:
+    text = f"SELECT * FROM \"{simple}\" WHERE pk = 'a'"
+    assert wire("ExecuteStatement", {"Statement": text.ljust(8192)})["Items"] == []
+
+
+@differs_from_dynamodb_local("takes more than 50")
+def test_in_takes_50_partition_keys_and_100_other_values(wire: WireClient, simple: str) -> None:
+    def refused(attribute: str, count: int) -> bool:
+        values = ", ".join(f"'{number}'" for number in range(count))
+        text = f'SELECT * FROM "{simple}" WHERE {attribute} IN [{values}]'
+        answer = wire.send("ExecuteStatement", {"Statement": text})
+        if answer.status == 200:
+            return False
+        assert answer.json["message"] == (
+            f"The IN operator is provided with too many operands; number of operands: {count}"
+        )
+        return True
+
+    assert not refused("pk", 50)
+    assert refused("pk", 51)
+    assert not refused("v", 100)
+    assert refused("v", 101)
+
+
+@differs_from_dynamodb_local("answers with an internal failure")
+@pytest.mark.parametrize(
+    "text",
+    [
+        " OR ".join(["v = 1"] * 302),
+        "(" * 3000 + "v = 1" + ")" * 3000,
+        "NOT " * 1500 + "v = 1",
+        "v = 1" + " + 1" * 1500,
+        "v" + " = v" * 1500,
+        "- " * 1500 + "1 = v",
+        "size(" * 1000 + "v" + ")" * 1000 + " = 1",
+        "v = " + "[" * 3000 + "]" * 3000,
+        "v = " + "<<" * 1500 + ">>" * 1500,
+        "v = " + "{'a':" * 1500 + "}" * 1500,
+        "v" + "[0]" * 2000 + " = 1",
+        "v IN " + "(SELECT pk FROM abc WHERE v IN " * 200 + ")" * 200,
+    ],
+    ids=[
+        *("or", "parentheses", "not", "sum", "equals", "signs", "calls"),
+        *("lists", "sets", "maps", "path", "queries"),
+    ],
+)
+def test_expressions_are_bounded(wire: WireClient, simple: str, text: str) -> None:
+    statement = f'SELECT * FROM "{simple}" WHERE {text}'
+    refusal = wire.refused("ExecuteStatement", {"Statement": statement})
+    assert refusal.type == "ValidationException"
+
+
+@pytest.mark.parametrize(("opening", "closing"), ["[]", "{}"], ids=["lists", "maps"])
+def test_documents_nest_32_levels(
+    wire: WireClient, simple: str, pk: str, opening: str, closing: str
+) -> None:
+    def insert(levels: int) -> str:
+        begin = opening if opening == "[" else "{'a':"
+        value = begin * levels + "1" + closing * levels
+        return f"INSERT INTO \"{simple}\" VALUE {{'pk': '{pk}', 'v': {value}}}"
+
+    wire("ExecuteStatement", {"Statement": insert(31)})
+    for levels in (32, 100):
+        refusal = wire.refused("ExecuteStatement", {"Statement": insert(levels)})
+        assert (refusal.message or "").startswith("Nesting Levels have exceeded supported limits")
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "message"),
+    [
+        (
+            "INSERT INTO $t VALUE {'pk': 'large', 'v': ?}",
+            "x" * 409_600,
+            "Item size has exceeded the maximum allowed size",
+        ),
+        (
+            "UPDATE $t SET v = ? WHERE pk = 'small'",
+            "x" * 409_600,
+            "Item size to update has exceeded the maximum allowed size",
+        ),
+        pytest.param(
+            "INSERT INTO $t VALUE {'pk': ?}",
+            "x" * 2049,
+            "One or more parameter values were invalid: Size of hashkey has exceeded the maximum "
+            "size limit of2048 bytes",
+            marks=differs_from_dynamodb_local("other words"),
+        ),
+    ],
+)
+def test_items_and_keys_have_their_greatest_sizes(
+    wire: WireClient, simple: str, text: str, value: str, message: str
+) -> None:
+    wire("PutItem", {"TableName": simple, "Item": {"pk": {"S": "small"}}})
+    request = {"Statement": text.replace("$t", f'"{simple}"'), "Parameters": [{"S": value}]}
+    assert wire.refused("ExecuteStatement", request) == ("ValidationException", message)

@@ -1,0 +1,225 @@
+"""Pages of a SELECT: Limit, NextToken, and what a token is good for."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.clients.clients import WireClient
+from tests.support.tables.partiql import pages, plain, statement, typed
+from tests.support.tables.tables import unique_name
+
+differs_from_dynamodb_local = pytest.mark.differs_from_dynamodb_local
+
+KEYS = ("a", "b", "c", "d", "e")
+# A quarter of a page.
+FILLING = "x" * 262_144
+
+
+@pytest.fixture(scope="module")
+def letters(wire: WireClient, composite: str) -> str:
+    """Three partitions with five items each; the partition key is this text and 1, 2 or 3."""
+    pk = unique_name("letters")
+    for partition in "123":
+        for sort in KEYS:
+            item = typed({"pk": pk + partition, "sk": sort, "v": int(partition)})
+            wire("PutItem", {"TableName": composite, "Item": item})
+    return pk
+
+
+@pytest.fixture(scope="module")
+def large(wire: WireClient, composite: str) -> Iterator[str]:
+    """Four partitions with two items each of a quarter of a page."""
+    pk = unique_name("large")
+    for partition in "1234":
+        for sort in "ab":
+            item = typed({"pk": pk + partition, "sk": sort, "filling": FILLING})
+            wire("PutItem", {"TableName": composite, "Item": item})
+    yield pk
+    for partition in "1234":
+        for sort in "ab":
+            key = typed({"pk": pk + partition, "sk": sort})
+            wire("DeleteItem", {"TableName": composite, "Key": key})
+
+
+def select(table: str, where: str) -> str:
+    return f'SELECT pk, sk FROM "{table}" WHERE {where}'
+
+
+def of_all(pk: str) -> str:
+    return f"pk IN ['{pk}2', '{pk}1', '{pk}3']"
+
+
+def places(answer: dict[str, Any]) -> list[str]:
+    items = [plain(item) for item in answer["Items"]]
+    return [item["pk"][-1] + item["sk"] for item in items]
+
+
+@pytest.mark.parametrize(
+    ("limit", "sizes"), [(1, [1, 1, 1, 1, 1, 0]), (2, [2, 2, 1]), (5, [5, 0]), (6, [5])]
+)
+def test_a_partition_is_read_page_by_page(
+    wire: WireClient, composite: str, letters: str, limit: int, sizes: list[int]
+) -> None:
+    answers = list(pages(wire, select(composite, f"pk = '{letters}1'"), Limit=limit))
+    assert [len(answer["Items"]) for answer in answers] == sizes
+    assert [place for answer in answers for place in places(answer)] == [f"1{k}" for k in KEYS]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 5, 7, 14, 15, 16])
+def test_several_partitions_are_read_page_by_page(
+    wire: WireClient, composite: str, letters: str, limit: int
+) -> None:
+    answers = list(pages(wire, select(composite, of_all(letters)), Limit=limit))
+    everything = [f"{partition}{key}" for partition in "123" for key in KEYS]
+    assert [place for answer in answers for place in places(answer)] == everything
+    assert all(len(answer["Items"]) == limit for answer in answers[:-1])
+
+
+@differs_from_dynamodb_local("answers with an internal failure")
+@pytest.mark.parametrize("limit", [1, 4, 7])
+def test_several_partitions_are_read_backward_page_by_page(
+    wire: WireClient, composite: str, letters: str, limit: int
+) -> None:
+    text = select(composite, of_all(letters)) + " ORDER BY pk DESC, sk DESC"
+    answers = list(pages(wire, text, Limit=limit))
+    everything = [f"{partition}{key}" for partition in "321" for key in reversed(KEYS)]
+    assert [place for answer in answers for place in places(answer)] == everything
+
+
+@pytest.mark.parametrize("limit", [1, 3, 100])
+def test_a_scan_is_read_page_by_page(
+    wire: WireClient, composite: str, letters: str, limit: int
+) -> None:
+    text = select(composite, f"begins_with(pk, '{letters}')")
+    found = [place for answer in pages(wire, text, Limit=limit) for place in places(answer)]
+    assert sorted(found) == [f"{partition}{key}" for partition in "123" for key in KEYS]
+
+
+@differs_from_dynamodb_local("scans where a filter names a key")
+def test_a_limit_counts_what_is_read_and_not_what_is_found(
+    wire: WireClient, composite: str, letters: str
+) -> None:
+    text = select(composite, f"pk = '{letters}1' AND NOT sk IN ['a', 'b', 'd']")
+    found = [places(answer) for answer in pages(wire, text, Limit=2)]
+    assert found == [[], ["1c"], ["1e"]]
+
+
+def test_parameters_stay_the_same_from_page_to_page(
+    wire: WireClient, composite: str, letters: str
+) -> None:
+    text = select(composite, "pk = ? AND sk > ?")
+    found = [places(answer) for answer in pages(wire, text, f"{letters}1", "a", Limit=2)]
+    assert found == [["1b", "1c"], ["1d", "1e"], []]
+
+
+@differs_from_dynamodb_local("shows no last key")
+def test_the_last_key_is_shown_beside_the_token(
+    wire: WireClient, composite: str, letters: str
+) -> None:
+    first, *_, last = pages(wire, select(composite, of_all(letters)), Limit=7)
+    assert plain(first["LastEvaluatedKey"]) == {"pk": f"{letters}2", "sk": "b"}
+    assert "LastEvaluatedKey" not in last
+
+
+def test_a_page_ends_after_a_megabyte_of_one_partition_or_several(
+    wire: WireClient, composite: str, large: str
+) -> None:
+    partitions = ", ".join(f"'{large}{partition}'" for partition in "1234")
+    text = f'SELECT * FROM "{composite}" WHERE pk IN [{partitions}]'
+    answers = list(pages(wire, text))
+    assert len(answers) > 1
+    assert all(len(answer["Items"]) <= 4 for answer in answers)
+    found = [place for answer in answers for place in places(answer)]
+    assert found == ["1a", "1b", "2a", "2b", "3a", "3b", "4a", "4b"]
+
+
+@differs_from_dynamodb_local("tells no consumed capacity")
+def test_each_page_costs_what_it_reads(wire: WireClient, composite: str, large: str) -> None:
+    partitions = ", ".join(f"'{large}{partition}'" for partition in "1234")
+    text = f'SELECT * FROM "{composite}" WHERE pk IN [{partitions}]'
+    members = {"ReturnConsumedCapacity": "TOTAL", "ConsistentRead": True}
+    units = sum(page["ConsumedCapacity"]["CapacityUnits"] for page in pages(wire, text, **members))
+    queries = [
+        wire(
+            "Query",
+            {
+                "TableName": composite,
+                "KeyConditionExpression": "pk = :pk",
+                "ExpressionAttributeValues": {":pk": {"S": f"{large}{partition}"}},
+            }
+            | members,
+        )
+        for partition in "1234"
+    ]
+    assert units == sum(query["ConsumedCapacity"]["CapacityUnits"] for query in queries)
+
+
+def token_of(wire: WireClient, text: str, *parameters: Any) -> str:
+    answer = wire("ExecuteStatement", statement(text, *parameters, Limit=1))
+    token: str = answer["NextToken"]
+    return token
+
+
+@differs_from_dynamodb_local("goes on with any statement")
+def test_a_token_is_good_for_its_own_statement_alone(
+    wire: WireClient, composite: str, letters: str
+) -> None:
+    text = select(composite, "pk = ?")
+    token = token_of(wire, text, f"{letters}1")
+    refusal = ("ValidationException", "NextToken does not match request")
+    for other, parameter in (
+        (text, f"{letters}2"),
+        (text + " ", f"{letters}1"),
+        (text.replace("pk, sk", "sk, pk"), f"{letters}1"),
+    ):
+        request = statement(other, parameter, NextToken=token)
+        assert wire.refused("ExecuteStatement", request) == refusal
+    # What else is asked may change from page to page.
+    members = {"NextToken": token, "Limit": 2, "ConsistentRead": True}
+    answer = wire("ExecuteStatement", statement(text, f"{letters}1", **members))
+    assert places(answer) == ["1b", "1c"]
+
+
+def test_a_token_that_is_none_is_refused(wire: WireClient, composite: str, letters: str) -> None:
+    text = select(composite, f"pk = '{letters}1'")
+    token = token_of(wire, text)
+    for broken in ("abc", token[:-8], "A" * 40):
+        refusal = wire.refused("ExecuteStatement", statement(text, NextToken=broken))
+        assert refusal == ("ValidationException", "Invalid NextToken")
+
+
+@pytest.mark.ours_alone("it makes tokens of this server's form")
+@pytest.mark.parametrize(
+    ("at", "value"),
+    [
+        (0, 2),
+        (2, 1),
+        (2, -1),
+        (2, 10**30),
+        (3, {"pk": {"S": "elsewhere"}, "sk": {"S": "a"}}),
+        (3, {"pk": {"S": "elsewhere"}}),
+        (3, {"pk": {"X": "a"}, "sk": {}}),
+        (3, {"pk": {"N": "a"}, "sk": {"S": "a"}}),
+        (3, {"pk": {"B": "é"}, "sk": {"S": 1}}),
+        (3, 7),
+    ],
+)
+def test_a_token_that_was_changed_is_refused(
+    wire: WireClient, composite: str, letters: str, at: int, value: object
+) -> None:
+    text = select(composite, f"pk = '{letters}1'")
+    content = json.loads(base64.b64decode(token_of(wire, text)))
+    content[at] = value
+    token = base64.b64encode(json.dumps(content).encode()).decode()
+    refusal = wire.refused("ExecuteStatement", statement(text, NextToken=token))
+    assert refusal == ("ValidationException", "Invalid NextToken")
+
+
+def test_a_token_means_nothing_to_a_write(wire: WireClient, simple: str, pk: str) -> None:
+    text = f"INSERT INTO \"{simple}\" VALUE {{'pk': '{pk}'}}"
+    assert wire("ExecuteStatement", statement(text, NextToken="abc", Limit=1)) == {"Items": []}

@@ -1,0 +1,338 @@
+"""Faults that a request has in itself: enveloped for the single writes, bare for all others.
+
+Captured on the service, May to October 2026: PutItem, UpdateItem and DeleteItem tell of them as
+``1 validation error detected: …``. Faults that need the table stay as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.clients.clients import Refusal
+from tests.support.clients.lanes import LanesClient
+
+pytestmark = pytest.mark.differs_from_dynamodb_local("it has words of its own")
+
+ONE = "1 validation error detected: "
+INVALID = "One or more parameter values were invalid: "
+NO_NUMBER = "The parameter cannot be converted to a numeric value"
+OVERFLOW = (
+    "Number overflow. Attempting to store a number with magnitude larger than supported range"
+)
+UNDERFLOW = (
+    "Number underflow. Attempting to store a number with magnitude smaller than supported range"
+)
+KEY = {"pk": {"S": "envelope"}}
+CONDITION = {"ConditionExpression": "a = :v"}
+
+# Where a value may be in a request of each operation of the newer layer; TableName is added.
+Places = dict[str, Any]
+
+
+def in_writes(value: Any) -> dict[str, tuple[str, Places]]:
+    values = {":v": value}
+    expected = {"a": {"Value": value}}
+    return {
+        "an item": ("PutItem", {"Item": KEY | {"a": value}}),
+        "a nested value": ("PutItem", {"Item": KEY | {"a": {"L": [{"M": {"b": value}}]}}}),
+        "a put's condition": (
+            "PutItem",
+            {"Item": KEY, "ExpressionAttributeValues": values, **CONDITION},
+        ),
+        "a put's Expected": ("PutItem", {"Item": KEY, "Expected": expected}),
+        "a deleted key": ("DeleteItem", {"Key": {"pk": value}}),
+        "a delete's condition": (
+            "DeleteItem",
+            {"Key": KEY, "ExpressionAttributeValues": values, **CONDITION},
+        ),
+        "a delete's Expected": ("DeleteItem", {"Key": KEY, "Expected": expected}),
+        "an updated key": ("UpdateItem", {"Key": {"pk": value}}),
+        "an update's value": (
+            "UpdateItem",
+            {
+                "Key": KEY,
+                "UpdateExpression": "SET a = :v",
+                "ExpressionAttributeValues": values,
+            },
+        ),
+        "AttributeUpdates": ("UpdateItem", {"Key": KEY, "AttributeUpdates": expected}),
+        "an update's Expected": ("UpdateItem", {"Key": KEY, "Expected": expected}),
+    }
+
+
+def in_reads(table: str, value: Any) -> dict[str, tuple[str, Places]]:
+    keyed = {"KeyConditionExpression": "pk = :v", "TableName": table}
+    return {
+        "a read key": ("GetItem", {"TableName": table, "Key": {"pk": value}}),
+        "a batch's key": ("BatchGetItem", {"RequestItems": {table: {"Keys": [{"pk": value}]}}}),
+        "a query's value": ("Query", keyed | {"ExpressionAttributeValues": {":v": value}}),
+        "a filter's value": (
+            "Query",
+            keyed
+            | {
+                "FilterExpression": "a = :f",
+                "ExpressionAttributeValues": {":v": {"S": "a"}, ":f": value},
+            },
+        ),
+        "KeyConditions": (
+            "Query",
+            {
+                "TableName": table,
+                "KeyConditions": {
+                    "pk": {"ComparisonOperator": "EQ", "AttributeValueList": [value]}
+                },
+            },
+        ),
+    }
+
+
+def in_older_layer(table: str, value: Any) -> dict[str, tuple[str, Places]]:
+    item = KEY | {"a": value}
+    return {
+        "a batch's item": (
+            "BatchWriteItem",
+            {"RequestItems": {table: [{"PutRequest": {"Item": item}}]}},
+        ),
+        "a transaction's item": (
+            "TransactWriteItems",
+            {"TransactItems": [{"Put": {"TableName": table, "Item": item}}]},
+        ),
+        "a transaction's key": (
+            "TransactGetItems",
+            {"TransactItems": [{"Get": {"TableName": table, "Key": {"pk": value}}}]},
+        ),
+        "a statement's parameter": (
+            "ExecuteStatement",
+            {
+                "Statement": f'SELECT * FROM "{table}" WHERE pk = ?',
+                "Parameters": [value],
+            },
+        ),
+    }
+
+
+def check_everywhere(
+    lanes: LanesClient, table: str, value: Any, newer: str, older: str | None = None
+) -> None:
+    """Check a bad value's messages: that of the newer layer, and if given that of the older."""
+    for place, (operation, request) in in_writes(value).items():
+        refusal = lanes.refused(operation, {"TableName": table, **request})
+        assert refusal == ("ValidationException", ONE + newer), place
+    for place, (operation, request) in in_reads(table, value).items():
+        assert lanes.refused(operation, request) == ("ValidationException", newer), place
+    if older is not None:
+        for place, (operation, request) in in_older_layer(table, value).items():
+            assert lanes.refused(operation, request) == ("ValidationException", older), place
+
+
+@pytest.mark.parametrize("text", ["", "abc", "1e", "1e9223372036854775808", "1e" + "9" * 5000])
+def test_what_is_no_number_is_told_without_its_place(lanes: LanesClient, simple: str, text: str):
+    older = f"{NO_NUMBER}: {text}" if text else NO_NUMBER
+    check_everywhere(lanes, simple, {"N": text}, f"{NO_NUMBER}: {text}", older)
+    check_everywhere(lanes, simple, {"NS": ["1", text]}, f"{NO_NUMBER}: {text}", older)
+
+
+@pytest.mark.parametrize(
+    ("text", "newer", "older"),
+    [
+        ("1e2147483647", OVERFLOW, UNDERFLOW),
+        ("-1e2147483647", OVERFLOW, UNDERFLOW),
+        ("1e-2147483647", UNDERFLOW, UNDERFLOW),
+        ("1e2147483648", OVERFLOW, f"{NO_NUMBER}: 1e2147483648"),
+        ("1e99999999999", OVERFLOW, f"{NO_NUMBER}: 1e99999999999"),
+        ("1e-99999999999", UNDERFLOW, f"{NO_NUMBER}: 1e-99999999999"),
+        ("1e126", OVERFLOW, OVERFLOW),
+        ("1e-131", UNDERFLOW, UNDERFLOW),
+        ("0e126", OVERFLOW, OVERFLOW),
+        ("0e-131", UNDERFLOW, UNDERFLOW),
+        ("-0.00e128", OVERFLOW, OVERFLOW),
+    ],
+)
+def test_an_exponent_has_64_bits_in_the_newer_layer_and_32_in_the_older(
+    lanes: LanesClient, simple: str, text: str, newer: str, older: str
+):
+    check_everywhere(lanes, simple, {"N": text}, newer, older)
+
+
+@pytest.mark.parametrize("text", ["0e125", "0e-130", "0.0e126", "00e00125"])
+def test_a_zero_with_an_exponent_in_range_is_zero(lanes: LanesClient, simple: str, text: str):
+    item = {"pk": {"S": "zero"}, "n": {"N": text}}
+    lanes("PutItem", {"TableName": simple, "Item": item})
+    read = lanes("GetItem", {"TableName": simple, "Key": {"pk": {"S": "zero"}}})
+    assert read["Item"]["n"] == {"N": "0"}
+
+
+@pytest.mark.parametrize(
+    ("value", "newer", "older"),
+    [
+        (
+            {"SS": ["b", "a", "b", "0"]},
+            f'{INVALID}Input collection ["a", "b", "b"] contains duplicates.',
+            f"{INVALID}Input collection [b, a, b, 0] contains duplicates.",
+        ),
+        (
+            {"BS": ["AA==", "/w==", "AA=="]},
+            f'{INVALID}Input collection ["AA==","/w==","AA=="]of type BS contains duplicates.',
+            f"{INVALID}Input collection [AA==, /w==, AA==]of type BS contains duplicates.",
+        ),
+        (
+            {"NS": ["1", "2", "1.0"]},
+            "Input collection contains duplicates.",
+            "Input collection contains duplicates",
+        ),
+    ],
+)
+def test_duplicates_in_a_set_are_shown_up_to_the_first_repeat(
+    lanes: LanesClient, simple: str, value: Any, newer: str, older: str
+):
+    check_everywhere(lanes, simple, value, newer)
+    place = in_older_layer(simple, value)
+    for operation, request in (place["a batch's item"], place["a transaction's item"]):
+        assert lanes.refused(operation, request) == ("ValidationException", older)
+
+
+SINGLE_WRITES = {"PutItem": {"Item": KEY}, "UpdateItem": {"Key": KEY}, "DeleteItem": {"Key": KEY}}
+VALUES = {":v": {"S": "a"}}
+
+
+@pytest.mark.parametrize("operation", SINGLE_WRITES)
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        (
+            {"ConditionExpression": ""},
+            "Invalid ConditionExpression: The expression can not be empty;",
+        ),
+        (
+            {"ExpressionAttributeNames": {"#a": "a"}},
+            "ExpressionAttributeNames can only be specified when using expressions",
+        ),
+        (
+            {"ExpressionAttributeValues": VALUES},
+            "ExpressionAttributeValues can only be specified when using expressions",
+        ),
+        (
+            {"ExpressionAttributeValues": {}, **CONDITION},
+            "ExpressionAttributeValues must not be empty",
+        ),
+        (
+            {"ExpressionAttributeNames": {}, **CONDITION, "ExpressionAttributeValues": VALUES},
+            "ExpressionAttributeNames must not be empty",
+        ),
+        (
+            CONDITION,
+            (
+                "Invalid ConditionExpression: An expression attribute value used in expression "
+                "is not defined; attribute value: :v"
+            ),
+        ),
+        (
+            {"ConditionExpression": "attribute_exists(a)", "ExpressionAttributeNames": {"#a": "a"}},
+            "Value provided in ExpressionAttributeNames unused in expressions: keys: {#a}",
+        ),
+        (
+            {"ExpressionAttributeValues": {":v": {"SS": []}}, **CONDITION},
+            (
+                f"ExpressionAttributeValues contains invalid value: {INVALID}"
+                "An string set  may not be empty for key :v"
+            ),
+        ),
+        (
+            {"Expected": {"a": {"Exists": True}}},
+            f"{INVALID}Value must be provided when Exists is true for Attribute: a",
+        ),
+        (
+            {"Expected": {"a": {}}},
+            f"{INVALID}Value must be provided when Exists is null for Attribute: a",
+        ),
+        (
+            {"Expected": {"a": {"Exists": False, "Value": {"S": "a"}}}},
+            f"{INVALID}Value cannot be used when Exists is false for Attribute: a",
+        ),
+        (
+            {"Expected": {"a": {"AttributeValueList": [{"S": "a"}]}}},
+            (
+                f"{INVALID}AttributeValueList can only be used with a ComparisonOperator for "
+                "Attribute: a"
+            ),
+        ),
+        (
+            {"Expected": {"a": {"ComparisonOperator": "EQ"}}},
+            (
+                f"{INVALID}Value or AttributeValueList must be used with ComparisonOperator: EQ "
+                "for Attribute: a"
+            ),
+        ),
+    ],
+)
+def test_a_write_s_fault_of_its_own_is_enveloped(
+    lanes: LanesClient, simple: str, operation: str, members: Any, message: str
+):
+    request = {"TableName": simple, **SINGLE_WRITES[operation], **members}
+    assert lanes.refused(operation, request) == ("ValidationException", ONE + message)
+
+
+@pytest.mark.parametrize("operation", ["PutItem", "DeleteItem"])
+def test_return_values_that_an_operation_does_not_have_are_enveloped(
+    lanes: LanesClient, simple: str, operation: str
+):
+    request = {"TableName": simple, **SINGLE_WRITES[operation], "ReturnValues": "ALL_NEW"}
+    assert lanes.refused(operation, request) == (
+        "ValidationException",
+        f"{ONE}ReturnValues can only be ALL_OLD or NONE",
+    )
+
+
+@pytest.mark.parametrize(
+    ("operation", "members"),
+    [
+        ("PutItem", {"Item": {"other": {"S": "a"}}}),
+        ("UpdateItem", {"Key": {"other": {"S": "a"}}}),
+        ("DeleteItem", {"Key": {"other": {"S": "a"}}}),
+        ("PutItem", {"Item": KEY | {"a": {"S": "x" * 409_600}}}),
+    ],
+)
+def test_a_fault_that_the_table_tells_is_bare(
+    lanes: LanesClient, simple: str, operation: str, members: Any
+):
+    kind, message = lanes.refused(operation, {"TableName": simple, **members})
+    assert kind == "ValidationException"
+    assert message is not None
+    assert not message.startswith(ONE)
+
+
+@pytest.mark.parametrize("operation", ["PutItem", "DeleteItem", "UpdateItem"])
+@pytest.mark.parametrize("value", ["23", True, 23, 34.56])
+def test_an_expected_value_of_a_wrong_json_type(lanes: LanesClient, operation: str, value: Any):
+    request = {"TableName": "abc", **SINGLE_WRITES[operation], "Expected": {"a": {"Value": value}}}
+    refusal = Refusal("SerializationException", "Unexpected field type")
+    assert lanes.refused(operation, request) == refusal
+    if operation == "UpdateItem":
+        request["AttributeUpdates"] = request.pop("Expected")
+        assert lanes.refused(operation, request) == refusal
+
+
+def test_an_index_to_create_is_named_as_its_own_class(lanes: LanesClient):
+    request = {"TableName": "abc", "GlobalSecondaryIndexUpdates": [{"Create": []}]}
+    assert lanes.refused("UpdateTable", request) == (
+        "SerializationException",
+        (
+            "Unrecognized collection type class "
+            "com.amazonaws.dynamodb.v20120810.CreateGlobalSecondaryIndexAction"
+        ),
+    )
+
+
+@pytest.mark.parametrize("text", ["=+/=", "+/+=", "ab==cd=="])
+def test_misplaced_padding_of_base64(lanes: LanesClient, simple: str, text: str):
+    for operation, request in (
+        ("PutItem", {"TableName": simple, "Item": KEY | {"b": {"B": text}}}),
+        ("GetItem", {"TableName": simple, "Key": {"pk": {"B": text}}}),
+        ("Scan", {"TableName": simple, "ExclusiveStartKey": {"pk": {"B": text}}}),
+    ):
+        assert lanes.refused(operation, request) == (
+            "SerializationException",
+            "Invalid last non-pad Base64 character dectected",
+        )

@@ -1,0 +1,201 @@
+"""Operations that tell of the account and of settings: limits, endpoints, backups, TTL."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import botocore
+import pytest
+
+from tests.support.clients.clients import WireClient
+from tests.support.tables.tables import table, unique_name
+
+differs_from_dynamodb_local = pytest.mark.differs_from_dynamodb_local
+
+
+def test_limits_are_numbers(wire: WireClient):
+    limits = wire("DescribeLimits", {})
+    assert limits.keys() == {
+        "AccountMaxReadCapacityUnits",
+        "AccountMaxWriteCapacityUnits",
+        "TableMaxReadCapacityUnits",
+        "TableMaxWriteCapacityUnits",
+    }
+    assert all(isinstance(limit, int) and limit > 0 for limit in limits.values())
+
+
+@differs_from_dynamodb_local("it names a host of AWS")
+def test_the_endpoint_is_the_host_that_was_asked(wire: WireClient):
+    answer = wire.send("DescribeEndpoints", {}, {"Host": "localhost:8123"})
+    assert answer.json == {
+        "Endpoints": [{"Address": "localhost:8123", "CachePeriodInMinutes": 1440}]
+    }
+
+
+@differs_from_dynamodb_local("it knows no backups")
+def test_continuous_backups_are_described(wire: WireClient, simple: str):
+    assert wire("DescribeContinuousBackups", {"TableName": simple}) == {
+        "ContinuousBackupsDescription": {
+            "ContinuousBackupsStatus": "ENABLED",
+            "PointInTimeRecoveryDescription": {"PointInTimeRecoveryStatus": "DISABLED"},
+        }
+    }
+
+
+@differs_from_dynamodb_local("it knows no backups")
+def test_the_backups_of_an_unknown_table_are_not_found(wire: WireClient):
+    name = unique_name()
+    assert wire.refused("DescribeContinuousBackups", {"TableName": name}) == (
+        "TableNotFoundException",
+        f"Table not found: {name}",
+    )
+
+
+@differs_from_dynamodb_local("it knows no backups")
+def test_continuous_backups_that_are_off_are_switched_off(wire: WireClient, simple: str):
+    off = {"TableName": simple, "PointInTimeRecoverySpecification": recovery(enabled=False)}
+    answer = wire("UpdateContinuousBackups", off)
+    assert answer == wire("DescribeContinuousBackups", {"TableName": simple})
+
+
+@pytest.mark.ours_alone("AWS takes backups")
+def test_continuous_backups_can_not_be_switched_on(wire: WireClient, simple: str):
+    on = {"TableName": simple, "PointInTimeRecoverySpecification": recovery(enabled=True)}
+    refusal = wire.refused("UpdateContinuousBackups", on)
+    assert refusal == ("ValidationException", "Point-in-time recovery is not supported yet")
+
+
+@differs_from_dynamodb_local("it knows no backups")
+@pytest.mark.parametrize("days", [0, 36])
+def test_backups_are_kept_for_1_to_35_days(wire: WireClient, simple: str, days: int):
+    asked = recovery(enabled=True) | {"RecoveryPeriodInDays": days}
+    refusal = wire.refused(
+        "UpdateContinuousBackups",
+        {"TableName": simple, "PointInTimeRecoverySpecification": asked},
+    )
+    assert refusal.type == "ValidationException"
+    assert "pointInTimeRecoverySpecification.recoveryPeriodInDays" in refusal.message
+
+
+@differs_from_dynamodb_local("it knows no backups")
+def test_the_backups_of_an_unknown_table_are_not_switched_off(wire: WireClient):
+    name = unique_name()
+    off = {"TableName": name, "PointInTimeRecoverySpecification": recovery(enabled=False)}
+    assert wire.refused("UpdateContinuousBackups", off) == (
+        "TableNotFoundException",
+        f"Table not found: {name}",
+    )
+
+
+def recovery(*, enabled: bool) -> dict[str, Any]:
+    """A PointInTimeRecoverySpecification."""
+    return {"PointInTimeRecoveryEnabled": enabled}
+
+
+@differs_from_dynamodb_local("it knows no policies")
+def test_a_table_has_no_policy(wire: WireClient, simple: str):
+    arn = wire("DescribeTable", {"TableName": simple})["Table"]["TableArn"]
+    refusal = wire.refused("GetResourcePolicy", {"ResourceArn": arn})
+    assert refusal.type == "PolicyNotFoundException"
+    assert arn in refusal.message
+
+
+@differs_from_dynamodb_local("it knows no policies")
+@pytest.mark.parametrize("stream", ["", "/stream/2026-01-01T00:00:00.000"])
+def test_the_policy_of_what_is_not_there_is_not_found(wire: WireClient, simple: str, stream: str):
+    table_arn = wire("DescribeTable", {"TableName": simple})["Table"]["TableArn"]
+    arn = f"{table_arn.rpartition('/')[0]}/{unique_name()}{stream}"
+    refusal = wire.refused("GetResourcePolicy", {"ResourceArn": arn})
+    assert refusal.type == "ResourceNotFoundException"
+
+
+@differs_from_dynamodb_local("it knows no policies")
+def test_a_stream_has_no_policy(wire: WireClient):
+    stream = {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}
+    with table(wire, "pk:S", StreamSpecification=stream) as name:
+        arn = wire("DescribeTable", {"TableName": name})["Table"]["LatestStreamArn"]
+        refusal = wire.refused("GetResourcePolicy", {"ResourceArn": arn})
+    assert refusal.type == "PolicyNotFoundException"
+
+
+NOTHING = {
+    "ListExports": "ExportSummaries",
+    "ListImports": "ImportSummaryList",
+    "ListGlobalTables": "GlobalTables",
+}
+
+
+@pytest.mark.ours_alone("AWS has what its user has made")
+@pytest.mark.parametrize(("operation", "member"), NOTHING.items())
+def test_of_what_can_not_be_made_there_is_nothing(wire: WireClient, operation: str, member: str):
+    assert wire(operation, {}) == {member: []}
+
+
+@differs_from_dynamodb_local("it knows neither exports nor imports")
+@pytest.mark.parametrize(
+    ("operation", "members"),
+    [
+        ("ListExports", {"MaxResults": 26}),
+        ("ListExports", {"MaxResults": 0}),
+        ("ListExports", {"NextToken": "of nobody"}),
+        ("ListExports", {"TableArn": "arn:aws:s3:::bucket"}),
+        ("ListImports", {"PageSize": 26}),
+        ("ListImports", {"NextToken": "of nobody"}),
+        ("ListImports", {"NextToken": "0123456789abcdef" * 7}),
+        ("ListImports", {"TableArn": "no table"}),
+        ("ListGlobalTables", {"Limit": 0}),
+        ("ListGlobalTables", {"ExclusiveStartGlobalTableName": "no table"}),
+    ],
+)
+def test_nothing_is_listed_where_nothing_can_be_asked_so(
+    wire: WireClient, operation: str, members: dict[str, Any]
+):
+    assert wire.refused(operation, members).type == "ValidationException"
+
+
+def test_time_to_live_is_described_as_disabled(wire: WireClient, simple: str):
+    assert wire("DescribeTimeToLive", {"TableName": simple}) == {
+        "TimeToLiveDescription": {"TimeToLiveStatus": "DISABLED"}
+    }
+
+
+def test_the_time_to_live_of_an_unknown_table_is_not_found(wire: WireClient):
+    refusal = wire.refused("DescribeTimeToLive", {"TableName": unique_name()})
+    assert refusal.type == "ResourceNotFoundException"
+
+
+IMPLEMENTED = frozenset({
+    "BatchExecuteStatement", "BatchGetItem", "BatchWriteItem", "CreateBackup", "CreateTable",
+    "DeleteBackup", "DeleteItem", "DeleteTable", "DescribeBackup",
+    "DescribeContinuousBackups", "DescribeContributorInsights", "DescribeEndpoints",
+    "DescribeKinesisStreamingDestination",
+    "DescribeLimits", "DescribeTable", "DescribeTimeToLive",
+    "DisableKinesisStreamingDestination", "EnableKinesisStreamingDestination",
+    "ExecuteStatement", "ExecuteTransaction", "GetItem", "GetResourcePolicy", "ListBackups",
+    "ListContributorInsights", "ListExports", "ListGlobalTables", "ListImports", "ListTables",
+    "ListTagsOfResource", "PutItem", "Query",
+    "RestoreTableFromBackup", "Scan", "TagResource", "TransactGetItems", "TransactWriteItems",
+    "UntagResource",
+    "UpdateContinuousBackups", "UpdateContributorInsights", "UpdateItem",
+    "UpdateKinesisStreamingDestination", "UpdateTable", "UpdateTimeToLive",
+})  # fmt: skip
+
+
+def operations_of_the_model() -> list[str]:
+    """Every operation that botocore knows."""
+    model = Path(botocore.__file__).parent / "data/dynamodb/2012-08-10/service-2.json.gz"
+    return sorted(json.loads(gzip.decompress(model.read_bytes()))["operations"])
+
+
+@pytest.mark.ours_alone("AWS has them all")
+@pytest.mark.parametrize(
+    "operation", [name for name in operations_of_the_model() if name not in IMPLEMENTED]
+)
+def test_an_operation_that_is_not_there_yet_says_so(wire: WireClient, operation: str):
+    answer = wire.send(operation, {})
+    assert answer.status in (400, 501)
+    assert "not implemented" in answer.json["message"].lower()
+    assert operation in answer.json["message"]

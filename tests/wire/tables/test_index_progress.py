@@ -1,0 +1,65 @@
+"""The metric of an index that is being filled follows the entries that are written."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import pytest
+
+from tests.support.clients.clients import WireClient
+from tests.support.servers.clocked_server import clocked_server
+from tests.support.tables.tables import (
+    definition,
+    global_index,
+    wait_until_active,
+    wait_until_indexes_active,
+)
+from tests.support.tables.ttl import put_all, wait_until
+
+START = 1_700_000_000
+# More than the index has units for at first: those of 300 seconds at most.
+ITEMS = 400
+STEP_SECONDS = 5
+STEPS = 10
+
+
+def throughput(units: int) -> dict[str, dict[str, int]]:
+    return {"ProvisionedThroughput": {"ReadCapacityUnits": units, "WriteCapacityUnits": units}}
+
+
+@pytest.mark.ours_alone("no other server has a clock to set")
+def test_progress_rises_with_every_few_entries():
+    request = definition("pk:S")
+    name = request["TableName"]
+    index = global_index("by-a", "a", **throughput(1))
+    added = {
+        "AttributeDefinitions": [{"AttributeName": "a", "AttributeType": "S"}],
+        "GlobalSecondaryIndexUpdates": [{"Create": index}],
+    }
+    # Units come in only when the clock is set.
+    with (
+        clocked_server(START, "--throttling", "enforce") as clocked,
+        closing(WireClient(clocked.endpoint)) as wire,
+    ):
+
+        def metric(of_index: str) -> float:
+            return clocked.metric(f"dynactor_online_index_{of_index}", name, "by-a")
+
+        wire("CreateTable", request)
+        wait_until_active(wire, name)
+        put_all(wire, name, *[{"pk": {"S": str(n)}, "a": {"S": "x"}} for n in range(ITEMS)])
+        wire("UpdateTable", {"TableName": name, "BillingMode": "PROVISIONED", **throughput(1_000)})
+        wait_until_active(wire, name)
+        wire("UpdateTable", {"TableName": name, **added})
+        wait_until(lambda: metric("throttle_events_total") > 0)
+        progress = [metric("percentage_progress")]
+        for _ in range(STEPS):
+            clocked.set(clocked.now + STEP_SECONDS)
+            wait_until(lambda: metric("percentage_progress") > progress[-1])
+            progress.append(metric("percentage_progress"))
+        while metric("percentage_progress") < 100:
+            clocked.set(clocked.now + STEP_SECONDS)
+        wait_until_indexes_active(wire, name)
+        assert metric("percentage_progress") == 100
+    written = 100 * STEPS * STEP_SECONDS / ITEMS
+    assert written / 2 < progress[-1] - progress[0] < written * 2
