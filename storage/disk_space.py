@@ -15,6 +15,8 @@ _RESERVE_SHARE: Final = 20
 # Asking may be slow on a network file system: not for every commit.
 _INTERVAL_SECONDS: Final = 0.1
 _INTERVAL_SHARE: Final = 16
+# To open the engine takes more writes than this. Where some are refused, it had better not begin.
+_PROBES: Final = 16
 
 
 class DiskSpace:
@@ -54,8 +56,11 @@ class DiskSpace:
 
         It is also tried: a quota does not show in the disk's figures.
         """
-        is_free = _free_bytes(self._directory) - size_bytes >= self._reserve_bytes
-        return is_free and _can_be_written(self._directory / "probe", size_bytes)
+        try:
+            is_free = _free_bytes(self._directory) - size_bytes >= self._reserve_bytes
+            return is_free and _can_be_written(self._directory / "probe", size_bytes)
+        except OSError:
+            return False
 
     def _is_stale(self) -> bool:
         return (
@@ -81,13 +86,12 @@ def _free_bytes(directory: Path) -> int:
 
 
 def _can_be_written(path: Path, size_bytes: int) -> bool:
+    """Try it; raises ``OSError`` if there is no room."""
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         os.posix_fallocate(file, 0, size_bytes + 1)
-        os.pwrite(file, b"\0", size_bytes)
-    except OSError:
-        return False
-    else:
+        for _ in range(_PROBES):
+            os.pwrite(file, b"\0", size_bytes)
         return True
     finally:
         os.close(file)

@@ -52,10 +52,12 @@ class DurableMark:
         """Complete a sync of RocksDB's, which covered all up to this change, and note that."""
         complete_syncs(self._file)
         with self._lock:
-            self._write(sequence, only_synced=self.only_synced)
+            only_synced = self.only_synced
+            self._write(sequence, only_synced=only_synced)
         now_seconds = time.monotonic()
-        if now_seconds - self._synced_at_seconds >= _SYNC_INTERVAL_SECONDS:
-            sync_data(self._file)
+        # A mark that cuts the log must not be behind: what it cuts off may have been answered.
+        if only_synced or now_seconds - self._synced_at_seconds >= _SYNC_INTERVAL_SECONDS:
+            self.sync()
             self._synced_at_seconds = now_seconds
 
     def keep_only_synced(self) -> None:

@@ -12,6 +12,7 @@ import asyncio
 from asyncio import Future
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple, ParamSpec
@@ -22,11 +23,12 @@ from rocksdict import WriteBatch, WriteOptions
 
 from dynactor.storage.changed_keys import ChangedKeys
 from dynactor.storage.data_directory import open_data_directory
+from dynactor.storage.pace import Pace
 from dynactor.storage.rocks_engine import DiskEngine, Engine, MemoryEngine
 from dynactor.storage.rocks_errors import repeats_an_error, translate
 from dynactor.storage.rocks_options import RocksOptions
 from dynactor.storage.rocks_reads import DiskReads
-from dynactor.storage.rocks_view import LatestView, PinnedView, RocksView, pin
+from dynactor.storage.rocks_view import LatestView, PinnedView, pin
 from dynactor.storage.store import Closed, Conflict, Full, Group, Retry, Store, StoreError, View
 from dynactor.storage.synchroniser import Synchroniser
 from dynactor.storage.whole_directory import whole_directory
@@ -72,7 +74,8 @@ class _RocksStore:
     """The store.
 
     ``_durable`` never shows what no sync has covered. Once ``_refusal`` is set, no commit is
-    written; after a full disk it is lifted again by reopening the engine.
+    written; after a full disk it is lifted again by reopening the engine. Whatever becomes of that,
+    the views can be read.
     """
 
     def __init__(
@@ -99,6 +102,7 @@ class _RocksStore:
         # A write stall would stop the whole event loop; the caller tries again instead.
         self._write_options.no_slowdown = True
         self._synchroniser = self._new_synchroniser()
+        self._reopening = Pace()
 
     @property
     def latest(self) -> View:
@@ -139,6 +143,7 @@ class _RocksStore:
         return self._synchroniser.behind_accepted()
 
     async def reclaim(self, start: bytes, end: bytes) -> None:
+        self._raise_if_for_reading()
         await self._run_aside(self._reclaims, self._engine.reclaim, start, end)
         if self._refusal is None:
             # The durable view keeps the files of its moment: let it move on.
@@ -148,6 +153,7 @@ class _RocksStore:
         # After a failed sync nobody knows what is durable; a full disk may be free again.
         if self._refusal is not None and not isinstance(self._refusal, Full):
             raise self._refusal
+        self._raise_if_for_reading()
         await self._run_aside(self._checkpoints, self._make_checkpoint, directory)
 
     def _make_checkpoint(self, directory: Path) -> None:
@@ -203,6 +209,11 @@ class _RocksStore:
             self._engine.interrupt()
         self._reclaims.shutdown()
         self._checkpoints.shutdown()
+
+    def _raise_if_for_reading(self) -> None:
+        if not self._engine.is_for_writing:
+            assert self._refusal is not None
+            raise self._refusal
 
     def _raise_if_closed(self) -> None:
         if self._is_closed:
@@ -269,36 +280,53 @@ class _RocksStore:
         return self._refusal
 
     def _reopen_after_full(self) -> None:
-        """Lift the refusal of a full disk, if there is space again and nobody reads just now."""
-        views: tuple[RocksView, ...] = (self._latest, self._durable)
-        others = [view for view in self._snapshots if view is not self._durable]
-        is_quiet = (
-            self._synchroniser.is_idle
-            and not any(view.is_in_use for view in (*views, *others))
-            and all(map(self._is_held, others))
-            and self._aside_count == 0
-            and self._reads.is_idle
-        )
-        if not isinstance(self._refusal, Full) or not is_quiet or not self._engine.can_reopen():
+        """Lift the refusal of a full disk, if there is space again."""
+        is_idle = self._synchroniser.is_idle and self._aside_count == 0
+        if isinstance(self._refusal, Full) and is_idle and self._reopening.is_due:
+            with self._reopening.attempt():
+                self._try_to_reopen()
+
+    def _try_to_reopen(self) -> None:
+        engine = self._engine
+        engine.keep_only_synced()
+        if not engine.can_reopen():
             return
-        for view in (*views, *others):
-            view.close()
         try:
-            self._engine.reopen()
+            if engine.is_for_writing:
+                self._open_for_reading()
+            for view in [each for each in self._snapshots if each is not self._durable]:
+                if self._is_held(view):
+                    view.close()
+            engine.open_for_writing()
+        except (Full, Retry) as error:
+            # A disk that is full again may be freed again, and who still reads will have read.
+            _log.info("reopening_put_off", error=str(error))
         except StoreError as error:
-            # Nothing can be read either. A disk that is full again may still be freed.
-            self._refusal = error
-            _log.critical("reopen_failed", error=str(error))
-            return
+            self._refusal = Closed(f"The disk failed, restart the server: {error}")
+            _log.critical("disk_failed", error=str(error))
+        else:
+            self._show_engine()
+            self._synchroniser.stop()
+            self._synchroniser = self._new_synchroniser()
+            self._refusal = None
+            _log.info("disk_has_space_again")
+
+    def _open_for_reading(self) -> None:
+        broken = self._engine.rows
+        self._engine.open_for_reading()
+        self._show_engine()
+        # It is closed with its last user in any case. Not while a thread reads it.
+        if self._reads.is_idle:
+            with suppress(Exception):
+                broken.close()
+
+    def _show_engine(self) -> None:
+        """Have both views show the engine that was opened; all that is in it is durable."""
+        rows = self._engine.rows
         self._heads.clear()
-        # What is durable is all there is in the reopened engine, so both views stay true.
-        self._latest.open(self._engine.rows)
+        self._latest.open(rows)
         self._changed = self._latest.changed = ChangedKeys()
-        self._durable.open(pin(self._engine.rows, self._changed))
-        self._synchroniser.stop()
-        self._synchroniser = self._new_synchroniser()
-        self._refusal = None
-        _log.info("disk_has_space_again")
+        self._durable.open(pin(rows, self._changed))
 
     def _is_held(self, view: PinnedView) -> bool:
         """Whether a view is older than any read: its holder is told, and takes another one.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import closing, suppress
+import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from stat import S_IMODE
 from tempfile import TemporaryDirectory
@@ -28,6 +30,8 @@ class Engine(Protocol):
     """An open RocksDB and what lies under it."""
 
     rows: Rdict
+    # Whether ``rows`` is open for writing; it may refuse to write all the same.
+    is_for_writing: bool
 
     def take_space(self, size_bytes: int) -> None:
         """Raise ``Full`` if a commit of this size has no room."""
@@ -41,10 +45,17 @@ class Engine(Protocol):
     def can_reopen(self) -> bool:
         """Whether there is space enough to open the engine again, after the disk was full."""
 
-    def reopen(self) -> None:
-        """Open the engine again with what is durable and nothing else.
+    def open_for_reading(self) -> None:
+        """Put one that is open for reading alone, with what is durable and nothing else, in place.
 
-        No snapshot, iterator or call of the old one may be left.
+        Works on a full disk. Where it raises ``StoreError``, ``rows`` can be read as before.
+        """
+
+    def open_for_writing(self) -> None:
+        """Put one that is open for writing in place of the one that is open for reading alone.
+
+        Where it raises ``StoreError``, ``rows`` can be read as before: ``Full`` if there is no
+        room, ``Retry`` as long as anybody holds a snapshot or iterator of the one before.
         """
 
     def reclaim(self, start: bytes, end: bytes) -> None:
@@ -68,7 +79,10 @@ class DiskEngine:
         self._options = options.for_disk(disk_bytes(directory.path))
         self._space = DiskSpace(directory.path, options.reserve_bytes, self._unflushed_bytes)
         self._mark = DurableMark(directory.mark)
+        self._is_noted = self._mark.only_synced
+        self.is_for_writing = True
         try:
+            _spare_configuration(directory.engine)
             self.rows = self._open()
             self._raise_format()
         except StoreError:
@@ -85,19 +99,30 @@ class DiskEngine:
         self._mark.advance(sequence)
 
     def keep_only_synced(self) -> None:
-        """Leave a note for the next opening."""
-        # The disk may fail here too; there is nothing left to do about it then.
-        with suppress(OSError):
-            self._mark.keep_only_synced()
+        """Leave a note for the next opening; to be repeated, as the disk may fail here too."""
+        if not self._is_noted:
+            with suppress(OSError):
+                self._mark.keep_only_synced()
+                self._is_noted = True
 
     def can_reopen(self) -> bool:
         """Whether the disk has space for the log's rows in a table."""
         return self._space.has(logged_bytes(self._directory.engine))
 
-    def reopen(self) -> None:
-        """Cut what no sync covered out of the log, and replay the rest."""
-        self._close_rows()
-        self.rows = self._open()
+    def open_for_reading(self) -> None:
+        """Cut what no sync covered out of the log, and read the rest into memory."""
+        # Reads go on. It is closed, and its lock given up, when the last of them lets go of it.
+        self.rows.cancel_all_background(wait=True)
+        self._cut_log()
+        self.rows = self._open_whole_for_reading()
+        self.is_for_writing = False
+
+    def open_for_writing(self) -> None:
+        """Replay the log."""
+        # The one before may have added to it when it was closed.
+        self._cut_log()
+        self.rows = self._open_for_writing()
+        self.is_for_writing = True
 
     def reclaim(self, start: bytes, end: bytes) -> None:
         """Compact the range's tables, without keeping RocksDB from its own compactions."""
@@ -154,7 +179,7 @@ class DiskEngine:
     def _close_rows(self) -> None:
         # The log holds all that was answered: the flush that comes with closing only spares the
         # next opening a replay. It must not keep what no sync covered, and it may fail.
-        if self._mark.only_synced:
+        if self._mark.only_synced and self.is_for_writing:
             self.rows.cancel_all_background(wait=True)
         with suppress(Exception):
             self.rows.close()
@@ -165,16 +190,30 @@ class DiskEngine:
         Raises ``Damaged`` if something durable is missing: before anything is changed, so that
         the damaged files can be looked at, and copied.
         """
-        if self._mark.only_synced:
-            cut_after(self._directory.engine, self._mark.sequence)
+        self._cut_log()
         if logged_bytes(self._directory.engine) > 0:
             # To open it for writing would replay the log too, and then delete it.
-            self._check_whole(self._open_rows(AccessType.read_only(error_if_log_file_exist=False)))
+            self._open_whole_for_reading()
+        return self._open_for_writing()
+
+    def _cut_log(self) -> None:
+        if self._mark.only_synced:
+            with _translated():
+                cut_after(self._directory.engine, self._mark.sequence)
+
+    def _open_whole_for_reading(self) -> Rdict:
+        rows = self._open_rows(AccessType.read_only(error_if_log_file_exist=False))
+        self._check_whole(rows)
+        return rows
+
+    def _open_for_writing(self) -> Rdict:
         rows = self._open_rows(AccessType.read_write())
         self._check_whole(rows)
-        # RocksDB has synced its own files, with all that it replayed; rocksdict's it has not.
-        sync_directory(self._directory.engine)
-        self._mark.settle(rows.latest_sequence_number())
+        with _translated():
+            # RocksDB has synced its own files, with all that it replayed, and not rocksdict's.
+            sync_directory(self._directory.engine)
+            self._mark.settle(rows.latest_sequence_number())
+        self._is_noted = False
         return rows
 
     def _open_rows(self, access: AccessType) -> Rdict:
@@ -200,6 +239,7 @@ class MemoryEngine:
         in_memory = engine_options(options)
         in_memory.set_env(Env.mem_env())
         self._is_interrupted = False
+        self.is_for_writing = True
         self.rows = _open_rows(Path(self._directory.name), in_memory, AccessType.read_write())
 
     def take_space(self, size_bytes: int) -> None:
@@ -215,7 +255,10 @@ class MemoryEngine:
         """Never needed."""
         return False
 
-    def reopen(self) -> None:
+    def open_for_reading(self) -> None:
+        """Never needed."""
+
+    def open_for_writing(self) -> None:
         """Never needed."""
 
     def reclaim(self, start: bytes, end: bytes) -> None:
@@ -265,6 +308,29 @@ def _check_can_link(data: DataDirectory, copy: DataDirectory) -> None:
             "the data, and copy from there."
         ) from error
     tried.unlink()
+
+
+def _spare_configuration(engine_directory: Path) -> None:
+    """Let rocksdict's own file take no room, or a full disk would let nobody read.
+
+    At each opening rocksdict writes there what it was told of the keys, and here is told again.
+    """
+    path = engine_directory / "rocksdict-config.json"
+    if not path.is_symlink():
+        # Some file systems have no symbolic links. There the file is written.
+        with suppress(OSError):
+            made = path.with_suffix(".new")
+            made.symlink_to(os.devnull)
+            made.replace(path)
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Errors of the system become the store's."""
+    try:
+        yield
+    except OSError as error:
+        raise translate(error) from error
 
 
 def _open_rows(directory: Path, options: Options, access: AccessType) -> Rdict:

@@ -8,6 +8,8 @@ from dynactor.storage.store import Damaged, Full, Retry, StoreError
 
 _NO_SPACE: Final = "No space left on device"
 _STALL: Final = "Write stall"
+# Somebody still reads the engine that is to be opened again.
+_IN_USE: Final = "lock hold by current process"
 _SAID_BEFORE: Final = "Writer has previous error"
 
 
@@ -16,7 +18,7 @@ def translate(error: Exception) -> StoreError:
     text = str(error)
     if _NO_SPACE in text:
         return Full(f"The disk is full: {text}")
-    if _STALL in text:
+    if _STALL in text or _IN_USE in text:
         return Retry(text)
     return Damaged(text)
 

@@ -179,11 +179,19 @@ class DiskReads:
         self._deal()
 
     def _work(self) -> None:
-        while (handful := self._handfuls.get()) is not None:
-            before, began = self._disk_blocks(), perf_counter()
-            values = _read(handful)
-            from_disk, took_seconds = self._disk_blocks() != before, perf_counter() - began
-            self._loop.call_soon_threadsafe(self._finish, handful, values, from_disk, took_seconds)
+        while self._work_once():
+            pass
+
+    def _work_once(self) -> bool:
+        # Not a loop: a handful holds the engine, and the next one may be long in coming.
+        handful = self._handfuls.get()
+        if handful is None:
+            return False
+        before, began = self._disk_blocks(), perf_counter()
+        values = _read(handful)
+        from_disk, took_seconds = self._disk_blocks() != before, perf_counter() - began
+        self._loop.call_soon_threadsafe(self._finish, handful, values, from_disk, took_seconds)
+        return True
 
 
 def _read(handful: list[_Read]) -> list[Values | StoreError]:

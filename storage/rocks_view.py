@@ -29,7 +29,7 @@ from rocksdict import Rdict, RdictIter, ReadOptions, Snapshot
 from dynactor.storage.changed_keys import ALL_KEYS, ChangedKeys
 from dynactor.storage.rocks_errors import translate
 from dynactor.storage.rocks_reads import WAIT_SECONDS, DiskReads
-from dynactor.storage.store import NOT_AT_HAND, Closed, NotAtHand, Row
+from dynactor.storage.store import NOT_AT_HAND, Closed, NotAtHand, Row, StoreError
 
 _SLICE_BYTES: Final = 128 * 1024
 _MISSING_KEY: Final = "key not found"
@@ -58,12 +58,6 @@ class RocksView(ABC):
 
     def __init__(self, reads: DiskReads) -> None:
         self._reads = reads
-        self._uses = 0
-
-    @property
-    def is_in_use(self) -> bool:
-        """Whether something is read of the engine that has begun, and not ended yet."""
-        return self._uses > 0
 
     @abstractmethod
     def close(self) -> None:
@@ -79,11 +73,7 @@ class RocksView(ABC):
         if NOT_AT_HAND in values:
             rows, changed = self._rows(), self._changed()
             places = [place for place, value in enumerate(values) if value is NOT_AT_HAND]
-            self._uses += 1
-            try:
-                read = await self._reads.load(rows, [keys[place] for place in places])
-            finally:
-                self._uses -= 1
+            read = await self._reads.load(rows, [keys[place] for place in places])
             for place, value in zip(places, read, strict=True):
                 values[place] = value
             # A thread reads what is accepted, at some moment: neither a state, nor durable.
@@ -97,16 +87,16 @@ class RocksView(ABC):
     ) -> list[Row]:
         """The rows of a range, up to the one that fills the page."""
         rows: list[Row] = []
-        iterator = self._iterator()
+        iterator = None
         reads = self._reads
         size_bytes = 0
         read_slice = _slice_downwards if reverse else _slice
-        self._uses += 1
         try:
             while start < end and len(rows) < max_rows and size_bytes < max_bytes:
                 slice_rows = reads.slice_rows
                 rows_left = min(slice_rows, max_rows - len(rows))
                 bytes_left = min(_SLICE_BYTES, max_bytes - size_bytes)
+                iterator = self._iterator(iterator)
                 began = perf_counter()
                 piece, piece_bytes, ended = read_slice(iterator, start, end, rows_left, bytes_left)
                 reads.note_slice(len(piece), perf_counter() - began)
@@ -120,10 +110,10 @@ class RocksView(ABC):
                     start = rows[-1].key + b"\x00"
                 if len(piece) == slice_rows or piece_bytes >= _SLICE_BYTES:
                     await asyncio.sleep(0)
+        except StoreError:
+            raise
         except Exception as error:
             raise translate(error) from error
-        finally:
-            self._uses -= 1
         return rows
 
     @abstractmethod
@@ -143,8 +133,8 @@ class RocksView(ABC):
         """The keys of which the engine may show something else than this view does, or did now."""
 
     @abstractmethod
-    def _iterator(self) -> RdictIter:
-        """What pages are read with."""
+    def _iterator(self, _last: RdictIter | None) -> RdictIter:
+        """What the next slice of a page is read with; ``_last``: the one of the slice before."""
 
 
 class LatestView(RocksView):
@@ -201,8 +191,9 @@ class LatestView(RocksView):
     def _changed(self) -> ChangedKeys:
         return self.changed
 
-    def _iterator(self) -> RdictIter:
-        return self._rows().iter(ReadOptions())
+    def _iterator(self, _last: RdictIter | None) -> RdictIter:
+        # A page is of one state.
+        return self._rows().iter(ReadOptions()) if _last is None else _last
 
 
 class PinnedView(RocksView):
@@ -268,7 +259,8 @@ class PinnedView(RocksView):
     def _changed(self) -> ChangedKeys:
         return self._pinned().changed
 
-    def _iterator(self) -> RdictIter:
+    def _iterator(self, _last: RdictIter | None) -> RdictIter:
+        # The engine may have been opened again meanwhile, with the same state.
         return self._pinned().iterator
 
 

@@ -73,12 +73,14 @@ from dynactor.model.tables.table import GlobalIndex, StreamingDestination, Table
 from dynactor.model.tables.table_rules import after_update, check_deletable
 from dynactor.storage import catalog
 from dynactor.storage.catalog import Catalog
-from dynactor.storage.store import StoreError
+from dynactor.storage.store import StoreError, Unknown
 from dynactor.streams.broker import Broker
 
 _MAILBOX_MESSAGES: Final = 1_000
 # A message that the store refused is tried again after so long.
 _AGAIN_SECONDS: Final = 1.0
+# Of a commit whose sync failed: it may be there after a restart.
+_UNKNOWN: Final = "Whether this was changed is unknown"
 
 _log = structlog.get_logger("actors")
 
@@ -182,7 +184,8 @@ class DatabaseActor:
                 except DynamoDBError as error:
                     envelope.refuse(error)
                 except StoreError as error:
-                    envelope.refuse(InternalServerError(f"Nothing was changed: {error}"))
+                    known = _UNKNOWN if isinstance(error, Unknown) else "Nothing was changed"
+                    envelope.refuse(InternalServerError(f"{known}: {error}"))
                     self._try_again(envelope, error)
             self.in_hand = []
         self._crashed = False

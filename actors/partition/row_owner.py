@@ -133,11 +133,14 @@ class RowOwner(ABC, Generic[BatchT]):
 
     async def run(self) -> None:
         """Load the head, then work through the mailbox until it is closed and drained."""
-        await self._load_head()
+        while not await self._is_head_loaded():
+            self.in_hand = await self.mailbox.take(BATCH_MESSAGES, BATCH_BYTES)
+            if not self.in_hand:
+                return
         self.started()
         max_messages = BATCH_MESSAGES
         loop = asyncio.get_running_loop()
-        while batch := await self.mailbox.take(max_messages, BATCH_BYTES):
+        while batch := self.in_hand or await self.mailbox.take(max_messages, BATCH_BYTES):
             self.in_hand = batch
             began = loop.time()
             self._waited_seconds = 0.0
@@ -154,6 +157,19 @@ class RowOwner(ABC, Generic[BatchT]):
         if self._last_commit is not None and not self._last_commit.done():
             await asyncio.wait([self._last_commit])
 
+    async def _is_head_loaded(self) -> bool:
+        """Load the head. If it can't be read, what is asked for meanwhile is refused.
+
+        Each batch tries again: a partition is not given up for its disk.
+        """
+        try:
+            await self._load_head()
+        except StoreError as error:
+            self._refuse(self.in_hand, InternalServerError(f"Nothing was written: {error}"))
+            self.in_hand = []
+            return False
+        return True
+
     async def _load_head(self) -> None:
         (self._head_bytes,) = await self._store.latest.load([self._head_key])
         self.head = catalog.decode_partition_head(self._head_bytes)
@@ -163,8 +179,8 @@ class RowOwner(ABC, Generic[BatchT]):
             batch, outcomes = await self._decide_and_commit(envelopes)
         except _BatchRejected as refusal:
             self._refuse(envelopes, refusal.error)
-        except Damaged as error:
-            if len(envelopes) == 1:
+        except StoreError as error:
+            if len(envelopes) == 1 or not isinstance(error, Damaged):
                 self._refuse(envelopes, InternalServerError(f"Nothing was written: {error}"))
             else:
                 # One damaged item must not refuse the others of its batch.
@@ -186,6 +202,8 @@ class RowOwner(ABC, Generic[BatchT]):
     async def _decide_and_commit(self, envelopes: list[Envelope]) -> tuple[BatchT, list[_Outcome]]:
         while True:
             batch = await self.load(envelopes)
+            if self._is_store_in_doubt() and await self._is_taken_back():
+                continue
             outcomes = [(envelope, self.decide(batch, envelope)) for envelope in envelopes]
             # What is decided after a commit that failed has seen what may never be durable.
             # Only another commit tells whether the store goes on, so there is one in any case.
@@ -197,6 +215,18 @@ class RowOwner(ABC, Generic[BatchT]):
                     await self._load_head()
                     continue
             return batch, outcomes
+
+    async def _is_taken_back(self) -> bool:
+        """Whether the store has taken back what this partition wrote; the head is loaded anew then.
+
+        After a failed commit the store may go back to what is durable at any moment. What is
+        loaded from then on does not go with what the partition keeps in memory.
+        """
+        (head_bytes,) = await self._store.latest.load([self._head_key])
+        if head_bytes == self._head_bytes:
+            return False
+        await self._load_head()
+        return True
 
     def _is_store_in_doubt(self) -> bool:
         """Whether this partition's last commit failed, or it has made none to know better."""

@@ -290,6 +290,9 @@ class TransactingPartition(Partition):
             return
         try:
             batch = await self._joining_batch(held)
+            if self._is_store_in_doubt() and await self._is_taken_back():
+                envelope.answer(None)
+                return
         except StoreError as error:
             envelope.refuse(InternalServerError(f"Nothing was written: {error}"))
             return

@@ -47,9 +47,9 @@ class HeldEngine(DiskEngine):
         self.may_reclaim.set()
         self.may_copy.set()
 
-    def reopen(self) -> None:
+    def open_for_writing(self) -> None:
+        super().open_for_writing()
         self.reopened += 1
-        super().reopen()
 
 
 @pytest.fixture

@@ -37,6 +37,27 @@ def test_what_must_not_come_back_is_remembered_until_the_log_is_settled(tmp_path
         assert (mark.sequence, mark.only_synced) == (6, False)
 
 
+class WatchedMark(DurableMark):
+    """A mark whose syncs are counted, and take it to what it was then when the power goes."""
+
+    durable = b""
+
+    def sync(self) -> None:
+        super().sync()
+        self.durable = self.path.read_bytes()
+
+
+def test_what_is_answered_is_kept_by_a_mark_that_cuts_the_log(tmp_path: Path) -> None:
+    path = tmp_path / "mark"
+    with closing(WatchedMark(path)) as mark:
+        mark.advance(6)
+        mark.keep_only_synced()
+        mark.advance(7)
+        path.write_bytes(mark.durable)
+    with closing(DurableMark(path)) as mark:
+        assert (mark.sequence, mark.only_synced) == (7, True)
+
+
 def test_no_flipped_bit_goes_unnoticed(tmp_path: Path) -> None:
     path = tmp_path / "mark"
     with closing(DurableMark(path)) as mark:

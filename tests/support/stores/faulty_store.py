@@ -7,6 +7,7 @@ It wraps a real store and changes only when its answers come:
     await store.release_syncs()
     store.fail_syncs()       # what is not durable is Unknown, later commits are refused: Closed
     store.refuse_commits(Full("the disk is full"))    # or Retry, until allow_commits()
+    store.refuse_reads(Closed("the store is closed"))    # until allow_reads()
 
 In a server's own process, ``tests.support.stores.power_loss`` does the same to the disk itself.
 """
@@ -18,7 +19,23 @@ from asyncio import Future
 from collections.abc import Sequence
 from pathlib import Path
 
-from dynactor.storage.store import Closed, Group, Store, StoreError, Unknown, View
+from dynactor.storage.store import Closed, Group, NotAtHand, Row, Store, StoreError, Unknown, View
+
+
+class UnreadableView:
+    """A view of which nothing can be read."""
+
+    def __init__(self, error: StoreError) -> None:
+        self._error = error
+
+    def at_hand(self, *_: object, **__: object) -> bytes | NotAtHand | None:
+        raise self._error
+
+    async def load(self, *_: object, **__: object) -> list[bytes | None]:
+        raise self._error
+
+    async def page(self, *_: object, **__: object) -> list[Row]:
+        raise self._error
 
 
 class FaultyStore:
@@ -28,15 +45,18 @@ class FaultyStore:
         self._inner = inner
         self._durable: View | None = None
         self._refusal: StoreError | None = None
+        self._unreadable: View | None = None
         self._is_silent = False
         # The futures that were given out, with those of the store within.
         self._held: list[tuple[Future[None], Future[None]]] = []
 
     @property
     def latest(self) -> View:
-        return self._inner.latest
+        return self._unreadable or self._inner.latest
 
     def durable(self) -> View:
+        if self._unreadable is not None:
+            return self._unreadable
         return self._inner.durable() if self._durable is None else self._durable
 
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
@@ -97,6 +117,14 @@ class FaultyStore:
         """
         self._refusal = error
         self._is_silent = is_silent
+
+    def refuse_reads(self, error: StoreError) -> None:
+        """Raise this from every read."""
+        self._unreadable = UnreadableView(error)
+
+    def allow_reads(self) -> None:
+        """Let reads succeed again."""
+        self._unreadable = None
 
     def allow_commits(self) -> None:
         """Take commits again."""

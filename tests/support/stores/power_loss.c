@@ -36,7 +36,7 @@
 #include <unistd.h>
 
 /* One byte each, shared with the test's process: see _Switch in power_loss.py. */
-enum { HOLD_SYNCS, FAIL_SYNCS, FULL_WRITES, FULL_REPORTED, DELAY_MILLISECONDS, HELD, SWITCHES };
+enum { HOLD_SYNCS, FAIL_SYNCS, FULL_PERCENT, FULL_REPORTED, DELAY_MILLISECONDS, HELD, SWITCHES };
 
 static volatile unsigned char *switches;
 static char data_directory[PATH_MAX];
@@ -195,8 +195,13 @@ int renameat(int from_at, const char *from, int to_at, const char *to) {
     return REAL(renameat)(from_at, from, to_at, to);
 }
 
+/* Whether a write is among those for which there is no room: FULL_PERCENT of all, evenly mixed. */
 static int is_refused(int fd) {
-    if (!switches || !switches[FULL_WRITES] || !is_ours(fd)) return 0;
+    static unsigned writes;
+    if (!switches || !switches[FULL_PERCENT] || !is_ours(fd)) return 0;
+    unsigned mixed = __atomic_add_fetch(&writes, 1, __ATOMIC_RELAXED) * 2654435769u;
+    mixed = (mixed ^ mixed >> 15) * 2246822519u;
+    if ((mixed ^ mixed >> 13) % 100 >= switches[FULL_PERCENT]) return 0;
     errno = ENOSPC;
     return 1;
 }

@@ -70,7 +70,7 @@ class _Switch(IntEnum):
 
     HOLD_SYNCS = 0
     FAIL_SYNCS = 1
-    FULL_WRITES = 2
+    FULL_PERCENT = 2
     FULL_REPORTED = 3
     DELAY_MILLISECONDS = 4
     HELD = 5
@@ -109,10 +109,10 @@ class PowerLoss:
         overwritten = self._read_overwritten()
         staging = self._work / "staging"
         staging.mkdir()
-        for path in [*_files_below(self._data), *self._graveyard.iterdir()]:
-            staged = staging / str(path.stat().st_ino)
+        for path in [*_entries_below(self._data), *self._graveyard.iterdir()]:
+            staged = staging / str(path.lstat().st_ino)
             if not staged.exists():
-                os.link(path, staged)
+                os.link(path, staged, follow_symlinks=False)
         if random is not None and random.random() < 0.5:  # the journal had been written
             names = _names_below(self._data)
         root = self._data.stat().st_ino
@@ -120,6 +120,8 @@ class PowerLoss:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         self._restore(self._data, names.get(root, {}), names, staging)
         for staged in staging.iterdir():
+            if staged.is_symlink():
+                continue
             inode = int(staged.name)
             covered = synced.get(inode, Synced())
             later = [
@@ -166,17 +168,18 @@ class PowerLoss:
         """Report no free space; writes still succeed, as they do within a reserve."""
         self._turn(_Switch.FULL_REPORTED, 1)
 
-    def fill_disk(self) -> None:
-        """Refuse writes with ENOSPC, though free space is reported.
+    def fill_disk(self, percent: int = 100) -> None:
+        """Refuse so many of the writes with ENOSPC, though free space is reported.
 
-        As if the last of it had gone just after it was looked at.
+        With all of them, as if the last of it had gone just after it was looked at. With some, as
+        on a disk whose space others take and give back all the time.
         """
-        self._turn(_Switch.FULL_WRITES, 1)
+        self._turn(_Switch.FULL_PERCENT, percent)
 
     def free_disk(self) -> None:
         """Give the space back."""
         self._turn(_Switch.FULL_REPORTED, 0)
-        self._turn(_Switch.FULL_WRITES, 0)
+        self._turn(_Switch.FULL_PERCENT, 0)
 
     def _turn(self, switch: _Switch, value: int) -> None:
         with self._switches.open("r+b") as file:
@@ -239,7 +242,7 @@ class PowerLoss:
         for name, inode in entries.items():
             staged = staging / str(inode)
             if staged.exists():
-                os.link(staged, directory / name)
+                os.link(staged, directory / name, follow_symlinks=False)
             else:
                 (directory / name).mkdir()
                 self._restore(directory / name, names.get(inode, {}), names, staging)
@@ -260,7 +263,12 @@ def _library() -> Path:
 
 
 def _files_below(directory: Path) -> Iterator[Path]:
-    return (path for path in directory.rglob("*") if path.is_file())
+    return (path for path in _entries_below(directory) if not path.is_symlink())
+
+
+def _entries_below(directory: Path) -> Iterator[Path]:
+    """Files and symbolic links."""
+    return (path for path in directory.rglob("*") if path.is_file() or path.is_symlink())
 
 
 def _names_below(directory: Path) -> Names:

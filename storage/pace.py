@@ -1,0 +1,37 @@
+"""How often costly work is tried on the event loop until it succeeds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import monotonic
+from typing import Final
+
+# The loop has the rest of the time for others.
+_SHARE: Final = 1 / 5
+_SHORTEST_PAUSE_SECONDS: Final = 0.01
+_LONGEST_PAUSE_SECONDS: Final = 1.0
+
+
+class Pace:
+    """Attempts take a fifth of the time at most, unless one takes longer than a quarter second."""
+
+    def __init__(self) -> None:
+        self._next_at = 0.0
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the next attempt may begin."""
+        return monotonic() >= self._next_at
+
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """An attempt, which is as long as the context."""
+        began = monotonic()
+        try:
+            yield
+        finally:
+            ended = monotonic()
+            pause_seconds = (ended - began) * (1 / _SHARE - 1)
+            pause_seconds = max(_SHORTEST_PAUSE_SECONDS, pause_seconds)
+            self._next_at = ended + min(pause_seconds, _LONGEST_PAUSE_SECONDS)

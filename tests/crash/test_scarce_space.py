@@ -1,0 +1,154 @@
+"""A disk that refuses a share of all writes: reads go on, writing comes back with the space.
+
+Others may take and give back space all the time. So the disk may be full again while the server
+opens its engine again, at any write of that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from random import Random
+from time import monotonic
+from typing import Any
+
+import pytest
+
+from tests.support.clients.wire import Answer, Connection
+from tests.support.crowds.crashes import CrashingDatabase, address, connected
+from tests.support.crowds.whole_database import violations
+from tests.support.crowds.writers import Crowd
+from tests.support.servers.server import Server
+
+TABLE = "crash-a"
+FEW_ROUNDS = 2
+# By `make crash`; each round takes some seconds.
+MANY_ROUNDS = 10
+PERCENTS = (12, 39, 100)
+# More than the table has partitions.
+COLLECTIONS = 16
+CROWD_SIZE = 8
+REFUSALS = 500
+ANSWERS = 400
+LONGEST_SECONDS = 5.0
+
+shares = pytest.mark.parametrize("percent", PERCENTS)
+
+
+def item(collection: int, payload: str = "") -> dict[str, Any]:
+    # The crowd has other items.
+    return {"pk": {"S": f"probe{collection}"}, "sk": {"S": "1"}, "payload": {"S": payload}}
+
+
+async def put(connection: Connection, collection: int, payload: str) -> Answer:
+    body = {"TableName": TABLE, "Item": item(collection, payload)}
+    return await connection.call("PutItem", body)
+
+
+class Reader:
+    """Reads an item, a query or a page of a scan, one after the other, all the time."""
+
+    def __init__(self) -> None:
+        self.reads = 0
+        self.is_ending = False
+
+    async def run(self, connection: Connection) -> None:
+        while not self.is_ending:
+            for operation, body in self._requests(self.reads % COLLECTIONS):
+                answer = await connection.call(operation, body)
+                assert answer.status == 200, answer
+            self.reads += 1
+
+    def _requests(self, collection: int) -> list[tuple[str, dict[str, Any]]]:
+        pk = item(collection)["pk"]
+        query = {"KeyConditionExpression": "pk = :pk", "ExpressionAttributeValues": {":pk": pk}}
+        return [
+            ("GetItem", {"TableName": TABLE, "Key": {"pk": pk, "sk": {"S": "1"}}}),
+            ("Query", {"TableName": TABLE, "IndexName": "by_rank", **query}),
+            ("Query", {"TableName": TABLE, "ConsistentRead": True, **query}),
+            ("Scan", {"TableName": TABLE, "Limit": 100, "ConsistentRead": True}),
+            ("DescribeTable", {"TableName": TABLE}),
+        ]
+
+
+@asynccontextmanager
+async def used(server: Server, crowd: Crowd) -> AsyncIterator[Reader]:
+    """The server, while a crowd writes and reads, and a reader reads."""
+    reader = Reader()
+    async with connected(server) as connection, asyncio.TaskGroup() as tasks:
+        tasks.create_task(crowd.run(*address(server)))
+        tasks.create_task(reader.run(connection))
+        await crowd.wait_answers(ANSWERS)
+        yield reader
+        crowd.stopping = reader.is_ending = True
+
+
+async def wait_written(server: Server, payload: str) -> float:
+    """Write to each partition until that is accepted; the seconds until all of them were."""
+    began = monotonic()
+    async with connected(server) as connection:
+        for collection in range(COLLECTIONS):
+            while (answer := await put(connection, collection, payload)).status != 200:
+                assert " full" in answer.body["message"], answer
+                # An SDK waits longer than this before it tries again.
+                await asyncio.sleep(0.01)
+    return monotonic() - began
+
+
+async def read_back(server: Server) -> set[str]:
+    async with connected(server) as connection:
+        found = set()
+        for collection in range(COLLECTIONS):
+            key = {name: item(collection)[name] for name in ("pk", "sk")}
+            answer = await connection.call("GetItem", {"TableName": TABLE, "Key": key})
+            found.add(answer.body["Item"]["payload"]["S"])
+            assert (
+                await connection.call("DeleteItem", {"TableName": TABLE, "Key": key})
+            ).status == 200
+        return found
+
+
+@shares
+async def test_reads_go_on_and_writing_comes_back(
+    tmp_path: Path, rounds: int | None, percent: int
+) -> None:
+    database = CrashingDatabase(tmp_path, Random(percent), power=True)
+    await database.make()
+    power = database.power
+    assert power is not None
+    crowd = Crowd(database.history, Random(percent), CROWD_SIZE)
+    with database.running() as server:
+        await wait_written(server, "first")
+        async with used(server, crowd) as reader:
+            for number in range(min(rounds or FEW_ROUNDS, MANY_ROUNDS)):
+                power.fill_disk(percent)
+                reads, refusals = reader.reads, crowd.refusals
+                while crowd.refusals < refusals + REFUSALS or reader.reads == reads:
+                    await crowd.wait_answers(crowd.answers + 1)
+                power.free_disk()
+                seconds = await wait_written(server, f"{number}")
+                assert seconds < LONGEST_SECONDS, f"round {number}\n{server.log}"
+        assert await read_back(server) == {f"{number}"}
+        assert "Traceback" not in server.log, server.log
+        async with connected(server) as connection:
+            assert await violations(connection, database.history) == []
+        server.kill()
+    power.cut()
+    assert await database.compare() == []
+
+
+@shares
+async def test_what_was_answered_is_there_after_a_kill_and_nothing_else(
+    tmp_path: Path, rounds: int | None, percent: int
+) -> None:
+    database = CrashingDatabase(tmp_path, Random(percent), power=True)
+    await database.make()
+    power = database.power
+    assert power is not None
+    for _ in range(min(rounds or FEW_ROUNDS, MANY_ROUNDS)):
+        assert await database.crash(trouble=lambda: power.fill_disk(percent)) == []
+        power.free_disk()
+        database.cut_power()
+    assert await database.compare() == []

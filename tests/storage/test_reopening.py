@@ -1,0 +1,188 @@
+"""A disk that is full again while the engine is opened again: reads go on, writing comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from dynactor.storage.rocks_options import RocksOptions
+from dynactor.storage.store import Closed, Damaged, Full, Group, Store, Unknown
+from tests.support.stores.full_engine import FullEngine, store_on
+from tests.support.stores.store import disk_store
+
+MANY = 1 << 30
+ROWS = 1_000
+
+
+@pytest.fixture
+def _no_collector() -> Iterator[None]:
+    """What was let go of must be gone: the collector may come late, or not at all."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> FullEngine:
+    return FullEngine(tmp_path / "data")
+
+
+@pytest.fixture
+async def store(engine: FullEngine, _no_collector: None) -> AsyncIterator[Store]:
+    async with store_on(engine) as store:
+        yield store
+
+
+async def put(store: Store, key: bytes, value: bytes) -> None:
+    (head,) = await store.latest.load([b"~" + key])
+    counter = b"%d" % (int(head or 0) + 1)
+    await (await store.commit([Group(b"~" + key, head, counter, puts=[(key, value)])]))
+
+
+async def fill(store: Store) -> None:
+    rows = [(b"row%04d" % number, b"x" * 1_000) for number in range(ROWS)]
+    await (await store.commit([Group(b"~rows", None, b"1", puts=rows)]))
+
+
+async def refused_openings(store: Store, engine: FullEngine, count: int) -> None:
+    """Write until the engine could not be opened for writing so many times."""
+    while engine.refused_openings < count:
+        with pytest.raises((Full, Unknown)):
+            await put(store, b"other", b"refused")
+
+
+async def written(store: Store, key: bytes, value: bytes) -> None:
+    """Write until that is accepted."""
+    while True:
+        try:
+            return await put(store, key, value)
+        except Full:
+            await asyncio.sleep(0)
+
+
+async def value(store: Store, key: bytes) -> tuple[bytes | None, bytes | None]:
+    """What both views show."""
+    (latest,) = await store.latest.load([key])
+    (durable,) = await store.durable().load([key])
+    return latest, durable
+
+
+async def test_reads_go_on_with_what_is_durable(store: Store, engine: FullEngine) -> None:
+    await put(store, b"key", b"old")
+    await fill(store)
+    engine.is_full = True
+    with pytest.raises(Unknown):
+        await put(store, b"key", b"new")
+    for count in range(1, 4):
+        await refused_openings(store, engine, count)
+        assert await value(store, b"key") == (b"old", b"old")
+        assert store.latest.at_hand(b"nothing") is None
+        for view in (store.latest, store.durable()):
+            page = await view.page(b"row", b"s", max_rows=MANY, max_bytes=MANY)
+            assert len(page) == ROWS
+
+
+async def test_writing_comes_back_with_the_space(store: Store, engine: FullEngine) -> None:
+    await put(store, b"key", b"old")
+    for number in range(3):
+        engine.is_full = True
+        await refused_openings(store, engine, 2 * number + 2)
+        engine.is_full = False
+        await written(store, b"key", b"%d" % number)
+        assert await value(store, b"key") == (b"%d" % number, b"%d" % number)
+        assert await value(store, b"other") == (None, None)
+
+
+async def test_what_was_refused_is_not_there_after_a_restart(
+    store: Store, engine: FullEngine, tmp_path: Path
+) -> None:
+    await put(store, b"key", b"old")
+    engine.is_full = True
+    with pytest.raises(Unknown):
+        await put(store, b"key", b"new")
+    await refused_openings(store, engine, 1)
+    await store.close()
+    async with disk_store(tmp_path / "data") as opened:
+        assert await value(opened, b"key") == (b"old", b"old")
+        await put(opened, b"key", b"newer")
+
+
+async def test_pages_that_have_begun_go_on(store: Store, engine: FullEngine) -> None:
+    await fill(store)
+    view = store.durable()
+    pages = [
+        asyncio.ensure_future(view.page(b"row", b"s", max_rows=MANY, max_bytes=MANY))
+        for _ in range(4)
+    ]
+    latest = asyncio.ensure_future(
+        store.latest.page(b"row", b"s", max_rows=MANY, max_bytes=MANY, reverse=True)
+    )
+    await asyncio.sleep(0)
+    engine.is_full = True
+    await refused_openings(store, engine, 1)
+    engine.is_full = False
+    await written(store, b"key", b"new")
+    for page in (*pages, latest):
+        assert len(await page) == ROWS
+
+
+async def test_who_holds_a_view_puts_writing_off_for_as_long_as_a_read_may_last(
+    tmp_path: Path,
+) -> None:
+    options = RocksOptions(longest_read_seconds=0.5)
+    engine = FullEngine(tmp_path / "data", options)
+    async with store_on(engine, options) as store:
+        await put(store, b"key", b"old")
+        held = store.durable()
+        await put(store, b"key", b"newer")
+        engine.is_full = True
+        await refused_openings(store, engine, 1)
+        assert await held.load([b"key"]) == [b"old"]
+        assert await value(store, b"key") == (b"newer", b"newer")
+        engine.is_full = False
+        await written(store, b"key", b"newest")
+        with pytest.raises(Closed):
+            await held.load([b"key"])
+
+
+async def test_what_needs_the_engine_for_writing_is_told_that_the_disk_is_full(
+    store: Store, engine: FullEngine, tmp_path: Path
+) -> None:
+    engine.is_full = True
+    await refused_openings(store, engine, 1)
+    with pytest.raises(Full):
+        await store.checkpoint(tmp_path / "copy")
+    with pytest.raises(Full):
+        await store.reclaim(b"a", b"b")
+    assert not (tmp_path / "copy").exists()
+
+
+async def test_a_disk_that_fails_otherwise_ends_writing_and_reads_go_on(
+    store: Store, engine: FullEngine
+) -> None:
+    await put(store, b"key", b"old")
+    engine.is_full = True
+    engine.refusal = Damaged("IO error: played by a test")
+    while not engine.refused_openings:
+        with pytest.raises((Full, Unknown, Closed)):
+            await put(store, b"key", b"new")
+    for _ in range(2):
+        with pytest.raises(Closed, match="restart the server: IO error"):
+            await put(store, b"key", b"new")
+        assert await value(store, b"key") == (b"old", b"old")
+
+
+async def test_the_engine_keeps_no_file_of_its_settings(tmp_path: Path) -> None:
+    # It would be written at each opening, for reading too, and a full disk refuses that.
+    settings = tmp_path / "data" / "rocksdb" / "rocksdict-config.json"
+    for _ in range(2):
+        async with disk_store(tmp_path / "data") as store:
+            await put(store, b"key", b"new")
+            assert settings.read_bytes() == b""
+        # As an older version leaves it.
+        settings.unlink()
+        settings.write_bytes(b"{}")
