@@ -29,7 +29,17 @@ from dynactor.storage.rocks_errors import repeats_an_error, translate
 from dynactor.storage.rocks_options import RocksOptions
 from dynactor.storage.rocks_reads import DiskReads
 from dynactor.storage.rocks_view import LatestView, PinnedView, pin
-from dynactor.storage.store import Closed, Conflict, Full, Group, Retry, Store, StoreError, View
+from dynactor.storage.store import (
+    Closed,
+    Conflict,
+    Fenced,
+    Full,
+    Group,
+    Retry,
+    Store,
+    StoreError,
+    View,
+)
 from dynactor.storage.synchroniser import Synchroniser
 from dynactor.storage.whole_directory import whole_directory
 
@@ -118,6 +128,7 @@ class _RocksStore:
             self._reopen_after_full()
         if self._refusal is not None:
             raise self._refusal
+        self._assert_guards(groups)
         self._assert_heads(groups)
         batch = _batch(groups)
         if not _frees_space(groups):
@@ -218,6 +229,12 @@ class _RocksStore:
     def _raise_if_closed(self) -> None:
         if self._is_closed:
             raise Closed("the store is closed")
+
+    def _assert_guards(self, groups: Sequence[Group]) -> None:
+        for group in groups:
+            for key, value in group.guards:
+                if self._latest.get_nowait(key) != value:
+                    raise Fenced(f"the guard {key!r} does not have its value")
 
     def _assert_heads(self, groups: Sequence[Group]) -> None:
         for group in groups:

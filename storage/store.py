@@ -24,6 +24,14 @@ class Conflict(StoreError):
     """A head was not the expected one: somebody else owns these rows. Nothing was written."""
 
 
+class Fenced(Conflict):
+    """A guard did not have its value: this work now belongs to another owner.
+
+    Nothing was written. The caller ends, because the same commit would be refused again; after any
+    other ``Conflict`` the caller reads its head again and repeats.
+    """
+
+
 class Unknown(StoreError):
     """A commit was accepted, and nobody can tell whether it will be there after a restart.
 
@@ -65,6 +73,10 @@ class Group(Struct, frozen=True):
     unless the stored head is ``expected_head`` (None: there is none yet); it then becomes
     ``head``. Range deletes (start inclusive, end exclusive) come before the group's puts and
     deletes, so that a commit may empty a range and fill it again.
+
+    Guards are rows that the group requires but does not own: a key and the value that the row must
+    have, or None if the row must be absent. They are compared with the rows before the commit. If
+    one differs, the whole commit is refused with ``Fenced``, even if a head differs too.
     """
 
     head_key: bytes
@@ -73,6 +85,7 @@ class Group(Struct, frozen=True):
     puts: Sequence[tuple[bytes, bytes]] = ()
     deletes: Sequence[bytes] = ()
     range_deletes: Sequence[tuple[bytes, bytes]] = ()
+    guards: Sequence[tuple[bytes, bytes | None]] = ()
 
 
 class NotAtHand(Enum):
@@ -132,8 +145,9 @@ class Store(Protocol):
         ``Unknown``. Commits become durable in the order in which they were accepted. One of no
         groups writes nothing: it becomes durable behind all that was accepted before it.
 
-        Raises ``Conflict``, ``Retry``, ``Full`` or ``Closed``: then nothing was written. One of no
-        groups is refused only where nobody knows what of all that is durable.
+        Raises ``Conflict`` (``Fenced`` if a guard failed), ``Retry``, ``Full`` or ``Closed``: then
+        nothing was written. One of no groups is refused only where nobody knows what of all that is
+        durable.
         """
         ...
 
