@@ -12,6 +12,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from msgspec import json
 
 from dynactor.model.tables.table import StreamViewType
+from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.model.values import item as items
 from dynactor.streams.change_record import ChangeRecord, Origin
 
@@ -19,7 +20,6 @@ EventName: TypeAlias = Literal["INSERT", "MODIFY", "REMOVE"]
 
 _SHOWS_NEW: Final = frozenset({"NEW_IMAGE", "NEW_AND_OLD_IMAGES"})
 _SHOWS_OLD: Final = frozenset({"OLD_IMAGE", "NEW_AND_OLD_IMAGES"})
-_MICROSECONDS: Final = 1_000_000
 # Deletions by time to live carry the service's identity, those of users none.
 _SERVICE: Final = b',"userIdentity":{"PrincipalId":"dynamodb.amazonaws.com","Type":"Service"}'
 _RECORD: Final = (
@@ -67,7 +67,7 @@ def stream_record(record: ChangeRecord, view_type: StreamViewType, region: str) 
         event_id(record).encode(),
         event_name(record).encode(),
         json.encode(region),
-        record.commit_time_us // _MICROSECONDS,
+        record.commit_time_us // MICROSECONDS_PER_SECOND,
         record.keys,
         images,
         record.sequence_number.wire().encode(),

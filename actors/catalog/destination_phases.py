@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Final
 
 import anyio
 import structlog
@@ -41,10 +40,9 @@ from dynactor.model.tables.table import (
     StreamingDestination,
     TableDefinition,
 )
+from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.storage import keys_layout
 from dynactor.storage.catalog import TableRecord
-
-_MICROSECONDS: Final = 1_000_000
 
 _log = structlog.get_logger("kafka")
 
@@ -230,7 +228,7 @@ class DestinationPhases:
         oldest_us = await relay.oldest_unpublished_us()
         if oldest_us is None:
             return None
-        age_seconds = now_epoch_seconds - oldest_us / _MICROSECONDS
+        age_seconds = now_epoch_seconds - oldest_us / MICROSECONDS_PER_SECOND
         if age_seconds <= settings.retention_seconds:
             return None
         return f"changes were not taken for more than {settings.retention_seconds} seconds"

@@ -27,13 +27,13 @@ from dynactor.actors.table.table import Table
 from dynactor.model.errors import ResourceNotFoundException, ValidationException
 from dynactor.model.tables import destination_rules as rules
 from dynactor.model.tables.table import TABLE_INDEX_ID
+from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.storage.catalog import TableRecord
 from dynactor.storage.store import StoreError
 from dynactor.streams import log_reach, sequence_number
 from dynactor.streams.log_reach import LogReach
 from dynactor.streams.sequence_number import SequenceNumber
 
-_MICROSECONDS: Final = 1_000_000
 _SHOWN_AFTERWARDS: Final = 20
 
 _log = structlog.get_logger("kafka")
@@ -242,7 +242,7 @@ class Replays:
         if start.origin == "snapshot":
             return {}, True
         view = self._environment.store.durable()
-        now_us = int(self._environment.clock.now_epoch_seconds() * _MICROSECONDS)
+        now_us = int(self._environment.clock.now_epoch_seconds() * MICROSECONDS_PER_SECOND)
         logs = await log_reach.reaches(view, table.record, now_us)
         if start.origin == "beginning":
             if all(log.after == log.last and log.lost_us is not None for log in logs):
@@ -306,7 +306,7 @@ def _too_far_back(name: str, logs: Sequence[LogReach]) -> ValidationException:
 
 
 def _text_of(time_us: int) -> str:
-    return datetime.fromtimestamp(time_us / _MICROSECONDS, tz=UTC).isoformat()
+    return datetime.fromtimestamp(time_us / MICROSECONDS_PER_SECOND, tz=UTC).isoformat()
 
 
 def _subscriber(replay_id: str) -> bytes:

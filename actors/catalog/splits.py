@@ -12,7 +12,7 @@ It belongs to the database's actor, which alone calls it.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import structlog
 from msgspec import structs
@@ -30,6 +30,7 @@ from dynactor.model.errors import ResourceInUseException, ValidationException
 from dynactor.model.keys.split_point import divides_collection, middle, width
 from dynactor.model.tables.table import TABLE_INDEX_ID, GlobalIndex, TableDefinition
 from dynactor.model.throttling.on_demand import OnDemandUnits
+from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.storage import catalog, keys_layout
 from dynactor.storage.catalog import CatalogHead, EndedLog, PartitionHead, TableRecord
 from dynactor.storage.store import Row, Store
@@ -39,7 +40,6 @@ from dynactor.streams.shard import Stream
 # "throughput": the table was given more units than its partitions can take.
 SplitReason: TypeAlias = Literal["size", "heat", "throughput", "asked for"]
 
-_MICROSECONDS: Final = 1_000_000
 
 _log = structlog.get_logger("actors")
 
@@ -299,7 +299,7 @@ class Splitter:
         heads = split.head.divided(split.share)
         lost: list[tuple[bytes, bytes]] = []
         if not has_log and split.head.counter:
-            now_us = int(self._clock.now_epoch_seconds() * _MICROSECONDS)
+            now_us = int(self._clock.now_epoch_seconds() * MICROSECONDS_PER_SECOND)
             lost = [
                 (
                     keys_layout.trim(record.definition.table_id, number),

@@ -15,6 +15,7 @@ from msgspec import Struct, msgpack
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.partition.change_feed import ChangeFeed
 from dynactor.model.tables.table import TableDefinition
+from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.storage import keys_layout
 from dynactor.storage.store import Store, StoreError, View
 from dynactor.streams import change_log
@@ -24,7 +25,6 @@ from dynactor.streams.shard import Shard, Stream
 
 _DAY_SECONDS: Final = 24 * 60 * 60
 _MILLISECOND_SECONDS: Final = 0.001
-_MICROSECONDS: Final = 1_000_000
 _PAGE_ROWS: Final = 1_000
 _PAGE_BYTES: Final = 1024 * 1024
 
@@ -253,7 +253,7 @@ class StreamRegistry:
         time_us = await change_log.time_us(self._store.latest, feed.partition_number, floor)
         if time_us is None:
             # It was made while nobody followed the table: nobody knows when.
-            time_us = int(now * _MICROSECONDS)
+            time_us = int(now * MICROSECONDS_PER_SECOND)
         value = change_log.encode_trim(floor, time_us)
         up_to = {feed.partition_number: floor}
         before, changed = [], []
@@ -282,7 +282,7 @@ class StreamRegistry:
 
     async def _aged(self, partition_number: int, after: int, now: float) -> int:
         """The counter up to which records are older than the retention."""
-        oldest_us = int((now - self._settings.retention_seconds) * _MICROSECONDS)
+        oldest_us = int((now - self._settings.retention_seconds) * MICROSECONDS_PER_SECOND)
         aged = after
         # Mostly the first record is younger, and tells so by itself.
         max_records = 1

@@ -30,6 +30,7 @@ from dynactor.model.keys import key as keys
 from dynactor.model.limits import INDEX_ENTRY_OVERHEAD_BYTES, ITEM_SIZE_BYTES
 from dynactor.model.tables.table import TABLE_INDEX_ID, TableDefinition
 from dynactor.model.tables.time_to_live import ExpiryReader, expire
+from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.model.values import item as items
 from dynactor.model.values.item import Item
 from dynactor.model.values.stored_item import StoredItem
@@ -47,7 +48,6 @@ from dynactor.streams.sequence_number import SequenceNumber
 _SIZE_BYTES: Final = 8
 # Of so many item collections the sizes are kept in memory.
 _KNOWN_COLLECTIONS: Final = 1_024
-_MICROSECONDS: Final = 1_000_000
 
 
 class PartitionSettings(Struct, frozen=True):
@@ -450,7 +450,7 @@ class Partition(RowOwner[WriteBatch]):
         key = self._table.key_schema.key_of(message.write.identity)
         record = ChangeRecord(
             SequenceNumber(self.partition_number, batch.counter),
-            int(self._clock.now_epoch_seconds() * _MICROSECONDS),
+            int(self._clock.now_epoch_seconds() * MICROSECONDS_PER_SECOND),
             origin,
             items.encode(key),
             None if change.old is None else change.old.undecoded(),

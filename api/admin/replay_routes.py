@@ -27,12 +27,12 @@ from dynactor.model.errors import (
     ResourceInUseException,
     ResourceNotFoundException,
 )
+from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.streams import sequence_number
 from dynactor.streams.sequence_number import WIRE_DIGITS
 
 REPLAYS_PATH: Final = "/replays"
 
-_MICROSECONDS: Final = 1_000_000
 _STATUSES: Final = {
     ResourceNotFoundException: HTTPStatus.NOT_FOUND,
     ResourceInUseException: HTTPStatus.CONFLICT,
@@ -126,14 +126,14 @@ def parse_start(text: str) -> ReplayStart:
             f"{text!r} is no place to begin: give beginning, snapshot, a sequence number of "
             f"{WIRE_DIGITS} digits, seconds since 1970, or ISO 8601 such as 2030-01-31T12:00:00Z"
         )
-    return ReplayStart("time", round(seconds * _MICROSECONDS))
+    return ReplayStart("time", round(seconds * MICROSECONDS_PER_SECOND))
 
 
 def _start_text(start: ReplayStart) -> str:
     if start.origin == "sequence-number":
         return sequence_number.unpack(start.number).wire()
     if start.origin == "time":
-        return iso_time(start.number / _MICROSECONDS)
+        return iso_time(start.number / MICROSECONDS_PER_SECOND)
     return start.origin
 
 

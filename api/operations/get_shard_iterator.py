@@ -12,6 +12,7 @@ from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.operation import DYNAMODB_STREAMS, Call, Operation
 from dynactor.api.requests.stream_arn import find_shard, find_stream
 from dynactor.model.errors import TrimmedDataAccessException, ValidationException
+from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.streams import cursor, sequence_number
 from dynactor.streams.cursor import Cursor
 from dynactor.streams.sequence_number import SequenceNumber
@@ -19,7 +20,6 @@ from dynactor.streams.shard import Shard
 
 _BY_NUMBER: Final = ("AT_SEQUENCE_NUMBER", "AFTER_SEQUENCE_NUMBER")
 _MILLISECONDS: Final = 1_000
-_MICROSECONDS: Final = 1_000_000
 
 
 class GetShardIteratorInput(structures.Shape, frozen=True):
@@ -88,7 +88,7 @@ def _commit_time_us(request: GetShardIteratorInput, now_epoch_seconds: float) ->
         _refuse("Invalid Timestamp")
     if request.Timestamp > now_epoch_seconds:
         _refuse("Timestamp should not be in the future")
-    return int(request.Timestamp * _MICROSECONDS)
+    return int(request.Timestamp * MICROSECONDS_PER_SECOND)
 
 
 def _refuse(fault: str) -> NoReturn:

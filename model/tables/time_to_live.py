@@ -18,12 +18,12 @@ from dynactor.model.errors import ValidationException
 from dynactor.model.keys.key import KeySchema
 from dynactor.model.limits import TIME_TO_LIVE_PAST_SECONDS
 from dynactor.model.tables.table import TableDefinition, TimeToLive, TimeToLiveStatus
+from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.model.values.attribute_value import AttributeValue
 from dynactor.model.values.item import Item
 from dynactor.model.values.stored_item import StoredItem
 from dynactor.model.writes.change import Change, removal
 
-_MICROSECONDS: Final = 1_000_000
 _MICROSECOND_DIGITS: Final = 6
 # A time of more digits lies behind the year 33,658, or as far in the past.
 _MOST_DIGITS: Final = 12
@@ -31,7 +31,7 @@ _MOST_DIGITS: Final = 12
 # What may be the name of a decoder's member.
 _PLAIN_NAME: Final = re.compile(r'[^"\\\x00-\x1f]*\Z')
 
-PAST_US: Final = TIME_TO_LIVE_PAST_SECONDS * _MICROSECONDS
+PAST_US: Final = TIME_TO_LIVE_PAST_SECONDS * MICROSECONDS_PER_SECOND
 
 
 class TimeToLiveChange(Struct, frozen=True):
@@ -102,7 +102,7 @@ def expires_at_us(time: str | None) -> int | None:
     whole, _, fraction = time.removeprefix("-").partition(".")
     if len(whole) > _MOST_DIGITS:
         return None
-    at_us = int(whole) * _MICROSECONDS
+    at_us = int(whole) * MICROSECONDS_PER_SECOND
     if fraction:
         at_us += int(fraction[:_MICROSECOND_DIGITS].ljust(_MICROSECOND_DIGITS, "0"))
     if time[0] == "-":

@@ -24,6 +24,7 @@ from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.model.errors import InternalServerError, ResourceNotFoundException
 from dynactor.model.tables.time_to_live import PAST_US
+from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.storage import keys_layout
 from dynactor.storage.store import Row, Store, StoreError
 
@@ -39,7 +40,6 @@ _HELD_SECONDS: Final = 0.25
 _DAMAGED_SECONDS: Final = 60.0
 # How many positions are remembered that were listed when their time was swept already.
 _MOST_LATE: Final = 10_000
-_MICROSECONDS: Final = 1_000_000
 _NEVER: Final = math.inf
 
 _log = structlog.get_logger("actors")
@@ -101,7 +101,7 @@ class Sweeper:
         self._expire = expire
         self._store, self._clock, self._rate, delay_seconds = means
         # An item expires behind its time, not at it.
-        self._delay_us = max(1, round(delay_seconds * _MICROSECONDS))
+        self._delay_us = max(1, round(delay_seconds * MICROSECONDS_PER_SECOND))
         # All that is listed before this was swept, but for what was noticed since: the positions
         # in ``_late``, in their order.
         self._swept_before_us: float = -_NEVER
@@ -135,7 +135,7 @@ class Sweeper:
     def lag_seconds(self) -> float:
         """For how long the items have been expired that are to be deleted next; 0 for none."""
         at_us = self._earliest_us if self._sweeping_us is None else self._sweeping_us
-        return max(0.0, self._clock.now_epoch_seconds() - at_us / _MICROSECONDS)
+        return max(0.0, self._clock.now_epoch_seconds() - at_us / MICROSECONDS_PER_SECOND)
 
     @property
     def swept(self) -> SweptRange:
@@ -304,12 +304,12 @@ def _is_of_store(error: InternalServerError) -> bool:
 
 
 def _epoch_us(epoch_seconds: float) -> int:
-    return math.floor(epoch_seconds * _MICROSECONDS)
+    return math.floor(epoch_seconds * MICROSECONDS_PER_SECOND)
 
 
 def _epoch_seconds(epoch_us: float) -> float:
     """The first time of a clock that is not before that microsecond, whatever rounding does."""
-    epoch_seconds = epoch_us / _MICROSECONDS
+    epoch_seconds = epoch_us / MICROSECONDS_PER_SECOND
     while _epoch_us(epoch_seconds) < epoch_us:
         epoch_seconds = math.nextafter(epoch_seconds, math.inf)
     return epoch_seconds

@@ -27,6 +27,7 @@ from dynactor.actors.derived.kafka.relay_session import RelaySession
 from dynactor.actors.derived.subscriber import wait_wakeup
 from dynactor.actors.partition.change_feed import ChangeFeed
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
+from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.storage.store import Store
 from dynactor.streams.broker import BrokerError, Refused, TooLarge
 from dynactor.streams.kafka_message import KafkaForm
@@ -37,7 +38,6 @@ RelayState: TypeAlias = Literal[
 
 _TICK_RECORDS: Final = 64
 _CHECKPOINT_RECORDS: Final = 4_096
-_MICROSECONDS: Final = 1_000_000
 
 _log = structlog.get_logger("kafka")
 
@@ -243,7 +243,7 @@ class KafkaRelay:
         if self._snapshot is None:
             assert self._environment is not None
             now_seconds = self._environment.clock.now_epoch_seconds()
-            self._snapshot = self._rounds.snapshot(int(now_seconds * _MICROSECONDS))
+            self._snapshot = self._rounds.snapshot(int(now_seconds * MICROSECONDS_PER_SECOND))
         current = await anext(self._snapshot, None)
         if current is None:
             self._snapshot = None

@@ -8,16 +8,18 @@ from typing import Final
 import anyio
 import structlog
 
-from dynactor.actors.derived.kafka.client_calls import failing_if_cancelled, publish_to_each
+from dynactor.actors.derived.kafka.client_calls import (
+    BATCH_DIVISOR,
+    FIRST_BATCH_BYTES,
+    failing_if_cancelled,
+    publish_to_each,
+)
 from dynactor.actors.derived.kafka.relay_environment import RelayTarget
 from dynactor.actors.derived.kafka.relay_rounds import Round
 from dynactor.actors.derived.kafka.relay_session import RelaySession
-from dynactor.model.limits import KIB
 from dynactor.streams.broker import BrokerError, DeliveryFailed, Refused, TooLarge, Unreachable
 from dynactor.streams.kafka_message import KafkaForm, KafkaMessage, without_images
 
-_BATCH_BYTES: Final = 512 * KIB
-_BATCH_DIVISOR: Final = 4
 _IMAGES_OMITTED: Final = "images-omitted"
 # How often in a row a broker answers others before a publisher that waits for it is given up.
 _ANSWERS_BESIDE: Final = 6
@@ -39,7 +41,7 @@ class RelayDelivery:
         self._form = form
         self._relay = relay
         self._waits = waits
-        self._batch_bytes = _BATCH_BYTES
+        self._batch_bytes = FIRST_BATCH_BYTES
         self._is_stuck = False
 
     async def deliver(self, session: RelaySession, current: Round) -> None:
@@ -115,7 +117,7 @@ class RelayDelivery:
         """What to do about a batch that the broker finds too large: smaller ones, or no images."""
         if refusal.count > 1:
             # Large records went alone: this is a bound of the topic, and it stays.
-            self._batch_bytes = max(1, self._batch_bytes // _BATCH_DIVISOR)
+            self._batch_bytes = max(1, self._batch_bytes // BATCH_DIVISOR)
             return
         whole = messages[refusal.delivered]
         if whole.value is None or _IMAGES_OMITTED in dict(whole.headers):

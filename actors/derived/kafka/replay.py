@@ -32,6 +32,7 @@ from dynactor.actors.partition.change_feed import ChangeFeed
 from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.model.limits import KIB
+from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.model.values.stored_item import StoredItem
 from dynactor.storage.store import Closed, Store
 from dynactor.streams import change_record
@@ -51,7 +52,6 @@ _ROUND_BYTES: Final = 512 * KIB
 # Few: between two pieces requests get their turn.
 _PIECE_RECORDS: Final = 64
 _TICK_RECORDS: Final = 64
-_MICROSECONDS: Final = 1_000_000
 # More than any log has.
 _NOTHING_NEEDED: Final = 1 << 62
 _CRASHED: Final = "the job failed again and again: the server's log says why"
@@ -380,7 +380,7 @@ class Replay:
         )
 
     def _now_us(self) -> int:
-        return int(self._clock.now_epoch_seconds() * _MICROSECONDS)
+        return int(self._clock.now_epoch_seconds() * MICROSECONDS_PER_SECOND)
 
     def _told(self, trouble: BrokerError | None) -> None:
         problem = None if trouble is None else str(trouble)

@@ -13,9 +13,13 @@ from typing import Final
 
 import structlog
 
-from dynactor.actors.derived.kafka.client_calls import failing_if_cancelled, publish_to_each
+from dynactor.actors.derived.kafka.client_calls import (
+    BATCH_DIVISOR,
+    FIRST_BATCH_BYTES,
+    failing_if_cancelled,
+    publish_to_each,
+)
 from dynactor.actors.derived.kafka.relay_settings import RelaySettings
-from dynactor.model.limits import KIB
 from dynactor.streams.broker import (
     Broker,
     BrokerError,
@@ -27,8 +31,6 @@ from dynactor.streams.broker import (
 )
 from dynactor.streams.kafka_message import KafkaMessage, KafkaSource, without_images
 
-_BATCH_BYTES: Final = 512 * KIB
-_BATCH_DIVISOR: Final = 16
 # After this much silence it is said that the broker is away.
 _SILENT_SECONDS: Final = 3.0
 
@@ -57,6 +59,7 @@ class TopicWriter:
         self._topic = topic
         self._source = source
         self._told = told
+        self._batch_bytes = FIRST_BATCH_BYTES
         self._publisher: Publisher | None = None
 
     async def open(self) -> None:
@@ -93,15 +96,14 @@ class TopicWriter:
             Refused: the broker does not want them.
         """
         left = {number: list(of_partition) for number, of_partition in messages.items()}
-        batch_bytes = _BATCH_BYTES
         pause_seconds = self._settings.first_pause_seconds
         while left:
             await self.open()
             try:
-                await self._send(left, batch_bytes)
+                await self._send(left)
             except TooLarge as error:
                 if error.count > 1:
-                    batch_bytes = max(1, batch_bytes // _BATCH_DIVISOR)
+                    self._batch_bytes = max(1, self._batch_bytes // BATCH_DIVISOR)
                 await self.close()
             except DeliveryFailed as error:
                 self._told(error)
@@ -115,7 +117,7 @@ class TopicWriter:
         if publisher is not None:
             await publisher.close()
 
-    async def _send(self, left: dict[int, list[KafkaMessage]], batch_bytes: int) -> None:
+    async def _send(self, left: dict[int, list[KafkaMessage]]) -> None:
         """Send what is left, which then is what was not acknowledged."""
         publisher = self._publisher
         assert publisher is not None
@@ -123,7 +125,7 @@ class TopicWriter:
             _SILENT_SECONDS, self._told, Unreachable("the broker does not answer")
         )
         try:
-            outcomes = await publish_to_each(publisher, self._topic, left, batch_bytes)
+            outcomes = await publish_to_each(publisher, self._topic, left, self._batch_bytes)
         finally:
             silence.cancel()
         failures: list[BaseException] = []
