@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
-from pathlib import Path
 
 import pytest
 
-PROJECT = Path(__file__).parents[2]
-# From the ground up: a file imports from its own floor and from those before it.
-FLOORS = ("model", "storage", "streams", "actors", "api")
+from tests.architecture.sources import FLOORS, PROJECT, SOURCES, text_of, tree
 
 # Nothing in these waits, looks at a clock, draws lots or reaches the outside.
 OPEN_TO_MODEL = frozenset(
@@ -35,39 +33,43 @@ OPEN_TO_MODEL = frozenset(
     }
 )
 BUILT_INS_OUTSIDE_OF_MODEL = frozenset({"open", "input", "print", "breakpoint", "hash", "id"})
+MODEL = [name for name in SOURCES if name.startswith("dynactor.model")]
 UNOWNED_TASKS = frozenset({"create_task", "ensure_future", "run_coroutine_threadsafe"})
 
 
-def module_name(path: Path) -> str:
-    parts = ("dynactor", *path.relative_to(PROJECT).with_suffix("").parts)
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+@cache
+def nodes(name: str) -> tuple[ast.AST, ...]:
+    """All nodes of a module's tree, at all depths."""
+    return tuple(ast.walk(tree(name)))
 
 
-# The five folders are walked themselves: on Python 3.11, rglob does not follow dynactor's links.
-SOURCES = {
-    module_name(path): path for floor in FLOORS for path in sorted((PROJECT / floor).rglob("*.py"))
-}
-TREES = {name: ast.parse(path.read_text()) for name, path in SOURCES.items()}
-
-
-def imported_names(tree: ast.Module) -> Iterator[str]:
-    """Every name a file imports, as ``package.module`` or ``package.module.name``."""
-    for node in ast.walk(tree):
+@cache
+def imported_names(name: str) -> tuple[str, ...]:
+    """Every name a module imports, as ``package.module`` or ``package.module.name``."""
+    found: list[str] = []
+    for node in nodes(name):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute"
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            found += [f"{node.module}.{alias.name}" for alias in node.names]
+    return tuple(found)
 
 
-def imported_modules(name: str) -> set[str]:
-    """The files of the project that a file imports."""
+@cache
+def imported_modules(name: str) -> frozenset[str]:
+    """The modules of the product that a module imports."""
     found = set()
-    for imported in imported_names(TREES[name]):
+    for imported in imported_names(name):
         module = imported if imported in SOURCES else imported.rpartition(".")[0]
         if module in SOURCES:
             found.add(module)
-    return found
+    return frozenset(found)
+
+
+def imports_package(name: str, package: str) -> bool:
+    """Whether a module imports anything from a top-level package."""
+    return any(imported.partition(".")[0] == package for imported in imported_names(name))
 
 
 def floor_of(module: str) -> int:
@@ -75,8 +77,8 @@ def floor_of(module: str) -> int:
     return FLOORS.index(module.split(".")[1])
 
 
-def called_names(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
+def called_names(name: str) -> Iterator[str]:
+    for node in nodes(name):
         if isinstance(node, ast.Call):
             if isinstance(node.func, ast.Name):
                 yield node.func.id
@@ -86,16 +88,21 @@ def called_names(tree: ast.Module) -> Iterator[str]:
 
 def test_there_is_something_to_check():
     assert {name.split(".")[1] for name in SOURCES} == set(FLOORS)
+    assert MODEL
     assert imported_modules("dynactor.api.operations.create_table") >= {
         "dynactor.api.requests.table_arn",
         "dynactor.model.tables.table_rules",
     }
 
 
-@pytest.mark.parametrize("name", SOURCES)
-def test_nothing_imports_upward(name: str):
-    height = floor_of(name)
-    assert [module for module in imported_modules(name) if floor_of(module) > height] == []
+def test_nothing_imports_upward():
+    upward = [
+        (name, module)
+        for name in SOURCES
+        for module in imported_modules(name)
+        if floor_of(module) > floor_of(name)
+    ]
+    assert upward == []
 
 
 def test_no_files_import_each_other_in_a_circle():
@@ -105,48 +112,38 @@ def test_no_files_import_each_other_in_a_circle():
         pytest.fail(" imports ".join(reversed(error.args[1])))
 
 
-@pytest.mark.parametrize("name", [name for name in SOURCES if SOURCES[name].stem == "__init__"])
-def test_a_package_file_holds_a_docstring_only(name: str):
-    assert ast.get_docstring(TREES[name])
-    assert len(TREES[name].body) == 1
+def test_a_package_file_holds_a_docstring_only():
+    packages = [name for name, path in SOURCES.items() if path.stem == "__init__"]
+    assert packages
+    assert [name for name in packages if len(tree(name).body) != 1] == []
 
 
-@pytest.mark.parametrize("name", SOURCES)
-def test_every_file_says_what_it_is(name: str):
-    assert ast.get_docstring(TREES[name])
+def test_every_file_says_what_it_is():
+    assert [name for name in SOURCES if not ast.get_docstring(tree(name))] == []
 
 
-@pytest.mark.parametrize("name", [name for name in SOURCES if name.startswith("dynactor.model")])
-def test_the_ground_floor_is_pure(name: str):
-    tree = TREES[name]
-    imported = {module.partition(".")[0] for module in imported_names(tree)}
-    assert imported - {"dynactor"} <= OPEN_TO_MODEL
-    called = {
-        node.func.id
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-    }
-    assert called & BUILT_INS_OUTSIDE_OF_MODEL == set()
+def test_the_ground_floor_is_pure():
     waits = ast.AsyncFunctionDef | ast.Await | ast.AsyncFor | ast.AsyncWith
-    assert not any(isinstance(node, waits) for node in ast.walk(tree))
+    for name in MODEL:
+        imported = {module.partition(".")[0] for module in imported_names(name)}
+        assert imported - {"dynactor"} - OPEN_TO_MODEL == set(), name
+        called = {
+            node.func.id
+            for node in nodes(name)
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        }
+        assert called & BUILT_INS_OUTSIDE_OF_MODEL == set(), name
+        assert [ast.unparse(node) for node in nodes(name) if isinstance(node, waits)] == [], name
 
 
 def test_one_place_alone_knows_the_storage_engine():
-    knowing = {
-        name
-        for name in SOURCES
-        if any(module.partition(".")[0] == "rocksdict" for module in imported_names(TREES[name]))
-    }
+    knowing = {name for name in SOURCES if imports_package(name, "rocksdict")}
     assert knowing
     assert all(name.startswith("dynactor.storage.rocks") for name in knowing)
 
 
 def test_one_place_alone_knows_the_client_of_the_broker():
-    knowing = {
-        name
-        for name in SOURCES
-        if any(module.partition(".")[0] == "aiokafka" for module in imported_names(TREES[name]))
-    }
+    knowing = {name for name in SOURCES if imports_package(name, "aiokafka")}
     assert knowing == {"dynactor.streams.kafka"}
 
 
@@ -154,15 +151,15 @@ def test_the_client_of_the_broker_is_imported_only_where_there_is_one():
     importing = {
         name
         for name in SOURCES
-        for node in TREES[name].body
+        for node in tree(name).body
         if isinstance(node, ast.ImportFrom) and node.module == "dynactor.streams.kafka"
     }
     assert importing == set()
 
 
-@pytest.mark.parametrize("name", SOURCES)
-def test_every_task_has_somebody_who_waits_for_it(name: str):
-    assert set(called_names(TREES[name])) & UNOWNED_TASKS == set()
+def test_every_task_has_somebody_who_waits_for_it():
+    for name in SOURCES:
+        assert set(called_names(name)) & UNOWNED_TASKS == set(), name
 
 
 def test_the_tests_hide_no_package_of_the_project():
@@ -173,7 +170,7 @@ def test_the_tests_hide_no_package_of_the_project():
 def test_one_place_alone_words_the_envelope_of_request_errors():
     # ``dynactor.api.requests.layers`` knows how each operation's layer words, orders and counts its
     # faults.
-    texts = {name: path.read_text() for name, path in SOURCES.items()}
+    texts = {name: text_of(path) for name, path in SOURCES.items()}
     assert {name for name, text in texts.items() if "validation error" in text} == {
         "dynactor.api.requests.layers"
     }
