@@ -48,6 +48,7 @@ from dynactor.actors.catalog.transitions import Transitions
 from dynactor.actors.derived.kafka.publishing import Origins, Publishing
 from dynactor.actors.derived.kafka.replay_progress import ReplayProgress
 from dynactor.actors.derived.table_restore import Filled
+from dynactor.actors.runtime.fencing import is_fenced
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox, MailboxClosed, Message
 from dynactor.actors.runtime.replies import for_nobody
 from dynactor.actors.table.environment import TableEnvironment
@@ -483,8 +484,12 @@ class DatabaseActor:
         self.tell(AdvanceTimeToLive(table.definition.table_id, table.definition.name))
 
     def _try_again(self, envelope: Envelope, error: Exception) -> None:
-        """Have what the actor tells itself come once more."""
-        if isinstance(envelope.message, _OWN_MESSAGES):
+        """Have what the actor tells itself come once more, unless it has another owner now."""
+        if not isinstance(envelope.message, _OWN_MESSAGES):
+            return
+        if is_fenced(error):
+            _log.warning("phase_fenced", error=str(error))
+        else:
             _log.warning("tried_again_later", error=str(error))
             self._tell_later(_AGAIN_SECONDS, envelope.message)
 

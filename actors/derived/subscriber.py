@@ -20,7 +20,7 @@ import structlog
 from dynactor.actors.partition.change_feed import ChangeFeed
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.storage import keys_layout
-from dynactor.storage.store import Closed, Conflict, Full, Group, Retry
+from dynactor.storage.store import Closed, Conflict, Fenced, Full, Group, Retry
 from dynactor.streams.change_record import ChangeRecord
 
 _RUN_RECORDS: Final = 512
@@ -151,6 +151,8 @@ class Subscriber(ABC):
         stored = encode_position(self.position)
         try:
             await self._store.commit([Group(self._key, self._stored, stored)])
+        except Fenced:
+            raise
         except Conflict:
             # The store was opened again, without the last checkpoint: what it covers is done anew.
             (self._stored,) = await self._store.latest.load([self._key])

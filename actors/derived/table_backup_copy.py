@@ -21,7 +21,7 @@ from dynactor.actors.runtime.commit_retry import commit_past_stalls
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.model.tables.table_backup import TableBackup
 from dynactor.storage import codec, keys_layout
-from dynactor.storage.store import Damaged, Full, Group, Row, Store, StoreError
+from dynactor.storage.store import Damaged, Fenced, Full, Group, Row, Store, StoreError
 
 _PAGE_ROWS: Final = 128
 _PAGE_BYTES: Final = 256 * 1024
@@ -84,6 +84,8 @@ class TableBackupCopy:
             except (Full, Damaged) as error:
                 self._end(CopyFailed(str(error)))
                 return
+            except Fenced:
+                raise
             except StoreError as error:
                 _log.info("table_backup_begun_anew", who=self.name, reason=str(error))
                 await asyncio.wait([closed], timeout=_AGAIN_SECONDS)

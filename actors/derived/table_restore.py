@@ -17,12 +17,14 @@ from msgspec import Struct
 from dynactor.actors.derived.pacing import Pacing
 from dynactor.actors.partition.partition import RestoreItems
 from dynactor.actors.runtime.commit_retry import commit_with_retries
+from dynactor.actors.runtime.fencing import is_fenced
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
+from dynactor.actors.runtime.replies import for_nobody
 from dynactor.actors.table.table import Table
 from dynactor.model.errors import InternalServerError
 from dynactor.model.tables.table import Restoration
 from dynactor.storage import keys_layout
-from dynactor.storage.store import Conflict, Damaged, Group, Row, Store
+from dynactor.storage.store import Conflict, Damaged, Fenced, Group, Row, Store
 
 _PAGE_ROWS: Final = 128
 _PAGE_BYTES: Final = 256 * 1024
@@ -132,11 +134,14 @@ class TableFilling:
         """Have a partition put items; the future completes once they are durable."""
         size_bytes = sum(map(len, message.rows))
         try:
-            return self._table.send(message.positions[0], message, size_bytes, always=True)
+            reply = self._table.send(message.positions[0], message, size_bytes, always=True)
         except InternalServerError as error:
             refused = asyncio.get_running_loop().create_future()
             refused.set_exception(error)
-            return refused
+            reply = refused
+        # If another reply ends the filling, nobody reads this one.
+        reply.add_done_callback(for_nobody)
+        return reply
 
     async def _wait_put(
         self, message: RestoreItems, reply: asyncio.Future[None], closed: asyncio.Future[None]
@@ -148,6 +153,8 @@ class TableFilling:
             except InternalServerError as error:
                 if closed.done():
                     return
+                if is_fenced(error):
+                    raise
                 _log.info("restore_refused", who=self.name, error=str(error))
                 self.waits_for_room = True
                 await asyncio.wait([closed], timeout=_REFUSED_SECONDS)
@@ -161,6 +168,8 @@ class TableFilling:
             group = Group(self._cursor_key, self._stored_cursor, cursor)
             try:
                 is_stored = await commit_with_retries(self._store, group, closed, self.name)
+            except Fenced:
+                raise
             except Conflict:
                 # The store was opened again, without the last cursor or with this one.
                 await self._load_cursor()

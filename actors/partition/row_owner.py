@@ -18,7 +18,7 @@ from dynactor.model.errors import DynamoDBError, InternalServerError
 from dynactor.model.values.stored_item import StoredItem
 from dynactor.storage import catalog, keys_layout
 from dynactor.storage.catalog import PartitionHead
-from dynactor.storage.store import Conflict, Damaged, Full, Group, Store, StoreError
+from dynactor.storage.store import Conflict, Damaged, Fenced, Full, Group, Store, StoreError
 
 MAILBOX_MESSAGES: Final = 10_000
 BATCH_MESSAGES: Final = 256
@@ -179,6 +179,11 @@ class RowOwner(ABC, Generic[BatchT]):
             batch, outcomes = await self._decide_and_commit(envelopes)
         except _BatchRejected as refusal:
             self._refuse(envelopes, refusal.error)
+        except Fenced as error:
+            refused = InternalServerError("Nothing was written: the data have another owner now")
+            refused.__cause__ = error
+            self._refuse(envelopes, refused)
+            raise
         except StoreError as error:
             if len(envelopes) == 1 or not isinstance(error, Damaged):
                 self._refuse(envelopes, InternalServerError(f"Nothing was written: {error}"))
@@ -210,6 +215,8 @@ class RowOwner(ABC, Generic[BatchT]):
             if batch.rows or self._is_store_in_doubt():
                 try:
                     await self._commit(batch)
+                except Fenced:
+                    raise
                 except Conflict:
                     # The store was opened again, without the commit that had failed.
                     await self._load_head()
@@ -238,6 +245,7 @@ class RowOwner(ABC, Generic[BatchT]):
 
         Raises:
             _Refused: the store takes no writes; nothing was written.
+            Fenced: a guard failed; nothing was written.
             Conflict: the head is not the stored one; nothing was written.
         """
         group = self._group(batch)

@@ -39,6 +39,7 @@ async def commit_with_retries(
         False if it was given up meanwhile: whether it was written is unknown.
 
     Raises:
+        Fenced: a guard failed, so the caller ends.
         Conflict: the head is not the stored one, perhaps as an earlier attempt was written.
     """
     while True:

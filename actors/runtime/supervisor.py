@@ -3,6 +3,9 @@
 A crash in one actor never takes down its siblings. The supervisor answers what the actor had
 in hand, lets it load itself anew and go on, within a restart intensity; past that the actor is
 given up and refuses its messages, and the server goes on.
+
+An actor whose commit fails at a guard (``Fenced``) is stopped at once and not restarted, because
+another owner does its work now.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import structlog
 from anyio.abc import TaskGroup
 
 from dynactor.actors.runtime.cancellation import is_cancellation
+from dynactor.actors.runtime.fencing import is_fenced
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.model.errors import InternalServerError
 
@@ -75,7 +79,10 @@ class Supervisor:
         self._task_group.start_soon(self._aside, scope, partial(work, *arguments))
 
     def keep_aside(self, work: Callable[[*Ts], Awaitable[None]], *arguments: *Ts) -> None:
-        """Do something that is never done; where it fails, log that and begin again."""
+        """Do something that is never done; where it fails, log that and begin again.
+
+        Work that fails at a guard ends.
+        """
         self.run_aside(self._again_and_again, partial(work, *arguments))
 
     def cancel_asides(self) -> None:
@@ -96,7 +103,10 @@ class Supervisor:
         while True:
             try:
                 await _contained(work)
-            except Exception:  # noqa: BLE001 - it goes on, as an actor does that crashes
+            except Exception as error:  # noqa: BLE001 - it goes on, as an actor does that crashes
+                if is_fenced(error):
+                    _log.warning("work_aside_fenced", error=str(error))
+                    return
                 _log.exception("work_aside_failed")
             await anyio.sleep(_ASIDE_PAUSE_SECONDS)
 
@@ -107,15 +117,18 @@ class Supervisor:
             while True:
                 try:
                     await _contained(actor.run)
-                except Exception:  # noqa: BLE001 - a crash of one actor stays with that one
+                except Exception as error:  # noqa: BLE001 - a crash of one actor stays with that one
+                    if is_fenced(error):
+                        _log.warning("actor_fenced", actor=actor.name, error=str(error))
+                        await _end(actor, error)
+                        return
                     _log.exception("actor_crashed", actor=actor.name)
                     _refuse(actor.in_hand)
                 else:
                     return
                 if len(crashes) == RESTARTS and loop.time() - crashes[0] < RESTART_WINDOW_SECONDS:
                     _log.error("actor_given_up", actor=actor.name)
-                    actor.mailbox.close()
-                    _refuse(await actor.mailbox.take(len(actor.mailbox) or 1, 1 << 62))
+                    await _end(actor)
                     return
                 crashes.append(loop.time())
         finally:
@@ -132,7 +145,16 @@ async def _contained(work: Callable[[], Awaitable[None]]) -> None:
         raise _Strayed("somebody cancelled what it waited for") from error
 
 
-def _refuse(envelopes: list[Envelope]) -> None:
+async def _end(actor: Actor, cause: Exception | None = None) -> None:
+    """Refuse what an actor has in hand and in its mailbox, and let nothing more in."""
+    actor.mailbox.close()
+    _refuse(actor.in_hand, cause)
+    _refuse(await actor.mailbox.take(len(actor.mailbox) or 1, 1 << 62), cause)
+
+
+def _refuse(envelopes: list[Envelope], cause: Exception | None = None) -> None:
     for envelope in envelopes:
-        envelope.refuse(InternalServerError("The request failed because of an internal error"))
+        error = InternalServerError("The request failed because of an internal error")
+        error.__cause__ = cause
+        envelope.refuse(error)
     envelopes.clear()

@@ -26,11 +26,12 @@ from dynactor.actors.table.table import Table
 from dynactor.actors.transactions.client_tokens import Claim
 from dynactor.model.errors import DynamoDBError, InternalServerError
 from dynactor.model.writes.transaction import Action
-from dynactor.storage.store import Conflict, Group, Store, StoreError
+from dynactor.storage.store import Conflict, Fenced, Group, Store, StoreError
 
 # For so many turns of the event loop a round waits for others who are preparing.
 _MOST_TURNS: Final = 16
 _BEGAN_ANEW: Final = "Nothing was written: a partition began anew meanwhile, try again"
+_OTHER_OWNER: Final = "Nothing was written: the data have another owner now, try again"
 
 
 # How a transaction ends: one that the server could not do gets its units back.
@@ -296,6 +297,8 @@ class Rounds:
         """Commit the groups together: the decision."""
         try:
             return await commit_past_stalls(self._store, groups)
+        except Fenced as error:
+            raise InternalServerError(_OTHER_OWNER) from error
         except Conflict as error:
             raise InternalServerError(_BEGAN_ANEW) from error
         except StoreError as error:

@@ -18,6 +18,7 @@ from dynactor.actors.partition.change_feed import ChangeFeed
 from dynactor.actors.partition.index_partition import ApplyChanges, Backfill, IndexPartition
 from dynactor.actors.partition.partition_actors import PartitionActors
 from dynactor.actors.partition.partition_map import PartitionMoved
+from dynactor.actors.runtime.fencing import is_fenced
 from dynactor.actors.runtime.mailbox import MailboxFull
 from dynactor.actors.runtime.supervisor import Supervisor
 from dynactor.actors.table.throttle import BackfillUnits
@@ -229,7 +230,8 @@ class GlobalIndexActors:
         """Have a message carried out, durably, however long the store takes no writes.
 
         It is sent at once if there is room. What is returned waits; it raises
-        InternalServerError if the store takes no writes and the index is being closed.
+        InternalServerError if the store takes no writes and the index is being closed, or if
+        the index has another owner now.
         """
         try:
             reply = self.partitions[number].mailbox.put_nowait(message)
@@ -256,7 +258,7 @@ class GlobalIndexActors:
                     await asked
                 return
             except InternalServerError as error:
-                if self._is_closing:
+                if self._is_closing or is_fenced(error):
                     raise
                 _log.info("index_write_refused", index=self.place.definition.name, error=str(error))
                 self._is_refused = True

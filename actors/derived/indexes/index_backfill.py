@@ -26,7 +26,7 @@ from dynactor.model.tables.table import TABLE_INDEX_ID
 from dynactor.model.values.item import decode, part_decoder
 from dynactor.model.values.stored_item import StoredItem
 from dynactor.storage import codec, keys_layout
-from dynactor.storage.store import Conflict, Group, Row, Store
+from dynactor.storage.store import Conflict, Fenced, Group, Row, Store
 
 _PAGE_ROWS: Final = 128
 _PAGE_BYTES: Final = 256 * 1024
@@ -274,6 +274,8 @@ class IndexBackfill:
             try:
                 if await commit_with_retries(self._store, group, closed, self.name):
                     self._stored_cursor = self._cursor
+            except Fenced:
+                raise
             except Conflict:
                 # The store was opened again, without the last cursor or with this one.
                 (self._stored_cursor,) = await self._store.latest.load([self._cursor_key])

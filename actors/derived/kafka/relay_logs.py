@@ -16,7 +16,7 @@ from dynactor.actors.derived import checkpoint
 from dynactor.actors.derived.checkpoint import Checkpoint
 from dynactor.actors.partition.change_feed import ChangeFeed
 from dynactor.storage import keys_layout
-from dynactor.storage.store import Closed, Conflict, Full, Group, Retry, Store
+from dynactor.storage.store import Closed, Conflict, Fenced, Full, Group, Retry, Store
 from dynactor.streams import change_record
 from dynactor.streams.change_record import ChangeRecord
 
@@ -218,6 +218,8 @@ class RelayLogs:
                     for log, value in zip(moved, values, strict=True)
                 ]
             )
+        except Fenced:
+            raise
         except Conflict:
             # The store was opened again, without the last checkpoint: what it covers is sent anew
             # by whoever starts from it, not by this one.

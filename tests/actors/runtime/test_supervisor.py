@@ -5,9 +5,11 @@ import anyio
 import pytest
 
 from dynactor.actors.runtime import supervisor as supervisor_module
+from dynactor.actors.runtime.fencing import is_fenced
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox, MailboxClosed, Message
 from dynactor.actors.runtime.supervisor import RESTARTS, Supervisor
 from dynactor.model.errors import InternalServerError
+from dynactor.storage.store import Fenced
 
 
 class Order(Message[str], frozen=True):
@@ -76,6 +78,58 @@ async def test_a_crash_leaves_the_siblings_alone():
         assert two.starts == 1
         await supervisor.stop(one)
         await supervisor.stop(two)
+
+
+def fenced() -> Exception:
+    return Fenced("the guard does not have its value")
+
+
+def fenced_reply() -> Exception:
+    error = InternalServerError("Nothing was written")
+    error.__cause__ = fenced()
+    return error
+
+
+def fenced_child() -> Exception:
+    return ExceptionGroup("children", [ExceptionGroup("grandchildren", [fenced()])])
+
+
+@pytest.mark.parametrize("refusal", [fenced, fenced_reply, fenced_child])
+async def test_an_actor_that_is_fenced_is_not_restarted(refusal: Callable[[], Exception]):
+    class Replaced(Waiter):
+        async def run(self) -> None:
+            self.starts += 1
+            self.in_hand = await self.mailbox.take(1, 1)
+            raise refusal()
+
+    async with anyio.create_task_group() as task_group:
+        supervisor = Supervisor(task_group)
+        replaced, other = Replaced("one"), Waiter("two")
+        orders = [replaced.mailbox.put_nowait(Order("soup")) for _ in range(2)]
+        supervisor.start(replaced)
+        supervisor.start(other)
+        for order in orders:
+            with pytest.raises(InternalServerError) as refused:
+                await order
+            assert is_fenced(refused.value)
+        with pytest.raises(MailboxClosed):
+            replaced.mailbox.put_nowait(Order("soup"))
+        assert replaced.starts == 1
+        assert await other.mailbox.put_nowait(Order("soup")) == "soup"
+        await supervisor.stop(other)
+
+
+async def test_work_that_is_kept_up_ends_if_it_is_fenced():
+    starts = 0
+
+    async def work() -> None:
+        nonlocal starts
+        starts += 1
+        raise fenced()
+
+    async with anyio.create_task_group() as task_group:
+        Supervisor(task_group).keep_aside(work)
+    assert starts == 1
 
 
 @pytest.mark.parametrize("stray", STRAYS)

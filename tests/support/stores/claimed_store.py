@@ -1,0 +1,50 @@
+"""A store in which another owner can take work over: a fake at the storage port.
+
+Commits of the selected heads carry a guard, the row of the owner's claim. Until ``take_over`` that
+row is absent, as the guard requires; from then on those commits are refused with ``Fenced``:
+
+    store = ClaimedStore(inner)
+    await store.take_over(lambda head_key: head_key == cursor)
+"""
+
+from __future__ import annotations
+
+from asyncio import Future
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from msgspec import structs
+
+from dynactor.storage.store import Fenced, Group, Store
+from tests.support.stores.faulty_store import FaultyStore
+
+_CLAIM: Final = b"\xffclaim"
+_OTHER_HEAD: Final = b"\xffother owner"
+
+
+class ClaimedStore(FaultyStore):
+    """The wrapper; it is a ``Store`` itself. ``refused`` counts the commits that were fenced."""
+
+    def __init__(self, inner: Store) -> None:
+        super().__init__(inner)
+        self.refused = 0
+        self._is_guarded: Callable[[bytes], bool] = lambda _: False
+
+    async def take_over(self, is_guarded: Callable[[bytes], bool]) -> None:
+        """Give the groups with these heads to another owner."""
+        self._is_guarded = is_guarded
+        await (
+            await self._inner.commit([Group(_OTHER_HEAD, None, b"1", puts=[(_CLAIM, b"theirs")])])
+        )
+
+    async def commit(self, groups: Sequence[Group]) -> Future[None]:
+        try:
+            return await super().commit([self._guarded(group) for group in groups])
+        except Fenced:
+            self.refused += 1
+            raise
+
+    def _guarded(self, group: Group) -> Group:
+        if not self._is_guarded(group.head_key):
+            return group
+        return structs.replace(group, guards=[(_CLAIM, None)])
