@@ -51,6 +51,8 @@ from dynactor.streams.broker import Broker, Refused
 
 # Of the memory, for large requests as they are sent; decoded ones are several times as large.
 _LARGE_REQUESTS_SHARE: Final = 16
+# Of the memory, for answers that clients do not read.
+_UNSENT_ANSWERS_SHARE: Final = 16
 
 _log = structlog.get_logger(__name__)
 
@@ -182,6 +184,7 @@ async def _running(options: ServeOptions) -> AsyncIterator[_Running]:
         region=options.region,
         access=options.access,
         large_requests_bytes=memory_bytes() // _LARGE_REQUESTS_SHARE,
+        unsent_answers_bytes=memory_bytes() // _UNSENT_ANSWERS_SHARE,
     )
     database_settings = DatabaseSettings(
         region=options.region,

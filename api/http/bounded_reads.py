@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from dynactor.api.http.unsent_answers import UnsentAnswers
 from dynactor.model.limits import KIB
 
 PIECE_BYTES: Final = 8 * KIB
@@ -23,9 +24,17 @@ class BoundedReads(asyncio.BufferedProtocol):
     over before it turns to another one.
     """
 
-    def __init__(self, protocol: asyncio.Protocol, piece: bytearray) -> None:
+    def __init__(
+        self,
+        protocol: asyncio.Protocol,
+        transport: asyncio.Transport,
+        piece: bytearray,
+        unsent_answers: UnsentAnswers,
+    ) -> None:
         self._protocol = protocol
+        self._transport = transport
         self._piece = piece
+        self._unsent_answers = unsent_answers
         self._has_news = True
 
     def hand_over(self, data: bytes) -> None:
@@ -53,12 +62,15 @@ class BoundedReads(asyncio.BufferedProtocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         """The client is gone."""
+        self._unsent_answers.went_on(self._transport)
         self._protocol.connection_lost(error)
 
     def pause_writing(self) -> None:
         """The client does not take its answers."""
+        self._unsent_answers.stopped(self._transport)
         self._protocol.pause_writing()
 
     def resume_writing(self) -> None:
         """The client has taken its answers."""
+        self._unsent_answers.went_on(self._transport)
         self._protocol.resume_writing()

@@ -35,6 +35,7 @@ from dynactor.api.http.message import HEAD_END, REQUEST_LINE, Head, answer_bytes
 from dynactor.api.http.protocol import Answer, Protocol, Request
 from dynactor.api.http.settings import HEADER_BYTES, HttpSettings
 from dynactor.api.http.turns import Turns
+from dynactor.api.http.unsent_answers import UnsentAnswers
 from dynactor.model.limits import KIB
 
 # What a client may send ahead while its last request is being answered.
@@ -61,6 +62,7 @@ class FastLanes(AbstractAsyncContextManager["FastLanes"]):
         self._plain = plain
         self.room = room
         self._turns = turns
+        self.unsent_answers = UnsentAnswers(settings.unsent_answers_bytes)
         # Into which the connections of the plain lane are read.
         self.piece = bytearray(PIECE_BYTES)
         self._connections: set[FastLane] = set()
@@ -274,6 +276,7 @@ class FastLane(asyncio.Protocol):
         """
         self._ending = True
         self._writing_paused = False
+        self._lanes.unsent_answers.went_on(self._transport)
         self._drop_held()
         self._wake()
         self._lanes.closed(self)
@@ -281,10 +284,12 @@ class FastLane(asyncio.Protocol):
     def pause_writing(self) -> None:
         """The client does not take its answers; do no more work for it."""
         self._writing_paused = True
+        self._lanes.unsent_answers.stopped(self._transport)
 
     def resume_writing(self) -> None:
         """The client has taken its answers."""
         self._writing_paused = False
+        self._lanes.unsent_answers.went_on(self._transport)
         self._go_on()
 
     # -- called by the lanes ----------------------------------------------------------------
@@ -491,7 +496,9 @@ class FastLane(asyncio.Protocol):
         self._left = True
         self._resume_reading()
         plain = self._lanes.hand_over(self, self._transport)
-        in_pieces = BoundedReads(plain, self._lanes.piece)
+        in_pieces = BoundedReads(
+            plain, self._transport, self._lanes.piece, self._lanes.unsent_answers
+        )
         self._transport.set_protocol(in_pieces)
         plain.connection_made(self._transport)
         held, self._held = bytes(self._held), bytearray()

@@ -20,7 +20,8 @@ class HttpSettings(Struct, frozen=True):
     request once it has begun, and for an answer to be taken; ``drain_seconds`` for requests
     under way when the server stops. ``large_requests_bytes`` is how much of large requests is held
     at a time, ``grace_seconds`` how long the sender of one may be late while others wait for room
-    (``dynactor.api.http.body_memory``).
+    (``dynactor.api.http.body_memory``). ``unsent_answers_bytes`` is how much of answers is held for
+    clients that do not read them (``dynactor.api.http.unsent_answers``).
     """
 
     region: str
@@ -30,6 +31,7 @@ class HttpSettings(Struct, frozen=True):
     drain_seconds: float = 10
     large_requests_bytes: int = 256 * MIB
     grace_seconds: float = 5
+    unsent_answers_bytes: int = 256 * MIB
 
     @property
     def least_bytes_per_second(self) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from dynactor.api.http.bounded_reads import PIECE_BYTES, BoundedReads
+from dynactor.api.http.unsent_answers import UnsentAnswers
 from tests.support.clients.raw_http import TO_PLAIN_LANE, raw_connection
 from tests.support.databases.fake_operations import echo_server
 
@@ -31,9 +32,16 @@ class Recorder(asyncio.Protocol):
         self.told.append("resume")
 
 
+class NoUnsentAnswers(UnsentAnswers):
+    """Of a connection that has none."""
+
+    def stopped(self, transport: asyncio.Transport) -> None:
+        """Has nothing to measure."""
+
+
 def test_all_is_handed_on_and_what_was_read_before_in_pieces_too():
     recorder, lost = Recorder(), ConnectionResetError()
-    connection = BoundedReads(recorder, bytearray(3))
+    connection = BoundedReads(recorder, asyncio.Transport(), bytearray(3), NoUnsentAnswers(1))
     connection.hand_over(b"abcdefgh")
     for data in (b"ijk", b"l"):
         connection.get_buffer(-1)[: len(data)] = data

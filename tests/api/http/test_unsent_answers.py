@@ -1,0 +1,105 @@
+"""Clients that read no answers hold a bounded part of the memory."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+
+import pytest
+
+from dynactor.api.http.unsent_answers import UnsentAnswers
+from dynactor.api.requests.operation import Call, Operation
+from tests.support.clients.raw_http import TO_PLAIN_LANE, raw_connection, request
+from tests.support.databases.fake_operations import EchoInput, echo_server
+
+MIB = 1024 * 1024
+CLIENTS = 6
+ANSWER_BYTES = 16 * MIB
+
+both_lanes = pytest.mark.parametrize(
+    "more", [(), (TO_PLAIN_LANE,)], ids=["fast lane", "plain lane"]
+)
+
+
+class Unread(asyncio.Transport):
+    """A connection whose client has so much to read."""
+
+    def __init__(self, unsent_bytes: int) -> None:
+        super().__init__()
+        self.unsent_bytes = unsent_bytes
+        self.is_aborted = False
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent_bytes
+
+    def abort(self) -> None:
+        self.is_aborted = True
+
+
+def stopped(answers: UnsentAnswers, *sizes: int) -> list[Unread]:
+    transports = [Unread(size) for size in sizes]
+    for transport in transports:
+        answers.stopped(transport)
+    return transports
+
+
+def aborted(transports: list[Unread]) -> list[bool]:
+    return [transport.is_aborted for transport in transports]
+
+
+def test_clients_may_be_behind_as_long_as_there_is_room():
+    assert aborted(stopped(UnsentAnswers(100), 50, 30, 20)) == [False, False, False]
+
+
+def test_those_that_have_been_behind_for_longest_are_aborted():
+    assert aborted(stopped(UnsentAnswers(100), 50, 40, 30, 45)) == [True, True, False, False]
+
+
+def test_one_answer_may_be_larger_than_the_room():
+    assert aborted(stopped(UnsentAnswers(100), 50, 150)) == [True, False]
+
+
+def test_a_client_that_has_caught_up_takes_no_room():
+    answers = UnsentAnswers(100)
+    first = stopped(answers, 60)
+    answers.went_on(first[0])
+    answers.went_on(first[0])
+    assert aborted([*first, *stopped(answers, 50, 50)]) == [False, False, False]
+
+
+def test_what_clients_have_read_meanwhile_takes_no_room():
+    answers = UnsentAnswers(100)
+    first = stopped(answers, 60)
+    first[0].unsent_bytes = 10
+    assert aborted([*first, *stopped(answers, 50, 40)]) == [False, False, False]
+
+
+async def _large(_call: Call[EchoInput]) -> bytes:
+    return b"x" * ANSWER_BYTES
+
+
+@both_lanes
+async def test_the_server_keeps_the_latest_of_many_answers_that_nobody_reads(more: tuple[str, ...]):
+    large = Operation("Large", EchoInput, _large)
+    async with AsyncExitStack() as stack:
+        endpoint = await stack.enter_async_context(
+            echo_server(large, unsent_answers_bytes=ANSWER_BYTES)
+        )
+        clients = []
+        for _ in range(CLIENTS):
+            client = await stack.enter_async_context(raw_connection(endpoint))
+            client.writer.transport.pause_reading()
+            client.send(request("Large", b"{}", *more))
+            clients.append(client)
+            # The clients are behind one after another.
+            other = await stack.enter_async_context(raw_connection(endpoint))
+            assert (await other.ask("Echo")).status == 200
+        for client in clients:
+            client.writer.transport.resume_reading()
+        answers = await asyncio.gather(
+            *(client.answer() for client in clients), return_exceptions=True
+        )
+        whole = [not isinstance(answer, BaseException) for answer in answers]
+        assert whole[-1]
+        assert not whole[0]
+        assert whole == sorted(whole)
