@@ -9,12 +9,18 @@ was more than a gigabyte.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
+
+from aiohttp import StreamReader
 
 from dynactor.api.http.unsent_answers import UnsentAnswers
 from dynactor.model.limits import KIB
 
 PIECE_BYTES: Final = 8 * KIB
+# aiohttp takes three from the end of a request to the beginning of one that it has read.
+_TURNS_TO_NEXT_REQUEST: Final = 8
 
 
 class BoundedReads(asyncio.BufferedProtocol):
@@ -36,6 +42,21 @@ class BoundedReads(asyncio.BufferedProtocol):
         self._piece = piece
         self._unsent_answers = unsent_answers
         self._has_news = True
+        # The body of the request that is being answered.
+        self._body: StreamReader | None = None
+        self._is_ended = False
+
+    @contextmanager
+    def request(self, body: StreamReader) -> Iterator[None]:
+        """A request that is being answered, for as long as the context."""
+        self._body = body
+        self._close_if_broken_off()
+        try:
+            yield
+        finally:
+            self._body = None
+            if self._is_ended:
+                self._close_when_idle(_TURNS_TO_NEXT_REQUEST)
 
     def hand_over(self, data: bytes) -> None:
         """What was read before."""
@@ -56,9 +77,14 @@ class BoundedReads(asyncio.BufferedProtocol):
         self._has_news = True
         self._protocol.data_received(bytes(self._piece[:size_bytes]))
 
-    def eof_received(self) -> bool | None:
-        """The client sends no more."""
-        return self._protocol.eof_received()
+    def eof_received(self) -> bool:
+        """The client sends no more; it may still wait for answers, so the connection stays."""
+        self._is_ended = True
+        if self._body is None:
+            self._close_when_idle(_TURNS_TO_NEXT_REQUEST)
+        else:
+            self._close_if_broken_off()
+        return True
 
     def connection_lost(self, error: Exception | None) -> None:
         """The client is gone."""
@@ -74,3 +100,16 @@ class BoundedReads(asyncio.BufferedProtocol):
         """The client has taken its answers."""
         self._unsent_answers.went_on(self._transport)
         self._protocol.resume_writing()
+
+    def _close_if_broken_off(self) -> None:
+        if self._is_ended and self._body is not None and not self._body.is_eof():
+            self._transport.close()
+
+    def _close_when_idle(self, turns: int) -> None:
+        """Close unless another request, which has been read, begins within these turns."""
+        if self._body is not None:
+            return
+        if turns == 0:
+            self._transport.close()
+        else:
+            asyncio.get_running_loop().call_soon(self._close_when_idle, turns - 1)

@@ -505,5 +505,5 @@ class FastLane(asyncio.Protocol):
         in_pieces.hand_over(held)
         if self._ending:
             # The client's end of the connection was told to us; nobody tells it again.
-            plain.close()
+            in_pieces.eof_received()
         self._wake()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from http import HTTPStatus
 from typing import Final
 from zlib import crc32
@@ -81,7 +81,16 @@ class PlainLane:
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer a request, and see to it that the client takes the answer."""
-        if _is_pipelined(request):
+        connection = _connection_of(request)
+        with nullcontext() if connection is None else connection.request(request.content):
+            return await self._answer(request, connection)
+
+    async def _answer(
+        self, request: web.BaseRequest, connection: BoundedReads | None
+    ) -> web.StreamResponse:
+        # aiohttp begins no other request of a client that has gone.
+        if connection is not None and not connection.take_news():
+            # It was sent before the one before it was answered.
             await self._turns.wait()
             if request.transport is None or request.transport.is_closing():
                 # The client has gone: what it sent ahead is dropped.
@@ -245,13 +254,10 @@ class PlainLane:
         return _response_of(Answer(200, "text/plain", body, next(self._protocol.request_ids)))
 
 
-def _is_pipelined(request: web.BaseRequest) -> bool:
-    """Whether a request was sent before the one before it was answered."""
-    if request.transport is None:
-        # aiohttp begins no other request of a client that has gone.
-        return False
-    connection = request.transport.get_protocol()
-    return isinstance(connection, BoundedReads) and not connection.take_news()
+def _connection_of(request: web.BaseRequest) -> BoundedReads | None:
+    """The connection of a request; None: its client has gone."""
+    connection = None if request.transport is None else request.transport.get_protocol()
+    return connection if isinstance(connection, BoundedReads) else None
 
 
 def _head_of(request: web.BaseRequest) -> Request:

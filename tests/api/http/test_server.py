@@ -430,13 +430,64 @@ async def test_a_connection_that_was_accepted_as_the_server_stopped_is_closed():
     assert FullTransport(lanes).is_aborted
 
 
-async def test_half_a_connection_is_enough_for_an_answer():
+@both_lanes
+async def test_half_a_connection_is_enough_for_an_answer(more: More):
     async with echo_server() as endpoint, raw_connection(endpoint) as connection:
-        connection.send(request("Echo") + request("Echo", b'{"Text":"last"}'))
+        connection.send(request("Echo", b"{}", *more) * 2)
+        connection.send(request("Echo", b'{"Text":"last"}', *more))
         connection.writer.write_eof()
-        assert (await connection.answer()).status == 200
+        for _ in range(2):
+            assert (await connection.answer()).status == 200
         assert (await connection.answer()).json == {"Text": "last"}
         assert await connection.is_closed()
+
+
+@both_lanes
+async def test_half_a_connection_waits_for_its_answer(more: More):
+    gate = Gate()
+    async with (
+        echo_server(gate.operation) as endpoint,
+        raw_connection(endpoint) as connection,
+        raw_connection(endpoint) as other,
+    ):
+        connection.send(request("Wait", b"{}", *more))
+        connection.writer.write_eof()
+        await until(lambda: gate.waiting > 0)
+        for _ in range(20):
+            assert (await other.ask("Echo")).status == 200
+        gate.opened.set()
+        assert (await connection.answer()).status == 200
+        assert await connection.is_closed()
+
+
+@both_lanes
+@pytest.mark.parametrize("missing_bytes", [1, 20, 200])
+async def test_half_a_connection_that_ends_within_a_request_is_closed(
+    more: More, missing_bytes: int
+):
+    whole = request("Echo", b'{"Text":"torn"}', *more)
+    async with (
+        asyncio.timeout(30),
+        echo_server() as endpoint,
+        raw_connection(endpoint) as connection,
+    ):
+        connection.send(request("Echo", b"{}", *more) + whole[:-missing_bytes])
+        connection.writer.write_eof()
+        assert (await connection.answer()).status == 200
+        assert await connection.is_closed()
+
+
+async def test_a_body_in_chunks_is_whole_wherever_it_is_cut():
+    chunked = head("Echo", None, "Transfer-Encoding: chunked")
+    chunked += b'3;more=x\r\n{"T\r\nc\r\next":"hello"\r\n1\r\n}\r\n0\r\nTrailer: x\r\n\r\n'
+    async with echo_server() as endpoint, raw_connection(endpoint) as connection:
+        for at in range(1, len(chunked)):
+            connection.send(chunked[:at])
+            await connection.writer.drain()
+            for _ in range(3):
+                await asyncio.sleep(0)
+            connection.send(chunked[at:])
+            assert (await connection.answer()).json == {"Text": "hello"}, at
 
 
 async def test_only_the_last_answer_on_half_a_connection_says_that_it_closes():
