@@ -29,6 +29,7 @@ from dynactor.actors.partition.change_feed import RecentChanges
 from dynactor.actors.partition.partition import PartitionSettings
 from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.runtime.mailbox import MailboxFull, Message, ReplyT
+from dynactor.actors.runtime.randomness import open_randomness
 from dynactor.actors.runtime.reminder import remind
 from dynactor.actors.runtime.supervisor import Supervisor
 from dynactor.actors.table.environment import TableEnvironment
@@ -100,6 +101,7 @@ class Database:
                 initial_burst_seconds=settings.initial_burst_seconds,
             ),
             self._tables.consumed_units,
+            randomness := open_randomness(settings.seed),
         )
         self.actor = DatabaseActor(environment, settings, self._tables, broker)
         self.streams = self.actor.streams
@@ -107,7 +109,7 @@ class Database:
         self.replays = self.actor.replays
         self.table_backups = self.actor.table_backups
         self.transactions = Transactions(
-            store, clock, settings.account_id, settings.transaction_delay
+            store, clock, settings.account_id, randomness, settings.transaction_delay
         )
         self.split_watch = SplitWatch(
             settings.splits,

@@ -48,3 +48,5 @@ class DatabaseSettings(Struct, frozen=True):
     transaction_delay: IndexLag = NO_LAG
     # Whether the keys of some requests are recorded where Contributor Insights is off.
     key_traffic: bool = True
+    # Seed of ids and of the jitter of retries, for tests; without one they are unpredictable.
+    seed: int | None = None

@@ -104,7 +104,14 @@ class DestinationPhases:
         self._environment = (
             None
             if broker is None
-            else RelayEnvironment(broker, SharedPublisher(broker), self._settings, clock, set())
+            else RelayEnvironment(
+                broker,
+                SharedPublisher(broker),
+                self._settings,
+                clock,
+                set(),
+                publishing.environment.randomness,
+            )
         )
 
     def relay(self, table: Table, destination: StreamingDestination) -> KafkaRelay | None:

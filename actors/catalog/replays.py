@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
-from uuid import uuid4
 
 import structlog
 from msgspec import structs
@@ -22,6 +21,7 @@ from dynactor.actors.derived.kafka.publishing import Publishing
 from dynactor.actors.derived.kafka.replay import Replay, ReplayPlace
 from dynactor.actors.derived.kafka.replay_progress import ReplayProgress, ReplayStart
 from dynactor.actors.runtime.mailbox import Message
+from dynactor.actors.runtime.randomness import random_uuid
 from dynactor.actors.table.followers import ActorFollowing
 from dynactor.actors.table.table import Table
 from dynactor.model.errors import ResourceNotFoundException, ValidationException
@@ -101,7 +101,7 @@ class Replays:
         self._check_topic(message.topic, tables)
         # The place in the logs first: a refusal changes nothing.
         positions, is_whole = await self._positions(table, message.start)
-        replay_id = uuid4().hex
+        replay_id = random_uuid(self._environment.randomness).hex
         subscriber = _subscriber(replay_id)
         recorded_from = await self._record(table, subscriber, positions)
         if message.start.origin == "snapshot":
@@ -116,6 +116,7 @@ class Replays:
             broker=broker,
             settings=self._publishing.settings,
             ended=lambda: self._publishing.tell(told),
+            randomness=self._environment.randomness,
         )
         self._forget_oldest()
         self._replays[replay_id] = replay

@@ -55,7 +55,7 @@ class SpaceReclaimer:
         self._waiting: dict[_Range, None] = {}
         self._at_work: _Range | None = None
         # Those for which the disk was too full.
-        self._put_off: set[_Range] = set()
+        self._put_off: dict[_Range, None] = {}
 
     async def resume(self) -> None:
         """Go on with all that is still to be given back: at start, and after a crash."""
@@ -71,7 +71,7 @@ class SpaceReclaimer:
 
     def begin(self, key_range: _Range) -> None:
         """Give back a range's space in the background; the batch that deleted it is durable."""
-        self._put_off.discard(key_range)
+        self._put_off.pop(key_range, None)
         if not self._waiting and self._at_work is None:
             self._supervisor.run_aside(self._work)
         self._waiting[key_range] = None
@@ -110,7 +110,7 @@ class SpaceReclaimer:
         except StoreError as error:
             _log.warning("space_not_given_back", error=str(error))
             if isinstance(error, Full):
-                self._put_off.add(key_range)
+                self._put_off[key_range] = None
             return
         self._tell(EndReclaim(*key_range))
 

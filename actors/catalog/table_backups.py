@@ -10,7 +10,6 @@ It belongs to the database's actor, which alone calls what changes something; al
 from __future__ import annotations
 
 from collections.abc import Callable
-from secrets import token_hex
 from typing import Final
 
 import structlog
@@ -88,6 +87,7 @@ class TableBackups:
         self._store = environment.store
         self._clock = environment.clock
         self._supervisor = environment.supervisor
+        self._randomness = environment.randomness
         self._tables = tables
         self._space = space
         self._tell = tell
@@ -222,7 +222,7 @@ class TableBackups:
         now_milliseconds = int(self._clock.now_epoch_seconds() * _MILLISECONDS)
         while True:
             backup = TableBackup(
-                label_of(now_milliseconds, token_hex(_SUFFIX_BYTES)),
+                label_of(now_milliseconds, self._randomness.randbytes(_SUFFIX_BYTES).hex()),
                 name,
                 self._owner.head.next_table_id,
                 table.definition,

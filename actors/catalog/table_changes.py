@@ -7,7 +7,6 @@ database's actor, which alone calls it, and which puts to work what follows a ta
 from __future__ import annotations
 
 from contextlib import nullcontext, suppress
-from uuid import uuid4
 
 from msgspec import structs
 
@@ -18,6 +17,7 @@ from dynactor.actors.catalog.space_reclaim import LARGE_BYTES, SpaceReclaimer, r
 from dynactor.actors.catalog.streams import StreamRegistry, stream_row
 from dynactor.actors.catalog.tables import Tables
 from dynactor.actors.partition import partition_map
+from dynactor.actors.runtime.randomness import random_uuid
 from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.messages import UpdateTable
 from dynactor.actors.table.state import IndexCounters, TableState, state_of
@@ -70,7 +70,7 @@ class TableChanges:
         definition = structs.replace(
             wanted,
             table_id=self._owner.head.next_table_id,
-            uuid=str(uuid4()),
+            uuid=str(random_uuid(self._environment.randomness)),
             created_epoch_seconds=now,
             on_demand_since_epoch_seconds=now if on_demand else None,
             status="CREATING" if self._takes_its_time(wanted) else "ACTIVE",

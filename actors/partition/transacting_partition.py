@@ -315,7 +315,9 @@ class TransactingPartition(Partition):
         """Nobody has written the items since; the sizes of their collections, perhaps."""
         batch = WriteBatch(self.head)
         if self._table.local_indexes:
-            partition_keys = {action.partition_key for each in held for action in each.part.actions}
+            partition_keys = dict.fromkeys(
+                action.partition_key for each in held for action in each.part.actions
+            )
             await self.load_collections(batch, partition_keys)
         return batch
 

@@ -57,7 +57,8 @@ class Supervisor:
     def __init__(self, task_group: TaskGroup) -> None:
         self._task_group = task_group
         self._running: dict[Actor, asyncio.Future[None]] = {}
-        self._asides: set[anyio.CancelScope] = set()
+        # In the order in which they began.
+        self._asides: dict[anyio.CancelScope, None] = {}
 
     def start(self, actor: Actor) -> None:
         """Run an actor until its mailbox is closed and drained."""
@@ -75,7 +76,7 @@ class Supervisor:
     def run_aside(self, work: Callable[[*Ts], Awaitable[None]], *arguments: *Ts) -> None:
         """Do something that nobody waits for, and log it if it fails."""
         scope = anyio.CancelScope()
-        self._asides.add(scope)
+        self._asides[scope] = None
         self._task_group.start_soon(self._aside, scope, partial(work, *arguments))
 
     def keep_aside(self, work: Callable[[*Ts], Awaitable[None]], *arguments: *Ts) -> None:
@@ -97,7 +98,7 @@ class Supervisor:
         except Exception:  # noqa: BLE001 - nobody waits for this, so it ends in the log
             _log.exception("work_aside_failed")
         finally:
-            self._asides.remove(scope)
+            del self._asides[scope]
 
     async def _again_and_again(self, work: Callable[[], Awaitable[None]]) -> None:
         while True:

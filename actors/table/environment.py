@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from random import Random, SystemRandom
 from typing import NamedTuple
 
 from dynactor.actors.catalog.balance_keeper import BalanceKeeper
@@ -26,3 +27,4 @@ class TableEnvironment(NamedTuple):
     throttling: ThrottleSettings = ThrottleSettings()
     # What was read and written of all tables since the server started.
     consumed_units: Callable[[], float] = float
+    randomness: Random = SystemRandom()

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from itertools import count
-from secrets import token_bytes
+from random import Random
 from typing import Any, Final, NamedTuple
 
 import anyio
@@ -151,12 +151,17 @@ class Transactions:
     """The coordinators' common ground."""
 
     def __init__(
-        self, store: Store, clock: Clock, account_id: str, delay: IndexLag = NO_LAG
+        self,
+        store: Store,
+        clock: Clock,
+        account_id: str,
+        randomness: Random,
+        delay: IndexLag = NO_LAG,
     ) -> None:
         """``delay``: how long each transaction waits between its steps; for tests."""
         self.tokens = ClientTokens(store, clock, account_id)
         self._store = store
-        self._id_prefix = token_bytes(_ID_BYTES)
+        self._id_prefix = randomness.randbytes(_ID_BYTES)
         self._ids = count()
         self._rounds = Rounds(store, self._next_id, self._wait, self._over)
         self._delay = delay
@@ -182,7 +187,7 @@ class Transactions:
         candidate = None
         ending: Ending = "cancelled"
         try:
-            for table in {table for table, _ in actions}:
+            for table in dict.fromkeys(table for table, _ in actions):
                 await table.split_gate.enter()
                 tables.append(table)
             participants = _participants(actions)

@@ -34,6 +34,7 @@ OPEN_TO_MODEL = frozenset(
 )
 BUILT_INS_OUTSIDE_OF_MODEL = frozenset({"open", "input", "print", "breakpoint", "hash", "id"})
 MODEL = [name for name in SOURCES if name.startswith("dynactor.model")]
+RANDOM = frozenset({"os.urandom", "random.SystemRandom", "uuid.uuid1", "uuid.uuid4"})
 UNOWNED_TASKS = frozenset({"create_task", "ensure_future", "run_coroutine_threadsafe"})
 
 
@@ -175,3 +176,19 @@ def test_one_place_alone_words_the_envelope_of_request_errors():
         "dynactor.api.requests.layers"
     }
     assert texts["dynactor.api.requests.layers"].count("validation error detected") == 1
+
+
+def test_actors_draw_from_the_environments_source_of_randomness():
+    """Also when a module imports a random function by its name: a seed must determine all."""
+    sources = {"dynactor.actors.runtime.randomness", "dynactor.actors.table.environment"}
+    drawing = {
+        f"{name}: {imported}"
+        for name in SOURCES
+        if name.startswith("dynactor.actors") and name not in sources
+        for imported in imported_names(name)
+        if imported in RANDOM
+        or imported in ("random", "uuid", "secrets")
+        or imported.startswith("secrets.")
+        or (imported.startswith("random.") and imported != "random.Random")
+    }
+    assert not drawing

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
-from random import random
 from typing import Final, Literal, TypeAlias
 
 import anyio
@@ -188,7 +187,7 @@ class KafkaRelay:
                 if isinstance(error, Refused):
                     pause_seconds = settings.longest_pause_seconds
                 # Not all at the same moment.
-                await asyncio.wait([closed], timeout=pause_seconds * (0.5 + random() / 2))  # noqa: S311
+                await asyncio.wait([closed], timeout=session.jittered(pause_seconds))
                 pause_seconds = min(2 * pause_seconds, settings.longest_pause_seconds)
 
     async def _open(self, session: RelaySession) -> None:

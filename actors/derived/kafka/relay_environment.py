@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -33,10 +34,11 @@ class RelayTarget(Struct, frozen=True):
 
 
 class RelayEnvironment(NamedTuple):
-    """What all relays share: the broker, the publisher, the clock, and those at work."""
+    """What all relays share. ``at_work`` holds the subscriber ids of the relays that publish."""
 
     broker: Broker
     shared: SharedPublisher
     settings: RelaySettings
     clock: Clock
     at_work: set[bytes]
+    randomness: Random

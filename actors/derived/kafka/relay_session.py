@@ -7,6 +7,7 @@ from typing import Final
 
 from dynactor.actors.derived.checkpoint import Checkpoint
 from dynactor.actors.derived.kafka.relay_environment import RelayEnvironment, RelayTarget
+from dynactor.actors.runtime.randomness import jittered
 from dynactor.model.limits import KIB, MIB
 from dynactor.streams.broker import FoundTopic, Publisher
 from dynactor.streams.kafka_message import KafkaMessage
@@ -41,6 +42,10 @@ class RelaySession:
         """How many bytes of records a round may have: all relays share the memory for them."""
         share = _IN_HAND_BYTES // max(1, len(self._environment.at_work))
         return min(_MOST_ROUND_BYTES, max(_LEAST_ROUND_BYTES, share))
+
+    def jittered(self, pause_seconds: float) -> float:
+        """A pause of this session alone, so that relays don't come back together."""
+        return jittered(pause_seconds, self._environment.randomness)
 
     async def ensure_topic(self) -> FoundTopic:
         """See to the topic of the destination.

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from random import Random
 from typing import Final
 
 import anyio
@@ -96,6 +97,7 @@ class Replay:
         broker: Broker,
         settings: RelaySettings,
         ended: Callable[[], None],
+        randomness: Random,
     ) -> None:
         self.name = f"replay of table {place.source.table_name} to topic {place.topic}"
         self.mailbox = Mailbox(1)
@@ -108,7 +110,9 @@ class Replay:
         # Parents before their children.
         self._feeds = {feed.partition_number: feed for feed in feeds}
         self._joined = asyncio.get_running_loop().create_future()
-        self._writer = TopicWriter(broker, settings, place.topic, place.source, self._told)
+        self._writer = TopicWriter(
+            broker, settings, place.topic, place.source, self._told, randomness=randomness
+        )
         self._state: ReplayState = "STARTING"
         self._problem: str | None = None
         self._positions = dict(place.positions)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from random import random
+from random import Random
 from typing import Final
 
 import structlog
@@ -20,6 +20,7 @@ from dynactor.actors.derived.kafka.client_calls import (
     publish_to_each,
 )
 from dynactor.actors.derived.kafka.relay_settings import RelaySettings
+from dynactor.actors.runtime.randomness import jittered
 from dynactor.streams.broker import (
     Broker,
     BrokerError,
@@ -51,6 +52,8 @@ class TopicWriter:
         topic: str,
         source: KafkaSource,
         told: Callable[[BrokerError | None], None],
+        *,
+        randomness: Random,
     ) -> None:
         self.partition_count = 0
         self.omitted_images = 0
@@ -59,6 +62,7 @@ class TopicWriter:
         self._topic = topic
         self._source = source
         self._told = told
+        self._randomness = randomness
         self._batch_bytes = FIRST_BATCH_BYTES
         self._publisher: Publisher | None = None
 
@@ -78,7 +82,7 @@ class TopicWriter:
             except (Unreachable, DeliveryFailed) as error:
                 self._told(error)
                 # Not all at the same moment.
-                await asyncio.sleep(pause_seconds * (0.5 + random() / 2))  # noqa: S311
+                await asyncio.sleep(jittered(pause_seconds, self._randomness))
                 pause_seconds = min(2 * pause_seconds, self._settings.longest_pause_seconds)
             else:
                 if found < self.partition_count:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from random import SystemRandom
 
 from dynactor.actors.catalog.database import Database
 from dynactor.actors.partition.item_locks import Done
@@ -69,7 +70,7 @@ class SteppedTransactions(Transactions):
 def stepped(database: Database, between: Callable[[int], Awaitable[None]]) -> SteppedTransactions:
     """Have something done between the steps of the next transaction."""
     transactions = SteppedTransactions(
-        database.actor._store, database.clock, database.settings.account_id
+        database.actor._store, database.clock, database.settings.account_id, SystemRandom()
     )
     transactions.step(between)
     database.transactions = transactions

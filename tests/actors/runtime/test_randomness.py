@@ -1,0 +1,39 @@
+"""A seed determines the ids that a database gives out."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from dynactor.actors.runtime.randomness import jittered, open_randomness
+from tests.support.databases.backed_up import back_up
+from tests.support.databases.databases import SetClock, running_database, table_definition
+
+
+async def ids(seed: int | None) -> tuple[str, str, bytes]:
+    """The ids of a new table, of its backup and of a transaction."""
+    async with running_database(clock=SetClock(), seed=seed) as database:
+        await database.create_table(table_definition())
+        backup = await back_up(database)
+        transaction_id = database.transactions._next_id()
+        return database.table("Thread").definition.uuid, str(backup.backup_id), transaction_id
+
+
+async def test_one_seed_gives_the_same_ids_again() -> None:
+    first = await ids(1)
+    assert await ids(1) == first
+    assert UUID(first[0]).version == 4
+
+
+@pytest.mark.parametrize("seeds", [(1, 2), (None, None)])
+async def test_other_seeds_and_no_seed_give_other_ids(seeds: tuple[int | None, int | None]) -> None:
+    one, other = [await ids(seed) for seed in seeds]
+    assert not set(one) & set(other)
+
+
+def test_a_pause_is_shortened_by_half_at_most() -> None:
+    source = open_randomness(1)
+    pauses = [jittered(2.0, source) for _ in range(100)]
+    assert 1.0 <= min(pauses) < 1.1
+    assert 1.9 < max(pauses) <= 2.0
