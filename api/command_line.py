@@ -20,10 +20,10 @@ from msgspec import Struct
 
 from dynactor.actors.catalog.database import open_database
 from dynactor.actors.catalog.database_settings import DatabaseSettings
-from dynactor.actors.catalog.split_watch import SplitSettings
 from dynactor.actors.catalog.streams import StreamSettings
 from dynactor.actors.catalog.virtual_clock import ClockBehindData, ClockState
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
+from dynactor.actors.splitting.split_watch import SplitSettings
 from dynactor.api.admin.listener import METRICS_PATH, serving_admin
 from dynactor.api.commands.advise.command import AdviseOptions, give_advice
 from dynactor.api.commands.backup import BackupOptions, back_up
@@ -41,13 +41,13 @@ from dynactor.api.serve.interpreter import set_interpreter
 from dynactor.api.serve.kafka_options import KafkaOptionsError
 from dynactor.api.serve.logs import configure_logs
 from dynactor.api.serve.options import ConfigurationError, ServeOptions
-from dynactor.storage.backups import Backups
+from dynactor.storage.directory_backups import Backups
 from dynactor.storage.machine_memory import memory_bytes
 from dynactor.storage.open_files import raise_open_files_limit
 from dynactor.storage.rocks import open_rocks, open_rocks_in_memory
 from dynactor.storage.rocks_options import MIB, RocksOptions
 from dynactor.storage.store import CannotOpen, Damaged, Full, Store
-from dynactor.streams.broker import Broker, Refused
+from dynactor.streams.kafka.broker import Broker, Refused
 
 # Of the memory, for large requests as they are sent; decoded ones are several times as large.
 _LARGE_REQUESTS_SHARE: Final = 16
@@ -255,7 +255,7 @@ def _broker(options: ServeOptions) -> Broker | None:
     if settings is None:
         return None
     # Whoever publishes nothing pays nothing for the client library.
-    from dynactor.streams.kafka import Kafka  # noqa: PLC0415
+    from dynactor.streams.kafka.aiokafka_broker import Kafka  # noqa: PLC0415
 
     return Kafka(settings)
 

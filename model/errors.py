@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final
 from msgspec import Struct
 
 from dynactor.model.capacity.capacity import Receipt
-from dynactor.model.faults import Fault
+from dynactor.model.validation_faults import Fault
 
 _SERVICE: Final = "com.amazonaws.dynamodb.v20120810"
 _CORAL_SERVICE: Final = "com.amazon.coral.service"
@@ -50,7 +50,8 @@ class ValidationException(DynamoDBError):
 
     The message is in the words of AWS's older request layer. ``fault`` says what is wrong with a
     value that the newer layer has other words for; ``is_of_request`` is set if the fault was found
-    before any table was looked at. ``dynactor.api.requests.layers`` words the answer by both.
+    before any table was looked at. ``dynactor.api.requests.validation_errors`` words the answer by
+    both.
     """
 
     namespace = _CORAL_VALIDATE

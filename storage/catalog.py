@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import MsgspecError, Struct, msgpack
 
 from dynactor.model.tables.table import TableDefinition
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from dynactor.storage.store import Damaged, Row, View
 
 _PAGE_ROWS = 1_000
@@ -142,13 +142,13 @@ async def load(view: View) -> Catalog:
     Raises:
         Damaged: a record is in no form that this version knows.
     """
-    (head_bytes,) = await view.load([keys_layout.CATALOG_HEAD])
+    (head_bytes,) = await view.load([key_layout.CATALOG_HEAD])
     try:
         head = CatalogHead() if head_bytes is None else _head_decoder.decode(head_bytes)
     except MsgspecError as error:
         raise _unknown("The head of the catalog", error) from error
     tables: list[TableRecord] = []
-    start, end = keys_layout.TABLE_RECORDS
+    start, end = key_layout.TABLE_RECORDS
     while True:
         rows = await view.page(start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES)
         if not rows:
@@ -161,7 +161,7 @@ def _table_in(row: Row) -> TableRecord:
     try:
         return _record_decoder.decode(row.value)
     except MsgspecError as error:
-        raise _unknown(f"The record of table {keys_layout.table_name(row.key)}", error) from error
+        raise _unknown(f"The record of table {key_layout.table_name(row.key)}", error) from error
 
 
 def _unknown(record: str, error: MsgspecError) -> Damaged:

@@ -2,7 +2,7 @@
 
 - ``format``: one line, what this directory is and the version of its format
 - ``lock``: held by the process that uses the directory, and names it
-- ``mark``: how far the log is known to be durable (storage/durable_mark.py)
+- ``mark``: how far the log is known to be durable (storage/durable_watermark.py)
 - ``rocksdb/``: the engine's files, nobody else's business
 
 A version reads the formats of all versions before it. It raises the format when it opens a

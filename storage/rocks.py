@@ -21,8 +21,10 @@ from weakref import WeakSet
 import structlog
 from rocksdict import WriteBatch, WriteOptions
 
+from dynactor.storage.atomic_directory import whole_directory
 from dynactor.storage.changed_keys import ChangedKeys
 from dynactor.storage.data_directory import open_data_directory
+from dynactor.storage.group_commit import Synchroniser
 from dynactor.storage.pace import Pace
 from dynactor.storage.rocks_engine import DiskEngine, Engine, MemoryEngine
 from dynactor.storage.rocks_errors import repeats_an_error, translate
@@ -40,8 +42,6 @@ from dynactor.storage.store import (
     StoreError,
     View,
 )
-from dynactor.storage.synchroniser import Synchroniser
-from dynactor.storage.whole_directory import whole_directory
 
 P = ParamSpec("P")
 

@@ -19,7 +19,7 @@ from dynactor.storage.data_directory import (
     sync_unlinked_files,
 )
 from dynactor.storage.disk_space import DiskSpace, disk_bytes
-from dynactor.storage.durable_mark import DurableMark
+from dynactor.storage.durable_watermark import DurableMark
 from dynactor.storage.log_files import cut_after, logged_bytes
 from dynactor.storage.rocks_errors import translate
 from dynactor.storage.rocks_options import RocksOptions, engine_options

@@ -1,7 +1,7 @@
 """The records of the backups of tables: which there are, and of what.
 
 Their items stand under ids of their own in the order of all rows
-(``dynactor.storage.keys_layout``).
+(``dynactor.storage.key_layout``).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import msgpack
 
 from dynactor.model.tables.table_backup import TableBackup
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from dynactor.storage.store import View
 
 _PAGE_ROWS: Final = 1_000
@@ -23,13 +23,13 @@ _decoder: Final = msgpack.Decoder(TableBackup)
 
 def row(backup: TableBackup) -> tuple[bytes, bytes]:
     """The key and value of the row that holds a backup's record."""
-    return keys_layout.table_backup(backup.backup_id), _encoder.encode(backup)
+    return key_layout.table_backup(backup.backup_id), _encoder.encode(backup)
 
 
 async def load(view: View) -> list[TableBackup]:
     """All backups of tables, sorted by their ids."""
     backups: list[TableBackup] = []
-    start, end = keys_layout.TABLE_BACKUPS
+    start, end = key_layout.TABLE_BACKUPS
     while rows := await view.page(start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES):
         backups.extend(_decoder.decode(each.value) for each in rows)
         start = rows[-1].key + b"\x00"

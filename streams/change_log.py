@@ -5,7 +5,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final, NamedTuple
 
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from dynactor.storage.store import View
 from dynactor.streams import change_record
 from dynactor.streams.change_record import ChangeRecord
@@ -44,7 +44,7 @@ def row(record: ChangeRecord) -> tuple[bytes, bytes]:
     """The row of a record, to be put in the batch of its change."""
     number = record.sequence_number
     return (
-        keys_layout.change_row(number.partition_number, number.counter),
+        key_layout.change_row(number.partition_number, number.counter),
         change_record.encode(record),
     )
 
@@ -54,14 +54,14 @@ async def read(
 ) -> list[ChangeRecord]:
     """The first records with counters above ``after``."""
     rows = await view.page(
-        keys_layout.change_row(partition_number, after + 1),
-        keys_layout.change_row(partition_number, _AFTER_ALL),
+        key_layout.change_row(partition_number, after + 1),
+        key_layout.change_row(partition_number, _AFTER_ALL),
         max_rows=max_records,
         max_bytes=max_bytes,
     )
     return [
         change_record.decode(
-            SequenceNumber(partition_number, keys_layout.change_counter(found.key)), found.value
+            SequenceNumber(partition_number, key_layout.change_counter(found.key)), found.value
         )
         for found in rows
     ]
@@ -70,14 +70,14 @@ async def read(
 def trimmed_range(partition_number: int, up_to: int) -> tuple[bytes, bytes]:
     """The range of keys of the records with counters up to ``up_to``, to be deleted."""
     return (
-        keys_layout.change_row(partition_number, 0),
-        keys_layout.change_row(partition_number, up_to + 1),
+        key_layout.change_row(partition_number, 0),
+        key_layout.change_row(partition_number, up_to + 1),
     )
 
 
 async def time_us(view: View, partition_number: int, counter: int) -> int | None:
     """When the change with this counter was made; None if it was not recorded."""
-    (value,) = await view.load([keys_layout.change_row(partition_number, counter)])
+    (value,) = await view.load([key_layout.change_row(partition_number, counter)])
     if value is None:
         return None
     return change_record.decode(SequenceNumber(partition_number, counter), value).commit_time_us

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dynactor.actors.runtime.commit_retry import commit_past_stalls
-from dynactor.storage import catalog, keys_layout
+from dynactor.storage import catalog, key_layout
 from dynactor.storage.catalog import Catalog, CatalogHead, TableRecord
 from dynactor.storage.store import Group, Store
 
@@ -36,7 +36,7 @@ class CatalogOwner:
         Raises:
             StoreError: as the store's ``commit``.
         """
-        row = (keys_layout.table_record(record.definition.name), catalog.encode_record(record))
+        row = (key_layout.table_record(record.definition.name), catalog.encode_record(record))
         await self._commit(head or self.head, [row, *puts], deletes, range_deletes)
 
     async def delete(
@@ -48,18 +48,18 @@ class CatalogOwner:
             StoreError: as the store's ``commit``.
         """
         deletes = [
-            keys_layout.table_record(record.definition.name),
-            *map(keys_layout.partition_head, record.partition_numbers),
+            key_layout.table_record(record.definition.name),
+            *map(key_layout.partition_head, record.partition_numbers),
         ]
         range_deletes = [
-            keys_layout.table_range(record.definition.table_id),
-            keys_layout.checkpoint_range(record.definition.table_id),
-            keys_layout.expiry_range(record.definition.table_id),
-            keys_layout.balance_range(record.definition.table_id),
+            key_layout.table_range(record.definition.table_id),
+            key_layout.checkpoint_range(record.definition.table_id),
+            key_layout.expiry_range(record.definition.table_id),
+            key_layout.balance_range(record.definition.table_id),
             # What can still be read of its logs is known to its streams.
-            keys_layout.trim_range(record.definition.table_id),
+            key_layout.trim_range(record.definition.table_id),
         ]
-        range_deletes += [keys_layout.change_range(number) for number in logs]
+        range_deletes += [key_layout.change_range(number) for number in logs]
         await self._commit(self.head, puts, deletes, range_deletes)
 
     async def change(
@@ -86,7 +86,7 @@ class CatalogOwner:
     ) -> None:
         head_bytes = catalog.encode_head(head)
         group = Group(
-            keys_layout.CATALOG_HEAD, self._head_bytes, head_bytes, puts, deletes, range_deletes
+            key_layout.CATALOG_HEAD, self._head_bytes, head_bytes, puts, deletes, range_deletes
         )
         durable = await commit_past_stalls(self._store, [group])
         await durable

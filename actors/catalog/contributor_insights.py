@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from dynactor.actors.catalog import redefinition
+from dynactor.actors.catalog import definition_commit
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.table import Table
-from dynactor.model.advice import contributor_insights as rules
-from dynactor.model.advice.contributor_insights import ContributorInsightsStatus
 from dynactor.model.errors import ResourceNotFoundException
+from dynactor.model.tables import contributor_insights as rules
+from dynactor.model.tables.contributor_insights import ContributorInsightsStatus
 from dynactor.model.tables.table import ContributorInsightsMode
 
 
@@ -71,5 +71,5 @@ class ContributorInsightsSwitch:
         if new is old:
             status: ContributorInsightsStatus = "ENABLED" if insights.enabled else "DISABLED"
             return SwitchedInsights(status, insights.mode)
-        await redefinition.store(self._owner, table, new)
+        await definition_commit.store(self._owner, table, new)
         return SwitchedInsights("ENABLING" if insights.enabled else "DISABLING", insights.mode)

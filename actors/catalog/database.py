@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 import anyio
 from msgspec import structs
 
-from dynactor.actors.catalog.balance_keeper import BalanceKeeper
+from dynactor.actors.backups.restore_phases import RestoreTable
+from dynactor.actors.backups.table_backups import CreateTableBackup, DeleteTableBackup
 from dynactor.actors.catalog.contributor_insights import SwitchedInsights, UpdateContributorInsights
 from dynactor.actors.catalog.database_actor import DatabaseActor
 from dynactor.actors.catalog.database_settings import DatabaseSettings
@@ -18,10 +19,6 @@ from dynactor.actors.catalog.destination_phases import (
     UpdateDestination,
 )
 from dynactor.actors.catalog.replays import CancelReplay, StartReplay
-from dynactor.actors.catalog.restore_phases import RestoreTable
-from dynactor.actors.catalog.split_watch import SplitWatch
-from dynactor.actors.catalog.splits import SplitPartition, SplitReason
-from dynactor.actors.catalog.table_backups import CreateTableBackup, DeleteTableBackup
 from dynactor.actors.catalog.tables import Tables
 from dynactor.actors.catalog.virtual_clock import VirtualClockControl, open_clock
 from dynactor.actors.derived.kafka.replay_progress import ReplayProgress
@@ -32,15 +29,18 @@ from dynactor.actors.runtime.mailbox import MailboxFull, Message, ReplyT
 from dynactor.actors.runtime.randomness import open_randomness
 from dynactor.actors.runtime.reminder import remind
 from dynactor.actors.runtime.supervisor import Supervisor
+from dynactor.actors.splitting.split_watch import SplitWatch
+from dynactor.actors.splitting.splits import SplitPartition, SplitReason
+from dynactor.actors.table.burst_balances import BalanceKeeper
 from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.messages import CreateTable, DeleteTable, UpdateTable, UpdateTimeToLive
 from dynactor.actors.table.state import TableState, state_of
 from dynactor.actors.table.table import Table
 from dynactor.actors.table.throttle import ThrottleSettings
 from dynactor.actors.transactions.coordinator import Transactions
-from dynactor.model.advice import contributor_insights
-from dynactor.model.advice.contributor_insights import ContributorInsightsStatus
 from dynactor.model.errors import LimitExceededException, ResourceNotFoundException
+from dynactor.model.tables import contributor_insights
+from dynactor.model.tables.contributor_insights import ContributorInsightsStatus
 from dynactor.model.tables.table import (
     TABLE_INDEX_ID,
     ContributorInsights,
@@ -50,10 +50,10 @@ from dynactor.model.tables.table import (
 from dynactor.model.tables.table_backup import TableBackup, TableBackupId
 from dynactor.model.tables.table_rules import TableEdit
 from dynactor.model.tables.time_to_live import TimeToLiveChange
-from dynactor.storage import balances, catalog
-from dynactor.storage.balances import LoadedBalances
+from dynactor.storage import burst_balances, catalog
+from dynactor.storage.burst_balances import LoadedBalances
 from dynactor.storage.store import Store
-from dynactor.streams.broker import Broker
+from dynactor.streams.kafka.broker import Broker
 
 
 class Database:
@@ -327,7 +327,7 @@ async def open_database(
     """
     # Outside the group, which would hide what is wrong with the catalog in an ExceptionGroup.
     loaded = await catalog.load(store.latest)
-    loaded_balances = await balances.load(store.latest)
+    loaded_balances = await burst_balances.load(store.latest)
     clock_control = await open_clock(
         store,
         clock,

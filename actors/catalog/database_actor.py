@@ -13,7 +13,15 @@ from typing import Any, Final
 import structlog
 from msgspec import structs
 
-from dynactor.actors.catalog import redefinition
+from dynactor.actors.backups.restore_phases import AdvanceRestore, RestorePhases, RestoreTable
+from dynactor.actors.backups.table_backups import (
+    CreateTableBackup,
+    DeleteTableBackup,
+    EndTableBackup,
+    TableBackups,
+)
+from dynactor.actors.backups.table_restore import Filled
+from dynactor.actors.catalog import definition_commit
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.catalog.contributor_insights import (
     ContributorInsightsSwitch,
@@ -31,26 +39,18 @@ from dynactor.actors.catalog.destination_phases import (
 from dynactor.actors.catalog.index_phases import IndexPhases
 from dynactor.actors.catalog.log_trimming import LogTrimmer
 from dynactor.actors.catalog.replays import CancelReplay, EndReplay, Replays, StartReplay
-from dynactor.actors.catalog.restore_phases import AdvanceRestore, RestorePhases, RestoreTable
 from dynactor.actors.catalog.space_reclaim import EndReclaim, SpaceReclaimer
-from dynactor.actors.catalog.splits import GrowTable, SplitPartition, Splitter
 from dynactor.actors.catalog.streams import StreamRegistry
-from dynactor.actors.catalog.table_backups import (
-    CreateTableBackup,
-    DeleteTableBackup,
-    EndTableBackup,
-    TableBackups,
-)
 from dynactor.actors.catalog.table_changes import TableChanges
 from dynactor.actors.catalog.tables import Tables
 from dynactor.actors.catalog.time_to_live_phases import TimeToLivePhases
-from dynactor.actors.catalog.transitions import Transitions
+from dynactor.actors.catalog.timed_states import Transitions
 from dynactor.actors.derived.kafka.publishing import Origins, Publishing
 from dynactor.actors.derived.kafka.replay_progress import ReplayProgress
-from dynactor.actors.derived.table_restore import Filled
 from dynactor.actors.runtime.fencing import is_fenced
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox, MailboxClosed, Message
 from dynactor.actors.runtime.replies import for_nobody
+from dynactor.actors.splitting.splits import GrowTable, SplitPartition, Splitter
 from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.messages import (
     AdvanceIndex,
@@ -75,7 +75,7 @@ from dynactor.model.tables.table_rules import after_update, check_deletable
 from dynactor.storage import catalog
 from dynactor.storage.catalog import Catalog
 from dynactor.storage.store import StoreError, Unknown
-from dynactor.streams.broker import Broker
+from dynactor.streams.kafka.broker import Broker
 
 _MAILBOX_MESSAGES: Final = 1_000
 # A message that the store refused is tried again after so long.
@@ -373,7 +373,7 @@ class DatabaseActor:
         state = await state_of(table)
         deleting = structs.replace(definition, status="DELETING")
         if self._settings.table_transition_seconds:
-            await redefinition.store(self._owner, table, deleting)
+            await definition_commit.store(self._owner, table, deleting)
             self._transition(deleting)
         else:
             await self._drop(table, state.size_bytes)
@@ -386,7 +386,7 @@ class DatabaseActor:
         if table.definition.status == "DELETING":
             await self._drop(table, (await state_of(table)).size_bytes)
         elif table.definition.status != "ACTIVE":
-            await redefinition.store(self._owner, table, after_update(table.definition))
+            await definition_commit.store(self._owner, table, after_update(table.definition))
             self.tell(GrowTable(message.table_id, message.name))
         self._passing.end(message.table_id)
 

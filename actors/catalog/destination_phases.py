@@ -21,8 +21,8 @@ import anyio
 import structlog
 from msgspec import structs
 
-from dynactor.actors.catalog import redefinition
-from dynactor.actors.catalog.redefinition import Stored
+from dynactor.actors.catalog import definition_commit
+from dynactor.actors.catalog.definition_commit import Stored
 from dynactor.actors.derived.checkpoint import Checkpoint
 from dynactor.actors.derived.kafka.broken_destination import BrokenDestination
 from dynactor.actors.derived.kafka.publishing import Publishing
@@ -41,7 +41,7 @@ from dynactor.model.tables.table import (
     TableDefinition,
 )
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from dynactor.storage.catalog import TableRecord
 
 _log = structlog.get_logger("kafka")
@@ -323,10 +323,10 @@ class DestinationPhases:
             )
             record = structs.replace(record, definition=rules.with_destination(definition, begun))
             return Stored(
-                redefinition.without_followers(record, [subscriber]),
+                definition_commit.without_followers(record, [subscriber]),
                 puts=[
                     (
-                        keys_layout.checkpoint(subscriber, feed.partition_number),
+                        key_layout.checkpoint(subscriber, feed.partition_number),
                         # What came since then is counted as taken: a moment's records.
                         Checkpoint(counters[feed.partition_number], feed.logged_bytes).encode(),
                     )
@@ -334,7 +334,7 @@ class DestinationPhases:
                 ],
             )
 
-        await redefinition.redefine(self._owner, table, definition, storing)
+        await definition_commit.redefine(self._owner, table, definition, storing)
 
     async def _start(self, table: Table, destination: StreamingDestination) -> None:
         definition = table.definition
@@ -395,13 +395,11 @@ class DestinationPhases:
             if forgotten is None:
                 return Stored(record)
             return Stored(
-                redefinition.without_followers(record, [forgotten]),
-                deletes=[
-                    keys_layout.checkpoint(forgotten, number) for number in record.log_numbers
-                ],
+                definition_commit.without_followers(record, [forgotten]),
+                deletes=[key_layout.checkpoint(forgotten, number) for number in record.log_numbers],
             )
 
-        await redefinition.redefine(self._owner, table, definition, storing)
+        await definition_commit.redefine(self._owner, table, definition, storing)
 
 
 def _advance(
@@ -424,4 +422,4 @@ def _destination(definition: TableDefinition, destination_id: int) -> StreamingD
 
 
 def _subscriber(definition: TableDefinition, destination: StreamingDestination) -> bytes:
-    return keys_layout.destination_subscriber(definition.table_id, destination.destination_id)
+    return key_layout.destination_subscriber(definition.table_id, destination.destination_id)

@@ -14,16 +14,16 @@ from collections.abc import Callable, Mapping
 
 from msgspec import structs
 
-from dynactor.actors.catalog import redefinition
+from dynactor.actors.catalog import definition_commit
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
-from dynactor.actors.catalog.redefinition import Stored
+from dynactor.actors.catalog.definition_commit import Stored
 from dynactor.actors.derived.subscriber import first_checkpoints
 from dynactor.actors.runtime.supervisor import Supervisor
 from dynactor.actors.table.table import Table
 from dynactor.model.indexes import global_index_changes
 from dynactor.model.tables.table import GlobalIndex, TableDefinition
 from dynactor.model.tables.table_rules import after_update
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from dynactor.storage.catalog import TableRecord
 
 
@@ -74,12 +74,12 @@ class IndexPhases:
         filling = structs.replace(index, backfilling=True)
         # While its resources were allocated the table itself was UPDATING.
         definition = after_update(_with_index(table.definition, filling))
-        subscriber = keys_layout.index_subscriber(definition.table_id, index.definition.index_id)
+        subscriber = key_layout.index_subscriber(definition.table_id, index.definition.index_id)
 
         def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
             return Stored(record, puts=first_checkpoints(subscriber, counters))
 
-        await redefinition.redefine(self._owner, table, definition, storing)
+        await definition_commit.redefine(self._owner, table, definition, storing)
         self._backfill(table, filling)
 
     def _backfill(self, table: Table, index: GlobalIndex) -> None:
@@ -133,18 +133,18 @@ class IndexPhases:
         await self._owner.put(
             record,
             deletes=[
-                keys_layout.partition_head(partition.number)
+                key_layout.partition_head(partition.number)
                 for partition in old.index_partitions[index_id]
             ],
             range_deletes=[
-                keys_layout.index_range(table_id, index_id),
-                keys_layout.index_checkpoint_range(table_id, index_id),
+                key_layout.index_range(table_id, index_id),
+                key_layout.index_checkpoint_range(table_id, index_id),
             ],
         )
         table.record = record
 
     async def _put(self, table: Table, index: GlobalIndex) -> None:
-        await redefinition.redefine(self._owner, table, _with_index(table.definition, index))
+        await definition_commit.redefine(self._owner, table, _with_index(table.definition, index))
 
 
 def _index(definition: TableDefinition, index_id: int) -> GlobalIndex | None:

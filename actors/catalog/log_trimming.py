@@ -6,11 +6,11 @@ It belongs to the database's actor, which alone calls it.
 from __future__ import annotations
 
 from dynactor.actors.catalog.space_reclaim import SpaceReclaimer, reclaim_row
-from dynactor.actors.catalog.splits import Splitter
 from dynactor.actors.catalog.streams import StreamRegistry
 from dynactor.actors.catalog.tables import Tables
+from dynactor.actors.splitting.splits import Splitter
 from dynactor.actors.table.table import Table
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 
 
 class LogTrimmer:
@@ -54,7 +54,7 @@ class LogTrimmer:
     ) -> None:
         for feed in await table.followers.feeds():
             floor = table.followers.floor(feed.partition_number, feed.tail)
-            log = keys_layout.change_range(feed.partition_number)
+            log = key_layout.change_range(feed.partition_number)
             await self._streams.trim(
                 feed,
                 table.definition.table_id,

@@ -15,8 +15,8 @@ from typing import Final
 import structlog
 from msgspec import structs
 
-from dynactor.actors.catalog import redefinition
-from dynactor.actors.catalog.redefinition import Stored
+from dynactor.actors.catalog import definition_commit
+from dynactor.actors.catalog.definition_commit import Stored
 from dynactor.actors.derived.kafka.publishing import Publishing
 from dynactor.actors.derived.kafka.replay import Replay, ReplayPlace
 from dynactor.actors.derived.kafka.replay_progress import ReplayProgress, ReplayStart
@@ -30,8 +30,8 @@ from dynactor.model.tables.table import TABLE_INDEX_ID
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.storage.catalog import TableRecord
 from dynactor.storage.store import StoreError
-from dynactor.streams import log_reach, sequence_number
-from dynactor.streams.log_reach import LogReach
+from dynactor.streams import log_bounds, sequence_number
+from dynactor.streams.log_bounds import LogReach
 from dynactor.streams.sequence_number import SequenceNumber
 
 _SHOWN_AFTERWARDS: Final = 20
@@ -164,7 +164,7 @@ class Replays:
         if not table.definition.is_replayed:
             return
         definition = structs.replace(table.definition, is_replayed=False)
-        await redefinition.store(self._owner, table, definition)
+        await definition_commit.store(self._owner, table, definition)
 
     def _named(self, replay_id: str) -> Replay:
         replay = self._replays.get(replay_id)
@@ -209,10 +209,10 @@ class Replays:
         def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
             del counters
             # Durable with it is all that was accepted before: a snapshot shows it.
-            return Stored(redefinition.with_follower(record, subscriber, positions))
+            return Stored(definition_commit.with_follower(record, subscriber, positions))
 
         definition = structs.replace(table.definition, is_replayed=True)
-        return await redefinition.redefine(self._owner, table, definition, storing)
+        return await definition_commit.redefine(self._owner, table, definition, storing)
 
     async def _place(
         self,
@@ -244,7 +244,7 @@ class Replays:
             return {}, True
         view = self._environment.store.durable()
         now_us = int(self._environment.clock.now_epoch_seconds() * MICROSECONDS_PER_SECOND)
-        logs = await log_reach.reaches(view, table.record, now_us)
+        logs = await log_bounds.reaches(view, table.record, now_us)
         if start.origin == "beginning":
             if all(log.after == log.last and log.lost_us is not None for log in logs):
                 raise _too_far_back(table.definition.name, logs)
@@ -261,7 +261,7 @@ class Replays:
         if time_us <= max((log.lost_us for log in logs if log.lost_us is not None), default=-1):
             raise _too_far_back(table.definition.name, logs)
         positions = {
-            log.partition_number: await log_reach.position_at(view, log, time_us) for log in logs
+            log.partition_number: await log_bounds.position_at(view, log, time_us) for log in logs
         }
         if known is not None:
             positions[known.partition_number] = known.counter - 1
@@ -281,7 +281,7 @@ class Replays:
                 f"{number.wire()} is not the sequence number of a change of table {name}"
             )
         view = self._environment.store.durable()
-        record = await log_reach.first_behind(view, number.partition_number, number.counter - 1)
+        record = await log_bounds.first_behind(view, number.partition_number, number.counter - 1)
         if number.counter <= log.after or record is None:
             raise _too_far_back(name, logs)
         return record.commit_time_us

@@ -17,7 +17,7 @@ from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.environment import TableEnvironment
 from dynactor.model.limits import MIB
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from dynactor.storage.store import Closed, Full, Row, StoreError
 
 _PAGE_ROWS: Final = 1_000
@@ -59,12 +59,12 @@ class SpaceReclaimer:
 
     async def resume(self) -> None:
         """Go on with all that is still to be given back: at start, and after a crash."""
-        start, end = keys_layout.RECLAIMS
+        start, end = key_layout.RECLAIMS
         while rows := await self._store.latest.page(
             start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES
         ):
             for row in rows:
-                key_range = keys_layout.reclaim_start(row.key), row.value
+                key_range = key_layout.reclaim_start(row.key), row.value
                 if key_range != self._at_work:
                     self.begin(key_range)
             start = rows[-1].key + b"\x00"
@@ -90,7 +90,7 @@ class SpaceReclaimer:
         key_range = message.start, message.end
         begun_again = key_range == self._at_work or key_range in {*self._waiting, *self._put_off}
         if not begun_again:
-            await self._owner.change(deletes=[keys_layout.reclaim(message.start)])
+            await self._owner.change(deletes=[key_layout.reclaim(message.start)])
 
     async def _work(self) -> None:
         while self._waiting:
@@ -118,4 +118,4 @@ class SpaceReclaimer:
 def reclaim_row(key_range: _Range) -> Row:
     """The row to be put in the batch that deletes a range whose disk space is to come back."""
     start, end = key_range
-    return Row(keys_layout.reclaim(start), end)
+    return Row(key_layout.reclaim(start), end)

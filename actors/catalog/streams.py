@@ -16,7 +16,7 @@ from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.partition.change_feed import ChangeFeed
 from dynactor.model.tables.table import TableDefinition
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from dynactor.storage.store import Store, StoreError, View
 from dynactor.streams import change_log
 from dynactor.streams import shard as shards
@@ -59,7 +59,7 @@ class StreamRegistry:
     async def load(self, view: View) -> None:
         """Read the streams: at start, and after a crash of the database's actor."""
         self._streams.clear()
-        start, end = keys_layout.STREAMS
+        start, end = key_layout.STREAMS
         while rows := await view.page(start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES):
             for row in rows:
                 self.remember(_decoder.decode(row.value))
@@ -225,8 +225,8 @@ class StreamRegistry:
             }
             with self._as_before([stream]):
                 await self._owner.change(
-                    deletes=[keys_layout.stream(stream.table_id, stream.label)],
-                    range_deletes=[keys_layout.change_range(number) for number in orphaned],
+                    deletes=[key_layout.stream(stream.table_id, stream.label)],
+                    range_deletes=[key_layout.change_range(number) for number in orphaned],
                 )
 
     async def trim(
@@ -243,7 +243,7 @@ class StreamRegistry:
         ``floor`` is the counter that every follower has passed; where a stream shows the log,
         records are kept for a day besides. ``puts`` go with what is deleted, if anything is.
         """
-        key = keys_layout.trim(table_id, feed.partition_number)
+        key = key_layout.trim(table_id, feed.partition_number)
         (stored,) = await self._store.latest.load([key])
         trimmed = change_log.decode_trim(stored).counter
         if self._shows(feed.partition_number):
@@ -320,4 +320,4 @@ class StreamRegistry:
 
 def stream_row(stream: Stream) -> tuple[bytes, bytes]:
     """The row of a stream, to be put in the batch that changes its table."""
-    return keys_layout.stream(stream.table_id, stream.label), _encoder.encode(stream)
+    return key_layout.stream(stream.table_id, stream.label), _encoder.encode(stream)

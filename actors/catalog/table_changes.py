@@ -27,7 +27,7 @@ from dynactor.model.errors import DynamoDBError, ResourceInUseException
 from dynactor.model.tables import destination_rules
 from dynactor.model.tables.table import GlobalIndex, TableDefinition
 from dynactor.model.tables.table_rules import apply_edit, settled
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from dynactor.storage.catalog import CatalogHead, TableRecord
 from dynactor.storage.store import StoreError
 from dynactor.streams.shard import Stream
@@ -160,7 +160,7 @@ class TableChanges:
         tails = {feed.partition_number: feed.tail for feed in feeds}
         stream = self._streams.disabled(record.definition, tails, self._clock.now_epoch_seconds())
         puts = [stream_row(stream)] if stream else []
-        rows = keys_layout.table_range(record.definition.table_id)
+        rows = key_layout.table_range(record.definition.table_id)
         is_large = size_bytes >= LARGE_BYTES
         if is_large:
             puts.append(reclaim_row(rows))

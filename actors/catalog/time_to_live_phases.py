@@ -17,9 +17,9 @@ from contextlib import suppress
 import anyio
 from msgspec import structs
 
-from dynactor.actors.catalog import redefinition
+from dynactor.actors.catalog import definition_commit
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
-from dynactor.actors.catalog.redefinition import Stored
+from dynactor.actors.catalog.definition_commit import Stored
 from dynactor.actors.derived.expiry.sweep_rate import SweepRate
 from dynactor.actors.derived.expiry.time_to_live import (
     TimeToLiveActors,
@@ -32,7 +32,7 @@ from dynactor.actors.table.table import Table
 from dynactor.model.errors import DynamoDBError
 from dynactor.model.tables.table import TimeToLive
 from dynactor.model.tables.time_to_live import TimeToLiveChange, changed
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from dynactor.storage.catalog import TableRecord
 
 
@@ -131,15 +131,15 @@ class TimeToLivePhases:
         subscriber = subscriber_id(table)
 
         def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
-            ends = [(key, b"") for key in keys_layout.expiry_ends(record.definition.table_id)]
+            ends = [(key, b"") for key in key_layout.expiry_ends(record.definition.table_id)]
             return Stored(
                 # It may have been on before, and logs have ended that it followed then.
-                redefinition.without_followers(record, [subscriber]),
+                definition_commit.without_followers(record, [subscriber]),
                 puts=[*first_checkpoints(subscriber, counters), *ends],
             )
 
         definition = structs.replace(table.definition, time_to_live=settings)
-        await redefinition.redefine(self._owner, table, definition, storing)
+        await definition_commit.redefine(self._owner, table, definition, storing)
 
     async def _end(self, table: Table, settings: TimeToLive) -> None:
         """Delete the list of expiry times, and the checkpoints of those who kept it."""
@@ -148,8 +148,8 @@ class TimeToLivePhases:
             table,
             structs.replace(settings, status="DISABLED"),
             range_deletes=[
-                keys_layout.expiry_range(table_id),
-                keys_layout.expiry_checkpoint_range(table_id),
+                key_layout.expiry_range(table_id),
+                key_layout.expiry_checkpoint_range(table_id),
             ],
         )
 
@@ -160,7 +160,7 @@ class TimeToLivePhases:
         range_deletes: Sequence[tuple[bytes, bytes]] = (),
     ) -> None:
         definition = structs.replace(table.definition, time_to_live=settings)
-        await redefinition.store(self._owner, table, definition, range_deletes=range_deletes)
+        await definition_commit.store(self._owner, table, definition, range_deletes=range_deletes)
 
     async def _tell_when_caught_up(self, table: Table, actors: TimeToLiveActors) -> None:
         if await actors.wait_caught_up():

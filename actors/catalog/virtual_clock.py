@@ -21,7 +21,7 @@ from dynactor.actors.runtime.clock import (
 from dynactor.actors.runtime.commit_retry import commit_past_stalls
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox, Message
 from dynactor.model.errors import InternalServerError
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from dynactor.storage.store import Group, Store, StoreError, View
 
 _MAILBOX_MESSAGES: Final = 100
@@ -248,7 +248,7 @@ def _stored(row: bytes | None) -> StoredClock | None:
 
 
 async def _load(view: View) -> bytes | None:
-    (row,) = await view.load([keys_layout.VIRTUAL_CLOCK])
+    (row,) = await view.load([key_layout.VIRTUAL_CLOCK])
     return row
 
 
@@ -257,7 +257,7 @@ async def _put(store: Store, expected: bytes | None, stored: StoredClock) -> byt
     row = _encode(stored)
     if row == expected:
         return row
-    group = Group(keys_layout.VIRTUAL_CLOCK, expected, row)
+    group = Group(key_layout.VIRTUAL_CLOCK, expected, row)
     durable = await commit_past_stalls(store, [group])
     await durable
     return row

@@ -19,7 +19,7 @@ import structlog
 
 from dynactor.actors.partition.change_feed import ChangeFeed
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from dynactor.storage.store import Closed, Conflict, Fenced, Full, Group, Retry
 from dynactor.streams.change_record import ChangeRecord
 
@@ -60,7 +60,7 @@ class Subscriber(ABC):
         self.feed = feed
         self.position = 0
         self._store = feed.store
-        self._key = keys_layout.checkpoint(subscriber_id, feed.partition_number)
+        self._key = key_layout.checkpoint(subscriber_id, feed.partition_number)
         self._stored: bytes | None = None
         self._unstored_records = 0
         self._after = after
@@ -174,7 +174,7 @@ def first_checkpoints(
 ) -> list[tuple[bytes, bytes]]:
     """The rows of a subscriber that begins behind these counters, by partition number."""
     return [
-        (keys_layout.checkpoint(subscriber_id, number), encode_position(counter))
+        (key_layout.checkpoint(subscriber_id, number), encode_position(counter))
         for number, counter in counters.items()
     ]
 

@@ -37,7 +37,7 @@ from dynactor.model.values.stored_item import StoredItem
 from dynactor.model.writes.change import Change, refused_change, restoration
 from dynactor.model.writes.transaction import Action
 from dynactor.model.writes.write import Delete, Put, Write, decide
-from dynactor.storage import codec, keys_layout
+from dynactor.storage import codec, key_layout
 from dynactor.storage.catalog import PartitionHead
 from dynactor.storage.store import Store
 from dynactor.streams import change_log
@@ -167,9 +167,9 @@ class Partition(RowOwner[WriteBatch]):
         self._collections: dict[bytes, int] = {}
         self._collections_head = self.head
         self._reader: ExpiryReader | None = None
-        self._row_prefix = keys_layout.row_prefix(table.table_id)
+        self._row_prefix = key_layout.row_prefix(table.table_id)
         self._index_prefixes = {
-            index.index_id: keys_layout.row_prefix(table.table_id, index.index_id)
+            index.index_id: key_layout.row_prefix(table.table_id, index.index_id)
             for index in table.local_indexes
         }
 
@@ -219,7 +219,7 @@ class Partition(RowOwner[WriteBatch]):
         row_keys = [self._row_prefix + position for position in positions]
         collections = self._unknown_collections(batch) if self._has_local_indexes else []
         row_keys += [
-            keys_layout.collection_row(self._table.table_id, partition_key)
+            key_layout.collection_row(self._table.table_id, partition_key)
             for partition_key in collections
         ]
         values = await self._store.latest.load(row_keys)
@@ -256,7 +256,7 @@ class Partition(RowOwner[WriteBatch]):
         """Load the sizes of these item collections alone."""
         collections = list(partition_keys)
         values = await self._store.latest.load(
-            [keys_layout.collection_row(self._table.table_id, each) for each in collections]
+            [key_layout.collection_row(self._table.table_id, each) for each in collections]
         )
         for partition_key, value in zip(collections, values, strict=True):
             batch.collections[partition_key] = int.from_bytes(value or b"", "big")
@@ -436,7 +436,7 @@ class Partition(RowOwner[WriteBatch]):
         if traffic is not None:
             traffic.grow(partition_key, size_bytes)
         if grown_bytes:
-            collection_row = keys_layout.collection_row(self._table.table_id, partition_key)
+            collection_row = key_layout.collection_row(self._table.table_id, partition_key)
             rows[collection_row] = size_bytes.to_bytes(_SIZE_BYTES, "big") if size_bytes else None
 
     def _record(

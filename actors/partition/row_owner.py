@@ -16,7 +16,7 @@ from dynactor.actors.runtime.commit_retry import commit_past_stalls
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.model.errors import DynamoDBError, InternalServerError
 from dynactor.model.values.stored_item import StoredItem
-from dynactor.storage import catalog, keys_layout
+from dynactor.storage import catalog, key_layout
 from dynactor.storage.catalog import PartitionHead
 from dynactor.storage.store import Conflict, Damaged, Fenced, Full, Group, Store, StoreError
 
@@ -102,7 +102,7 @@ class RowOwner(ABC, Generic[BatchT]):
         self.partition_number = partition_number
         self.head = PartitionHead()
         self._store = store
-        self._head_key = keys_layout.partition_head(partition_number)
+        self._head_key = key_layout.partition_head(partition_number)
         self._head_bytes: bytes | None = None
         self._last_commit: asyncio.Future[None] | None = None
         # For how long the batch in hand has kept nobody else from the loop.

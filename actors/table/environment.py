@@ -6,11 +6,11 @@ from collections.abc import Callable
 from random import Random, SystemRandom
 from typing import NamedTuple
 
-from dynactor.actors.catalog.balance_keeper import BalanceKeeper
 from dynactor.actors.partition.change_feed import RecentChanges
 from dynactor.actors.partition.partition import PartitionSettings
 from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.runtime.supervisor import Supervisor
+from dynactor.actors.table.burst_balances import BalanceKeeper
 from dynactor.actors.table.throttle import ThrottleSettings
 from dynactor.storage.store import Store
 

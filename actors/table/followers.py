@@ -18,7 +18,7 @@ from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.throttle import BackfillUnits, FreeUnits, TableThrottle
 from dynactor.model.indexes.index import IndexDefinition
 from dynactor.model.tables.table import GlobalIndex
-from dynactor.storage import catalog, keys_layout
+from dynactor.storage import catalog, key_layout
 from dynactor.storage.catalog import TableRecord
 
 
@@ -117,7 +117,7 @@ class Followers:
         """
         feeds = list(self._feeds.values())
         values = await self._store.durable().load(
-            [keys_layout.partition_head(feed.partition_number) for feed in feeds]
+            [key_layout.partition_head(feed.partition_number) for feed in feeds]
         )
         for feed, value in zip(feeds, values, strict=True):
             # That of an ended log has begun.
@@ -242,7 +242,7 @@ class Followers:
         for index in record.definition.global_indexes:
             index_id = index.definition.index_id
             if ended is not None:
-                subscriber = keys_layout.index_subscriber(record.definition.table_id, index_id)
+                subscriber = key_layout.index_subscriber(record.definition.table_id, index_id)
                 if subscriber not in ended.subscribers:
                     continue
             actors = self.indexes.get(index_id)

@@ -13,7 +13,7 @@ import anyio
 
 from dynactor.actors.table.table import Table
 from dynactor.model.values.item import Item
-from dynactor.storage import codec, keys_layout
+from dynactor.storage import codec, key_layout
 from dynactor.storage.store import Row
 
 _ROWS: Final = 500
@@ -44,8 +44,8 @@ async def sample_items(table: Table, item_count: int, count: int) -> list[Item]:
 
     Of a table with many items, those of very large collections are fewer than their share.
     """
-    prefix = keys_layout.row_prefix(table.definition.table_id)
-    end = keys_layout.end_of(prefix)
+    prefix = key_layout.row_prefix(table.definition.table_id)
+    end = key_layout.end_of(prefix)
     is_whole = item_count <= _LOOKED_AT
     points = 1 if is_whole else _POINTS
     rows_each = item_count + _ROWS if is_whole else _LOOKED_AT // _POINTS
@@ -69,7 +69,7 @@ async def sample_items(table: Table, item_count: int, count: int) -> list[Item]:
 
 async def items_at(table: Table, positions: Sequence[bytes]) -> list[Item]:
     """The items at these positions that are there, each as often as its position comes."""
-    prefix = keys_layout.row_prefix(table.definition.table_id)
+    prefix = key_layout.row_prefix(table.definition.table_id)
     found: list[Item] = []
     for first in range(0, len(positions), _ROWS):
         keys = [prefix + position for position in positions[first : first + _ROWS]]
@@ -81,9 +81,9 @@ async def items_at(table: Table, positions: Sequence[bytes]) -> list[Item]:
 
 async def collection_start(table: Table, partition_key: bytes, most_bytes: int) -> CollectionStart:
     """How large the items of an encoded partition key are, counted up to a bound."""
-    prefix = keys_layout.row_prefix(table.definition.table_id) + partition_key
+    prefix = key_layout.row_prefix(table.definition.table_id) + partition_key
     size_bytes = 0
-    async for row in _rows(table, prefix, keys_layout.end_of(prefix), most_bytes):
+    async for row in _rows(table, prefix, key_layout.end_of(prefix), most_bytes):
         size_bytes += codec.size_bytes(row.value)
         if size_bytes >= most_bytes:
             return CollectionStart(size_bytes, is_whole=False)
@@ -92,11 +92,11 @@ async def collection_start(table: Table, partition_key: bytes, most_bytes: int) 
 
 async def largest_collections(table: Table, count: int) -> list[Collection]:
     """So many of the largest item collections of a table with local indexes, the largest first."""
-    start, end = keys_layout.collection_range(table.definition.table_id)
+    start, end = key_layout.collection_range(table.definition.table_id)
     largest: list[Collection] = []
     async for row in _rows(table, start, end, None):
         size_bytes = int.from_bytes(row.value, "big")
-        found = Collection(size_bytes, keys_layout.collection_of(row.key))
+        found = Collection(size_bytes, key_layout.collection_of(row.key))
         if len(largest) < count:
             heappush(largest, found)
         else:

@@ -23,7 +23,7 @@ from dynactor.model.page import Page, PageBuilder, PageRules
 from dynactor.model.tables.table import TABLE_INDEX_ID
 from dynactor.model.values.item import Item, part_decoder
 from dynactor.model.values.stored_item import StoredItem
-from dynactor.storage import codec, keys_layout
+from dynactor.storage import codec, key_layout
 from dynactor.storage.store import StoreError, View
 
 # Rows are read in pieces of about this size, with the loop's other work between them.
@@ -168,9 +168,9 @@ async def _read_piece(
     index = request.index
     prefix = table.row_prefix
     if index is not None:
-        prefix = keys_layout.row_prefix(table.definition.table_id, index.index_id)
+        prefix = key_layout.row_prefix(table.definition.table_id, index.index_id)
     start = prefix + piece.start
-    end = keys_layout.end_of(prefix) if piece.end is None else prefix + piece.end
+    end = key_layout.end_of(prefix) if piece.end is None else prefix + piece.end
     fetches = request.rules.fetch
     most_rows = _FETCHED_ROWS if fetches else _PIECE_ROWS
     while True:
@@ -200,7 +200,7 @@ async def _read_piece(
 async def _fetch(table: Table, view: View, entries: list[StoredItem]) -> list[StoredItem]:
     """The whole items of a local index's entries; the same view has them all."""
     values = await view.load(
-        [keys_layout.item_row(table.definition, entry.item) for entry in entries]
+        [key_layout.item_row(table.definition, entry.item) for entry in entries]
     )
     fetched = []
     for value in values:

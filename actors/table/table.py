@@ -20,11 +20,11 @@ from dynactor.actors.partition.partition_actors import PartitionActors
 from dynactor.actors.partition.partition_map import PartitionMoved
 from dynactor.actors.partition.transacting_partition import TransactingPartition
 from dynactor.actors.runtime.mailbox import MailboxClosed, MailboxFull, Message, ReplyT
+from dynactor.actors.splitting.split_gate import SplitGate
 from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.followers import Followers
 from dynactor.actors.table.throttle import TableThrottle
-from dynactor.actors.transactions.split_gate import SplitGate
-from dynactor.model.batch_room import BatchRoom
+from dynactor.model.batch_get_budget import BatchRoom
 from dynactor.model.capacity import capacity
 from dynactor.model.capacity.capacity import KeyRead, Receipt
 from dynactor.model.errors import (
@@ -38,7 +38,7 @@ from dynactor.model.keys.fast_key import parts_of, position_of
 from dynactor.model.tables.table import TABLE_INDEX_ID, TableDefinition
 from dynactor.model.values.stored_item import StoredItem
 from dynactor.model.writes.write import Put, Write
-from dynactor.storage import catalog, codec, keys_layout
+from dynactor.storage import catalog, codec, key_layout
 from dynactor.storage.catalog import PartitionHead, TableRecord
 from dynactor.storage.store import NOT_AT_HAND, StoreError, View
 
@@ -89,7 +89,7 @@ class Table:
         )
         self.split_gate = SplitGate()
         # What the keys of all items' rows begin with.
-        self.row_prefix = keys_layout.row_prefix(record.definition.table_id)
+        self.row_prefix = key_layout.row_prefix(record.definition.table_id)
         # Of a usual key as it came; a table keeps its key for life.
         self.position_of = position_of(record.definition.key_schema)
         # Of a usual item or key, what ``submit`` may be given.
@@ -329,9 +329,7 @@ class Table:
         """What each partition, those of indexes too, durably knows: counts and sizes."""
         while True:
             numbers = self.record.partition_numbers
-            values = await self._store.durable().load(
-                list(map(keys_layout.partition_head, numbers))
-            )
+            values = await self._store.durable().load(list(map(key_layout.partition_head, numbers)))
             # A split is durable a moment before it is known here.
             gone = (number for number, value in zip(numbers, values, strict=True) if not value)
             if not any(map(self._is_sealed, gone)):
@@ -373,7 +371,7 @@ class Table:
     async def _stored_counters(self, numbers: Sequence[int]) -> dict[int, int]:
         """The counters of partitions that are not at work."""
         try:
-            values = await self._store.latest.load(list(map(keys_layout.partition_head, numbers)))
+            values = await self._store.latest.load(list(map(key_layout.partition_head, numbers)))
         except StoreError as error:
             raise unreadable(self.definition.name, error) from error
         heads = map(catalog.decode_partition_head, values)

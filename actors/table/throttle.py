@@ -7,7 +7,7 @@ the store refuses it; a read takes them when it is done and its size is known. A
 the event loop, between two awaits.
 
 A new provisioned table begins with 300 seconds of unused units, and a stored one with its stored
-balances (``actors/catalog/balance_keeper.py``). After a restart an on-demand table may take again
+balances (``actors/table/burst_balances.py``). After a restart an on-demand table may take again
 what its partitions can take: they are durable, and DynamoDB does not merge them.
 """
 
@@ -20,11 +20,11 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from dynactor.actors.catalog.balance_keeper import BalanceKeeper
 from dynactor.actors.derived.pacing import Pacing
 from dynactor.actors.partition.partition_map import PartitionMap
-from dynactor.actors.partition.position_sample import PositionSample
 from dynactor.actors.runtime.clock import Clock
+from dynactor.actors.splitting.position_sample import PositionSample
+from dynactor.actors.table.burst_balances import BalanceKeeper
 from dynactor.actors.table.traffic import TableTraffic
 from dynactor.model.capacity.capacity import Receipt
 from dynactor.model.errors import Throttled, ThrottlingReason
@@ -33,13 +33,13 @@ from dynactor.model.keys.key import encode, without_hash
 from dynactor.model.limits import BURST_SECONDS
 from dynactor.model.tables.table import TABLE_INDEX_ID, GlobalIndex, TableDefinition
 from dynactor.model.tables.tag_rules import THROTTLING_TAG
-from dynactor.model.throttling.balance import Balance
+from dynactor.model.throttling.burst_balance import Balance
 from dynactor.model.throttling.limit import Refusal
 from dynactor.model.throttling.resource import ResourceLimits, ResourceThroughput, throughput_of
 from dynactor.model.throttling.table_limits import IndexWrite, TableLimits, ThrottlingMode
 from dynactor.model.writes.change import Change, entry_writes
-from dynactor.storage import balances
-from dynactor.storage.balances import Resource
+from dynactor.storage import burst_balances
+from dynactor.storage.burst_balances import Resource
 from dynactor.storage.catalog import TableRecord
 from dynactor.storage.store import Row
 
@@ -472,7 +472,8 @@ class TableThrottle:
     def _rows(self, index_id: int, of_partitions: dict[int, Balance]) -> list[Row]:
         resource = self._resource_id(index_id)
         return [
-            balances.row(resource, number, balance) for number, balance in of_partitions.items()
+            burst_balances.row(resource, number, balance)
+            for number, balance in of_partitions.items()
         ]
 
     def _index_writes(

@@ -21,7 +21,7 @@ from dynactor.model.errors import (
     TransactionInProgressException,
 )
 from dynactor.model.limits import CLIENT_TOKEN_SECONDS
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from dynactor.storage.store import Group, Store, StoreError
 
 _IN_PROGRESS: Final = "The transaction with the given request token is already in progress."
@@ -98,9 +98,7 @@ class ClientTokens:
     async def _looked_up(self, token: str, digest: bytes) -> Claim:
         now = self._clock.now_epoch_seconds()
         period = _period(now)
-        rows = [
-            keys_layout.client_token(at, self._account_id, token) for at in (period, period - 1)
-        ]
+        rows = [key_layout.client_token(at, self._account_id, token) for at in (period, period - 1)]
         try:
             # Nearly every token is new. The owner's view, in which all that is durable is too,
             # tells so in a fraction of the time, as it needs no exception to say it.
@@ -128,8 +126,8 @@ class ClientTokens:
         """Delete what no longer counts; returns after how many seconds to do it again."""
         before = _period(self._clock.now_epoch_seconds()) - 1
         try:
-            (trimmed,) = await self._store.latest.load([keys_layout.CLIENT_TOKENS_TRIMMED])
-            start, end = keys_layout.client_token_range(trimmed, before)
+            (trimmed,) = await self._store.latest.load([key_layout.CLIENT_TOKENS_TRIMMED])
+            start, end = key_layout.client_token_range(trimmed, before)
             if await self._store.durable().page(start, end, max_rows=1, max_bytes=1):
                 await self._delete(trimmed, start, end)
         except StoreError as error:
@@ -137,7 +135,7 @@ class ClientTokens:
         return CLIENT_TOKEN_SECONDS
 
     async def _delete(self, trimmed: bytes | None, start: bytes, end: bytes) -> None:
-        group = Group(keys_layout.CLIENT_TOKENS_TRIMMED, trimmed, end, range_deletes=[(start, end)])
+        group = Group(key_layout.CLIENT_TOKENS_TRIMMED, trimmed, end, range_deletes=[(start, end)])
         durable = await commit_past_stalls(self._store, [group])
         await durable
 

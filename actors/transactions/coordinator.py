@@ -56,7 +56,7 @@ from dynactor.model.writes.transaction import (
     reason_of,
 )
 from dynactor.model.writes.write import Put
-from dynactor.storage import codec, keys_layout
+from dynactor.storage import codec, key_layout
 from dynactor.storage.store import Store, StoreError
 
 # Of each half of a transaction's id: random for the process, then a count.
@@ -339,7 +339,7 @@ class Transactions:
 
     async def _load(self, wanted: Sequence[TableKey]) -> list[ItemRead]:
         row_keys = [
-            keys_layout.row_prefix(table.definition.table_id) + position
+            key_layout.row_prefix(table.definition.table_id) + position
             for table, position in wanted
         ]
         try:

@@ -16,7 +16,7 @@ from aiohttp import web
 from msgspec import Struct
 
 from dynactor.api.admin.answers import fault, json_answer, other_method, other_type
-from dynactor.storage.backups import Backups, BadName
+from dynactor.storage.directory_backups import Backups, BadName
 from dynactor.storage.store import CannotOpen, StoreError
 
 BACKUPS_PATH: Final = "/backups"

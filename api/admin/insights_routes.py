@@ -26,13 +26,13 @@ from dynactor.actors.table.table import Table
 from dynactor.actors.table.throttle import Consumed
 from dynactor.actors.table.traffic import IndexUse, Kind, Recording, Window
 from dynactor.api.admin.answers import fault, json_answer, other_method
-from dynactor.model.advice import contributor_insights
-from dynactor.model.advice.contributor_insights import ContributorInsightsStatus
 from dynactor.model.advice.heavy_hitters import Summary, heaviest
 from dynactor.model.errors import ResourceNotFoundException, ThrottlingReason
 from dynactor.model.keys.key import KeySchema
 from dynactor.model.keys.key_decoding import key_values, partition_values
 from dynactor.model.limits import MIB
+from dynactor.model.tables import contributor_insights
+from dynactor.model.tables.contributor_insights import ContributorInsightsStatus
 from dynactor.model.tables.table import TABLE_INDEX_ID, ContributorInsightsMode
 from dynactor.model.values.item import Item
 from dynactor.storage.store import StoreError

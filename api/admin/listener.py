@@ -22,7 +22,7 @@ from dynactor.api.http.browser_access import Access
 from dynactor.api.http.protocol import Protocol
 from dynactor.api.http.server import url
 from dynactor.api.http.settings import SERVER_NAME
-from dynactor.storage.backups import Backups
+from dynactor.storage.directory_backups import Backups
 from dynactor.storage.store import StoreError
 
 METRICS_PATH: Final = "/metrics"

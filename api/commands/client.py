@@ -25,7 +25,7 @@ from aiohttp import (
 from dynactor.api.http.access_keys import own_access_key
 from dynactor.api.http.protocol import JSON_1_0
 from dynactor.api.http.signature import authorization
-from dynactor.api.requests import maintenance
+from dynactor.api.requests import maintenance_header
 from dynactor.api.requests.operation import DYNAMODB
 
 _UNSIGNED: Final = {
@@ -128,7 +128,7 @@ class Client:
 
     def _headers(self, operation: str, body: bytes) -> dict[str, str]:
         target = f"{DYNAMODB}.{operation}"
-        headers = {"content-type": JSON_1_0, "x-amz-target": target, **maintenance.HEADER}
+        headers = {"content-type": JSON_1_0, "x-amz-target": target, **maintenance_header.HEADER}
         if self._access_key is None:
             return headers | _UNSIGNED
         # A name and password in an address are no part of the host.

@@ -9,8 +9,8 @@ answered right then; else the connection's task waits for it. Answers of one tur
 go out together at its end: what costs is less the sending than the waking of a client that sleeps
 (13 of 18 µs where both are on one machine), and it is awake for all of them then.
 
-Pipelined requests wait for their turn (``dynactor.api.http.turns``), and are dropped when their
-client has gone.
+Pipelined requests wait for their turn (``dynactor.api.http.pipelining``), and are dropped when
+their client has gone.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from dynactor.actors.runtime.cancellation import is_cancellation
 from dynactor.api.http.body_memory import SMALL_REQUEST_BYTES, Place, RequestRoom
 from dynactor.api.http.bounded_reads import PIECE_BYTES, BoundedReads
 from dynactor.api.http.message import HEAD_END, REQUEST_LINE, Head, answer_bytes, parse_head
+from dynactor.api.http.pipelining import Turns
 from dynactor.api.http.protocol import Answer, Protocol, Request
 from dynactor.api.http.settings import HEADER_BYTES, HttpSettings
-from dynactor.api.http.turns import Turns
 from dynactor.api.http.unsent_answers import UnsentAnswers
 from dynactor.model.limits import KIB
 

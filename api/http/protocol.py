@@ -27,8 +27,8 @@ from dynactor.api.http import compression
 from dynactor.api.http.signature import Signatures
 from dynactor.api.requests import table_arn
 from dynactor.api.requests.constraints import UNDECODABLE, InputDecoder
-from dynactor.api.requests.layers import layer_of
 from dynactor.api.requests.operation import Call, Operation
+from dynactor.api.requests.validation_errors import layer_of
 from dynactor.model.capacity.explanation import Paid
 from dynactor.model.errors import (
     DynamoDBError,

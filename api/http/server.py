@@ -12,12 +12,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
+from dynactor.api.http.aiohttp_lane import plain_server
 from dynactor.api.http.body_memory import RequestRoom
 from dynactor.api.http.fast_lane import FastLanes
-from dynactor.api.http.plain_lane import plain_server
+from dynactor.api.http.pipelining import Turns
 from dynactor.api.http.protocol import Protocol
 from dynactor.api.http.settings import HttpSettings
-from dynactor.api.http.turns import Turns
 
 _BACKLOG: Final = 1024
 

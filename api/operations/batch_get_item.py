@@ -19,7 +19,7 @@ from dynactor.api.requests.item_requests import (
 )
 from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.table_arn import table_name
-from dynactor.model.batch_room import BatchRoom
+from dynactor.model.batch_get_budget import BatchRoom
 from dynactor.model.capacity.capacity import Receipt, consumed_capacity
 from dynactor.model.errors import Throttled, ValidationException
 from dynactor.model.expressions.key_paths import check_scalar_keys

@@ -9,7 +9,7 @@ from msgspec import json
 from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.table_arn import table_name
-from dynactor.model.advice import contributor_insights
+from dynactor.model.tables import contributor_insights
 
 _TIME_DIGITS = 3
 

@@ -9,9 +9,9 @@ from msgspec import json
 
 from dynactor.api.answers.stream_description import stream_description
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.layers import detected
 from dynactor.api.requests.operation import DYNAMODB_STREAMS, Call, Operation
 from dynactor.api.requests.stream_arn import find_stream
+from dynactor.api.requests.validation_errors import detected
 from dynactor.model.errors import ValidationException
 from dynactor.model.limits import DESCRIBE_STREAM_SHARDS
 from dynactor.streams.shard import Shard

@@ -18,9 +18,9 @@ from dynactor.model.errors import (
 )
 from dynactor.model.limits import GET_RECORDS, GET_RECORDS_BYTES, SHARD_ITERATOR_SECONDS
 from dynactor.model.tables.table import StreamViewType
-from dynactor.streams import cursor
+from dynactor.streams import shard_iterator
 from dynactor.streams.change_record import ChangeRecord
-from dynactor.streams.cursor import Cursor
+from dynactor.streams.shard_iterator import Cursor
 from dynactor.streams.stream_record import stream_record
 
 _MILLISECONDS: Final = 1_000
@@ -57,12 +57,12 @@ async def handle(call: Call[GetRecordsInput]) -> bytes:
     ended = shard.last is not None and (after >= shard.last or not records)
     if not ended:
         following = structs.replace(place, after=after, issued_epoch_ms=now_epoch_ms)
-        members.append(b'"NextShardIterator":' + json.encode(cursor.encode(following)))
+        members.append(b'"NextShardIterator":' + json.encode(shard_iterator.encode(following)))
     return joined(members)
 
 
 def _place(text: str, now_epoch_ms: int) -> Cursor:
-    place = cursor.parse(text)
+    place = shard_iterator.parse(text)
     if place is None:
         raise ValidationException("Invalid ShardIterator")
     if now_epoch_ms - place.issued_epoch_ms > SHARD_ITERATOR_SECONDS * _MILLISECONDS:

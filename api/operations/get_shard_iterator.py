@@ -13,10 +13,10 @@ from dynactor.api.requests.operation import DYNAMODB_STREAMS, Call, Operation
 from dynactor.api.requests.stream_arn import find_shard, find_stream
 from dynactor.model.errors import TrimmedDataAccessException, ValidationException
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
-from dynactor.streams import cursor, sequence_number
-from dynactor.streams.cursor import Cursor
+from dynactor.streams import sequence_number, shard_iterator
 from dynactor.streams.sequence_number import SequenceNumber
 from dynactor.streams.shard import Shard
+from dynactor.streams.shard_iterator import Cursor
 
 _BY_NUMBER: Final = ("AT_SEQUENCE_NUMBER", "AFTER_SEQUENCE_NUMBER")
 _MILLISECONDS: Final = 1_000
@@ -63,7 +63,7 @@ async def handle(call: Call[GetShardIteratorInput]) -> bytes:
         after,
         int(now_epoch_seconds * _MILLISECONDS),
     )
-    return json.encode({"ShardIterator": cursor.encode(place)})
+    return json.encode({"ShardIterator": shard_iterator.encode(place)})
 
 
 def _number(request: GetShardIteratorInput) -> SequenceNumber | None:

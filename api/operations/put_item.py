@@ -10,9 +10,9 @@ from dynactor.api.requests.item_requests import (
     is_plain,
     placeholders_of,
 )
-from dynactor.api.requests.layers import of_request
 from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.table_arn import table_name
+from dynactor.api.requests.validation_errors import of_request
 from dynactor.model.errors import ValidationException
 from dynactor.model.expressions.condition import Condition
 from dynactor.model.expressions.key_paths import check_scalar_keys

@@ -12,7 +12,7 @@ from dynactor.api.requests.item_requests import (
     placeholders_of,
     projector_of,
 )
-from dynactor.api.requests.maintenance import is_maintenance
+from dynactor.api.requests.maintenance_header import is_maintenance
 from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.page_requests import (
     check_select,

@@ -10,9 +10,9 @@ from dynactor.api.requests.item_requests import (
     placeholders_of,
     update_of,
 )
-from dynactor.api.requests.layers import of_request
 from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.table_arn import table_name
+from dynactor.api.requests.validation_errors import of_request
 from dynactor.model.expressions.key_paths import check_scalar_keys
 from dynactor.model.expressions.update_size import expression_bytes
 from dynactor.model.keys.key_rules import check_index_key_types, check_key, check_no_key_updated

@@ -3,14 +3,14 @@
 The common case is one msgspec decode. Where that fails, the body is walked once more along
 the input's own type hints, as DynamoDB does it: first JSON types anywhere in the body
 (SerializationException), then the constraints of all members, which
-``dynactor.api.requests.layers`` words and orders. What DynamoDB's parser lets through and msgspec
-does not comes out decoded.
+``dynactor.api.requests.validation_errors`` words and orders. What DynamoDB's parser lets through
+and msgspec does not comes out decoded.
 
 Left out: the order in which DynamoDB lists several violations, which is that of a hash map, where
 nobody captured it; here it is the members' own.
 
 Source of messages: dynalite 4, measured on AWS; what is newer stands in
-``dynactor.api.requests.layers``.
+``dynactor.api.requests.validation_errors``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from msgspec import Meta, Struct
 from dynactor.api.requests import shapes
 from dynactor.api.requests.hints import Hint, Member, hint_of, java_class, members_of
 from dynactor.api.requests.json_types import check_attribute_value
-from dynactor.api.requests.layers import (
+from dynactor.api.requests.validation_errors import (
     MOST_VIOLATIONS,
     OLDER,
     Layer,

@@ -10,8 +10,8 @@ from typing import Annotated, Final, Literal, TypeAlias
 from cyclopts import Group, Parameter
 
 from dynactor.actors.derived.kafka.relay_settings import Delivery, RelaySettings, SnapshotMode
-from dynactor.streams.broker import BrokerSettings, SaslMechanism, SecurityProtocol
-from dynactor.streams.kafka_message import KafkaForm, KafkaFormat, KafkaKey
+from dynactor.streams.kafka.broker import BrokerSettings, SaslMechanism, SecurityProtocol
+from dynactor.streams.kafka.message import KafkaForm, KafkaFormat, KafkaKey
 
 _KAFKA: Final = Group(
     "Kafka",

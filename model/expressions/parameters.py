@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from dynactor.model.errors import ValidationException
-from dynactor.model.faults import ValuesWithoutExpression
+from dynactor.model.validation_faults import ValuesWithoutExpression
 
 VALUES_ALONE: Final = "ExpressionAttributeValues can only be specified when using expressions"
 

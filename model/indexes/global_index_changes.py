@@ -11,9 +11,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from dynactor.model.errors import (
-    ValidationException,
-)
+from dynactor.model.errors import ValidationException
 from dynactor.model.indexes.global_index_rules import (
     GlobalIndexUpdate,
     NewGlobalIndex,
@@ -21,9 +19,7 @@ from dynactor.model.indexes.global_index_rules import (
     with_other_throughput,
 )
 from dynactor.model.keys.key import KeyAttribute
-from dynactor.model.limits import (
-    THROUGHPUT_DECREASES_PER_DAY,
-)
+from dynactor.model.limits import THROUGHPUT_DECREASES_PER_DAY
 from dynactor.model.tables import schema_rules, throughput_rules
 from dynactor.model.tables.schema_rules import INVALID
 from dynactor.model.tables.table import BillingMode, GlobalIndex, TableDefinition

@@ -16,9 +16,7 @@ from dynactor.model.errors import (
     ValidationException,
 )
 from dynactor.model.indexes.global_index_rules import GlobalIndexUpdate, NewGlobalIndex
-from dynactor.model.limits import (
-    GLOBAL_INDEXES,
-)
+from dynactor.model.limits import GLOBAL_INDEXES
 from dynactor.model.tables.table import GlobalIndex, TableDefinition
 
 _IN_USE: Final = "Attempt to change a resource which is still in use: Index is being"

@@ -1,7 +1,7 @@
 """A backup of one table, as DynamoDB's own operations make them.
 
 It belongs to the database and outlives its table. Not to be confused with a copy of the whole data
-directory (``dynactor.storage.backups``).
+directory (``dynactor.storage.directory_backups``).
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ from decimal import Decimal
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from dynactor.model.errors import SerializationException, ValidationException
-from dynactor.model.faults import RepeatedMember
 from dynactor.model.limits import ATTRIBUTE_NAME_BYTES, NESTING_LEVELS
+from dynactor.model.validation_faults import RepeatedMember
 from dynactor.model.values import json_types, number
 
 AttributeValue: TypeAlias = dict[str, Any]

@@ -13,8 +13,8 @@ from functools import lru_cache
 from typing import Final
 
 from dynactor.model.errors import ValidationException
-from dynactor.model.faults import RefusedNumber
 from dynactor.model.limits import NUMBER_DIGITS, NUMBER_EXPONENT_MAX, NUMBER_EXPONENT_MIN
+from dynactor.model.validation_faults import RefusedNumber
 
 # What nearly every number looks like, and is canonical as it stands: an integer, or few digits on
 # either side of a point, of which the last is no zero.

@@ -145,7 +145,7 @@ def test_one_place_alone_knows_the_storage_engine():
 
 def test_one_place_alone_knows_the_client_of_the_broker():
     knowing = {name for name in SOURCES if imports_package(name, "aiokafka")}
-    assert knowing == {"dynactor.streams.kafka"}
+    assert knowing == {"dynactor.streams.kafka.aiokafka_broker"}
 
 
 def test_the_client_of_the_broker_is_imported_only_where_there_is_one():
@@ -153,7 +153,8 @@ def test_the_client_of_the_broker_is_imported_only_where_there_is_one():
         name
         for name in SOURCES
         for node in tree(name).body
-        if isinstance(node, ast.ImportFrom) and node.module == "dynactor.streams.kafka"
+        if isinstance(node, ast.ImportFrom)
+        and node.module == "dynactor.streams.kafka.aiokafka_broker"
     }
     assert importing == set()
 
@@ -169,13 +170,13 @@ def test_the_tests_hide_no_package_of_the_project():
 
 
 def test_one_place_alone_words_the_envelope_of_request_errors():
-    # ``dynactor.api.requests.layers`` knows how each operation's layer words, orders and counts its
-    # faults.
+    # ``dynactor.api.requests.validation_errors`` knows how each operation's layer words, orders and
+    # counts its faults.
     texts = {name: text_of(path) for name, path in SOURCES.items()}
     assert {name for name, text in texts.items() if "validation error" in text} == {
-        "dynactor.api.requests.layers"
+        "dynactor.api.requests.validation_errors"
     }
-    assert texts["dynactor.api.requests.layers"].count("validation error detected") == 1
+    assert texts["dynactor.api.requests.validation_errors"].count("validation error detected") == 1
 
 
 def test_actors_draw_from_the_environments_source_of_randomness():

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import structlog
 
-from dynactor.actors.catalog.split_watch import SplitSettings
 from dynactor.actors.catalog.streams import StreamSettings
 from dynactor.actors.derived.indexes.global_index import GlobalIndexActors
 from dynactor.actors.derived.indexes.index_lag import IndexLag
+from dynactor.actors.splitting.split_watch import SplitSettings
 from tests.support.clients.wire import Connection
 from tests.support.crowds.indexed_database import Comparison, IndexMaker, fill, make_indexed_tables
 from tests.support.crowds.writers import Crowd

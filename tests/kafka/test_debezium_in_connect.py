@@ -11,7 +11,7 @@ from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.values.item import Item
 from dynactor.model.values.stored_item import StoredItem
 from dynactor.streams.change_record import ChangeRecord, Origin, TransactionPlace
-from dynactor.streams.kafka_message import (
+from dynactor.streams.kafka.message import (
     KafkaForm,
     KafkaSource,
     change_messages,

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from dynactor.streams.kafka_partitioner import partition_of
+from dynactor.streams.kafka.partitioner import partition_of
 from tests.support.kafka.java_references import java_partitions, partitions_of_java_producer
 from tests.support.kafka.kafka_broker import BrokerAddress
 from tests.support.kafka.kafka_topics import created_topic

@@ -11,7 +11,8 @@ from collections.abc import Awaitable, Callable
 import anyio
 import pytest
 
-from dynactor.streams.broker import (
+from dynactor.streams.kafka.aiokafka_broker import Kafka
+from dynactor.streams.kafka.broker import (
     BrokerSettings,
     DeliveryFailed,
     Fenced,
@@ -21,8 +22,7 @@ from dynactor.streams.broker import (
     Topic,
     Unreachable,
 )
-from dynactor.streams.kafka import Kafka
-from dynactor.streams.kafka_message import KafkaMessage
+from dynactor.streams.kafka.message import KafkaMessage
 from tests.support.kafka.kafka_broker import BrokerAddress, KafkaBroker
 from tests.support.kafka.kafka_consumer import read_topic
 from tests.support.tables.tables import unique_name

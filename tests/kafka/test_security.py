@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dynactor.streams.broker import BrokerSettings, Refused, Topic
-from dynactor.streams.kafka import Kafka
+from dynactor.streams.kafka.aiokafka_broker import Kafka
+from dynactor.streams.kafka.broker import BrokerSettings, Refused, Topic
 from tests.support.clients.clients import WireClient
 from tests.support.kafka.kafka_broker import KafkaBroker, running_broker
 from tests.support.kafka.kafka_server import kafka_options, wait_published, wait_until

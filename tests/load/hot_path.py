@@ -25,13 +25,13 @@ import uvloop
 from dynactor.actors.catalog.database import open_database
 from dynactor.actors.catalog.database_settings import DatabaseSettings
 from dynactor.actors.runtime.clock import SystemClock
+from dynactor.api.http.aiohttp_lane import plain_server
 from dynactor.api.http.body_memory import RequestRoom
 from dynactor.api.http.browser_access import Access
 from dynactor.api.http.fast_lane import FastLane, FastLanes
-from dynactor.api.http.plain_lane import plain_server
+from dynactor.api.http.pipelining import Turns
 from dynactor.api.http.protocol import Protocol
 from dynactor.api.http.settings import HttpSettings
-from dynactor.api.http.turns import Turns
 from dynactor.api.operations.get_item import GetItemInput
 from dynactor.api.registry import OPERATIONS
 from dynactor.api.requests.operation import Call, Operation

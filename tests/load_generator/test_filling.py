@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 from msgspec import structs
 
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from dynactor.storage.catalog import decode_partition_head
 from tests.load.run.one import make_caller
 from tests.load.run.table import prepare
@@ -53,7 +53,7 @@ async def test_a_filled_table_has_the_rows_of_puts(tmp_path: Path) -> None:
 
     put, filled = await rows(tmp_path / "put"), await rows(tmp_path / "filled")
     # A table's record has its time and id.
-    record = keys_layout.table_record(plan.table)
+    record = key_layout.table_record(plan.table)
     assert put.pop(record) != filled.pop(record)
     assert put == filled
     heads = [decode_partition_head(put[key]) for key in put if key[:1] == b"\x02"]

@@ -71,8 +71,8 @@ ORDERS: Final = (
     Fault(
         "trimming deletes one record too many",
         "streams/change_log.py",
-        "keys_layout.change_row(partition_number, up_to + 1),",
-        "keys_layout.change_row(partition_number, up_to + 2),",
+        "key_layout.change_row(partition_number, up_to + 1),",
+        "key_layout.change_row(partition_number, up_to + 2),",
         "tests/streams/test_change_log.py",
         ["test_trimming_deletes_the_records_up_to_a_counter_and_no_others[3]"],
     ),
@@ -395,15 +395,15 @@ ORDERS: Final = (
         """\
             with self._as_before([stream]):
                 await self._owner.change(
-                    deletes=[keys_layout.stream(stream.table_id, stream.label)],
-                    range_deletes=[keys_layout.change_range(number) for number in orphaned],
+                    deletes=[key_layout.stream(stream.table_id, stream.label)],
+                    range_deletes=[key_layout.change_range(number) for number in orphaned],
                 )
 """,
         """\
             self.remember(stream)
             await self._owner.change(
-                deletes=[keys_layout.stream(stream.table_id, stream.label)],
-                range_deletes=[keys_layout.change_range(number) for number in orphaned],
+                deletes=[key_layout.stream(stream.table_id, stream.label)],
+                range_deletes=[key_layout.change_range(number) for number in orphaned],
             )
             del self._streams[stream.table_name, stream.label]
 """,
@@ -448,7 +448,7 @@ ORDERS: Final = (
     ),
     Fault(
         "split shows in streams before it is stored",
-        "actors/catalog/splits.py",
+        "actors/splitting/splits.py",
         """\
             await self._commit(new, catalog_head, split, streams, has_log=kept)
         for stream in streams:
@@ -489,7 +489,7 @@ ORDERS: Final = (
     ),
     Fault(
         "transaction passes a split gate that was closed again",
-        "actors/transactions/split_gate.py",
+        "actors/splitting/split_gate.py",
         "while self._opened is not None:",
         "if self._opened is not None:",
         "tests/actors/transactions/test_transaction_splits.py",
@@ -514,7 +514,7 @@ ORDERS: Final = (
     ),
     Fault(
         "partitions keep a definition that was refused",
-        "actors/catalog/redefinition.py",
+        "actors/catalog/definition_commit.py",
         """\
         with suppress(DynamoDBError):
             await table.redefine(old)
@@ -527,7 +527,7 @@ ORDERS: Final = (
     ),
     Fault(
         "definition shows before it is stored",
-        "actors/catalog/redefinition.py",
+        "actors/catalog/definition_commit.py",
         """\
         await owner.put(stored.record, puts=[*stored.puts, *balances], deletes=stored.deletes)
 """,
@@ -542,7 +542,7 @@ ORDERS: Final = (
     ),
     Fault(
         "setting shows before it is stored",
-        "actors/catalog/redefinition.py",
+        "actors/catalog/definition_commit.py",
         """\
     balances = table.throttle.rows_before(definition)
     await owner.put(record, puts=balances, range_deletes=range_deletes)
@@ -575,7 +575,7 @@ ORDERS: Final = (
     ),
     Fault(
         "backup is copied before it is stored",
-        "actors/catalog/table_backups.py",
+        "actors/backups/table_backups.py",
         """\
         await self._owner.change(head=head, puts=[table_backups.row(backup)])
         self._backups[backup.backup_id] = backup

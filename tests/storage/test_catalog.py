@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec import msgpack
 
-from dynactor.storage import catalog, keys_layout
+from dynactor.storage import catalog, key_layout
 from dynactor.storage.catalog import CatalogHead, PartitionRange, TableRecord
 from dynactor.storage.store import Damaged, Group
 from tests.support.databases.databases import table_definition
@@ -16,16 +16,16 @@ async def test_a_table_in_an_unknown_form_is_named():
     record = TableRecord(table_definition(), (PartitionRange(1, b""),))
     unknown = msgpack.decode(catalog.encode_record(record))
     unknown["definition"]["status"] = "PAUSED"
-    puts = [(keys_layout.table_record("Thread"), msgpack.encode(unknown))]
+    puts = [(key_layout.table_record("Thread"), msgpack.encode(unknown))]
     async with memory_store() as store:
         head = catalog.encode_head(CatalogHead())
-        await (await store.commit([Group(keys_layout.CATALOG_HEAD, None, head, puts)]))
+        await (await store.commit([Group(key_layout.CATALOG_HEAD, None, head, puts)]))
         with pytest.raises(Damaged, match=r"The record of table Thread is in no form .*PAUSED"):
             await catalog.load(store.latest)
 
 
 async def test_a_head_in_an_unknown_form_is_damaged():
     async with memory_store() as store:
-        await (await store.commit([Group(keys_layout.CATALOG_HEAD, None, b"\xc1")]))
+        await (await store.commit([Group(key_layout.CATALOG_HEAD, None, b"\xc1")]))
         with pytest.raises(Damaged, match="The head of the catalog is in no form"):
             await catalog.load(store.latest)

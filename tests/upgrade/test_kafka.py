@@ -13,7 +13,7 @@ from msgspec import json
 
 from dynactor.actors.catalog.database import Database
 from dynactor.storage.rocks import open_rocks
-from dynactor.streams.kafka_message import KafkaMessage
+from dynactor.streams.kafka.message import KafkaMessage
 from tests.support.databases.databases import SetClock, running_database
 from tests.support.databases.published import relay_settings
 from tests.support.kafka.fake_broker import FakeBroker

@@ -20,7 +20,7 @@ from dynactor.model.keys.key import KeySchema
 from dynactor.model.tables.time_to_live import ExpiryReader, expires_at_us
 from dynactor.model.values.item import Item
 from dynactor.model.values.stored_item import StoredItem
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from dynactor.storage.store import Conflict, Group
 from dynactor.streams.change_record import ChangeRecord
 
@@ -43,7 +43,7 @@ class ExpiryRows:
 
     def row(self, at_us: int, position: bytes) -> bytes:
         """The key of an item's row."""
-        return keys_layout.expiry_row(self.table_id, at_us, position)
+        return key_layout.expiry_row(self.table_id, at_us, position)
 
 
 class Listed(NamedTuple):
@@ -64,7 +64,7 @@ class Expirer(Subscriber):
         *,
         after: asyncio.Future[None] | None = None,
     ) -> None:
-        subscriber = keys_layout.expiry_subscriber(rows.table_id)
+        subscriber = key_layout.expiry_subscriber(rows.table_id)
         super().__init__("expirer", subscriber, feed, after=after)
         self._rows = rows
         self._noticed = noticed

@@ -13,7 +13,7 @@ from typing import Final
 from dynactor.actors.derived.expiry.expirer import ExpiryRows
 from dynactor.actors.runtime.commit_retry import commit_with_retries
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
-from dynactor.storage import codec, keys_layout
+from dynactor.storage import codec, key_layout
 from dynactor.storage.store import Conflict, Group, Row, Store
 
 # Few: a request waits for as many as are in work.
@@ -36,14 +36,14 @@ class ExpiryBackfill:
         self._rows = rows
         self._store = store
         self._ended = ended
-        self._prefix = keys_layout.row_prefix(rows.table_id)
-        self._cursor_key = keys_layout.expiry_cursor(rows.table_id)
+        self._prefix = key_layout.row_prefix(rows.table_id)
+        self._cursor_key = key_layout.expiry_cursor(rows.table_id)
 
     async def run(self) -> None:
         """Read the table from the cursor to its end, unless the mailbox is closed before."""
         closed = self.mailbox.when_closed()
         stored = await self._stored_cursor()
-        end = keys_layout.end_of(self._prefix)
+        end = key_layout.end_of(self._prefix)
         while stored != _DONE and not closed.done():
             rows = await self._store.durable().page(
                 stored or self._prefix, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES

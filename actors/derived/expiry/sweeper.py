@@ -25,7 +25,7 @@ from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.model.errors import InternalServerError, ResourceNotFoundException
 from dynactor.model.tables.time_to_live import PAST_US
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from dynactor.storage.store import Row, Store, StoreError
 
 # Even and small: a request waits for as many as are in work.
@@ -55,10 +55,10 @@ class SweptRange(Struct, frozen=True):
     @property
     def slices(self) -> range:
         """The slices of the hash space in which positions of the range lie."""
-        first = keys_layout.slice_of(self.start) if self.start else 0
+        first = key_layout.slice_of(self.start) if self.start else 0
         if self.end is None:
-            return range(first, keys_layout.EXPIRY_SLICES)
-        last = keys_layout.slice_of(self.end)
+            return range(first, key_layout.EXPIRY_SLICES)
+        last = key_layout.slice_of(self.end)
         ends_with_slice = not self.end.rstrip(b"\x00")[1:] and not self.end[0] & 0x0F
         return range(first, last if ends_with_slice else last + 1)
 
@@ -194,13 +194,13 @@ class Sweeper:
     async def _due(self, from_us: int, before_us: int) -> AsyncIterator[tuple[bytes, ...]]:
         """The positions of the items that are due, some at a time."""
         for slice_number in self._swept.slices:
-            start, end = keys_layout.expiry_span(
+            start, end = key_layout.expiry_span(
                 self._swept.table_id, slice_number, from_us, before_us
             )
             while start < end and (rows := await self._page(start, end, _BATCH_ITEMS)):
                 if self._late:
                     yield self._take_late()
-                times_and_positions = [keys_layout.expiry_of(row.key) for row in rows]
+                times_and_positions = [key_layout.expiry_of(row.key) for row in rows]
                 positions = tuple(
                     position for _, position in times_and_positions if position in self._swept
                 )
@@ -272,9 +272,9 @@ class Sweeper:
         """The earliest listed time from this one on, in microseconds; infinite for none."""
         earliest_us = _NEVER
         for slice_number in self._swept.slices:
-            start, end = keys_layout.expiry_span(self._swept.table_id, slice_number, from_us)
+            start, end = key_layout.expiry_span(self._swept.table_id, slice_number, from_us)
             for row in await self._page(start, end, 1):
-                earliest_us = min(earliest_us, keys_layout.expiry_of(row.key)[0])
+                earliest_us = min(earliest_us, key_layout.expiry_of(row.key)[0])
         return earliest_us
 
     async def _sleep(self) -> None:

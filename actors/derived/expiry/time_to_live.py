@@ -17,7 +17,7 @@ from dynactor.actors.partition.partition_map import PartitionMap
 from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.table import Table
 from dynactor.model.limits import TIME_TO_LIVE_CHANGE_SECONDS
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 
 
 class TimeToLiveSettings(Struct, frozen=True):
@@ -169,4 +169,4 @@ class TimeToLiveActors:
 
 def subscriber_id(table: Table) -> bytes:
     """What names a table's time to live among those who follow it."""
-    return keys_layout.expiry_subscriber(table.definition.table_id)
+    return key_layout.expiry_subscriber(table.definition.table_id)

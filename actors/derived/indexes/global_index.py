@@ -25,7 +25,7 @@ from dynactor.actors.table.throttle import BackfillUnits
 from dynactor.model.errors import InternalServerError
 from dynactor.model.indexes.index import IndexDefinition
 from dynactor.model.keys.key import KeySchema
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from dynactor.storage.catalog import PartitionRange
 from dynactor.storage.store import Store
 from dynactor.streams.entry_change import EntryChange
@@ -48,7 +48,7 @@ class IndexPlace(Struct, frozen=True):
     @property
     def subscriber_id(self) -> bytes:
         """What names the index in checkpoints."""
-        return keys_layout.index_subscriber(self.table_id, self.definition.index_id)
+        return key_layout.index_subscriber(self.table_id, self.definition.index_id)
 
 
 class _Asked(NamedTuple):
@@ -312,7 +312,7 @@ class GlobalIndexActors:
         return IndexPartition(
             number,
             definition,
-            keys_layout.row_prefix(self.place.table_id, definition.index_id),
+            key_layout.row_prefix(self.place.table_id, definition.index_id),
             self._store,
             copy_messages=self._copy_messages,
         )

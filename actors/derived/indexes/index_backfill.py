@@ -25,7 +25,7 @@ from dynactor.model.keys.key import KeySchema
 from dynactor.model.tables.table import TABLE_INDEX_ID
 from dynactor.model.values.item import decode, part_decoder
 from dynactor.model.values.stored_item import StoredItem
-from dynactor.storage import codec, keys_layout
+from dynactor.storage import codec, key_layout
 from dynactor.storage.store import Conflict, Fenced, Group, Row, Store
 
 _PAGE_ROWS: Final = 128
@@ -125,8 +125,8 @@ class IndexBackfill:
         self._store = store
         self._units = units
         self._ended = ended
-        self._prefix = keys_layout.row_prefix(table_id, TABLE_INDEX_ID)
-        self._cursor_key = keys_layout.backfill_cursor(table_id, index.index_id)
+        self._prefix = key_layout.row_prefix(table_id, TABLE_INDEX_ID)
+        self._cursor_key = key_layout.backfill_cursor(table_id, index.index_id)
         self._stored_cursor: bytes | None = None
         self._cursor = self._prefix
         # Those before the cursor's end that are under way, in their order.
@@ -157,7 +157,7 @@ class IndexBackfill:
         (self._stored_cursor,) = await self._store.latest.load([self._cursor_key])
         if self._stored_cursor is not None:
             self._cursor = self._stored_cursor
-        end = keys_layout.end_of(self._prefix)
+        end = key_layout.end_of(self._prefix)
         start = self._cursor
         closed = self.mailbox.when_closed()
         loop = asyncio.get_running_loop()

@@ -15,7 +15,7 @@ from dynactor.actors.derived.kafka.client_calls import failing_if_cancelled
 from dynactor.actors.derived.kafka.relay_settings import RelaySettings
 from dynactor.actors.partition.change_feed import ChangeFeed
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
-from dynactor.streams.broker import Broker, BrokerError
+from dynactor.streams.kafka.broker import Broker, BrokerError
 
 # More than any log has.
 _NOTHING_NEEDED: Final = 1 << 62

@@ -13,8 +13,8 @@ from typing import Final
 
 from dynactor.actors.runtime.cancellation import is_cancellation
 from dynactor.model.limits import KIB
-from dynactor.streams.broker import DeliveryFailed, Publisher
-from dynactor.streams.kafka_message import KafkaMessage
+from dynactor.streams.kafka.broker import DeliveryFailed, Publisher
+from dynactor.streams.kafka.message import KafkaMessage
 
 # The size of a batch until the broker refuses one as too large.
 FIRST_BATCH_BYTES: Final = 512 * KIB

@@ -14,8 +14,8 @@ from dynactor.actors.table.environment import TableEnvironment
 from dynactor.model.errors import ValidationException
 from dynactor.model.tables import destination_rules as rules
 from dynactor.model.tables.table import TableDefinition
-from dynactor.streams.broker import Broker
-from dynactor.streams.kafka_message import KafkaSource
+from dynactor.streams.kafka.broker import Broker
+from dynactor.streams.kafka.message import KafkaSource
 
 
 class Origins(Struct, frozen=True):

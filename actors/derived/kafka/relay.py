@@ -28,8 +28,8 @@ from dynactor.actors.partition.change_feed import ChangeFeed
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.storage.store import Store
-from dynactor.streams.broker import BrokerError, Refused, TooLarge
-from dynactor.streams.kafka_message import KafkaForm
+from dynactor.streams.kafka.broker import BrokerError, Refused, TooLarge
+from dynactor.streams.kafka.message import KafkaForm
 
 RelayState: TypeAlias = Literal[
     "IDLE", "CONNECTING", "PUBLISHING", "SNAPSHOT", "WAITING", "FAILING"

@@ -17,8 +17,14 @@ from dynactor.actors.derived.kafka.client_calls import (
 from dynactor.actors.derived.kafka.relay_environment import RelayTarget
 from dynactor.actors.derived.kafka.relay_rounds import Round
 from dynactor.actors.derived.kafka.relay_session import RelaySession
-from dynactor.streams.broker import BrokerError, DeliveryFailed, Refused, TooLarge, Unreachable
-from dynactor.streams.kafka_message import KafkaForm, KafkaMessage, without_images
+from dynactor.streams.kafka.broker import (
+    BrokerError,
+    DeliveryFailed,
+    Refused,
+    TooLarge,
+    Unreachable,
+)
+from dynactor.streams.kafka.message import KafkaForm, KafkaMessage, without_images
 
 _IMAGES_OMITTED: Final = "images-omitted"
 # How often in a row a broker answers others before a publisher that waits for it is given up.

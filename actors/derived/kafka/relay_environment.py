@@ -10,8 +10,8 @@ from msgspec import Struct
 from dynactor.actors.derived.kafka.relay_settings import RelaySettings
 from dynactor.actors.derived.kafka.shared_publisher import SharedPublisher
 from dynactor.actors.runtime.clock import Clock
-from dynactor.streams.broker import Broker
-from dynactor.streams.kafka_message import KafkaSource
+from dynactor.streams.kafka.broker import Broker
+from dynactor.streams.kafka.message import KafkaSource
 
 
 class RelayTarget(Struct, frozen=True):

@@ -15,7 +15,7 @@ import structlog
 from dynactor.actors.derived import checkpoint
 from dynactor.actors.derived.checkpoint import Checkpoint
 from dynactor.actors.partition.change_feed import ChangeFeed
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from dynactor.storage.store import Closed, Conflict, Fenced, Full, Group, Retry, Store
 from dynactor.streams import change_record
 from dynactor.streams.change_record import ChangeRecord
@@ -114,7 +114,7 @@ class RelayLogs:
     def add(self, feeds: Sequence[ChangeFeed]) -> None:
         """Logs that nothing was published of, children behind their parents."""
         for feed in feeds:
-            key = keys_layout.checkpoint(self._subscriber, feed.partition_number)
+            key = key_layout.checkpoint(self._subscriber, feed.partition_number)
             self._logs[feed.partition_number] = RelayLog(feed, key)
         self._forget_gone()
         self._joined.set_result(None)

@@ -14,14 +14,14 @@ from dynactor.actors.derived.kafka.table_snapshot import TableSnapshot
 from dynactor.model.values.stored_item import StoredItem
 from dynactor.storage.store import Store
 from dynactor.streams.change_record import ChangeRecord
-from dynactor.streams.kafka_message import (
+from dynactor.streams.kafka.message import (
     KafkaForm,
     KafkaMessage,
     change_messages,
     gap_message,
     snapshot_message,
 )
-from dynactor.streams.kafka_partitioner import partition_of
+from dynactor.streams.kafka.partitioner import partition_of
 
 _ROUND_RECORDS: Final = 1_024
 # Few: between two pieces requests get their turn, and reading decodes a page in one piece.

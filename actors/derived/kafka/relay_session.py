@@ -9,8 +9,8 @@ from dynactor.actors.derived.checkpoint import Checkpoint
 from dynactor.actors.derived.kafka.relay_environment import RelayEnvironment, RelayTarget
 from dynactor.actors.runtime.randomness import jittered
 from dynactor.model.limits import KIB, MIB
-from dynactor.streams.broker import FoundTopic, Publisher
-from dynactor.streams.kafka_message import KafkaMessage
+from dynactor.streams.kafka.broker import FoundTopic, Publisher
+from dynactor.streams.kafka.message import KafkaMessage
 
 # Of all relays together; each gets its share for the round that it has in hand.
 _IN_HAND_BYTES: Final = 16 * MIB

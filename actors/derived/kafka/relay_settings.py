@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from dynactor.model.limits import MIB
 from dynactor.model.tables.destination_rules import POSITIONS
-from dynactor.streams.broker import Topic
-from dynactor.streams.kafka_message import KafkaForm
+from dynactor.streams.kafka.broker import Topic
+from dynactor.streams.kafka.message import KafkaForm
 
 Delivery: TypeAlias = Literal["at-least-once", "exactly-once"]
 # What a new destination begins with: nothing, or every item that its table has.

@@ -26,8 +26,8 @@ from dynactor.actors.derived.kafka.replay_progress import (
     ReplayStart,
     ReplayState,
 )
+from dynactor.actors.derived.kafka.replay_writer import TopicWriter
 from dynactor.actors.derived.kafka.table_snapshot import TableSnapshot
-from dynactor.actors.derived.kafka.topic_writer import TopicWriter
 from dynactor.actors.derived.subscriber import wait_wakeup
 from dynactor.actors.partition.change_feed import ChangeFeed
 from dynactor.actors.runtime.clock import Clock
@@ -37,16 +37,16 @@ from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.model.values.stored_item import StoredItem
 from dynactor.storage.store import Closed, Store
 from dynactor.streams import change_record
-from dynactor.streams.broker import Broker, BrokerError, Refused
 from dynactor.streams.change_record import ChangeRecord
-from dynactor.streams.kafka_message import (
+from dynactor.streams.kafka.broker import Broker, BrokerError, Refused
+from dynactor.streams.kafka.message import (
     KafkaMessage,
     KafkaSource,
     change_messages,
     gap_message,
     snapshot_message,
 )
-from dynactor.streams.kafka_partitioner import partition_of
+from dynactor.streams.kafka.partitioner import partition_of
 
 _ROUND_RECORDS: Final = 512
 _ROUND_BYTES: Final = 512 * KIB

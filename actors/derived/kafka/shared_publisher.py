@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from dynactor.streams.broker import Broker, Publisher
+from dynactor.streams.kafka.broker import Broker, Publisher
 
 
 class SharedPublisher:

@@ -15,7 +15,7 @@ import anyio
 from dynactor.actors.derived.checkpoint import Checkpoint
 from dynactor.model.limits import KIB
 from dynactor.model.values.stored_item import StoredItem
-from dynactor.storage import catalog, codec, keys_layout
+from dynactor.storage import catalog, codec, key_layout
 from dynactor.storage.store import Store, View
 
 _PAGE_ROWS: Final = 128
@@ -31,7 +31,7 @@ class TableSnapshot:
         self.positions = positions
         # None once it was let go of.
         self._view: View | None = view
-        self._prefix = keys_layout.row_prefix(table_id)
+        self._prefix = key_layout.row_prefix(table_id)
 
     @classmethod
     async def take(cls, store: Store, table_name: str, known: Container[int]) -> TableSnapshot:
@@ -41,7 +41,7 @@ class TableSnapshot:
         """
         while True:
             view = store.durable()
-            (row,) = await view.load([keys_layout.table_record(table_name)])
+            (row,) = await view.load([key_layout.table_record(table_name)])
             assert row is not None, "there is no such table"
             record = catalog.decode_record(row)
             numbers = [partition.number for partition in record.partitions]
@@ -51,7 +51,7 @@ class TableSnapshot:
         positions = {
             ended.number: Checkpoint(ended.last, ended.logged_bytes) for ended in record.ended_logs
         }
-        values = await view.load(list(map(keys_layout.partition_head, numbers)))
+        values = await view.load(list(map(key_layout.partition_head, numbers)))
         for number, head in zip(numbers, map(catalog.decode_partition_head, values), strict=True):
             positions[number] = Checkpoint(head.counter, head.logged_bytes)
         return cls(view, record.definition.table_id, positions)
@@ -67,7 +67,7 @@ class TableSnapshot:
 
     async def pages(self) -> AsyncIterator[list[StoredItem]]:
         """The items, some at a time, in the order of their hashes."""
-        start, end = self._prefix, keys_layout.end_of(self._prefix)
+        start, end = self._prefix, key_layout.end_of(self._prefix)
         while True:
             assert self._view is not None, "a page is read after the snapshot was let go of"
             rows = await self._view.page(start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES)

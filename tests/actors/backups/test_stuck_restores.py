@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from dynactor.actors.catalog.database import Database
 from dynactor.model.errors import ResourceInUseException
 from dynactor.model.tables.table_backup import TableBackup
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from dynactor.storage.store import Full, Group, Store
 from tests.support.databases.backed_up import (
     ARN,
@@ -47,7 +47,7 @@ class FullFor(FaultyStore):
 
 
 def is_catalog(head_key: bytes) -> bool:
-    return head_key == keys_layout.CATALOG_HEAD
+    return head_key == key_layout.CATALOG_HEAD
 
 
 async def test_when_its_items_are_in_and_that_can_not_be_stored() -> None:
@@ -84,7 +84,7 @@ async def test_when_there_is_no_room_for_its_indexes() -> None:
             await begin_restore(database, backup)
             record = database.table_in_any_state("Restored").record
             heads = {
-                keys_layout.partition_head(partition.number)
+                key_layout.partition_head(partition.number)
                 for partitions in record.index_partitions.values()
                 for partition in partitions
             }

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from dynactor.actors.catalog.database import Database
 from dynactor.model.errors import InternalServerError
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from dynactor.storage.store import Group, Store
 from tests.support.databases.backed_up import (
     back_up,
@@ -41,7 +41,7 @@ class CrashingOwner(FaultyStore):
         self.was_met = False
 
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
-        if self.commits_left is None or groups[0].head_key != keys_layout.CATALOG_HEAD:
+        if self.commits_left is None or groups[0].head_key != key_layout.CATALOG_HEAD:
             return await super().commit(groups)
         self.commits_left -= 1
         if self.commits_left >= 0:

@@ -39,9 +39,9 @@ ReplyT = TypeVar("ReplyT")
 @pytest.fixture(autouse=True)
 def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """There are several pages of a few items."""
-    monkeypatch.setattr("dynactor.actors.derived.table_backup_copy._PAGE_ROWS", FEW_ROWS)
-    monkeypatch.setattr("dynactor.actors.derived.table_restore._PAGE_ROWS", FEW_ROWS)
-    monkeypatch.setattr("dynactor.actors.derived.table_restore._CURSOR_PAGES", 2)
+    monkeypatch.setattr("dynactor.actors.backups.table_backup_copy._PAGE_ROWS", FEW_ROWS)
+    monkeypatch.setattr("dynactor.actors.backups.table_restore._PAGE_ROWS", FEW_ROWS)
+    monkeypatch.setattr("dynactor.actors.backups.table_restore._CURSOR_PAGES", 2)
 
 
 async def answered(request: Awaitable[ReplyT]) -> ReplyT | None:

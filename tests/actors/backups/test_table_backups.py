@@ -23,7 +23,7 @@ from dynactor.model.errors import (
 from dynactor.model.tables.table import StreamSettings, TableDefinition
 from dynactor.model.tables.table_backup import TableBackup
 from dynactor.model.writes.write import Delete
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from dynactor.storage.store import Full, Group, Store
 from tests.support.databases.backed_up import (
     ARN,
@@ -123,7 +123,7 @@ async def test_a_backup_is_of_one_moment_while_writes_go_on() -> None:
         assert answered_before < count <= 1_500
         expected = await store.durable().load(
             [
-                keys_layout.item_row(other.definition, thread(f"{number}", "subject"))
+                key_layout.item_row(other.definition, thread(f"{number}", "subject"))
                 for number in range(1_500)
             ]
         )
@@ -300,7 +300,7 @@ async def test_a_restored_table_has_no_log_of_what_it_was_given() -> None:
         other = await wait_restored(database)
         assert not other.definition.records_changes
         for partition in other.record.partitions:
-            start, end = keys_layout.change_range(partition.number)
+            start, end = key_layout.change_range(partition.number)
             assert await store.latest.page(start, end, max_rows=1, max_bytes=1) == []
 
 
@@ -351,7 +351,7 @@ class WatchedCopies(FaultyStore):
         for group in groups:
             if group.head_key.startswith(CURSORS):
                 self.copies.append(durable)
-            elif group.head_key == keys_layout.CATALOG_HEAD:
+            elif group.head_key == key_layout.CATALOG_HEAD:
                 self.on_their_way.append(sum(not copy.done() for copy in self.copies))
         return durable
 
@@ -372,7 +372,7 @@ async def test_nothing_is_told_of_a_copy_before_it_is_durable(tmp_path: Path) ->
 async def test_no_more_than_so_many_tables_are_restored_at_a_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("dynactor.actors.catalog.restore_phases.RESTORES", 2)
+    monkeypatch.setattr("dynactor.actors.backups.restore_phases.RESTORES", 2)
     async with memory_store() as inner:
         store = HoldingCopies(inner)
         store.is_holding = False

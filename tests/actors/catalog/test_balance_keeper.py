@@ -20,9 +20,9 @@ from dynactor.model.indexes.index import IndexDefinition, Projection
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.tables.table import GlobalIndex, TableDefinition, Throughput
 from dynactor.model.tables.table_rules import TableEdit
-from dynactor.model.throttling.balance import Balance
-from dynactor.storage import balances, keys_layout
-from dynactor.storage.balances import BalancesHead, Resource
+from dynactor.model.throttling.burst_balance import Balance
+from dynactor.storage import burst_balances, key_layout
+from dynactor.storage.burst_balances import BalancesHead, Resource
 from dynactor.storage.store import Full, Group, Store
 from tests.support.databases.databases import (
     HeldStore,
@@ -56,9 +56,9 @@ class WatchedStore(HeldStore):
         self.failure: Exception | None = None
 
     async def commit(self, groups: Sequence[Group]) -> asyncio.Future[None]:
-        if self.failure is not None and groups[0].head_key == keys_layout.BALANCES_HEAD:
+        if self.failure is not None and groups[0].head_key == key_layout.BALANCES_HEAD:
             raise self.failure
-        start, end = keys_layout.BALANCES
+        start, end = key_layout.BALANCES
         puts: dict[bytes, bytes | None] = {
             key: value for group in groups for key, value in group.puts
         }
@@ -107,7 +107,7 @@ def provisioned(write_units: int = RATE, *, index_units: int = 0) -> TableDefini
 
 
 async def stored(store: Store) -> dict[Resource, dict[int, Balance]]:
-    loaded = await balances.load(store.latest)
+    loaded = await burst_balances.load(store.latest)
     return {resource: dict(rows) for resource, rows in loaded.balances.items()}
 
 
@@ -176,8 +176,8 @@ async def test_a_restart_goes_on_where_the_server_stopped():
         clock = SetClock()
         async with running(store, clock) as database:
             await write(database.table("Thread"), 200)
-        (head,) = await store.latest.load([keys_layout.BALANCES_HEAD])
-        assert head == balances.encode_head(BalancesHead(clock.now_epoch_seconds()))
+        (head,) = await store.latest.load([key_layout.BALANCES_HEAD])
+        assert head == burst_balances.encode_head(BalancesHead(clock.now_epoch_seconds()))
         clock.step(10)
         async with running(store, clock) as database:
             assert units_left(database.table("Thread")) == {1: FULL - 150}
@@ -192,7 +192,7 @@ async def test_what_is_stored_is_brought_up_to_date_before_a_request_comes():
         clock.step(10)
         store.commits.clear()
         async with running(store, clock):
-            assert (await balances.load(store.latest)).head == BalancesHead()
+            assert (await burst_balances.load(store.latest)).head == BalancesHead()
             ((_, rows),) = (await stored(store)).items()
             assert rows == {1: Balance(FULL - READ_RESERVE, FULL - 150 - WRITE_RESERVE)}
 
@@ -201,7 +201,7 @@ async def test_a_table_of_before_balances_were_stored_is_full():
     async with memory_store() as inner:
         async with running_database(inner, SetClock(), throttling="auto") as database:
             await database.create_table(provisioned())
-        assert (await balances.load(inner.latest)).head_bytes is None
+        assert (await burst_balances.load(inner.latest)).head_bytes is None
         async with running_database(inner, SetClock(), throttling="auto") as database:
             assert units_left(database.table("Thread")) == {1: FULL}
 
@@ -299,7 +299,7 @@ async def test_the_rows_of_children_come_with_the_split():
         await database.balances.keep()
         store.commits.clear()
         children = await halve(database, table, 1)
-        keys = [keys_layout.balance(table.definition.table_id, 0, number) for number in children]
+        keys = [key_layout.balance(table.definition.table_id, 0, number) for number in children]
         with_split = store.commits[0]
         assert with_split.keys() == set(keys)
         units = [balance.write_units for balance in map(_decoded, with_split.values())]
@@ -311,7 +311,7 @@ async def test_the_rows_of_children_come_with_the_split():
 
 def _decoded(row: bytes | None) -> Balance:
     assert row is not None
-    return balances.decode(row)
+    return burst_balances.decode(row)
 
 
 async def test_the_rows_of_full_partitions_come_with_more_units():
@@ -336,9 +336,9 @@ async def test_so_they_do_where_more_units_come_later():
         await settled(database)
         full = Balance(FULL, FULL)
         assert {key: _decoded(row) for key, row in store.commits[0].items()} in (
-            {keys_layout.balance(1, 0, 1): full},
-            {keys_layout.balance(1, 1, 2): full},
-            {keys_layout.balance(1, 0, 1): full, keys_layout.balance(1, 1, 2): full},
+            {key_layout.balance(1, 0, 1): full},
+            {key_layout.balance(1, 1, 2): full},
+            {key_layout.balance(1, 0, 1): full, key_layout.balance(1, 1, 2): full},
         )
         assert units_left(table) == {1: FULL}
 

@@ -24,7 +24,7 @@ from dynactor.model.tables.schema_rules import KeyElement
 from dynactor.model.tables.stream_rules import StreamChange
 from dynactor.model.tables.table import GlobalIndex
 from dynactor.model.tables.table_rules import TableEdit
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from dynactor.storage.store import Full, Group
 from tests.support.databases.databases import (
     SetClock,
@@ -101,7 +101,7 @@ async def test_who_follows_a_table_ends_quietly_when_the_server_is_stopped(
                 table = database.table("Thread")
                 # For several partitions of the index, from each of the table's.
                 store.full_for = {
-                    keys_layout.partition_head(partition.number)
+                    key_layout.partition_head(partition.number)
                     for partition in table.record.index_partitions[1]
                 }
                 threads = [thread(f"f{number}", "a", posts=number) for number in range(40)]
@@ -119,7 +119,7 @@ class FullBehindTheCatalog(FaultyStore):
 
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
         durable = await super().commit(groups)
-        if self.is_next and any(group.head_key == keys_layout.CATALOG_HEAD for group in groups):
+        if self.is_next and any(group.head_key == key_layout.CATALOG_HEAD for group in groups):
             self.is_next = False
             await durable
             self.refuse_commits(Full("the disk is full"))

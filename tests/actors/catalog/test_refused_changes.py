@@ -10,7 +10,7 @@ from dynactor.actors.catalog.destination_phases import DisableDestination
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings, subscriber_id
 from dynactor.actors.table.table import Table
 from dynactor.model.errors import InternalServerError
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from dynactor.storage.store import Full
 from tests.support.databases.databases import put, running_database, table_definition, thread
 from tests.support.databases.expiry import switch, until_status
@@ -33,7 +33,7 @@ FULL = Full("the disk is full: played by a test")
 
 def refuse_changes(store: SteppedStore) -> Gate:
     """Refuse to store the table's record; writes of items go on."""
-    gate = store.gate_before(commits_that_put(keys_layout.table_record("Thread")))
+    gate = store.gate_before(commits_that_put(key_layout.table_record("Thread")))
     gate.fail(FULL)
     return gate
 
@@ -77,7 +77,7 @@ async def test_the_catalog_can_be_changed_after_a_change_that_was_lost() -> None
         store = LosingStore(inner)
         async with running_database(store) as database:
             await database.create_table(table_definition("Kept"))
-            synced = store.gate_durable(commits_of(keys_layout.CATALOG_HEAD))
+            synced = store.gate_durable(commits_of(key_layout.CATALOG_HEAD))
             store.remember()
             lost = asyncio.create_task(database.create_table(table_definition("Lost")))
             await synced.reached()
@@ -95,8 +95,8 @@ async def test_nothing_is_copied_for_a_backup_that_is_not_stored() -> None:
         await database.create_table(table_definition())
         await database.table("Thread").write(put(thread("EC2", "a")))
         rows_id = database.table("Thread").definition.table_id + 1
-        copying = store.gate_before(commits_of(keys_layout.filling_cursor(rows_id)))
-        storing = store.gate_before(commits_of(keys_layout.CATALOG_HEAD))
+        copying = store.gate_before(commits_of(key_layout.filling_cursor(rows_id)))
+        storing = store.gate_before(commits_of(key_layout.CATALOG_HEAD))
         refused = asyncio.create_task(database.create_table_backup("Thread", "backup"))
         await storing.reached()
         await turns()

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator
 import anyio
 import pytest
 
-from dynactor.actors.catalog.balance_keeper import BalanceKeeper
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.catalog.database import Database
 from dynactor.actors.catalog.space_reclaim import EndReclaim, SpaceReclaimer, reclaim_row
@@ -16,9 +15,10 @@ from dynactor.actors.partition.change_feed import RecentChanges
 from dynactor.actors.partition.partition import PartitionSettings
 from dynactor.actors.runtime.clock import SystemClock
 from dynactor.actors.runtime.supervisor import Supervisor
+from dynactor.actors.table.burst_balances import BalanceKeeper
 from dynactor.actors.table.environment import TableEnvironment
 from dynactor.model.limits import KIB, MIB
-from dynactor.storage import balances, keys_layout
+from dynactor.storage import burst_balances, key_layout
 from dynactor.storage.store import Damaged, Full, Store, StoreError
 from tests.support.databases.backed_up import ARN, back_up
 from tests.support.databases.databases import (
@@ -70,11 +70,11 @@ async def make_large(database: Database, name: str = "Thread") -> None:
 
 
 def rows_of(table_id: int) -> tuple[bytes, bytes]:
-    return keys_layout.table_range(table_id)
+    return key_layout.table_range(table_id)
 
 
 async def still_to_give_back(store: Store) -> list[bytes]:
-    start, end = keys_layout.RECLAIMS
+    start, end = key_layout.RECLAIMS
     return [row.key for row in await store.latest.page(start, end, max_rows=9, max_bytes=KIB)]
 
 
@@ -217,7 +217,7 @@ async def test_the_logs_kept_for_who_was_cut_off_are_given_back_after_a_restart(
                 await write_threads(table, [number])
                 number += 1
             await store.begun.wait()
-            logs = [keys_layout.change_range(each.number) for each in table.record.partitions]
+            logs = [key_layout.change_range(each.number) for each in table.record.partitions]
         assert store.asked == logs[:1]
         store.asked.clear()
         store.may_end.set()
@@ -234,7 +234,7 @@ async def test_a_range_that_is_asked_for_again_is_not_forgotten_before(store: Wa
     await owner.change(puts=[reclaim_row(rows)])
     async with anyio.create_task_group() as tasks:
         clock = SystemClock()
-        loaded = await balances.load(store.latest)
+        loaded = await burst_balances.load(store.latest)
         environment = TableEnvironment(
             store,
             Supervisor(tasks),

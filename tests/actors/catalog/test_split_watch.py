@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from msgspec import structs
 
 from dynactor.actors.catalog.database import Database
-from dynactor.actors.catalog.split_watch import SplitSettings
 from dynactor.actors.partition.partition_map import PartitionMap
+from dynactor.actors.splitting.split_watch import SplitSettings
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
 from dynactor.model.errors import Throttled

@@ -11,7 +11,7 @@ import pytest
 from msgspec import json, structs
 
 from dynactor.actors.catalog.database import Database
-from dynactor.actors.catalog.splits import is_settled
+from dynactor.actors.splitting.splits import is_settled
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
 from dynactor.model.errors import InternalServerError, ResourceInUseException, ValidationException
@@ -30,9 +30,9 @@ from dynactor.model.tables.table import (
 )
 from dynactor.model.values.item import Item
 from dynactor.model.writes.write import Delete
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from dynactor.storage.store import Full, Store
-from dynactor.streams import log_reach
+from dynactor.streams import log_bounds
 from tests.support.databases.databases import (
     HeldStore,
     SetClock,
@@ -284,7 +284,7 @@ async def test_nothing_is_left_of_a_table_that_was_split_and_deleted(restarted):
             clock.step(DAY_SECONDS)
             await database.actor.keep_streams()
             rows = await store.durable().page(b"", b"\xff", max_rows=100, max_bytes=1 << 20)
-            left = [keys_layout.CATALOG_HEAD, keys_layout.VIRTUAL_CLOCK]
+            left = [key_layout.CATALOG_HEAD, key_layout.VIRTUAL_CLOCK]
             assert [row.key for row in rows] == left
 
 
@@ -387,7 +387,7 @@ async def test_a_log_that_ended_is_taken_away_when_nobody_needs_it():
                 await writers.wait(50)
             (ended,) = table.record.ended_logs
             assert ended.children == tuple(numbers(table))
-            subscriber = keys_layout.index_subscriber(1, BY_POSTS.index_id)
+            subscriber = key_layout.index_subscriber(1, BY_POSTS.index_id)
             assert ended.subscribers == (subscriber,)
             await compare_index(table, writers)
             feed = table.followers._feeds[1]
@@ -397,9 +397,9 @@ async def test_a_log_that_ended_is_taken_away_when_nobody_needs_it():
             assert 1 not in table.followers._feeds
             assert [feed.parent for feed in await table.followers.feeds()] == [None, None]
             for start, end in (
-                keys_layout.change_range(1),
-                (keys_layout.checkpoint(subscriber, 1), keys_layout.checkpoint(subscriber, 2)),
-                (keys_layout.trim(1, 1), keys_layout.trim(1, 2)),
+                key_layout.change_range(1),
+                (key_layout.checkpoint(subscriber, 1), key_layout.checkpoint(subscriber, 2)),
+                (key_layout.trim(1, 1), key_layout.trim(1, 2)),
             ):
                 assert not await store.latest.page(start, end, max_rows=1, max_bytes=1)
         async with one_partition(store=store) as (database, table):
@@ -443,7 +443,7 @@ async def test_the_children_of_a_log_that_is_gone_tell_since_when_theirs_holds_a
                     await asyncio.sleep(0)
                 await database.actor.keep_streams()
             children = numbers(table)
-            reached = await log_reach.reaches(table.durable(), table.record, now_us)
+            reached = await log_bounds.reaches(table.durable(), table.record, now_us)
             assert [(log.partition_number, log.lost_us) for log in reached] == [
                 (child, now_us) for child in children
             ]
@@ -457,7 +457,7 @@ async def test_a_deleted_table_leaves_nothing_of_logs_that_ended():
             await writers.wait(30)
             await database.split_partition("Thread", 1, MIDDLE)
         await database.delete_table("Thread")
-        start, end = keys_layout.change_range(1)[0], keys_layout.change_range(99)[1]
+        start, end = key_layout.change_range(1)[0], key_layout.change_range(99)[1]
         assert not await store.latest.page(start, end, max_rows=1, max_bytes=1)
 
 

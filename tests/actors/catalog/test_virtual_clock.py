@@ -21,7 +21,7 @@ from dynactor.actors.catalog.virtual_clock import (
 )
 from dynactor.actors.runtime.clock import MAX_SPEED, ClockRefusal, SystemClock, VirtualClock
 from dynactor.model.errors import InternalServerError
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from dynactor.storage.store import Full, Store, View
 from tests.support.databases.databases import HeldStore, running_database, table_definition
 from tests.support.stores.store import memory_store
@@ -42,7 +42,7 @@ async def running_control(
 
 
 async def stored(view: View) -> StoredClock:
-    (row,) = await view.load([keys_layout.VIRTUAL_CLOCK])
+    (row,) = await view.load([key_layout.VIRTUAL_CLOCK])
     return msgpack.decode(row, type=StoredClock)
 
 
@@ -170,7 +170,7 @@ async def test_after_a_stop_it_goes_on_where_it_stood_as_fast_as_it_ran(store: H
 async def test_after_a_crash_it_goes_on_behind_every_time_it_told(store: HeldStore):
     async with running_control(store) as keeper:
         await keeper.move(MoveClock(speed=3_600))
-        (crashed,) = await store.latest.load([keys_layout.VIRTUAL_CLOCK])
+        (crashed,) = await store.latest.load([key_layout.VIRTUAL_CLOCK])
         told = keeper.state.now_epoch_seconds
         assert crashed is not None
         assert msgpack.decode(crashed, type=StoredClock).epoch_seconds > told
@@ -225,4 +225,4 @@ async def test_an_empty_store_starts_at_any_time(store: HeldStore):
 async def test_real_time_has_no_keeper_and_no_row(store: HeldStore):
     async with running_database(store, SystemClock()) as database:
         assert database.clock_control is None
-    assert await store.latest.load([keys_layout.VIRTUAL_CLOCK]) == [None]
+    assert await store.latest.load([key_layout.VIRTUAL_CLOCK]) == [None]

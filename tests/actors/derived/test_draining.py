@@ -10,7 +10,7 @@ from dynactor.actors.catalog.database import Database
 from dynactor.actors.catalog.destination_phases import DisableDestination
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.table import Table
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from tests.support.databases.databases import running_database
 from tests.support.databases.published import (
     TOPIC,
@@ -54,7 +54,7 @@ async def with_backlog(broker: FakeBroker) -> AsyncIterator[tuple[SteppedStore, 
 
 def is_of_log(call: Call) -> bool:
     """Select reads of the table's only log."""
-    return pages_of(*keys_layout.change_range(1))(call)
+    return pages_of(*key_layout.change_range(1))(call)
 
 
 def is_first_of_log(call: Call) -> bool:
@@ -95,7 +95,7 @@ async def test_a_destination_whose_topic_is_reached_while_it_is_disabled_is_drai
     broker = FakeBroker()
     async with with_backlog(broker) as (store, database, table):
         reading = store.gate_behind(is_of_log)
-        storing = store.gate_before(commits_that_put(keys_layout.table_record("Thread")))
+        storing = store.gate_before(commits_that_put(key_layout.table_record("Thread")))
         async with asyncio.TaskGroup() as tasks:
             disabled = tasks.create_task(database.change_destination(DISABLE))
             await storing.reached()

@@ -18,7 +18,7 @@ from dynactor.model.keys.key import KeyAttribute
 from dynactor.model.tables.schema_rules import KeyElement
 from dynactor.model.tables.table_rules import TableEdit
 from dynactor.model.values.item import Item
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from tests.support.databases.backed_up import back_up, begin_restore, filled_table, wait_followed
 from tests.support.databases.databases import put, running_database, table_definition, thread
 from tests.support.databases.published import (
@@ -79,7 +79,7 @@ async def claimed(**settings: Any) -> AsyncIterator[Claimed]:
 async def test_the_backfill_of_an_index() -> None:
     async with claimed() as it:
         table = await it.table()
-        cursor = keys_layout.backfill_cursor(table.definition.table_id, 1)
+        cursor = key_layout.backfill_cursor(table.definition.table_id, 1)
         await it.store.take_over(lambda head: head == cursor)
         await it.database.update_table("Thread", BY_POSTS)
         await it.wait_fenced("backfill of index by_posts")
@@ -95,8 +95,8 @@ async def test_the_follower_of_an_index() -> None:
         await table.write(put(thread("EC2", "b", posts=2)))
         await wait_followed(table)
         [number] = table.partitions.map.numbers
-        subscriber = keys_layout.index_subscriber(table.definition.table_id, 1)
-        checkpoint = keys_layout.checkpoint(subscriber, number)
+        subscriber = key_layout.index_subscriber(table.definition.table_id, 1)
+        checkpoint = key_layout.checkpoint(subscriber, number)
         await it.store.take_over(lambda head: head == checkpoint)
         # A follower stores its checkpoint when it stops.
         await table.followers.stop_index(1)
@@ -110,7 +110,7 @@ async def test_a_partition_of_an_index_and_whoever_writes_to_it() -> None:
         await it.database.update_table("Thread", BY_POSTS)
         await soon(lambda: table.definition.global_indexes[0].status == "ACTIVE")
         [number] = table.followers.indexes[1].partitions.map.numbers
-        head = keys_layout.partition_head(number)
+        head = key_layout.partition_head(number)
         await it.store.take_over(lambda key: key == head)
         await table.write(put(thread("EC2", "b", posts=2)))
         await it.wait_fenced("maintainer of index by_posts")
@@ -122,7 +122,7 @@ async def test_a_partition_of_a_table() -> None:
     async with claimed() as it:
         table = await it.table()
         [number] = table.partitions.map.numbers
-        head = keys_layout.partition_head(number)
+        head = key_layout.partition_head(number)
         await it.store.take_over(lambda key: key == head)
         outcomes = await asyncio.gather(
             table.write(put(ITEM)), table.write(put(ITEM)), return_exceptions=True
@@ -141,12 +141,12 @@ async def test_the_filling_of_a_restored_table(refused: str) -> None:
         await filled_table(it.database, 20, definition=table_definition())
         backup = await back_up(it.database)
         others = set(it.database.table("Thread").partitions.map.numbers)
-        heads = {keys_layout.partition_head(number) for number in others}
-        prefix = keys_layout.partition_head(0)[:1]
+        heads = {key_layout.partition_head(number) for number in others}
+        prefix = key_layout.partition_head(0)[:1]
 
         def is_guarded(head: bytes) -> bool:
             if refused == "the cursor":
-                return head[:1] == keys_layout.filling_cursor(0)[:1]
+                return head[:1] == key_layout.filling_cursor(0)[:1]
             return head[:1] == prefix and head not in heads
 
         await it.store.take_over(is_guarded)
@@ -158,7 +158,7 @@ async def test_the_filling_of_a_restored_table(refused: str) -> None:
 async def test_the_copy_of_a_backup() -> None:
     async with claimed() as it:
         await it.table()
-        prefix = keys_layout.filling_cursor(0)[:1]
+        prefix = key_layout.filling_cursor(0)[:1]
         await it.store.take_over(lambda head: head[:1] == prefix)
         await it.database.create_table_backup("Thread", "nightly")
         await soon(lambda: len(it.fenced) == 1)
@@ -173,7 +173,7 @@ async def test_a_relay() -> None:
         await broker.wait_messages(TOPIC, 10)
         relay = relay_of(it.database, table)
         await soon(lambda: relay.lag_records == 0)
-        prefix = keys_layout.checkpoint(b"", 0)[:1]
+        prefix = key_layout.checkpoint(b"", 0)[:1]
         await it.store.take_over(lambda head: head[:1] == prefix)
         # A relay stores its checkpoints when it stops.
         await table.close()
@@ -185,7 +185,7 @@ async def test_a_phase_of_the_database() -> None:
     async with claimed() as it:
         await it.table()
         await it.database.update_table("Thread", BY_POSTS)
-        await it.store.take_over(lambda head: head == keys_layout.CATALOG_HEAD)
+        await it.store.take_over(lambda head: head == key_layout.CATALOG_HEAD)
         await soon(lambda: any(each["event"] == "phase_fenced" for each in it.logs))
         assert not any(each["event"] == "tried_again_later" for each in it.logs)
 
@@ -206,7 +206,7 @@ async def test_a_transaction() -> None:
         items = by_partition(table)
         writes = [(table, put(item)) for item in items]
         await transact(it.database, *writes)
-        heads = [keys_layout.partition_head(number) for number in table.partitions.map.numbers]
+        heads = [key_layout.partition_head(number) for number in table.partitions.map.numbers]
         await it.store.take_over(lambda head: head in heads)
         with pytest.raises(InternalServerError, match=_OTHER_OWNER):
             await transact(it.database, *writes)
@@ -223,7 +223,7 @@ async def test_a_transaction_but_not_the_others_of_its_round() -> None:
         ]
         await asyncio.gather(*(transact(it.database, *writes) for writes in both))
         ((_, action),) = actions(both[0][0])
-        head = keys_layout.partition_head(table.number_of(action.position))
+        head = key_layout.partition_head(table.number_of(action.position))
         await it.store.take_over(lambda key: key == head)
         refused, done = await asyncio.gather(
             *(transact(it.database, *writes) for writes in both), return_exceptions=True

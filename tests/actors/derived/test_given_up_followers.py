@@ -11,7 +11,7 @@ from dynactor.model.indexes.global_index_rules import NewGlobalIndex
 from dynactor.model.keys.key import KeyAttribute
 from dynactor.model.tables.schema_rules import KeyElement
 from dynactor.model.tables.table_rules import TableEdit
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from dynactor.storage.store import Damaged
 from tests.support.databases.databases import put, table_definition, thread
 from tests.support.databases.expiry import switch
@@ -32,7 +32,7 @@ def _sooner_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
 def damage_checkpoint(store: SteppedStore, table: Table, subscriber: bytes) -> None:
     """Make the follower of the only partition crash until it is given up."""
     [number] = table.partitions.map.numbers
-    gate = store.gate_before(loads_of(keys_layout.checkpoint(subscriber, number)))
+    gate = store.gate_before(loads_of(key_layout.checkpoint(subscriber, number)))
     gate.fail(Damaged("a damaged checkpoint: played by a test"))
 
 
@@ -42,7 +42,7 @@ async def test_an_index_does_not_catch_up_without_one_of_its_followers() -> None
         await database.create_table(table_definition())
         table = database.table("Thread")
         await table.write(put(ITEM))
-        subscriber = keys_layout.index_subscriber(table.definition.table_id, 1)
+        subscriber = key_layout.index_subscriber(table.definition.table_id, 1)
         damage_checkpoint(store, table, subscriber)
         with capture_logs() as logs:
             await database.update_table("Thread", BY_POSTS)

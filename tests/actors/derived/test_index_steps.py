@@ -13,7 +13,7 @@ from dynactor.model.keys.key import KeyAttribute
 from dynactor.model.tables.schema_rules import KeyElement
 from dynactor.model.tables.table_rules import TableEdit
 from dynactor.model.writes.write import Delete
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from tests.support.databases.databases import put, table_definition, thread
 from tests.support.stores.stepped_store import (
     Gate,
@@ -54,9 +54,9 @@ async def filled_index() -> AsyncIterator[Filled]:
         table = database.table("Thread")
         [number] = table.partitions.map.numbers
         table_id = table.definition.table_id
-        subscriber = keys_layout.index_subscriber(table_id, 1)
-        filling = store.gate_before(loads_of(keys_layout.backfill_cursor(table_id, 1)))
-        following = store.gate_before(loads_of(keys_layout.checkpoint(subscriber, number)))
+        subscriber = key_layout.index_subscriber(table_id, 1)
+        filling = store.gate_before(loads_of(key_layout.backfill_cursor(table_id, 1)))
+        following = store.gate_before(loads_of(key_layout.checkpoint(subscriber, number)))
         await database.update_table("Thread", BY_POSTS)
         await filling.reached()
         for write in (put(ITEM), Delete(ITEM), put(ITEM)):
@@ -68,7 +68,7 @@ async def filled_index() -> AsyncIterator[Filled]:
 
 async def test_an_index_is_not_active_before_its_followers_have_caught_up() -> None:
     async with filled_index() as it:
-        storing = it.store.gate_before(commits_that_put(keys_layout.table_record("Thread")))
+        storing = it.store.gate_before(commits_that_put(key_layout.table_record("Thread")))
         await turns()
         assert not storing.is_reached
 

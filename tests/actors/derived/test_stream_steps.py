@@ -17,7 +17,7 @@ from dynactor.model.keys import key as keys
 from dynactor.model.tables.stream_rules import StreamChange
 from dynactor.model.tables.table import StreamSettings
 from dynactor.model.tables.table_rules import TableEdit
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from dynactor.storage.store import Full
 from dynactor.streams.shard import Shard, Stream
 from tests.support.databases.databases import (
@@ -57,7 +57,7 @@ class Streamed:
         self.table: Table = database.table("Thread")
         [self.number] = self.table.partitions.map.numbers
         [stream] = database.streams.all()
-        self.row = keys_layout.stream(stream.table_id, stream.label)
+        self.row = key_layout.stream(stream.table_id, stream.label)
 
     @property
     def stream(self) -> Stream:
@@ -112,8 +112,8 @@ def is_read(call: Call) -> bool:
 async def test_a_shard_that_is_closed_while_it_is_read_shows_nothing_of_its_child() -> None:
     async with streamed() as it, asyncio.TaskGroup() as tasks:
         [shard] = it.shards
-        told = it.store.gate_durable(commits_of(keys_layout.partition_head(it.number)))
-        row = keys_layout.change_row(it.number, WRITES + 1)
+        told = it.store.gate_durable(commits_of(key_layout.partition_head(it.number)))
+        row = key_layout.change_row(it.number, WRITES + 1)
         written = tasks.create_task(it.write(WRITES))
         await soon(lambda: it.store.durable().at_hand(row) is not None)
         reading = it.store.gate_behind(is_read)
@@ -159,7 +159,7 @@ async def test_readers_are_told_that_records_are_trimmed_before_these_are_gone()
     async with streamed() as it, asyncio.TaskGroup() as tasks:
         before = it.stream
         it.clock.step(DAY_SECONDS + 1)
-        trim = keys_layout.trim(before.table_id, it.number)
+        trim = key_layout.trim(before.table_id, it.number)
         storing = it.store.gate_before(commits_that_put(trim))
         kept = tasks.create_task(it.database.actor.keep_streams())
         await storing.reached()
@@ -172,7 +172,7 @@ async def test_trimming_that_the_store_refuses_is_undone_for_readers() -> None:
     async with streamed() as it:
         [shard] = it.shards
         it.clock.step(DAY_SECONDS + 1)
-        trim = keys_layout.trim(it.stream.table_id, it.number)
+        trim = key_layout.trim(it.stream.table_id, it.number)
         it.store.gate_before(commits_that_put(trim)).fail(Full("the disk is full"))
         await it.database.actor.keep_streams()
         assert it.shards[0].horizon == 0
@@ -221,7 +221,7 @@ async def test_a_stream_that_is_disabled_ends_behind_all_that_it_showed() -> Non
     async with streamed() as it, asyncio.TaskGroup() as tasks:
         first, second = await halve(it.database, it.table, it.number)
         # A partition is told that the stream ends only when its present batch is accepted.
-        busy = it.store.gate_before(commits_of(keys_layout.partition_head(second)))
+        busy = it.store.gate_before(commits_of(key_layout.partition_head(second)))
         forums = forums_of(it.table)
         slow = tasks.create_task(it.table.write(put(thread(forums[second], "a"))))
         await busy.reached()

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 from dynactor.actors.derived.subscriber import Subscriber, encode_position
 from dynactor.actors.partition.change_feed import ChangeFeed, RecentChanges
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from dynactor.storage.store import Full, Group, Store
 from dynactor.streams import change_log
 from dynactor.streams.change_record import ChangeRecord
@@ -74,7 +74,7 @@ async def test_a_change_recorded_while_a_follower_reads_the_disk_wakes_it() -> N
         log = Log(store, PARENT, begins_at=5)
         follower = Noting(log.feed)
         followers.append(follower)
-        reading = store.gate_behind(pages_of(*keys_layout.change_range(PARENT)))
+        reading = store.gate_behind(pages_of(*key_layout.change_range(PARENT)))
         tasks.create_task(follower.run())
         await reading.reached()
         await log.write(6)
@@ -89,7 +89,7 @@ async def test_a_log_that_ends_while_a_follower_reads_the_disk_is_followed_to_it
         log = Log(store, PARENT, begins_at=5)
         follower = Noting(log.feed)
         followers.append(follower)
-        reading = store.gate_behind(pages_of(*keys_layout.change_range(PARENT)))
+        reading = store.gate_behind(pages_of(*key_layout.change_range(PARENT)))
         tasks.create_task(follower.run())
         await reading.reached()
         await log.write(6)
@@ -109,7 +109,7 @@ async def test_a_childs_follower_begins_when_the_end_of_its_parents_log_is_store
         first = Noting(parent.feed)
         second = Noting(child.feed, first.ended)
         followers.extend([first, second])
-        end = keys_layout.checkpoint(FOLLOWER, PARENT)
+        end = key_layout.checkpoint(FOLLOWER, PARENT)
         gate = store.gate_before(commits_of(end))
         tasks.create_task(first.run())
         tasks.create_task(second.run())
@@ -132,7 +132,7 @@ async def test_an_end_is_stored_although_the_store_has_another_checkpoint() -> N
         tasks.create_task(follower.run())
         await soon(lambda: follower.noted == [1])
         # As when the store was opened again, with a checkpoint that it had before.
-        checkpoint = keys_layout.checkpoint(FOLLOWER, PARENT)
+        checkpoint = key_layout.checkpoint(FOLLOWER, PARENT)
         await (await store.commit([Group(checkpoint, None, encode_position(0))]))
 
         parent.feed.end()
@@ -147,7 +147,7 @@ async def test_an_end_that_the_store_refuses_is_stored_before_a_child_begins() -
         parent.feed.end()
         follower = Noting(parent.feed)
         followers.append(follower)
-        gate = store.gate_before(commits_of(keys_layout.checkpoint(FOLLOWER, PARENT)))
+        gate = store.gate_before(commits_of(key_layout.checkpoint(FOLLOWER, PARENT)))
         tasks.create_task(follower.run())
         await gate.reached()
         store.refuse_commits(Full("the disk is full"))

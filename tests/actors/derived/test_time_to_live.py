@@ -26,7 +26,7 @@ from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.tables.table_rules import TableEdit
 from dynactor.model.values.item import Item
 from dynactor.model.writes.write import Delete, Update
-from dynactor.storage import codec, keys_layout
+from dynactor.storage import codec, key_layout
 from dynactor.storage.store import Full, Group, Store
 from tests.support.databases.databases import (
     SetClock,
@@ -121,8 +121,8 @@ async def test_items_are_deleted_behind_their_time_and_no_others():
 
 
 async def items_of(store, table: Table) -> list[Item]:
-    prefix = keys_layout.row_prefix(table.definition.table_id)
-    rows = rows_of(store, prefix, keys_layout.end_of(prefix))
+    prefix = key_layout.row_prefix(table.definition.table_id)
+    rows = rows_of(store, prefix, key_layout.end_of(prefix))
     return [codec.decode(row.value).item async for row in rows]
 
 
@@ -183,7 +183,7 @@ async def test_a_run_carried_out_again_leaves_the_same_rows():
             table_id = table.definition.table_id
         # As after a crash that took the last checkpoints away.
         for number in numbers:
-            key = keys_layout.checkpoint(keys_layout.expiry_subscriber(table_id), number)
+            key = key_layout.checkpoint(key_layout.expiry_subscriber(table_id), number)
             (stored,) = await store.latest.load([key])
             await (await store.commit([Group(key, stored, bytes(8))]))
         async with running_database(store, SetClock(NOW)) as database:
@@ -242,7 +242,7 @@ async def test_switched_off_nothing_is_left_of_it_over_a_restart_too():
         async with running_database(store, SetClock(NOW), time_to_live=slow) as database:
             await switch(database, "Thread", "at", enabled=False)
             assert (
-                database.table("Thread").followers.following(keys_layout.expiry_subscriber(1))
+                database.table("Thread").followers.following(key_layout.expiry_subscriber(1))
                 is None
             )
             assert await listed(store, table_id)
@@ -284,7 +284,7 @@ def status_of(table: Table) -> str:
 
 async def nothing_left(store: Store, table_id: int) -> bool:
     """Whether neither expiry rows nor checkpoints of a table are left."""
-    ranges = (keys_layout.expiry_range(table_id), keys_layout.checkpoint_range(table_id))
+    ranges = (key_layout.expiry_range(table_id), key_layout.checkpoint_range(table_id))
     return not [row for each in ranges async for row in rows_of(store, *each)]
 
 
@@ -368,7 +368,7 @@ class RefusingStore(FaultyStore):
     refused = 0
 
     async def commit(self, groups: Sequence[Group]) -> asyncio.Future[None]:
-        if self.is_refusing and groups[0].head_key.startswith(keys_layout.checkpoint(b"", 0)[:1]):
+        if self.is_refusing and groups[0].head_key.startswith(key_layout.checkpoint(b"", 0)[:1]):
             self.refused += 1
             raise Full("the disk is full: played by a test")
         return await super().commit(groups)
@@ -414,7 +414,7 @@ async def test_an_item_that_cannot_be_read_does_not_keep_the_others(
         for number in range(60):
             await table.write(put(thread("f", f"s{number:02}", at=NOW + 1)))
         await until_listed(table)
-        row = keys_layout.item_row(table.definition, thread("f", "s30"))
+        row = key_layout.item_row(table.definition, thread("f", "s30"))
         (whole,) = await store.latest.load([row])
         assert whole is not None
         await (await store.commit([Group(b"\xff", None, b"1", puts=[(row, b"damaged")])]))
@@ -488,12 +488,12 @@ async def test_a_log_is_kept_until_its_expiry_times_are_listed():
             feed.tail for feed in feeds
         ]
         following = table.followers.following(
-            keys_layout.expiry_subscriber(table.definition.table_id)
+            key_layout.expiry_subscriber(table.definition.table_id)
         )
         assert following is not None
         assert following.floor(feeds[0].partition_number) == feeds[0].tail
         await database.actor.keep_streams()
-        logs = [keys_layout.change_range(feed.partition_number) for feed in feeds]
+        logs = [key_layout.change_range(feed.partition_number) for feed in feeds]
         assert not [row for each in logs async for row in rows_of(store, *each)]
 
 

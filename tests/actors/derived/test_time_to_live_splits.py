@@ -17,7 +17,7 @@ from dynactor.actors.derived.expiry.time_to_live import (
 from dynactor.actors.table.table import Table
 from dynactor.model.errors import InternalServerError
 from dynactor.model.writes.write import Delete
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from dynactor.storage.store import Full, Group, Store
 from dynactor.streams import change_log
 from dynactor.streams.change_record import ChangeRecord, Origin
@@ -136,7 +136,7 @@ class RefusingStore(FaultyStore):
     refused = 0
 
     async def commit(self, groups: Sequence[Group]) -> asyncio.Future[None]:
-        if groups[0].head_key == keys_layout.CATALOG_HEAD and groups[0].deletes:
+        if groups[0].head_key == key_layout.CATALOG_HEAD and groups[0].deletes:
             self.refused += 1
             await asyncio.sleep(0.002)
             raise Full("the disk is full: played by a test")
@@ -181,7 +181,7 @@ class HoldingStore(FaultyStore):
 
     async def commit(self, groups: Sequence[Group]) -> asyncio.Future[None]:
         key = groups[0].head_key
-        if key[:1] == keys_layout.checkpoint(b"", 0)[:1]:
+        if key[:1] == key_layout.checkpoint(b"", 0)[:1]:
             number = int.from_bytes(key[-8:], "big")
             if number in self.held:
                 self.refused[number] += 1

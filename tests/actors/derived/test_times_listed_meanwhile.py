@@ -15,7 +15,7 @@ from dynactor.actors.partition.partition import Expired
 from dynactor.actors.runtime.supervisor import Supervisor
 from dynactor.model.errors import InternalServerError
 from dynactor.model.keys.key import KeyAttribute, KeySchema
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from dynactor.storage.store import Full, Group
 from tests.support.databases.databases import SetClock
 from tests.support.stores.stepped_store import Call, Page, SteppedStore, pages_of, soon, turns
@@ -54,7 +54,7 @@ class Swept:
     async def list(self, at_seconds: int) -> None:
         """As the expirer: the row is durable, then the sweeper is told."""
         at_us = at_seconds * 1_000_000
-        row = keys_layout.expiry_row(TABLE_ID, at_us, POSITION)
+        row = key_layout.expiry_row(TABLE_ID, at_us, POSITION)
         (head,) = await self.store.latest.load([b"expirer"])
         group = Group(b"expirer", head, (head or b"") + b"1", puts=[(row, b"")])
         await (await self.store.commit([group]))
@@ -63,7 +63,7 @@ class Swept:
 
 def is_due(call: Call) -> bool:
     """Whether due rows of the first slice are read."""
-    return pages_of(*keys_layout.expiry_span(TABLE_ID, 0, 0))(call) and not is_next(call)
+    return pages_of(*key_layout.expiry_span(TABLE_ID, 0, 0))(call) and not is_next(call)
 
 
 def is_next(call: Call) -> bool:
@@ -73,7 +73,7 @@ def is_next(call: Call) -> bool:
 
 def is_last(call: Call) -> bool:
     """Whether it is looked for in the last slice."""
-    last = keys_layout.expiry_span(TABLE_ID, keys_layout.EXPIRY_SLICES - 1, 0)
+    last = key_layout.expiry_span(TABLE_ID, key_layout.EXPIRY_SLICES - 1, 0)
     return pages_of(*last)(call) and is_next(call)
 
 

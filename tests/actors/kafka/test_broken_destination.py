@@ -12,9 +12,9 @@ from dynactor.actors.catalog.destination_phases import DisableDestination
 from dynactor.actors.table.table import Table
 from dynactor.model.tables.table import StreamingDestination
 from dynactor.model.writes.write import Delete
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from dynactor.storage.store import Store
-from dynactor.streams.kafka_message import KafkaMessage
+from dynactor.streams.kafka.message import KafkaMessage
 from tests.support.databases.databases import SetClock, running_database
 from tests.support.databases.published import (
     TOPIC,
@@ -51,7 +51,7 @@ async def cut_off(table: Table) -> None:
 async def stored_changes(store: Store, table: Table) -> int:
     found = 0
     for partition in table.record.partitions:
-        start, end = keys_layout.change_range(partition.number)
+        start, end = key_layout.change_range(partition.number)
         found += len(
             await store.durable().page(start, end, max_rows=100_000, max_bytes=1_000_000_000)
         )

@@ -10,11 +10,11 @@ from msgspec import structs
 from dynactor.actors.catalog.destination_phases import DisableDestination, EnableDestination
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.model.errors import ValidationException
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from dynactor.storage.store import Group
-from dynactor.streams.broker import Refused
-from dynactor.streams.kafka_message import KafkaMessage
-from dynactor.streams.kafka_partitioner import partition_of
+from dynactor.streams.kafka.broker import Refused
+from dynactor.streams.kafka.message import KafkaMessage
+from dynactor.streams.kafka.partitioner import partition_of
 from tests.support.databases.databases import put, running_database, table_definition, thread
 from tests.support.databases.published import (
     TOPIC,
@@ -303,11 +303,11 @@ async def test_exactly_once_a_crash_between_commit_and_checkpoint_doubles_nothin
             table = await published_table(database)
             await write_threads(table, range(30))
             await broker.wait_messages(TOPIC, 30)
-            subscriber = keys_layout.destination_subscriber(table.definition.table_id, 1)
+            subscriber = key_layout.destination_subscriber(table.definition.table_id, 1)
             numbers = [partition.number for partition in table.record.partitions]
         for number in numbers:
             # As if the server had been killed before it could store them.
-            key = keys_layout.checkpoint(subscriber, number)
+            key = key_layout.checkpoint(subscriber, number)
             (stored,) = await store.latest.load([key])
             await (await store.commit([Group(key, stored, bytes(16))]))
         async with running_database(store, broker=broker, relays=EXACTLY_ONCE) as database:

@@ -12,9 +12,9 @@ from dynactor.actors.catalog.destination_phases import DisableDestination, Enabl
 from dynactor.actors.derived.kafka.relay_settings import RelaySettings
 from dynactor.actors.table.table import Table
 from dynactor.model.tables.table import StreamSettings
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from dynactor.storage.store import Full, Group, Store
-from dynactor.streams.kafka_message import KafkaMessage
+from dynactor.streams.kafka.message import KafkaMessage
 from tests.support.databases.databases import put, running_database, table_definition
 from tests.support.databases.published import (
     TOPIC,
@@ -196,12 +196,12 @@ async def test_exactly_once_a_crash_before_the_checkpoints_doubles_nothing_of_sp
             await halve(database, table, table.record.partitions[0].number)
             await write_threads(table, range(400, 600), of_items=ITEMS)
             await broker.wait_messages(TOPIC, 600)
-            subscriber = keys_layout.destination_subscriber(table.definition.table_id, 1)
+            subscriber = key_layout.destination_subscriber(table.definition.table_id, 1)
             numbers = table.record.log_numbers
             assert len(numbers) == 14
         for number in numbers:
             # As if the server had been killed before it could store them.
-            await forget_checkpoint(store, keys_layout.checkpoint(subscriber, number))
+            await forget_checkpoint(store, key_layout.checkpoint(subscriber, number))
         async with running_database(store, **settings) as database:
             table = database.table("Thread")
             await write_threads(table, range(600, 700), of_items=ITEMS)
@@ -345,7 +345,7 @@ async def test_a_destination_that_is_switched_off_gets_what_ended_logs_hold(rela
             await database.actor.keep_streams()
             assert table.record.ended_logs == ()
             rows = await store.durable().page(
-                *keys_layout.checkpoint_range(table.definition.table_id),
+                *key_layout.checkpoint_range(table.definition.table_id),
                 max_rows=10,
                 max_bytes=1_000,
             )

@@ -15,8 +15,8 @@ from dynactor.actors.derived.kafka.replay_progress import ReplayStart
 from dynactor.actors.table.table import Table
 from dynactor.model.errors import ResourceNotFoundException, ValidationException
 from dynactor.model.writes.write import Delete
-from dynactor.streams import log_reach
-from dynactor.streams.broker import Refused
+from dynactor.streams import log_bounds
+from dynactor.streams.kafka.broker import Refused
 from tests.support.databases.databases import (
     SetClock,
     put,
@@ -474,5 +474,5 @@ async def stopped_recording(table: Table) -> None:
 
 async def begins(table: Table) -> dict[int, int]:
     """The counters behind which the logs begin."""
-    logs = await log_reach.reaches(table.durable(), table.record, 0)
+    logs = await log_bounds.reaches(table.durable(), table.record, 0)
     return {log.partition_number: log.after for log in logs}

@@ -8,7 +8,7 @@ from msgspec import structs
 
 from dynactor.actors.derived.checkpoint import Checkpoint
 from dynactor.actors.derived.kafka.table_snapshot import TableSnapshot
-from dynactor.storage import catalog, keys_layout
+from dynactor.storage import catalog, key_layout
 from dynactor.storage.catalog import EndedLog, PartitionHead, PartitionRange, TableRecord
 from dynactor.storage.store import Group
 from tests.support.databases.databases import table_definition
@@ -22,12 +22,12 @@ async def test_it_waits_until_the_partitions_of_a_split_that_is_durable_are_know
         ended_logs=(EndedLog(1, 70, 7_000, (2, 3), ()),),
     )
     puts = [
-        (keys_layout.table_record("Thread"), catalog.encode_record(record)),
+        (key_layout.table_record("Thread"), catalog.encode_record(record)),
         (
-            keys_layout.partition_head(2),
+            key_layout.partition_head(2),
             catalog.encode_partition_head(PartitionHead(counter=5, logged_bytes=500)),
         ),
-        (keys_layout.partition_head(3), catalog.encode_partition_head(PartitionHead())),
+        (key_layout.partition_head(3), catalog.encode_partition_head(PartitionHead())),
     ]
     known = {1}
     async with memory_store() as store:

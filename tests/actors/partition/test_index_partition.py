@@ -12,7 +12,7 @@ from dynactor.model.indexes.index import IndexDefinition, Projection
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.limits import INDEX_ENTRY_OVERHEAD_BYTES
 from dynactor.model.values.stored_item import StoredItem
-from dynactor.storage import catalog, codec, keys_layout
+from dynactor.storage import catalog, codec, key_layout
 from dynactor.storage.store import Store
 from dynactor.streams.entry_change import EntryChange
 from tests.support.stores.store import memory_store
@@ -20,7 +20,7 @@ from tests.support.stores.store import memory_store
 INDEX = IndexDefinition(
     1, "by_posts", KeySchema((KeyAttribute("posts", "N"),), ()), Projection("ALL")
 )
-PREFIX = keys_layout.row_prefix(7, 1)
+PREFIX = key_layout.row_prefix(7, 1)
 NUMBER = 12
 
 
@@ -57,7 +57,7 @@ def outcome(changes: list[EntryChange]) -> dict[bytes, bytes]:
 
 async def stored(store: Store) -> dict[bytes, bytes]:
     rows = await store.durable().page(
-        PREFIX, keys_layout.end_of(PREFIX), max_rows=1000, max_bytes=1 << 20
+        PREFIX, key_layout.end_of(PREFIX), max_rows=1000, max_bytes=1 << 20
     )
     return {row.key[len(PREFIX) :]: row.value for row in rows}
 
@@ -88,7 +88,7 @@ async def test_doubled_and_late_runs_of_a_log_change_nothing(seed):
         await asyncio.gather(*replies)
         assert await stored(store) == outcome(changes)
         await supervisor.stop(partition)
-        (head,) = await store.durable().load([keys_layout.partition_head(NUMBER)])
+        (head,) = await store.durable().load([key_layout.partition_head(NUMBER)])
         counted = catalog.decode_partition_head(head)
         entries = outcome(changes).values()
         assert counted.item_counts[INDEX.index_id] == len(entries)
@@ -149,7 +149,7 @@ async def test_a_backfill_that_is_doubled_late_or_begun_anew_counts_each_entry_o
             begins_at = source.randrange(ends_at - 10)
         entries = await stored(store)
         assert list(entries) == [position for _, position in rows]
-        (head,) = await store.durable().load([keys_layout.partition_head(NUMBER)])
+        (head,) = await store.durable().load([key_layout.partition_head(NUMBER)])
         counted = catalog.decode_partition_head(head)
         assert counted.item_counts[INDEX.index_id] == len(rows)
         assert counted.sizes_bytes[INDEX.index_id] == sum(

@@ -13,7 +13,7 @@ from dynactor.model.limits import INDEX_ENTRY_OVERHEAD_BYTES, ITEM_SIZE_BYTES
 from dynactor.model.values import item as items
 from dynactor.model.values.item import Item
 from dynactor.model.writes.write import Delete, Write
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from tests.support.databases.databases import put, running_database, table_definition, thread
 from tests.support.databases.transacting import transact
 
@@ -21,7 +21,7 @@ from tests.support.databases.transacting import transact
 async def stored_bytes(table: Table, forum: str) -> int:
     """The size of a forum's collection, as the store has it."""
     partition_key = keys.encode_partition(table.definition.key_schema, thread(forum, "a"))
-    row = keys_layout.collection_row(table.definition.table_id, partition_key)
+    row = key_layout.collection_row(table.definition.table_id, partition_key)
     (value,) = await table.durable().load([row])
     return int.from_bytes(value or b"", "big")
 

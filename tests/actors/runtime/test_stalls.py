@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dynactor.actors.catalog.virtual_clock import MoveClock
 from dynactor.actors.runtime.clock import VirtualClock
 from dynactor.model.limits import CLIENT_TOKEN_SECONDS
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from dynactor.storage.store import Group, Retry, Store
 from tests.support.databases.databases import (
     HeldStore,
@@ -58,6 +58,6 @@ async def test_whoever_meets_a_stalled_store_waits_and_is_carried_out():
             await database.clock_control.move(MoveClock(by_seconds=CLIENT_TOKEN_SECONDS))
             for item in (thread("EC2", "a"), *items):
                 assert (await read_item(table, item)).stored is not None
-            owners = {keys_layout.partition_head(number) for number in (1, *children)}
-            owners |= {keys_layout.CATALOG_HEAD, keys_layout.VIRTUAL_CLOCK}
+            owners = {key_layout.partition_head(number) for number in (1, *children)}
+            owners |= {key_layout.CATALOG_HEAD, key_layout.VIRTUAL_CLOCK}
             assert owners <= store.stalls.keys()

@@ -27,7 +27,7 @@ from dynactor.model.page import PageRules
 from dynactor.model.tables.schema_rules import KeyElement
 from dynactor.model.tables.table import GlobalIndex, TableDefinition, Throughput
 from dynactor.model.tables.table_rules import TableEdit
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from dynactor.storage.store import Conflict, Damaged, Full, Group
 from tests.support.databases.databases import (
     HeldStore,
@@ -42,7 +42,7 @@ from tests.support.databases.transacting import stepped, transact
 from tests.support.stores.store import memory_store
 
 BY_POSTS = "by_posts"
-PARTITION_HEADS = keys_layout.partition_head(0)[:1]
+PARTITION_HEADS = key_layout.partition_head(0)[:1]
 
 
 class Poison(Message[None], frozen=True):

@@ -15,7 +15,7 @@ from dynactor.actors.table.item_sample import collection_start, largest_collecti
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
 from dynactor.actors.table.traffic import EVERY, KEPT_KEYS, WHOLE_REQUESTS, Kind, Window
-from dynactor.model.batch_room import BatchRoom
+from dynactor.model.batch_get_budget import BatchRoom
 from dynactor.model.capacity.capacity import Receipt
 from dynactor.model.errors import (
     ConditionalCheckFailedException,

@@ -22,7 +22,7 @@ from dynactor.model.errors import (
 from dynactor.model.expressions.placeholders import Placeholders
 from dynactor.model.expressions.update import parse_update
 from dynactor.model.writes.write import Update
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from dynactor.storage.rocks import open_rocks
 from dynactor.storage.store import Store
 from tests.support.databases.databases import (
@@ -211,7 +211,7 @@ async def test_a_token_whose_transaction_never_became_durable_is_not_taken_for_r
 
 
 def is_token(key: bytes) -> bool:
-    start, _ = keys_layout.client_token_range(None, 0)
+    start, _ = key_layout.client_token_range(None, 0)
     return key.startswith(start[:1])
 
 
@@ -253,6 +253,6 @@ async def test_a_keeper_deletes_them_as_time_goes_by() -> None:
 
 
 async def stored(store: Store) -> list[str]:
-    start, _ = keys_layout.client_token_range(None, 0)
+    start, _ = key_layout.client_token_range(None, 0)
     rows = await store.durable().page(start, b"\x0b", max_rows=100, max_bytes=1 << 20)
     return [row.key[len(start) + 8 :].decode() for row in rows]

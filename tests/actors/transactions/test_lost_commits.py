@@ -8,7 +8,7 @@ from dynactor.actors.derived.expiry.expirer import ExpiryRows
 from dynactor.actors.derived.expiry.expiry_backfill import ExpiryBackfill
 from dynactor.actors.partition.item_locks import Join, Prepare, Resolve, TransactionPart
 from dynactor.model.writes.write import Put
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from tests.support.databases.databases import put, running_database, table_definition, thread
 from tests.support.databases.expiry import listed, rebuilt
 from tests.support.databases.stored_items import items
@@ -45,7 +45,7 @@ async def test_expiry_times_of_a_lost_page_are_listed_again() -> None:
             ended = asyncio.Event()
             rows = ExpiryRows(definition.table_id, definition.key_schema, "at")
             backfill = ExpiryBackfill(rows, store, ended=ended.set)
-            second = store.gate_before(is_second_page(keys_layout.expiry_cursor(rows.table_id)))
+            second = store.gate_before(is_second_page(key_layout.expiry_cursor(rows.table_id)))
             store.remember()
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(backfill.run())

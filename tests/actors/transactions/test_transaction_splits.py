@@ -10,10 +10,10 @@ import pytest
 from msgspec import json
 
 from dynactor.actors.catalog.database import Database
+from dynactor.actors.splitting.split_gate import SplitGate
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
 from dynactor.actors.transactions.coordinator import table_action, table_key
-from dynactor.actors.transactions.split_gate import SplitGate
 from dynactor.model.keys import key as keys
 from dynactor.model.keys import key_range
 from dynactor.model.page import PageRules

@@ -24,7 +24,7 @@ from dynactor.api.http.browser_access import Access
 from dynactor.api.http.protocol import Protocol
 from dynactor.api.http.server import listen
 from dynactor.api.registry import NOT_IMPLEMENTED, OPERATIONS
-from dynactor.streams.broker import Unreachable
+from dynactor.streams.kafka.broker import Unreachable
 from dynactor.streams.sequence_number import SequenceNumber
 from tests.api.commands.test_command_line import assert_gives_up
 from tests.support.clients.clients import WireClient

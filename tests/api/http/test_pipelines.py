@@ -9,12 +9,12 @@ from typing import cast
 
 import pytest
 
+from dynactor.api.http.aiohttp_lane import plain_server
 from dynactor.api.http.body_memory import RequestRoom
 from dynactor.api.http.fast_lane import FastLanes
-from dynactor.api.http.plain_lane import plain_server
+from dynactor.api.http.pipelining import Turns
 from dynactor.api.http.protocol import Protocol
 from dynactor.api.http.settings import HttpSettings
-from dynactor.api.http.turns import Turns
 from dynactor.api.requests.operation import Call, Operation
 from tests.support.clients.raw_http import TO_PLAIN_LANE, RawConnection, raw_connection, request
 from tests.support.databases.fake_operations import ECHO, NO_DATABASE, EchoInput, Gate, echo_server

@@ -17,13 +17,13 @@ from zlib import crc32
 import pytest
 import structlog
 
+from dynactor.api.http.aiohttp_lane import plain_server
 from dynactor.api.http.body_memory import RequestRoom
 from dynactor.api.http.browser_access import Access
 from dynactor.api.http.fast_lane import FastLanes
-from dynactor.api.http.plain_lane import plain_server
+from dynactor.api.http.pipelining import Turns
 from dynactor.api.http.protocol import Answer, Protocol, Request
 from dynactor.api.http.settings import HttpSettings
-from dynactor.api.http.turns import Turns
 from dynactor.api.requests.operation import Call, Operation
 from tests.support.clients.raw_http import (
     TO_PLAIN_LANE,

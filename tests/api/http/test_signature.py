@@ -98,7 +98,7 @@ def test_what_botocore_signs_is_taken_however_it_is_written(
     SigV4Auth(Credentials(*KEY), "dynamodb", "eu-west-1").add_auth(request)
     headers: dict[str, str] = {}
     for name, text in request.headers.items():
-        # As they are read, see ``dynactor.api.http.plain_lane``.
+        # As they are read, see ``dynactor.api.http.aiohttp_lane``.
         found, stripped = headers.get(name.lower()), text.strip(" \t")
         headers[name.lower()] = stripped if found is None else f"{found},{stripped}"
     assert ("x-amz-date" in headers) is not dated

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from dynactor.api.http.turns import Turns
+from dynactor.api.http.pipelining import Turns
 
 
 def beginning(begun: list[str], name: str, *, goes_on: bool) -> Callable[[], bool]:

@@ -18,17 +18,17 @@ from dynactor.actors.derived.indexes.index_lag import IndexLag
 from dynactor.actors.partition.transacting_partition import TransactingPartition
 from dynactor.actors.table.table import Table
 from dynactor.api.admin.listener import serving_admin
+from dynactor.api.http.aiohttp_lane import plain_server
 from dynactor.api.http.body_memory import RequestRoom
 from dynactor.api.http.browser_access import Access
 from dynactor.api.http.fast_lane import FastLanes
-from dynactor.api.http.plain_lane import plain_server
+from dynactor.api.http.pipelining import Turns
 from dynactor.api.http.protocol import Protocol
 from dynactor.api.http.server import listen, url
 from dynactor.api.http.settings import HttpSettings
-from dynactor.api.http.turns import Turns
 from dynactor.api.registry import NOT_IMPLEMENTED, OPERATIONS
 from dynactor.model.limits import KIB
-from dynactor.storage.backups import Backups
+from dynactor.storage.directory_backups import Backups
 from dynactor.storage.store import Store
 from tests.support.clients.raw_http import TO_PLAIN_LANE, raw_connection
 from tests.support.clients.vanishing_clients import (

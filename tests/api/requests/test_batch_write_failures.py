@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from dynactor.storage.store import Group, Store, StoreError
 from tests.support.databases.databases import HeldStore, running_database
 from tests.support.databases.transacting import until
@@ -42,7 +42,7 @@ class Served(NamedTuple):
         """Have the store refuse all writes to these tables."""
         for name in names:
             numbers = self.ask.database.table(name).record.partition_numbers
-            self.store.broken.update(map(keys_layout.partition_head, numbers))
+            self.store.broken.update(map(key_layout.partition_head, numbers))
 
     def batch(self) -> asyncio.Task[tuple[int, dict[str, Any]]]:
         """Put an item into each table."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dynactor.api.registry import OPERATIONS
 from dynactor.api.requests.constraints import InputDecoder, _parse, _Walk
 from dynactor.api.requests.hints import members_of
-from dynactor.api.requests.layers import OLDER
+from dynactor.api.requests.validation_errors import OLDER
 from dynactor.model.errors import SerializationException, ValidationException
 
 _NAMES = sorted(

@@ -26,7 +26,7 @@ from dynactor.model.limits import MIB
 from dynactor.model.tables import table
 from dynactor.model.tables.stream_rules import StreamChange
 from dynactor.model.tables.table_rules import TableEdit
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from dynactor.storage.store import Full, Store
 from tests.support.databases.databases import (
     HeldStore,
@@ -367,7 +367,7 @@ async def test_nothing_of_a_deleted_table_is_left_when_its_stream_is_gone():
         await reader.database.delete_table("Thread")
         await reader.keep(DAY_SECONDS + 1)
         rows = await store.durable().page(b"", b"\xff", max_rows=100, max_bytes=MIB)
-        left = [keys_layout.CATALOG_HEAD, keys_layout.VIRTUAL_CLOCK]
+        left = [key_layout.CATALOG_HEAD, key_layout.VIRTUAL_CLOCK]
         assert [row.key for row in rows] == left
 
 
@@ -387,7 +387,7 @@ async def test_a_table_made_again_at_once_has_a_stream_of_its_own():
 
 
 async def log_rows(store: Store) -> int:
-    start, end = keys_layout.change_range(1)
+    start, end = key_layout.change_range(1)
     return len(await store.durable().page(start, end, max_rows=100, max_bytes=MIB))
 
 

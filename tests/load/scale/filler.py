@@ -2,7 +2,7 @@
 
 What it leaves is what as many puts would have left, since the rows are made by the same code: the
 item checked and encoded by ``model``, the row's value by ``dynactor.storage.codec``, its key by
-``dynactor.storage.keys_layout``. Each item goes to the partition of its key in the catalog's map,
+``dynactor.storage.key_layout``. Each item goes to the partition of its key in the catalog's map,
 gets that partition's next sequence number as its version, and is committed in a group under the
 partition's head with the counter, count and size that go with it. One commit holds thousands of
 items where a server's holds some; the engine's files come of its own flushes and compactions, as
@@ -28,7 +28,7 @@ from dynactor.model.keys import key as keys
 from dynactor.model.tables.table import TABLE_INDEX_ID
 from dynactor.model.values import item as items
 from dynactor.model.values.stored_item import StoredItem
-from dynactor.storage import catalog, codec, keys_layout
+from dynactor.storage import catalog, codec, key_layout
 from dynactor.storage.catalog import PartitionHead, TableRecord
 from dynactor.storage.rocks import open_rocks
 from dynactor.storage.rocks_options import MIB, RocksOptions
@@ -75,7 +75,7 @@ class _Partition:
                 {TABLE_INDEX_ID: self._size_bytes},
             )
         )
-        group = Group(keys_layout.partition_head(self.number), self._head, head, self._puts)
+        group = Group(key_layout.partition_head(self.number), self._head, head, self._puts)
         self._head, self._puts = head, []
         return group
 
@@ -108,7 +108,7 @@ async def _fill(store: Store, table: TableRecord, plan: Plan, told: Callable[[in
     assert not definition.records_changes, "a put would write a change record"
     records = Records(plan)
     stamps = (0,) * plan.fields
-    row_prefix = keys_layout.row_prefix(definition.table_id)
+    row_prefix = key_layout.row_prefix(definition.table_id)
     partition_map = PartitionMap(table.partitions)
     partitions = {number: _Partition(number) for number in partition_map.numbers}
     for start in range(0, plan.keys, _ITEMS_TO_A_COMMIT):

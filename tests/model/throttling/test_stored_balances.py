@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynactor.model.throttling.balance import Balance, StoredBalances
+from dynactor.model.throttling.burst_balance import Balance, StoredBalances
 from dynactor.model.throttling.resource import ResourceLimits, ResourceThroughput
 from tests.support.environment.virtual_load import TABLE_ARN, on_demand, provisioned
 

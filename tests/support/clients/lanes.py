@@ -1,7 +1,7 @@
 """One request sent in every way that HTTP allows; all answers must be equal.
 
 The server has two HTTP lanes (``dynactor.api.http.fast_lane``, and aiohttp's in
-``dynactor.api.http.plain_lane``), and reads and writes compressed bodies. A test of an answer's
+``dynactor.api.http.aiohttp_lane``), and reads and writes compressed bodies. A test of an answer's
 content asks for it in all ways at once::
 
     def test_an_unknown_choice_is_refused(lanes: LanesClient):

@@ -17,7 +17,7 @@ from dynactor.model.keys import key_range
 from dynactor.model.page import PageRules
 from dynactor.model.tables.time_to_live import is_expired
 from dynactor.model.values import item as items
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from dynactor.storage.store import Store
 from tests.support.clients.wire import Connection, ConnectionLost
 from tests.support.crowds.crashes import connected
@@ -239,7 +239,7 @@ async def _compare_rows(store: Store, table: Table, *, is_on: bool) -> None:
         while await listed(store, table_id) != await rebuilt(store, table.definition, "at"):
             await asyncio.sleep(0.001)
         return
-    ranges = (keys_layout.expiry_range(table_id), keys_layout.expiry_checkpoint_range(table_id))
+    ranges = (key_layout.expiry_range(table_id), key_layout.expiry_checkpoint_range(table_id))
     assert not [row for each in ranges async for row in rows_of(store, *each)]
 
 

@@ -19,7 +19,7 @@ from dynactor.model.tables.restore_rules import RestoreOverrides, restored
 from dynactor.model.tables.table import GlobalIndex, TableDefinition
 from dynactor.model.tables.table_backup import TableBackup, TableBackupId
 from dynactor.model.writes.write import Delete
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from dynactor.storage.store import Closed, Full, Group, Store
 from tests.support.databases.databases import put, table_definition, thread
 from tests.support.stores.faulty_store import FaultyStore
@@ -128,7 +128,7 @@ async def wait_followed(table: Table) -> None:
 
 async def rows_of(store: Store, table_id: int) -> dict[bytes, bytes]:
     """All rows of a table, its indexes and collection sizes; without what tells of the changes."""
-    start, end = keys_layout.table_range(table_id)
+    start, end = key_layout.table_range(table_id)
     found = {}
     while page := await store.durable().page(start, end, max_rows=1_000, max_bytes=1 << 24):
         for key, value in page:

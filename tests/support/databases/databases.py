@@ -18,7 +18,7 @@ from dynactor.model.values import item as items
 from dynactor.model.values.item import Item
 from dynactor.model.writes.write import Put
 from dynactor.storage.store import Group, Store, View
-from dynactor.streams.broker import Broker
+from dynactor.streams.kafka.broker import Broker
 from tests.support.stores.store import memory_store
 
 

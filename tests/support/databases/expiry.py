@@ -10,7 +10,7 @@ from dynactor.actors.derived.expiry.time_to_live import TimeToLiveActors, subscr
 from dynactor.actors.table.table import Table
 from dynactor.model.tables.table import TableDefinition, TimeToLiveStatus
 from dynactor.model.tables.time_to_live import ExpiryReader, TimeToLiveChange, expires_at_us
-from dynactor.storage import codec, keys_layout
+from dynactor.storage import codec, key_layout
 from dynactor.storage.store import Row, Store
 
 DEADLINE_SECONDS = 30.0
@@ -29,8 +29,8 @@ async def rows_of(store: Store, start: bytes, end: bytes) -> AsyncIterator[Row]:
 
 async def listed(store: Store, table_id: int) -> set[bytes]:
     """The keys of a table's expiry rows, but for those that are always there."""
-    rows = {row.key async for row in rows_of(store, *keys_layout.expiry_range(table_id))}
-    return rows - set(keys_layout.expiry_ends(table_id))
+    rows = {row.key async for row in rows_of(store, *key_layout.expiry_range(table_id))}
+    return rows - set(key_layout.expiry_ends(table_id))
 
 
 async def until_nothing_is_listed(store: Store, table_id: int) -> None:
@@ -42,14 +42,14 @@ async def until_nothing_is_listed(store: Store, table_id: int) -> None:
 
 async def rebuilt(store: Store, definition: TableDefinition, attribute_name: str) -> set[bytes]:
     """The keys of the rows that its items make."""
-    prefix = keys_layout.row_prefix(definition.table_id)
+    prefix = key_layout.row_prefix(definition.table_id)
     reader = ExpiryReader(definition.key_schema, attribute_name)
     found = set()
-    async for row in rows_of(store, prefix, keys_layout.end_of(prefix)):
+    async for row in rows_of(store, prefix, key_layout.end_of(prefix)):
         at_us = expires_at_us(reader.time(codec.decode(row.value)))
         if at_us is not None:
             position = row.key[len(prefix) :]
-            found.add(keys_layout.expiry_row(definition.table_id, at_us, position))
+            found.add(key_layout.expiry_row(definition.table_id, at_us, position))
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dynactor.storage import keys_layout
+from dynactor.storage import key_layout
 from dynactor.storage.store import NotAtHand, Row, Store, View
 from tests.support.stores.faulty_store import FaultyStore
 
@@ -25,7 +25,7 @@ class FailingView:
     async def page(
         self, start: bytes, end: bytes, *, reverse: bool = False, max_rows: int, max_bytes: int
     ) -> list[Row]:
-        prefix = keys_layout.row_prefix(self._store.failing_table_id)
+        prefix = key_layout.row_prefix(self._store.failing_table_id)
         if start.startswith(prefix) and start != prefix and self._store.failure is not None:
             await self._store.met()
             raise self._store.failure

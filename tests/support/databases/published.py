@@ -14,7 +14,7 @@ from dynactor.actors.derived.kafka.relay import KafkaRelay
 from dynactor.actors.derived.kafka.relay_settings import RelaySettings
 from dynactor.actors.table.table import Table
 from dynactor.model.values.item import Item
-from dynactor.streams.kafka_message import KafkaMessage
+from dynactor.streams.kafka.message import KafkaMessage
 from tests.support.databases.databases import put, table_definition, thread
 
 TOPIC = "threads"

@@ -17,7 +17,7 @@ from dynactor.actors.table.table import Table
 from dynactor.model.keys import key_range
 from dynactor.model.page import PageRules
 from dynactor.model.values import item as items
-from dynactor.streams.kafka_message import KafkaMessage
+from dynactor.streams.kafka.message import KafkaMessage
 from tests.support.kafka.fake_broker import FakeBroker
 
 COPY = "copy"

@@ -1,4 +1,4 @@
-"""A message broker in memory, at the port of ``streams/broker.py``, with the faults of a real one.
+"""A message broker in memory, with the faults of a real one.
 
 It keeps topics of partitions, appends what publishers send, and shows transactions to readers
 once they are committed. It can be away, be silent, refuse, lose acknowledgements, find batches
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from dynactor.streams.broker import (
+from dynactor.streams.kafka.broker import (
     BrokerError,
     DeliveryFailed,
     Fenced,
@@ -22,7 +22,7 @@ from dynactor.streams.broker import (
     Topic,
     Unreachable,
 )
-from dynactor.streams.kafka_message import KafkaMessage
+from dynactor.streams.kafka.message import KafkaMessage
 
 
 class Appended(NamedTuple):

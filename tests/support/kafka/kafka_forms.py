@@ -8,7 +8,7 @@ from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.values.item import Item
 from dynactor.model.values.stored_item import StoredItem
 from dynactor.streams.change_record import ChangeRecord, Origin, TransactionPlace
-from dynactor.streams.kafka_message import KafkaSource
+from dynactor.streams.kafka.message import KafkaSource
 from dynactor.streams.sequence_number import SequenceNumber
 from tests.support.streams.changes import change
 

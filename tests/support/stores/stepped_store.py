@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from dynactor.actors.catalog.database import Database
 from dynactor.actors.runtime.clock import Clock
 from dynactor.storage.store import Group, NotAtHand, Row, Store, View
-from dynactor.streams.broker import Broker
+from dynactor.streams.kafka.broker import Broker
 from tests.support.databases.databases import running_database
 from tests.support.stores.faulty_store import FaultyStore
 from tests.support.stores.store import memory_store

@@ -1,0 +1,1 @@
+"""Backups of tables: copying, restoring, and the records of both."""

@@ -1,0 +1,258 @@
+"""Makes tables from backups, phase by phase.
+
+A table that is restored is CREATING until it is whole. First its partitions put the backup's items,
+with the entries of local indexes; nothing of that is recorded as a change. Then its global indexes
+are filled as any that are added to a table, all at once. After a crash each phase goes on from what
+is stored. At the end the table is ACTIVE, and its changes are published where all tables' are.
+
+It belongs to the database's actor, which alone calls it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+import structlog
+from msgspec import structs
+
+from dynactor.actors.backups.table_backups import TableBackups
+from dynactor.actors.backups.table_restore import Filled, TableFilling
+from dynactor.actors.catalog import definition_commit
+from dynactor.actors.catalog.catalog_owner import CatalogOwner
+from dynactor.actors.catalog.definition_commit import Stored
+from dynactor.actors.catalog.destination_phases import DestinationPhases, EnableDestination
+from dynactor.actors.catalog.table_changes import TableChanges
+from dynactor.actors.catalog.tables import Tables
+from dynactor.actors.derived.pacing import Pacing
+from dynactor.actors.derived.subscriber import first_checkpoints
+from dynactor.actors.runtime.mailbox import Message
+from dynactor.actors.table.environment import TableEnvironment
+from dynactor.actors.table.state import TableState
+from dynactor.actors.table.table import Table
+from dynactor.model.errors import (
+    BackupInUseException,
+    BackupNotFoundException,
+    DynamoDBError,
+    LimitExceededException,
+    TableAlreadyExistsException,
+    TableInUseException,
+)
+from dynactor.model.limits import RESTORES
+from dynactor.model.tables.table import Restoration, RestorePhase, TableDefinition
+from dynactor.model.tables.table_backup import TableBackupId
+from dynactor.model.tables.table_rules import in_use
+from dynactor.storage import key_layout
+from dynactor.storage.catalog import TableRecord
+from dynactor.storage.store import StoreError
+
+_log = structlog.get_logger("actors")
+
+
+class RestoreTable(Message[TableState], frozen=True):
+    """Make a table from a backup; what ``CreateTable`` fills in is filled in.
+
+    Errors name the backup by its ARN.
+    """
+
+    definition: TableDefinition
+    backup_id: TableBackupId
+    arn: str
+
+
+class AdvanceRestore(Message[None], frozen=True):
+    """The items of a backup are in a table, all of them; or can't be read."""
+
+    table_id: int
+    name: str
+    filled: Filled
+
+
+class RestorePhases:
+    """Moves a table that is restored to its next phase whenever the present one is over.
+
+    ``tell(message)`` has the database's actor call ``advance``.
+    """
+
+    def __init__(
+        self,
+        owner: CatalogOwner,
+        environment: TableEnvironment,
+        tables: Tables,
+        *,
+        table_changes: TableChanges,
+        backups: TableBackups,
+        destinations: DestinationPhases,
+        tell: Callable[[AdvanceRestore], None],
+    ) -> None:
+        self._owner = owner
+        self._store = environment.store
+        self._clock = environment.clock
+        self._supervisor = environment.supervisor
+        self._tables = tables
+        self._table_changes = table_changes
+        self._backups = backups
+        self._destinations = destinations
+        self._tell = tell
+        # By the ids of their tables.
+        self._fillings: dict[int, TableFilling] = {}
+        # The ids of tables whose next phase the store refused; it is asked for again.
+        self._refused: set[int] = set()
+
+    async def begin(self, message: RestoreTable) -> TableState:
+        """Make the table, still empty.
+
+        Raises:
+            TableAlreadyExistsException, TableInUseException: there is one of that name.
+            BackupNotFoundException, BackupInUseException: no such backup, or it is being made.
+            LimitExceededException: too many tables are being restored.
+            StoreError: nothing was changed.
+        """
+        name = message.definition.name
+        if (taken := self._tables.get(name)) is not None:
+            if taken.definition.status in ("CREATING", "DELETING"):
+                raise TableInUseException(in_use(taken.definition).message)
+            raise TableAlreadyExistsException(f"Table already exists: {name}")
+        backup = self._backups.find(message.backup_id)
+        if backup is None:
+            raise BackupNotFoundException(f"Backup not found: {message.arn}")
+        if backup.status == "CREATING":
+            raise BackupInUseException(f"Backup is being created: {message.arn}")
+        if sum(table.definition.restore_phase != "DONE" for table in self._tables.values()) >= (
+            RESTORES
+        ):
+            raise LimitExceededException(
+                f"Subscriber limit exceeded: Only {RESTORES} tables can be restored simultaneously"
+            )
+        restoration = Restoration(
+            backup.definition.name, backup.label, backup.rows_id, self._clock.now_epoch_seconds()
+        )
+        indexes = tuple(
+            structs.replace(index, status="CREATING", backfilling=False)
+            for index in message.definition.global_indexes
+        )
+        return await self._table_changes.create(
+            structs.replace(message.definition, restoration=restoration, global_indexes=indexes)
+        )
+
+    def resume(self, table: Table) -> None:
+        """Go on with the items of a table, at start and after it was made."""
+        definition = table.definition
+        table_id, name = definition.table_id, definition.name
+        if definition.restore_phase != "ITEMS" or table_id in self._fillings:
+            return
+        assert definition.restoration is not None
+        filling = self._fillings[table_id] = TableFilling(
+            table,
+            definition.restoration,
+            self._store,
+            Pacing(self._tables.consumed_units),
+            ended=lambda filled: self._tell(AdvanceRestore(table_id, name, filled)),
+        )
+        self._supervisor.start(filling)
+
+    def check(self, table: Table) -> None:
+        """At start: its global indexes may all have been filled when the server was stopped."""
+        definition = table.definition
+        if definition.restore_phase == "INDEXES":
+            self._tell(AdvanceRestore(definition.table_id, definition.name, Filled()))
+
+    async def advance(self, table: Table) -> None:
+        """The present phase of a table is over, as far as is known; begin the next one if so.
+
+        Raises:
+            StoreError, DynamoDBError: nothing was changed.
+        """
+        definition = table.definition
+        if definition.restore_phase == "DONE":
+            return
+        # Nobody is to put items into a table that others write to.
+        await self.forget(table)
+        if definition.restore_phase == "ITEMS" and definition.global_indexes:
+            await self._begin_indexes(table)
+        elif all(index.backfilling is None for index in definition.global_indexes):
+            await self._end(table)
+
+    @contextmanager
+    def trying(self, table: Table) -> Iterator[None]:
+        """While the next phase of a table or of an index is begun: know whether that is refused."""
+        table_id = table.definition.table_id
+        self._refused.discard(table_id)
+        try:
+            yield
+        except (StoreError, DynamoDBError):
+            self._refused.add(table_id)
+            raise
+
+    def is_stuck(self, table: Table) -> bool:
+        """Whether a table gets no further on its way, and may be deleted.
+
+        The disk is full, or whoever fills the table or an index failed too often and was given up.
+        """
+        table_id = table.definition.table_id
+        if table.definition.restore_phase == "DONE":
+            return False
+        filling = self._fillings.get(table_id)
+        return (
+            table_id in self._refused
+            or (filling is not None and (filling.waits_for_room or filling.mailbox.closed))
+            or any(actors.is_stuck for actors in table.followers.indexes.values())
+        )
+
+    async def forget(self, table: Table) -> None:
+        """Stop filling a table."""
+        self._refused.discard(table.definition.table_id)
+        filling = self._fillings.pop(table.definition.table_id, None)
+        if filling is not None:
+            await self._supervisor.stop(filling)
+
+    async def close(self) -> None:
+        """Stop filling tables; the next start goes on."""
+        fillings, self._fillings = self._fillings, {}
+        for filling in fillings.values():
+            await self._supervisor.stop(filling)
+
+    # -- phases -----------------------------------------------------------------------------
+
+    async def _begin_indexes(self, table: Table) -> None:
+        definition = _in_phase(table.definition, "INDEXES")
+        definition = structs.replace(
+            definition,
+            global_indexes=tuple(
+                structs.replace(index, backfilling=True) for index in definition.global_indexes
+            ),
+        )
+
+        def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
+            checkpoints = [
+                row
+                for index in definition.global_indexes
+                for row in first_checkpoints(
+                    key_layout.index_subscriber(definition.table_id, index.definition.index_id),
+                    counters,
+                )
+            ]
+            return Stored(record, checkpoints, [key_layout.filling_cursor(definition.table_id)])
+
+        await definition_commit.redefine(self._owner, table, definition, storing)
+
+    async def _end(self, table: Table) -> None:
+        """Let everybody use the table: whoever follows its changes begins before."""
+        whole = _in_phase(table.definition, "DONE")
+        topic = self._destinations.wanted(whole)
+        if topic is not None:
+            await self._destinations.enable(table, EnableDestination(whole.name, topic))
+            whole = _in_phase(table.definition, "DONE")
+        await definition_commit.redefine(
+            self._owner,
+            table,
+            structs.replace(whole, status="ACTIVE"),
+            lambda record, _: Stored(record, deletes=[key_layout.filling_cursor(whole.table_id)]),
+        )
+        _log.info("table_restored", table=whole.name)
+
+
+def _in_phase(definition: TableDefinition, phase: RestorePhase) -> TableDefinition:
+    restoration = definition.restoration
+    assert restoration is not None
+    return structs.replace(definition, restoration=structs.replace(restoration, phase=phase))

@@ -1,0 +1,274 @@
+"""Makes and deletes backups of tables, and keeps account of them.
+
+A backup is CREATING while its items are copied, and AVAILABLE once all of them are durable. A
+table can't be deleted before that, nor can its backup. One that can't be made, as there is no room
+for it on the disk or the table's rows can't be read, is taken away again, and the log says so.
+
+It belongs to the database's actor, which alone calls what changes something; all may look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+from msgspec import structs
+
+from dynactor.actors.backups.table_backup_copy import (
+    Copied,
+    CopyFailed,
+    CopyOutcome,
+    TableBackupCopy,
+)
+from dynactor.actors.catalog.catalog_owner import CatalogOwner
+from dynactor.actors.catalog.space_reclaim import LARGE_BYTES, SpaceReclaimer, reclaim_row
+from dynactor.actors.catalog.tables import Tables
+from dynactor.actors.derived.pacing import Pacing
+from dynactor.actors.runtime.mailbox import Message
+from dynactor.actors.table.environment import TableEnvironment
+from dynactor.actors.table.state import state_of
+from dynactor.actors.table.table import Table
+from dynactor.model.errors import (
+    BackupInUseException,
+    BackupNotFoundException,
+    ResourceInUseException,
+    TableInUseException,
+    TableNotFoundException,
+)
+from dynactor.model.tables.table import TableDefinition
+from dynactor.model.tables.table_backup import TableBackup, TableBackupId, label_of
+from dynactor.model.tables.table_rules import in_use
+from dynactor.storage import key_layout, table_backups
+from dynactor.storage.store import View
+
+_MILLISECONDS: Final = 1_000
+_SUFFIX_BYTES: Final = 4
+
+_log = structlog.get_logger("actors")
+
+
+class CreateTableBackup(Message[TableBackup], frozen=True):
+    """Make a backup of a table."""
+
+    table_name: str
+    name: str
+
+
+class EndTableBackup(Message[None], frozen=True):
+    """The items of a backup are copied, all of them, or can't be."""
+
+    backup_id: TableBackupId
+    outcome: CopyOutcome
+
+
+class DeleteTableBackup(Message[TableBackup], frozen=True):
+    """Delete a backup of a table; the reply is what it was. Errors name it by its ARN."""
+
+    backup_id: TableBackupId
+    arn: str
+
+
+class TableBackups:
+    """Invariant: what is among the backups is durable.
+
+    ``tell(message)`` has the database's actor call ``end``.
+    """
+
+    def __init__(
+        self,
+        owner: CatalogOwner,
+        environment: TableEnvironment,
+        tables: Tables,
+        space: SpaceReclaimer,
+        tell: Callable[[EndTableBackup], None],
+    ) -> None:
+        self._owner = owner
+        self._store = environment.store
+        self._clock = environment.clock
+        self._supervisor = environment.supervisor
+        self._randomness = environment.randomness
+        self._tables = tables
+        self._space = space
+        self._tell = tell
+        self._backups: dict[TableBackupId, TableBackup] = {}
+        self._copies: dict[TableBackupId, TableBackupCopy] = {}
+
+    # -- for all ----------------------------------------------------------------------------
+
+    def find(self, backup_id: TableBackupId) -> TableBackup | None:
+        """The backup of this id, if there is one."""
+        return self._backups.get(backup_id)
+
+    @property
+    def backups(self) -> list[TableBackup]:
+        """All backups, sorted by their ids."""
+        return [self._backups[backup_id] for backup_id in sorted(self._backups)]
+
+    # -- for the database's actor -------------------------------------------------------------
+
+    async def adopt(self, view: View) -> None:
+        """Take over what is stored, at start and after a crash; go on with what is CREATING."""
+        self._backups = {each.backup_id: each for each in await table_backups.load(view)}
+        copies, self._copies = self._copies, {}
+        for backup in self._backups.values():
+            if backup.status == "AVAILABLE":
+                continue
+            definition = backup.definition
+            copy = copies.get(backup.backup_id)
+            if copy is not None:
+                self._copies[backup.backup_id] = copy
+                if copy.outcome is not None:
+                    # That it was told of may be what the actor crashed at.
+                    self._tell(EndTableBackup(backup.backup_id, copy.outcome))
+            elif self._tables.same(definition.name, definition.table_id) is None:
+                self._tell(EndTableBackup(backup.backup_id, CopyFailed("its table is gone")))
+            else:
+                self._copy(backup)
+
+    async def create(self, message: CreateTableBackup) -> TableBackup:
+        """Begin a backup of a table; all that was answered before is going to be in it.
+
+        Raises:
+            TableNotFoundException, TableInUseException: no such table, or it is being made or
+                deleted.
+            StoreError: nothing was changed.
+        """
+        table = self._tables.get(message.table_name)
+        if table is None:
+            raise TableNotFoundException(f"Table not found: {message.table_name}")
+        definition = table.definition
+        if definition.status in ("CREATING", "DELETING"):
+            raise TableInUseException(in_use(definition).message)
+        backup = await self._new_backup(message.name, table)
+        head = structs.replace(self._owner.head, next_table_id=backup.rows_id + 1)
+        await self._owner.change(head=head, puts=[table_backups.row(backup)])
+        self._backups[backup.backup_id] = backup
+        self._copy(backup)
+        return backup
+
+    async def end(self, message: EndTableBackup) -> None:
+        """A backup is whole, or can't be made.
+
+        Raises:
+            StoreError: nothing was changed.
+        """
+        backup = self._backups.get(message.backup_id)
+        if backup is None or backup.status != "CREATING":
+            return
+        match message.outcome:
+            case Copied(item_count=item_count, size_bytes=size_bytes):
+                backup = structs.replace(
+                    backup, status="AVAILABLE", item_count=item_count, size_bytes=size_bytes
+                )
+                await self._owner.change(
+                    puts=[table_backups.row(backup)],
+                    deletes=[key_layout.filling_cursor(backup.rows_id)],
+                )
+                self._backups[backup.backup_id] = backup
+            case CopyFailed(reason=reason):
+                _log.error(
+                    "table_backup_failed",
+                    table=backup.definition.name,
+                    backup=backup.name,
+                    reason=reason,
+                )
+                await self._take_away(backup)
+        self._copies.pop(backup.backup_id, None)
+
+    async def delete(self, message: DeleteTableBackup) -> TableBackup:
+        """Delete a backup; the tables that were made from it keep what they have.
+
+        Raises:
+            BackupNotFoundException, BackupInUseException: there is none, or it is being made, or
+                restored from.
+            StoreError: nothing was changed.
+        """
+        backup = self._backups.get(message.backup_id)
+        if backup is None:
+            raise BackupNotFoundException(f"Backup not found: {message.arn}")
+        if self._is_being_made(backup):
+            raise BackupInUseException(f"Backup is being created: {message.arn}")
+        if any(_reads(table.definition, backup) for table in self._tables.values()):
+            raise BackupInUseException(f"Backup is being restored to a table: {message.arn}")
+        await self._take_away(backup)
+        return backup
+
+    def check_deletable(self, table: Table) -> None:
+        """Refuse to delete a table of which a backup is being made (Developer Guide).
+
+        Raises:
+            ResourceInUseException: there is such a backup.
+        """
+        definition = table.definition
+        for backup in self._backups.values():
+            if backup.definition.table_id == definition.table_id and self._is_being_made(backup):
+                raise ResourceInUseException(
+                    "Attempt to change a resource which is still in use: Table is being backed "
+                    f"up: {definition.name}"
+                )
+
+    async def close(self) -> None:
+        """Stop what is being copied; the next start begins it anew."""
+        copies, self._copies = self._copies, {}
+        for copy in copies.values():
+            await self._supervisor.stop(copy)
+
+    # -- parts ------------------------------------------------------------------------------
+
+    async def _new_backup(self, name: str, table: Table) -> TableBackup:
+        state = await state_of(table)
+        # As exact as it is shown, or who lists by time would miss one that was made just then.
+        now_milliseconds = int(self._clock.now_epoch_seconds() * _MILLISECONDS)
+        while True:
+            backup = TableBackup(
+                label_of(now_milliseconds, self._randomness.randbytes(_SUFFIX_BYTES).hex()),
+                name,
+                self._owner.head.next_table_id,
+                table.definition,
+                now_milliseconds / _MILLISECONDS,
+                state.item_count,
+                state.size_bytes,
+            )
+            if backup.backup_id not in self._backups:
+                return backup
+
+    def _copy(self, backup: TableBackup) -> None:
+        backup_id = backup.backup_id
+        copy = self._copies[backup_id] = TableBackupCopy(
+            backup,
+            self._store,
+            Pacing(self._tables.consumed_units),
+            ended=lambda outcome: self._tell(EndTableBackup(backup_id, outcome)),
+        )
+        self._supervisor.start(copy)
+
+    def _is_being_made(self, backup: TableBackup) -> bool:
+        """Whether anybody makes it: not if its copy failed too often, and was given up."""
+        copy = self._copies.get(backup.backup_id)
+        return copy is not None and not copy.mailbox.closed
+
+    async def _take_away(self, backup: TableBackup) -> None:
+        rows = key_layout.table_range(backup.rows_id)
+        is_large = backup.size_bytes >= LARGE_BYTES
+        await self._owner.change(
+            puts=[reclaim_row(rows)] if is_large else (),
+            deletes=[
+                key_layout.table_backup(backup.backup_id),
+                key_layout.filling_cursor(backup.rows_id),
+            ],
+            range_deletes=[rows],
+        )
+        del self._backups[backup.backup_id]
+        if is_large:
+            self._space.begin(rows)
+
+
+def _reads(definition: TableDefinition, backup: TableBackup) -> bool:
+    """Whether a table is still being given the items of a backup."""
+    restoration = definition.restoration
+    return (
+        restoration is not None
+        and restoration.phase == "ITEMS"
+        and restoration.backup_rows_id == backup.rows_id
+    )

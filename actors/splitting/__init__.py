@@ -1,0 +1,1 @@
+"""Splits of partitions: which one, when, and how its range is handed over."""

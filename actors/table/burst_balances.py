@@ -1,0 +1,229 @@
+"""Stores how many capacity units partitions have left, for the next start of the server.
+
+A full partition has no row. Every ten seconds the rows of the others are brought up to date; a
+partition whose balance falls below its row is stored at once (``model/throttling/provisioned.py``).
+No request waits for that. Where the store takes no rows, the log says so, and requests go on.
+
+The rows of a split's children and of raised units come with those changes, in the same batch: else
+a crash behind the batch would make partitions full. This actor writes all other rows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Final, NamedTuple, Protocol
+
+import structlog
+
+from dynactor.actors.runtime.clock import Clock
+from dynactor.actors.runtime.commit_retry import commit_past_stalls
+from dynactor.actors.runtime.mailbox import Envelope, Mailbox, Message
+from dynactor.actors.runtime.replies import for_nobody
+from dynactor.model.throttling.burst_balance import Balance, StoredBalances
+from dynactor.model.throttling.resource import ResourceLimits
+from dynactor.storage import burst_balances, key_layout
+from dynactor.storage.burst_balances import BalancesHead, LoadedBalances, Resource
+from dynactor.storage.store import Group, Store, StoreError
+
+_KEEP_SECONDS: Final = 10.0
+_MAILBOX_MESSAGES: Final = 100
+# Partitions in one commit. Looking at as many takes a millisecond at most.
+_BATCH_PARTITIONS: Final = 256
+
+_log = structlog.get_logger("actors")
+
+
+class LimitsOwner(Protocol):
+    """A table's limits."""
+
+    @property
+    def resources(self) -> Mapping[Resource, ResourceLimits]:
+        """The limits of the table and its indexes, as far as they are made."""
+        ...
+
+
+class KeepBalances(Message[None], frozen=True):
+    """Store the balances that fell below their rows; with ``everything``, all balances."""
+
+    everything: bool = False
+
+
+class _Place(NamedTuple):
+    """A partition, and the limits that know its balance; None if it is gone."""
+
+    resource: Resource
+    number: int
+    limits: ResourceLimits | None
+
+
+class BalanceKeeper:
+    """The owner of the rows.
+
+    Invariant: ``_rows`` are the durable rows, without those that other batches wrote and that this
+    actor has not written since.
+    """
+
+    name = "balances"
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        loaded: LoadedBalances,
+        owners: Callable[[], Iterable[LimitsOwner]],
+        *,
+        copy_messages: bool = False,
+    ) -> None:
+        """``owners`` returns the limits of all tables."""
+        self.mailbox = Mailbox(_MAILBOX_MESSAGES, copy_messages=copy_messages)
+        self.in_hand: list[Envelope] = []
+        self._store = store
+        self._clock = clock
+        self._owners = owners
+        # Limits with due partitions.
+        self._due: dict[Resource, ResourceLimits] = {}
+        self._take_over(loaded)
+
+    # -- for tables -------------------------------------------------------------------------
+
+    def stored(self, resource: Resource) -> StoredBalances | None:
+        """The balances with which a table or global index begins; None if all are full."""
+        rows = self._rows.get(resource)
+        if not rows:
+            return None
+        now = self._clock.now_epoch_seconds()
+        stopped_at = self._head.stopped_at_epoch_seconds
+        # After a crash nobody knows what was used while time passed.
+        return StoredBalances(now if stopped_at is None else min(stopped_at, now), dict(rows))
+
+    def note_due(self, resource: Resource, limits: ResourceLimits) -> None:
+        """Store the due partitions of a table or global index soon."""
+        if not self._due and not self.mailbox.closed:
+            self.mailbox.put_nowait(KeepBalances(), always=True).add_done_callback(for_nobody)
+        self._due[resource] = limits
+
+    # -- at work ----------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Store balances before requests come: each less its reserve, no crash comes too early.
+
+        And the time of an orderly stop is gone: time adds units to a balance once.
+        """
+        if self._rows:
+            await self._keep(self._everything())
+
+    async def run(self) -> None:
+        """Work through the mailbox until it is closed and drained."""
+        # After a crash of this actor nobody knows which of its writes came to be.
+        self._take_over(await burst_balances.load(self._store.latest))
+        while batch := await self.mailbox.take(_MAILBOX_MESSAGES, 1):
+            self.in_hand = batch
+            is_all = any(envelope.message == KeepBalances(everything=True) for envelope in batch)
+            await self._keep(self._everything() if is_all else self._taken_due())
+            for envelope in batch:
+                envelope.answer(None)
+            self.in_hand = []
+
+    async def keep(self) -> float:
+        """Bring all rows up to date; returns after how many seconds to do it again."""
+        if not self.mailbox.closed:
+            await self.mailbox.put_nowait(KeepBalances(everything=True), always=True)
+        return _KEEP_SECONDS
+
+    async def close(self) -> None:
+        """Store all balances and the time of the stop. There are no more requests."""
+        if await self._keep(self._everything(), is_last=True) and self._rows:
+            try:
+                await self._commit({}, BalancesHead(self._clock.now_epoch_seconds()))
+            except StoreError as error:
+                _log_failure(error)
+
+    # -- parts ------------------------------------------------------------------------------
+
+    def _take_over(self, loaded: LoadedBalances) -> None:
+        self._head, self._head_bytes = loaded.head, loaded.head_bytes
+        self._rows = {resource: dict(rows) for resource, rows in loaded.balances.items()}
+
+    def _taken_due(self) -> Iterator[_Place]:
+        due, self._due = self._due, {}
+        for resource, limits in due.items():
+            for number in limits.take_due():
+                yield _Place(resource, number, limits)
+
+    def _everything(self) -> Iterator[_Place]:
+        """All partitions there are, then those that are gone and have rows."""
+        self._due = {}
+        kept: dict[Resource, ResourceLimits] = {}
+        for owner in list(self._owners()):
+            for resource, limits in list(owner.resources.items()):
+                kept[resource] = limits
+                limits.take_due()
+                for number in limits.partitions:
+                    yield _Place(resource, number, limits)
+        for resource, rows in list(self._rows.items()):
+            there = kept[resource].partitions if resource in kept else frozenset()
+            for number in rows.keys() - there:
+                yield _Place(resource, number, None)
+
+    async def _keep(self, places: Iterator[_Place], *, is_last: bool = False) -> bool:
+        """Store balances in batches; whether the store took them."""
+        try:
+            while batch := list(islice(places, _BATCH_PARTITIONS)):
+                await self._keep_batch(batch, is_last=is_last)
+        except StoreError as error:
+            _log_failure(error)
+            return False
+        return True
+
+    async def _keep_batch(self, batch: list[_Place], *, is_last: bool) -> None:
+        now = self._clock.now_epoch_seconds()
+        found: dict[_Place, Balance | None] = {}
+        changed: dict[_Place, Balance | None] = {}
+        for place in batch:
+            balance = None
+            if place.limits is not None:
+                balance = place.limits.balance_to_store(place.number, now, is_last=is_last)
+            found[place] = balance
+            if balance != self._rows.get(place.resource, {}).get(place.number):
+                changed[place] = balance
+        if changed:
+            await self._commit(changed, BalancesHead())
+        else:
+            # Between batches others have their turn.
+            await asyncio.sleep(0)
+        for place, balance in found.items():
+            if place.limits is not None:
+                place.limits.note_stored(place.number, balance)
+
+    async def _commit(self, changed: Mapping[_Place, Balance | None], head: BalancesHead) -> None:
+        head_bytes = burst_balances.encode_head(head)
+        puts = [
+            burst_balances.row(place.resource, place.number, balance)
+            for place, balance in changed.items()
+            if balance is not None
+        ]
+        deletes = [
+            burst_balances.key(place.resource, place.number)
+            for place, balance in changed.items()
+            if balance is None
+        ]
+        group = Group(key_layout.BALANCES_HEAD, self._head_bytes, head_bytes, puts, deletes)
+        durable = await commit_past_stalls(self._store, [group])
+        await durable
+        # Not before: a store that opens again after a full disk has no commit that failed.
+        self._head, self._head_bytes = head, head_bytes
+        for place, balance in changed.items():
+            rows = self._rows.setdefault(place.resource, {})
+            if balance is not None:
+                rows[place.number] = balance
+                continue
+            rows.pop(place.number, None)
+            if not rows:
+                del self._rows[place.resource]
+
+
+def _log_failure(error: StoreError) -> None:
+    # The next try is in ten seconds.
+    _log.warning("balances_not_stored", error=str(error))

@@ -1,0 +1,309 @@
+"""The plain way into the server: any HTTP that aiohttp understands.
+
+There is no router, since every operation is a POST to ``/``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from contextlib import ExitStack, nullcontext
+from http import HTTPStatus
+from typing import Final
+from zlib import crc32
+
+import structlog
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.web_protocol import RequestPayloadError
+from msgspec import structs
+
+from dynactor.api.answers.explain import REQUEST_HEADER, RESPONSE_HEADER
+from dynactor.api.http.body_memory import SMALL_REQUEST_BYTES, Place, RequestRoom
+from dynactor.api.http.bounded_reads import PIECE_BYTES, BoundedReads
+from dynactor.api.http.compression import most_decompressed_bytes
+from dynactor.api.http.drain_body import BodyDrain
+from dynactor.api.http.pipelining import Turns
+from dynactor.api.http.protocol import Answer, Protocol, Request, is_packed
+from dynactor.api.http.settings import HEADER_BYTES, SERVER_NAME, HttpSettings
+from dynactor.model.errors import (
+    AccessDeniedException,
+    DynamoDBError,
+    RequestEntityTooLargeException,
+    SerializationException,
+)
+from dynactor.model.limits import REQUEST_BYTES
+
+_log = structlog.get_logger(__name__)
+
+_LINGERING_SECONDS: Final = 10.0
+_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+def plain_server(
+    protocol: Protocol, settings: HttpSettings, room: RequestRoom, turns: Turns
+) -> web.Server:
+    """The factory of aiohttp's connections."""
+    return web.Server(
+        PlainLane(protocol, settings, room, turns).answer,
+        access_log=None,
+        logger=_quiet_logger(),
+        keepalive_timeout=settings.idle_seconds,
+        # The rest of a refused body is read by ``BodyDrain``.
+        lingering_time=0.0,
+        read_bufsize=PIECE_BYTES,
+        max_line_size=HEADER_BYTES,
+        max_field_size=HEADER_BYTES,
+        auto_decompress=False,
+    )
+
+
+class _RefusedByHeadError(Exception):
+    """A request is refused before its body is read."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(answer)
+        self.answer = answer
+
+
+class PlainLane:
+    """Answers one request after another on aiohttp's own connections."""
+
+    def __init__(
+        self, protocol: Protocol, settings: HttpSettings, room: RequestRoom, turns: Turns
+    ) -> None:
+        self._protocol = protocol
+        self._settings = settings
+        self._room = room
+        self._turns = turns
+        self._drains = BodyDrain(min(settings.transfer_seconds, _LINGERING_SECONDS))
+
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer a request, and see to it that the client takes the answer."""
+        connection = _connection_of(request)
+        with nullcontext() if connection is None else connection.request(request.content):
+            return await self._answer(request, connection)
+
+    async def _answer(
+        self, request: web.BaseRequest, connection: BoundedReads | None
+    ) -> web.StreamResponse:
+        # aiohttp begins no other request of a client that has gone.
+        if connection is not None and not connection.take_news():
+            # It was sent before the one before it was answered.
+            await self._turns.wait()
+            if request.transport is None or request.transport.is_closing():
+                # The client has gone: what it sent ahead is dropped.
+                return web.Response()
+        response = await self._response(request)
+        try:
+            async with asyncio.timeout(self._settings.transfer_seconds):
+                await response.prepare(request)
+                await response.write_eof()
+        except ConnectionError:
+            _log.debug("a client left before its answer")
+        except TimeoutError:
+            if request.transport is not None:
+                request.transport.abort()
+        else:
+            if not request.content.is_eof():
+                await self._drains.drop(request.content)
+        return response
+
+    async def _response(self, request: web.BaseRequest) -> web.Response:
+        access = self._settings.access
+        headers = request.headers
+        host = headers.get("Host", "")
+        if not access.allows_host(host):
+            return self._refuse(
+                AccessDeniedException(
+                    f"Host {host!r} is neither localhost nor an IP address; "
+                    "allow it by --allowed-hosts"
+                )
+            )
+        if sum(len(name) + len(text) + 4 for name, text in request.raw_headers) > HEADER_BYTES:
+            return self._refuse(SerializationException("Headers exceed 16 KB"))
+        origin = headers.get("Origin", "")
+        if request.method == "OPTIONS" and origin:
+            return self._preflight(request, origin)
+        if request.method in ("GET", "HEAD") and request.path == "/":
+            return self._health()
+        if request.method != "POST" or request.path != "/":
+            return _response_of(self._protocol.not_understood())
+        with ExitStack() as leaving:
+            return await self._posted(request, leaving)
+
+    async def _posted(self, request: web.BaseRequest, leaving: ExitStack) -> web.Response:
+        """Answer a POST; what is ``leaving`` gives its place in the room up."""
+        head = _head_of(request)
+        try:
+            async with asyncio.timeout(self._settings.transfer_seconds) as patience:
+                body = await self._read_body(request, head, patience, leaving)
+        except TimeoutError:
+            response = web.Response(status=HTTPStatus.REQUEST_TIMEOUT)
+            response.force_close()
+            return response
+        except _RefusedByHeadError as refused:
+            response = self._response_to(request, refused.answer)
+            response.force_close()
+            return response
+        except DynamoDBError as error:
+            response = self._refuse(error)
+            response.force_close()
+            return response
+        answer = self._protocol.answer(structs.replace(head, body=body))
+        if not isinstance(answer, Answer):
+            answer = await answer
+        return self._response_to(request, answer)
+
+    def _response_to(self, request: web.BaseRequest, answer: Answer) -> web.Response:
+        response = _response_of(answer)
+        origin = request.headers.get("Origin", "")
+        response.headers.update(self._settings.access.cross_origin_headers(origin))
+        return response
+
+    async def _read_body(
+        self,
+        request: web.BaseRequest,
+        head: Request,
+        patience: asyncio.Timeout,
+        leaving: ExitStack,
+    ) -> bytes:
+        """The whole body as it was sent; a large one is read once there is room for it.
+
+        So is a packed one, which may become large.
+
+        Raises:
+            RequestEntityTooLargeException: it is larger than 16 MB.
+            _RefusedByHeadError: it is not to be read.
+            SerializationException: it broke off, or its chunks are none.
+        """
+        too_large = RequestEntityTooLargeException("Request size exceeds 16 MB")
+        length = request.content_length
+        if length is not None and length > REQUEST_BYTES:
+            raise too_large
+        place = None
+        if is_packed(head) or (length is not None and length > SMALL_REQUEST_BYTES):
+            self._check_head(head)
+            place = await self._take_place(head, length, patience, leaving)
+        elif length is None and request.body_exists:
+            # How large a body in chunks will be nobody knows.
+            self._check_head(head)
+        if request.headers.get("Expect", "").lower() == "100-continue" and request.transport:
+            request.transport.write(_CONTINUE)
+        pieces = []
+        size_bytes = 0
+        try:
+            while piece := await request.content.readany():
+                pieces.append(piece)
+                size_bytes += len(piece)
+                if size_bytes > REQUEST_BYTES:
+                    raise too_large
+                if size_bytes > SMALL_REQUEST_BYTES and place is None:
+                    place = await self._take_place(head, length, patience, leaving)
+                if place is not None:
+                    place.arrived_bytes = size_bytes
+        except (RequestPayloadError, ConnectionError):
+            raise SerializationException("The body broke off") from None
+        if place is not None:
+            place.is_whole = True
+        return b"".join(pieces)
+
+    def _check_head(self, head: Request) -> None:
+        refusal = self._protocol.refusal(head)
+        if refusal is not None:
+            raise _RefusedByHeadError(refusal)
+
+    async def _take_place(
+        self, head: Request, length: int | None, patience: asyncio.Timeout, leaving: ExitStack
+    ) -> Place:
+        """Wait for room; the client is given its time from then on."""
+        now = asyncio.get_running_loop().time
+
+        def put_out() -> None:
+            if not patience.expired():
+                patience.reschedule(now())
+
+        # Nor does anybody know what a packed one becomes.
+        size_bytes = REQUEST_BYTES if length is None else length
+        if is_packed(head):
+            size_bytes += most_decompressed_bytes(size_bytes)
+        place = self._room.enter(size_bytes, put_out)
+        leaving.callback(self._room.leave, place)
+        patience.reschedule(None)
+        await place.let_in
+        patience.reschedule(now() + self._settings.transfer_seconds)
+        return place
+
+    def _refuse(self, error: DynamoDBError) -> web.Response:
+        return _response_of(self._protocol.refuse(error))
+
+    def _preflight(self, request: web.BaseRequest, origin: str) -> web.Response:
+        access = self._settings.access
+        if not access.allows_origin(origin):
+            return self._refuse(
+                AccessDeniedException(
+                    f"Origin {origin!r} is not allowed; allow it by --cors-origins"
+                )
+            )
+        requested = request.headers.get("Access-Control-Request-Headers", "")
+        return web.Response(headers=access.preflight_headers(origin, requested))
+
+    def _health(self) -> web.Response:
+        body = f"healthy: dynamodb.{self._settings.region}.amazonaws.com ".encode()
+        return _response_of(Answer(200, "text/plain", body, next(self._protocol.request_ids)))
+
+
+def _connection_of(request: web.BaseRequest) -> BoundedReads | None:
+    """The connection of a request; None: its client has gone."""
+    connection = None if request.transport is None else request.transport.get_protocol()
+    return connection if isinstance(connection, BoundedReads) else None
+
+
+def _head_of(request: web.BaseRequest) -> Request:
+    """A request without its body."""
+    headers = request.headers
+    return Request(
+        target=headers.get("X-Amz-Target", ""),
+        content_type=headers.get("Content-Type", ""),
+        authorization=headers.get("Authorization", ""),
+        query=request.rel_url.raw_query_string,
+        host=headers.get("Host", ""),
+        content_encoding=headers.get("Content-Encoding", ""),
+        accept_encoding=headers.get("Accept-Encoding", ""),
+        body=b"",
+        explain=headers.get(REQUEST_HEADER, ""),
+        headers=_by_name(request.raw_headers),
+    )
+
+
+def _by_name(raw_headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    """The headers as ``Request`` has them; of one that came more than once, all that it says."""
+    found: dict[str, str] = {}
+    for raw_name, raw_text in raw_headers:
+        name, text = raw_name.decode("latin-1").lower(), raw_text.decode("latin-1").strip(" \t")
+        found[name] = f"{found[name]},{text}" if name in found else text
+    return found
+
+
+def _response_of(answer: Answer) -> web.Response:
+    headers = {
+        "Server": SERVER_NAME,
+        "Content-Type": answer.content_type,
+        "x-amzn-RequestId": answer.request_id,
+        "x-amz-crc32": str(crc32(answer.body)),
+    }
+    if answer.content_encoding:
+        headers["Content-Encoding"] = answer.content_encoding
+    if answer.explanation:
+        headers[RESPONSE_HEADER] = answer.explanation
+    return web.Response(status=answer.status, body=answer.body, headers=headers)
+
+
+def _quiet_logger() -> logging.Logger:
+    """The logger of aiohttp, silent about bytes that are no HTTP: they are no error of ours."""
+    logger = logging.getLogger(__name__)
+    logger.addFilter(
+        lambda record: not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
+    )
+    return logger

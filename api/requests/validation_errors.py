@@ -1,0 +1,253 @@
+"""How an operation's request errors are worded and ordered: the one place that knows.
+
+AWS checks requests in two layers. In 2026 the checks of the single-item operations, BatchGetItem
+and Query moved into a newer layer; Scan, BatchWriteItem, the transactions, PartiQL and the
+operations on tables still answer from the older one. ``layer_of`` tells an operation's layer.
+
+=====================  ==============================  ===================================
+                       older layer                     newer layer
+=====================  ==============================  ===================================
+a member's limits      ``Value '0' at 'limit'``        ``Value at 'Limit'``
+echo of a structure    Java's ``toString``             JSON
+an enumeration         all, with the other faults      alone, in words of its own, for the
+                                                       two it reads itself
+order of the members'  all faults but names of maps,   missing members and what is broken
+faults                 then those                      beside them; limits; enumerations;
+                                                       names of tables
+other faults of a      as they are                     in the envelope for the three
+request                                                writes, as they are for the reads
+a number's exponent    of 32 bits, which wraps round   of 64 bits
+a bad value of         names its placeholder           as it is, if it is a number or a
+ExpressionAttribute-                                   set with duplicates
+Values
+=====================  ==============================  ===================================
+
+Sources: captures of the service, May to October 2026, us-east-1 first. What nobody captured is
+worded as the layer words its neighbors; docs/DIFFERENCES.md lists it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from enum import Enum, auto
+from functools import wraps
+from typing import Any, Final, ParamSpec, TypeVar, get_args
+
+from msgspec import Struct, structs
+
+from dynactor.api.requests import shapes
+from dynactor.api.requests.echo import java_echo, json_echo
+from dynactor.api.requests.hints import Hint, java_name
+from dynactor.model.errors import ValidationException
+from dynactor.model.expressions.parameters import VALUES_ALONE
+from dynactor.model.validation_faults import (
+    Fault,
+    RefusedNumber,
+    RepeatedMember,
+    ValuesWithoutExpression,
+)
+from dynactor.model.values import number
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+# Of one error.
+MOST_VIOLATIONS: Final = 10
+_INVALID: Final = "One or more parameter values were invalid: "
+
+
+def detected(*faults: str) -> str:
+    """The envelope: faults of a request, counted and listed."""
+    head = (
+        "1 validation error detected"
+        if len(faults) == 1
+        else f"{len(faults)} validation errors detected"
+    )
+    return f"{head}: {'; '.join(faults)}"
+
+
+class Rule(Enum):
+    """The kind of constraint that a member breaks."""
+
+    PRESENCE = auto()
+    CHOICE = auto()
+    LIMIT = auto()
+    # What a table's name may be: the newer layer looks at names when it resolves them.
+    NAME = auto()
+    # The same of the tables' names that are the keys of a map.
+    NAME_IN_MAP = auto()
+
+
+class Place(Struct, frozen=True):
+    """Where in a request a member is, as each layer spells it."""
+
+    java: str = ""
+    wire: str = ""
+
+    def member(self, name: str) -> Place:
+        """A member of the structure here."""
+        dot = "." if self.wire else ""
+        return Place(f"{self.java}{dot}{java_name(name)}", f"{self.wire}{dot}{name}")
+
+    def element(self, key: str | int) -> Place:
+        """An element of the list or map here."""
+        return Place(f"{self.java}.{key}.member", f"{self.wire}.{key}.member")
+
+
+class Violation(Struct, frozen=True):
+    """A constraint that a member breaks; ``hint`` is the member's."""
+
+    rule: Rule
+    place: Place
+    value: Any
+    hint: Hint
+    constraint: str
+
+
+class Layer(Struct, frozen=True):
+    """A request layer.
+
+    ``has_envelope``: the faults that a request has in itself, before any table is looked at, are
+    told in the envelope of ``detected``.
+    """
+
+    is_newer: bool = False
+    has_envelope: bool = False
+
+    def refusal(self, violations: Sequence[Violation]) -> ValidationException:
+        """The error that tells of broken constraints; there is at least one."""
+        if not self.is_newer:
+            told = [one for one in violations if one.rule is not Rule.NAME_IN_MAP] or violations
+            return _listed(map(self._older_words, told))
+        violations = _with_empty_names(violations)
+        of_rule = _by_rule(violations)
+        if Rule.PRESENCE in of_rule:
+            # What is missing is found by the older checks, which list all that they find.
+            limits = of_rule.pop(Rule.LIMIT, [])
+            others = [one for one in violations if one.rule is not Rule.LIMIT]
+            return _listed(map(self._older_words, [*others, *limits]))
+        if Rule.LIMIT in of_rule:
+            return _listed(
+                f"Value at '{one.place.wire}' failed to satisfy constraint: {one.constraint}"
+                for one in of_rule[Rule.LIMIT]
+            )
+        for one in of_rule.get(Rule.CHOICE, ()):
+            choices = _NEWER_CHOICES.get(get_args(one.hint.type))
+            if choices is not None:
+                return ValidationException(self._enveloped(_no_choice(choices)))
+        return _listed(map(self._older_words, of_rule.get(Rule.CHOICE) or violations))
+
+    def _older_words(self, violation: Violation) -> str:
+        value, place = violation.value, violation.place.java
+        if value is None:
+            shown = "null"
+        elif self.is_newer:
+            shown = f"'{json_echo(value)}'"
+        else:
+            shown = f"'{java_echo(value, violation.hint)}'"
+        return f"Value {shown} at '{place}' failed to satisfy constraint: {violation.constraint}"
+
+    def worded(self, error: ValidationException) -> ValidationException:
+        """An error of an operation in the layer's words; the model's words are the older ones."""
+        if not self.is_newer:
+            return error
+        message = error.message if error.fault is None else _newer_words(error.fault)
+        if error.is_of_request:
+            message = self._enveloped(message)
+        return ValidationException(message, error.receipt)
+
+    def _enveloped(self, message: str) -> str:
+        return detected(message) if self.has_envelope else message
+
+
+OLDER: Final = Layer()
+_NEWER_WRITES: Final = Layer(is_newer=True, has_envelope=True)
+_NEWER_READS: Final = Layer(is_newer=True)
+
+_LAYERS: Final = {
+    "PutItem": _NEWER_WRITES,
+    "UpdateItem": _NEWER_WRITES,
+    "DeleteItem": _NEWER_WRITES,
+    "GetItem": _NEWER_READS,
+    "BatchGetItem": _NEWER_READS,
+    "Query": _NEWER_READS,
+}
+
+# The values as the newer layer lists them, misspelled as AWS has them, by the older layer's.
+_NEWER_CHOICES: Final = {
+    get_args(shapes.ReturnValue): "ALL_OLD, UPDATED_OLD, ALL_NEW, UPDATE_NEW, NONE",
+    get_args(shapes.ConditionalOperator): "ALL, OR",
+}
+
+
+def layer_of(operation: str) -> Layer:
+    """The layer that checks the requests of an operation."""
+    return _LAYERS.get(operation, OLDER)
+
+
+def of_request(check: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Mark the faults that a check finds as those of the request, whatever its table is.
+
+    Of the three single writes everything that needs no table goes into one function with this
+    decorator.
+    """
+
+    @wraps(check)
+    def marking(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        try:
+            return check(*args, **kwargs)
+        except ValidationException as error:
+            error.is_of_request = True
+            raise
+
+    return marking
+
+
+def _listed(violations: Iterable[str]) -> ValidationException:
+    return ValidationException(detected(*list(violations)[:MOST_VIOLATIONS]))
+
+
+def _with_empty_names(violations: Sequence[Violation]) -> list[Violation]:
+    """The violations as the newer layer sees them: an empty table's name is too short, no more.
+
+    Its other faults are looked for when the name is resolved.
+    """
+    found: list[Violation] = []
+    for one in violations:
+        if one.rule is not Rule.NAME or one.value != "":
+            found.append(one)
+        elif found[-1:] == [] or found[-1].place != one.place:
+            found.append(structs.replace(one, rule=Rule.LIMIT, constraint=shortest_constraint(1)))
+    return found
+
+
+def shortest_constraint(length: int) -> str:
+    """The constraint of a least length."""
+    return f"Member must have length greater than or equal to {length}"
+
+
+def _by_rule(violations: Iterable[Violation]) -> dict[Rule, list[Violation]]:
+    found: dict[Rule, list[Violation]] = {}
+    for one in violations:
+        found.setdefault(one.rule, []).append(one)
+    return found
+
+
+def _no_choice(choices: str) -> str:
+    return f"Failed to satisfy constraint: Member must satisfy enum value set: [{choices}]"
+
+
+def _newer_words(fault: Fault) -> str:
+    match fault:
+        case RefusedNumber():
+            return number.fault_of(fault.text, exponent_bits=64)
+        case RepeatedMember("SS"):
+            quoted = ", ".join(f'"{member}"' for member in fault.shown)
+            return f"{_INVALID}Input collection [{quoted}] contains duplicates."
+        case RepeatedMember("BS"):
+            quoted = ",".join(f'"{member}"' for member in fault.shown)
+            return f"{_INVALID}Input collection [{quoted}]of type BS contains duplicates."
+        case RepeatedMember():
+            return "Input collection contains duplicates."
+        case ValuesWithoutExpression():
+            return VALUES_ALONE

@@ -1,0 +1,83 @@
+"""The stored balances of provisioned tables and global indexes: rows, and how they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from msgspec import Struct, msgpack
+
+from dynactor.model.throttling.burst_balance import Balance
+from dynactor.storage import key_layout
+from dynactor.storage.store import Row, View
+
+_PAGE_ROWS: Final = 1_000
+_PAGE_BYTES: Final = 1 << 20
+
+
+class Resource(NamedTuple):
+    """A table (index id 0), or one of its global indexes."""
+
+    table_id: int
+    index_id: int
+
+
+class BalancesHead(Struct, frozen=True):
+    """The head of all balances.
+
+    ``stopped_at_epoch_seconds`` is the time of an orderly stop after which no balance was stored;
+    None if there was none: what was used since the balances were stored is unknown.
+    """
+
+    stopped_at_epoch_seconds: float | None = None
+
+
+class LoadedBalances(NamedTuple):
+    """The head, its bytes, and all balances by resource and partition number."""
+
+    head: BalancesHead
+    head_bytes: bytes | None
+    balances: Mapping[Resource, Mapping[int, Balance]]
+
+
+_encode = msgpack.Encoder().encode
+_decode_head = msgpack.Decoder(BalancesHead).decode
+_decode = msgpack.Decoder(Balance).decode
+
+
+def encode_head(head: BalancesHead) -> bytes:
+    """The bytes of the head row."""
+    return _encode(head)
+
+
+def key(resource: Resource, partition_number: int) -> bytes:
+    """The key of the row of a partition's balance."""
+    return key_layout.balance(*resource, partition_number)
+
+
+def row(resource: Resource, partition_number: int, balance: Balance) -> Row:
+    """The row of a partition's balance."""
+    return Row(key(resource, partition_number), _encode(balance))
+
+
+def decode(value: bytes) -> Balance:
+    """The balance in such a row."""
+    return _decode(value)
+
+
+async def load(view: View) -> LoadedBalances:
+    """Read all balances. The data of an earlier version has none.
+
+    Raises:
+        StoreError: as the view.
+    """
+    (head_bytes,) = await view.load([key_layout.BALANCES_HEAD])
+    head = BalancesHead() if head_bytes is None else _decode_head(head_bytes)
+    balances: dict[Resource, dict[int, Balance]] = {}
+    start, end = key_layout.BALANCES
+    while rows := await view.page(start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES):
+        for row_key, value in rows:
+            *resource, number = key_layout.balance_of(row_key)
+            balances.setdefault(Resource(*resource), {})[number] = decode(value)
+        start = rows[-1].key + b"\x00"
+    return LoadedBalances(head, head_bytes, balances)

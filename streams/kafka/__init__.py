@@ -1,0 +1,1 @@
+"""Changes as Kafka's consumers see them: formats, messages, the broker's port and its client."""

@@ -1,0 +1,236 @@
+"""The records of Kafka: what a change of a table, or an item of it, is for consumers.
+
+Pure functions of the change, where it comes from, and the form that was asked for.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
+
+from msgspec import Struct
+
+from dynactor.model.keys.key import KeySchema
+from dynactor.model.tables.table import CreationTimePrecision
+from dynactor.model.values import item as items
+from dynactor.model.values.stored_item import StoredItem
+from dynactor.streams.change_record import ChangeRecord
+from dynactor.streams.kafka import consumer_event
+from dynactor.streams.kafka.consumer_event import KafkaEvent
+from dynactor.streams.kafka.debezium import DebeziumEnvelope
+from dynactor.streams.kafka.dynamodb import DynamoDBEnvelope
+
+KafkaFormat: TypeAlias = Literal["dynamodb", "debezium"]
+KafkaKey: TypeAlias = Literal["item", "collection"]
+Headers: TypeAlias = tuple[tuple[str, bytes], ...]
+
+_CONTENT_TYPE: Final = ("content-type", b"application/json")
+_IMAGES_OMITTED: Final = ("images-omitted", b"true")
+_CLOUD_EVENT_TYPES: Final = {
+    "INSERT": "item.insert",
+    "MODIFY": "item.modify",
+    "REMOVE": "item.remove",
+    "GAP": "table.gap",
+}
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECONDS_PER_MILLISECOND: Final = 1_000
+
+
+class KafkaForm(Struct, frozen=True, cache_hash=True):
+    """How changes are written; every field is an option of the server.
+
+    ``tombstones`` of None is the format's own default: debezium has them, dynamodb not.
+    ``plain_images`` and ``schema`` concern debezium alone.
+
+    Raises:
+        ValueError: tombstones are asked for where the key is that of an item collection: a
+            compacted topic would forget the whole collection with one item.
+    """
+
+    format: KafkaFormat = "dynamodb"
+    key: KafkaKey = "item"
+    tombstones: bool | None = None
+    cloud_events: bool = False
+    plain_images: bool = False
+    schema: bool = False
+
+    def __post_init__(self) -> None:
+        if self.tombstones and self.key == "collection":
+            raise ValueError("tombstones need a key that belongs to one item alone")
+
+    @property
+    def has_tombstones(self) -> bool:
+        """Whether a record with a null value follows each REMOVE."""
+        if self.tombstones is None:
+            return self.format == "debezium" and self.key == "item"
+        return self.tombstones
+
+
+class KafkaSource(Struct, frozen=True, cache_hash=True):
+    """Where changes come from: a table, and what it is called outside.
+
+    ``prefix`` is that of the topics, and Debezium's logical name of the server; ``version``
+    is dynactor's.
+    """
+
+    region: str
+    account_id: str
+    table_name: str
+    key_schema: KeySchema
+    prefix: str
+    version: str
+    precision: CreationTimePrecision = "MILLISECOND"
+
+
+class KafkaMessage(NamedTuple):
+    """A record of Kafka; a value of None is a tombstone.
+
+    ``timestamp_ms`` is when the change was made, a snapshot begun or a gap told, by the clock
+    that gave that time: under a virtual one it is no time for Kafka's retention to count from.
+    """
+
+    key: bytes
+    value: bytes | None
+    headers: Headers
+    timestamp_ms: int
+
+
+def change_messages(
+    record: ChangeRecord, source: KafkaSource, form: KafkaForm
+) -> list[KafkaMessage]:
+    """What a change is in Kafka: one record, and the tombstone behind a REMOVE."""
+    event = consumer_event.of_change(record)
+    writer = _writer(source, form)
+    message = writer.message(event)
+    if event.new is None and form.has_tombstones:
+        return [message, writer.tombstone(event, message.key)]
+    return [message]
+
+
+def snapshot_message(
+    item: StoredItem, source: KafkaSource, form: KafkaForm, *, taken_us: int
+) -> KafkaMessage:
+    """An item as a snapshot found it, marked so; ``taken_us`` is when it was begun.
+
+    Its sequence number is that of the change that made the item: whatever happened to the
+    item later has a higher one.
+    """
+    return _writer(source, form).message(
+        consumer_event.of_snapshot(item, source.key_schema, taken_us)
+    )
+
+
+def gap_message(source: KafkaSource, form: KafkaForm, *, time_us: int) -> KafkaMessage:
+    """Word that changes are missing: what is known of the table is to be forgotten.
+
+    It belongs into every Kafka partition of the topic, and a whole snapshot follows it there.
+    """
+    return _writer(source, form).message(consumer_event.of_gap(source.table_name, time_us))
+
+
+def without_images(message: KafkaMessage, source: KafkaSource, form: KafkaForm) -> KafkaMessage:
+    """The same record without what makes it large, for a broker that finds it too large.
+
+    The key is there, and so is all that is known of the change but its images; the header
+    ``images-omitted`` says that they were left out. What has none comes back as it is: a
+    tombstone, or a record that was cut before.
+    """
+    if message.value is None or _IMAGES_OMITTED in message.headers:
+        return message
+    value = _writer(source, form).without_images(message.value)
+    return message._replace(value=value, headers=(*message.headers, _IMAGES_OMITTED))
+
+
+class _Envelope(Protocol):
+    """What a format is: functions of what is told."""
+
+    def key(self, keys: bytes) -> bytes: ...
+
+    def value(self, event: KafkaEvent) -> bytes: ...
+
+    def without_images(self, value: bytes) -> bytes: ...
+
+
+class _Writer:
+    """All that can be made ready for one source and form."""
+
+    def __init__(self, source: KafkaSource, form: KafkaForm) -> None:
+        self._source = source
+        self._form = form
+        self._table = ("table", source.table_name.encode())
+        self._arn = (
+            f"arn:aws:dynamodb:{source.region}:{source.account_id}:table/{source.table_name}"
+        ).encode()
+        self._envelope = _envelope(source, form)
+
+    def message(self, event: KafkaEvent) -> KafkaMessage:
+        return KafkaMessage(
+            self._key(event),
+            self._envelope.value(event),
+            self._headers(event),
+            event.time_us // _MICROSECONDS_PER_MILLISECOND,
+        )
+
+    def tombstone(self, event: KafkaEvent, key: bytes) -> KafkaMessage:
+        headers = (self._table, ("sequence-number", event.sequence_number.encode()))
+        return KafkaMessage(key, None, headers, event.time_us // _MICROSECONDS_PER_MILLISECOND)
+
+    def without_images(self, value: bytes) -> bytes:
+        return self._envelope.without_images(value)
+
+    def _key(self, event: KafkaEvent) -> bytes:
+        keys = event.keys
+        if self._form.key == "collection" and event.name != "GAP":
+            key = items.decode(keys)
+            schema = self._source.key_schema
+            keys = items.encode({part.name: key[part.name] for part in schema.partition})
+        return self._envelope.key(keys)
+
+    def _headers(self, event: KafkaEvent) -> Headers:
+        headers: Headers = (
+            _CONTENT_TYPE,
+            ("event-name", event.name.encode()),
+            ("event-id", event.event_id.encode()),
+            ("origin", event.origin.encode()),
+            self._table,
+        )
+        if event.sequence_number:
+            headers += (("sequence-number", event.sequence_number.encode()),)
+        if event.transaction is not None:
+            transaction_id = event.transaction.transaction_id.hex().encode()
+            headers += (("transaction-id", transaction_id),)
+        if self._form.cloud_events:
+            headers += self._cloud_event(event)
+        return headers
+
+    def _cloud_event(self, event: KafkaEvent) -> Headers:
+        kind = "item.snapshot" if event.origin == "snapshot" else _CLOUD_EVENT_TYPES[event.name]
+        time = _EPOCH + timedelta(microseconds=event.time_us)
+        return (
+            ("ce_specversion", b"1.0"),
+            ("ce_id", event.event_id.encode()),
+            ("ce_source", self._arn),
+            ("ce_type", f"dynactor.{kind}".encode()),
+            ("ce_subject", event.keys),
+            ("ce_time", time.isoformat(timespec="microseconds").replace("+00:00", "Z").encode()),
+        )
+
+
+def _envelope(source: KafkaSource, form: KafkaForm) -> _Envelope:
+    if form.format == "dynamodb":
+        return DynamoDBEnvelope(source.region, source.table_name, source.precision)
+    return DebeziumEnvelope(
+        source.prefix,
+        source.version,
+        source.region,
+        source.table_name,
+        source.key_schema,
+        plain_images=form.plain_images,
+        schema=form.schema,
+    )
+
+
+@lru_cache(maxsize=1024)
+def _writer(source: KafkaSource, form: KafkaForm) -> _Writer:
+    return _Writer(source, form)

@@ -1,0 +1,76 @@
+"""How far back the logs of a table go, and where in them a time or a change is.
+
+The log of a partition has a record of every counter while the table is followed. Its beginning
+goes when nobody needs it, and what was changed while nobody followed was never in it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from dynactor.storage import catalog, key_layout
+from dynactor.storage.catalog import TableRecord
+from dynactor.storage.store import View
+from dynactor.streams import change_log
+from dynactor.streams.change_record import ChangeRecord
+
+
+class LogReach(NamedTuple):
+    """What a log holds: every change with a counter above ``after``, up to ``last``.
+
+    ``lost_us`` is when the last change was made that it does not hold, or a later time where that
+    is not known; None where nothing is lost. What was changed before a split is the parent's.
+    """
+
+    partition_number: int
+    after: int
+    last: int
+    lost_us: int | None
+
+
+async def reaches(view: View, table: TableRecord, now_us: int) -> list[LogReach]:
+    """How far each log of a table goes back, as a view shows it; those that ended, too."""
+    lasts = {ended.number: ended.last for ended in table.ended_logs}
+    table_id = table.definition.table_id
+    return [
+        await _reach(view, table_id, number, lasts.get(number), now_us)
+        for number in table.log_numbers
+    ]
+
+
+async def position_at(view: View, log: LogReach, time_us: int) -> int:
+    """The counter behind which a log has all changes that were made at that time or later."""
+    low, high = log.after, log.last
+    # Times rise with counters.
+    while low < high:
+        middle = (low + high) // 2
+        record = await first_behind(view, log.partition_number, middle)
+        if record is not None and record.commit_time_us < time_us:
+            low = min(record.sequence_number.counter, high)
+        else:
+            high = middle
+    return low
+
+
+async def first_behind(view: View, partition_number: int, after: int) -> ChangeRecord | None:
+    """The first change with a higher counter; None at the log's end."""
+    records = await change_log.read(view, partition_number, after, max_records=1, max_bytes=1)
+    return records[0] if records else None
+
+
+async def _reach(view: View, table_id: int, number: int, last: int | None, now_us: int) -> LogReach:
+    """``last`` is that of a log that ended."""
+    head_value, trim_value = await view.load(
+        [key_layout.partition_head(number), key_layout.trim(table_id, number)]
+    )
+    if last is None:
+        last = catalog.decode_partition_head(head_value).counter
+    trimmed = change_log.decode_trim(trim_value)
+    first = await first_behind(view, number, trimmed.counter)
+    after = last if first is None else first.sequence_number.counter - 1
+    if after <= trimmed.counter and trimmed.time_us is not None:
+        # Of a child whose parent's log is gone, that is the time of the parent's last change.
+        return LogReach(number, after, last, trimmed.time_us)
+    if after == 0:
+        return LogReach(number, after, last, None)
+    return LogReach(number, after, last, now_us if first is None else first.commit_time_us - 1)

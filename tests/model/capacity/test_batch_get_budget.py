@@ -1,0 +1,86 @@
+"""The room of a BatchGetItem's answer: 16 MB, of which 1 MB from one partition."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynactor.model.batch_get_budget import BatchRoom
+from dynactor.model.limits import ITEM_SIZE_BYTES, MIB
+
+FIRST = 100
+
+
+def took(room: BatchRoom, partition: int, size_bytes: int) -> bool:
+    if not room.fits(partition, size_bytes):
+        assert room.is_closed(partition)
+        return False
+    room.take(partition, size_bytes)
+    return True
+
+
+def test_a_partition_gives_exactly_1_mb():
+    room = BatchRoom()
+    assert took(room, FIRST, ITEM_SIZE_BYTES)
+    assert took(room, FIRST, MIB - ITEM_SIZE_BYTES)
+    assert not took(room, FIRST, 1)
+
+
+def test_a_partition_that_an_item_would_have_passed_gives_no_smaller_one():
+    room = BatchRoom()
+    assert took(room, FIRST, MIB - 10)
+    assert not took(room, FIRST, 11)
+    assert not took(room, FIRST, 1)
+
+
+def test_other_partitions_have_room_of_their_own():
+    room = BatchRoom()
+    assert took(room, FIRST, MIB)
+    assert not took(room, FIRST, 1)
+    assert took(room, FIRST + 1, MIB)
+
+
+def test_an_answer_has_exactly_16_mb_and_nothing_behind_the_first_item_that_does_not_fit():
+    room = BatchRoom()
+    for number in range(15):
+        assert took(room, number, MIB)
+    assert took(room, 15, MIB - 1)
+    assert not took(room, 16, 2)
+    assert not took(room, 17, 1)
+
+
+def test_an_item_that_was_not_taken_leaves_its_room():
+    room = BatchRoom()
+    assert room.fits(FIRST, MIB)
+    assert took(room, FIRST, MIB)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 20), st.integers(0, ITEM_SIZE_BYTES)), min_size=1, max_size=100
+    )
+)
+def test_rounds_answer_every_item_in_the_order_of_its_partition(
+    items: list[tuple[int, int]],
+) -> None:
+    left = items
+    while left:
+        room = BatchRoom()
+        answered: dict[int, list[int]] = {}
+        unprocessed = []
+        for partition, size_bytes in left:
+            if took(room, partition, size_bytes):
+                answered.setdefault(partition, []).append(size_bytes)
+            else:
+                unprocessed.append((partition, size_bytes))
+        wanted = {
+            partition: [size for one, size in left if one == partition] for partition, _ in left
+        }
+        total_bytes = sum(map(sum, answered.values()))
+        assert total_bytes <= 16 * MIB
+        for partition, sizes in wanted.items():
+            of_partition = answered.get(partition, [])
+            assert of_partition == sizes[: len(of_partition)]
+            assert sum(of_partition) <= MIB
+            assert of_partition or total_bytes > 16 * MIB - ITEM_SIZE_BYTES
+        left = unprocessed

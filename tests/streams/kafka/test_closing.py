@@ -1,0 +1,65 @@
+"""Closing a client of aiokafka ends in time, and disturbs nobody, whatever becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+import anyio
+import pytest
+from aiokafka.errors import NodeNotReadyError
+
+from dynactor.streams.kafka.aiokafka_broker import _within
+
+
+async def cancelled_within() -> None:
+    """As aiokafka closes fetches that rest from a broker that went away."""
+    fetching = asyncio.ensure_future(asyncio.sleep(60))
+    await asyncio.sleep(0)
+    fetching.cancel()
+    await fetching
+
+
+async def failing() -> None:
+    raise NodeNotReadyError("no broker")
+
+
+@pytest.mark.parametrize("closing", [cancelled_within, failing])
+async def test_what_fails_or_is_cancelled_within_is_no_failure_of_whoever_closes(closing):
+    await _within(10, closing())
+
+
+async def test_what_does_not_end_is_left():
+    is_left = asyncio.Event()
+
+    async def close() -> None:
+        while not is_left.is_set():
+            # As whoever suppresses the cancellation of what he waits for.
+            with suppress(asyncio.CancelledError):
+                await is_left.wait()
+
+    async with asyncio.timeout(10):
+        await _within(0.001, close())
+    is_left.set()
+
+
+async def test_whoever_is_cancelled_closes_all_the_same():
+    closed = False
+
+    async def close() -> None:
+        nonlocal closed
+        await asyncio.sleep(0)
+        closed = True
+
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await _within(10, close())
+    assert closed
+
+
+async def test_a_bug_is_told():
+    async def broken() -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await _within(10, broken())
