@@ -12,6 +12,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+import structlog
 
 from tests.support.clients.clients import (
     STREAMS_TARGET_PREFIX,
@@ -63,6 +64,14 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         "ours_alone(reason): tests what only this server does, or does not do yet; "
         "leave it out in a run against another",
+    )
+    # structlog's default has Rich draw each traceback: half a second of the event loop's time for
+    # each crash that a test plants. Five crashes then take longer than the restart window.
+    structlog.configure(
+        processors=[
+            *structlog.get_config()["processors"][:-1],
+            structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
+        ]
     )
 
 
