@@ -30,6 +30,7 @@ from dynactor.api.http.settings import HEADER_BYTES, SERVER_NAME, HttpSettings
 from dynactor.model.errors import (
     AccessDeniedException,
     DynamoDBError,
+    InvalidSignatureException,
     RequestEntityTooLargeException,
     SerializationException,
 )
@@ -130,6 +131,11 @@ class PlainLane:
             return self._health()
         if request.method != "POST" or request.path != "/":
             return _response_of(self._protocol.not_understood())
+        if len(headers.getall("Authorization", ())) > 1:
+            # Which of them is meant? Nobody who looked into one has looked into the other.
+            return self._refuse(
+                InvalidSignatureException("Found more than one 'Authorization' HTTP header.")
+            )
         with ExitStack() as leaving:
             return await self._posted(request, leaving)
 

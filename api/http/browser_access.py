@@ -7,8 +7,10 @@ and what a page of another origin may read is named by configuration, or is noth
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from ipaddress import ip_address
+from typing import Final
 
 from msgspec import Struct
 
@@ -16,6 +18,10 @@ from dynactor.api.answers.explain import RESPONSE_HEADER
 
 _PREFLIGHT_SECONDS = 172_800
 _ANY = "*"
+# RFC 3986, 3.2.2 and 3.2.3: an IPv6 address in brackets or a name, and perhaps a port.
+_HOST: Final = re.compile(
+    r"(?:\[(?P<address>[^\[\]]+)\]|(?P<name>[^:\[\]]+))(?::[0-9]*)?", re.ASCII
+)
 
 
 class Access(Struct, frozen=True):
@@ -61,10 +67,14 @@ class Access(Struct, frozen=True):
 
 @lru_cache(maxsize=256)
 def _host_name(host: str) -> str:
-    """A Host header without its port; an IPv6 address without its brackets."""
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.partition(":")[0].rstrip(".").lower()
+    """A Host header without its port; an IPv6 address without its brackets.
+
+    A header that has anything else in it names no host, and the result is empty.
+    """
+    found = _HOST.fullmatch(host)
+    if found is None:
+        return ""
+    return found["address"] or found["name"].rstrip(".").lower()
 
 
 @lru_cache(maxsize=256)

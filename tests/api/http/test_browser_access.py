@@ -37,6 +37,17 @@ def test_addresses_localhost_and_configured_names_are_served(host: str):
         "[",
         ":8000",
         "0x7f000001",
+        "[::1].example.com",
+        "[::1].example.com:8000",
+        "[::1]example.com",
+        "[::1]:8000.example.com",
+        "[::1",
+        "x[::1]",
+        "[[::1]]",
+        "[localhost].example.com",
+        "127.0.0.1:8000.example.com",
+        "localhost:example.com",
+        "localhost:8000:8000",
     ],
 )
 def test_other_names_are_not(host: str):

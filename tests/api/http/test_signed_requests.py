@@ -176,6 +176,21 @@ def test_headers_are_signed_as_the_bytes_that_they_are(server: Server, more: tup
     assert answer_to(server, b"/", spaced, *more).startswith(b"HTTP/1.1 200")
 
 
+@pytest.mark.parametrize("lane", [(), (b"TE: trailers",)], ids=["fast lane", "plain lane"])
+@pytest.mark.parametrize("second", ["the same", "Bearer other", "", "AWS4-HMAC-SHA256 Signature=x"])
+def test_a_second_authorization_beside_a_valid_one_is_refused(
+    server: Server, second: str, lane: tuple[bytes, ...]
+):
+    headers = by_hand()
+    signature = headers["authorization"] if second == "the same" else second
+    answer = answer_to(server, b"/", headers, f"Authorization: {signature}".encode(), *lane)
+    assert answer.startswith(b"HTTP/1.1 400")
+    assert json.decode(answer.rpartition(b"\r\n\r\n")[2]) == {
+        "__type": "com.amazon.coral.service#InvalidSignatureException",
+        "message": "Found more than one 'Authorization' HTTP header.",
+    }
+
+
 def test_so_are_query_strings_whatever_they_hold(server: Server):
     headers = by_hand("a=%FF")
     assert answer_to(server, b"/?a=%ff", headers).startswith(b"HTTP/1.1 200")

@@ -269,7 +269,10 @@ def test_headers_over_16_kb_are_refused(wire: WireClient):
 
 
 @pytest.mark.ours_alone("DynamoDB's own hosts look at no Host header")
-@pytest.mark.parametrize("host", ["evil.example.com", "dynamodb.us-east-1.amazonaws.com.evil.test"])
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example.com", "dynamodb.us-east-1.amazonaws.com.evil.test", "[::1].evil.example.com"],
+)
 def test_a_host_that_is_neither_local_nor_an_address_is_refused(wire: WireClient, host: str):
     answer = wire.send("ListTables", {}, {"Host": host})
     assert answer.status == 403
