@@ -11,6 +11,7 @@ what it does not know. The formats:
 
 - 1: the first one
 - 2: a table or index in UPDATING has the throughput that was asked for, beside the one in effect
+- 3: the mark has two slots; the unused capacity of partitions is stored
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from dynactor.storage.disk_sync import sync_file
 from dynactor.storage.store import CannotOpen
 
 # Raise it when older versions would lose what is stored from now on, or can't read it.
-FORMAT_VERSION: Final = 2
+FORMAT_VERSION: Final = 3
 
 _FORMAT_LINE: Final = "dynactor data, format {}\n"
 _FORMAT_PATTERN: Final = re.compile(r"dynactor data, format (\d+)\n")

@@ -10,7 +10,13 @@ behind after a power cut, never ahead: no false alarm, and nothing missed but a 
 in the last second before the power goes. It also remembers when what follows it in the log was
 answered with an error, because a sync failed or the disk was full, and must not come back.
 
-Layout of the file, little-endian: format u16, flags u16, CRC-32 of the rest u32, sequence u64.
+The file has two slots, and the valid one with the higher turn counts. A slot is written over only
+while the other one is durable: a power cut that tears a write leaves the mark before it. What is
+remembered of the log is in both, so that it does not depend on which of them is read.
+
+Layout of a slot, little-endian: format u16, flags u16, CRC-32 of the rest u32, turn u64, sequence
+u64. The slots begin at 0 and 4096, as disks write sectors of up to 4,096 bytes. A file of data
+format 2 and before has one slot, without a turn, until ``add_slot`` is called.
 """
 
 from __future__ import annotations
@@ -19,87 +25,182 @@ import os
 import time
 from pathlib import Path
 from struct import Struct
-from threading import Lock
-from typing import Final
+from threading import RLock
+from typing import Final, NamedTuple
 from zlib import crc32
 
 from dynactor.storage.data_directory import write_durably
 from dynactor.storage.disk_sync import complete_syncs, sync_data
-from dynactor.storage.store import Damaged
+from dynactor.storage.store import CannotOpen, Damaged
 
-_FORMAT: Final = 1
+_FORMAT: Final = 2
+_ONE_SLOT_FORMAT: Final = 1
 _ONLY_SYNCED: Final = 1
 _HEAD: Final = Struct("<HHI")
-_SEQUENCE: Final = Struct("<Q")
-_SIZE_BYTES: Final = _HEAD.size + _SEQUENCE.size
+_REST: Final = Struct("<QQ")
+_ONE_SLOT_REST: Final = Struct("<Q")
+_SLOT_BYTES: Final = _HEAD.size + _REST.size
+_OFFSETS: Final = (0, 4096)
 _SYNC_INTERVAL_SECONDS: Final = 1.0
 
 
+class _Slot(NamedTuple):
+    """What a slot says."""
+
+    turn: int
+    sequence: int
+    only_synced: bool
+
+
 class DurableMark:
-    """The open mark, for the event loop and for the thread that syncs."""
+    """The open mark, for the event loop and for the thread that syncs.
+
+    Invariant: one slot is durable, and ``_next`` is the other one; a file of one slot has no other.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         if not path.exists():
-            write_durably(path, _encode(0, 0))
-        self.sequence, flags = _decode(path.read_bytes(), path)
-        self.only_synced = bool(flags & _ONLY_SYNCED)
+            write_durably(path, _two_slots(_Slot(0, 0, only_synced=False)))
+        content = path.read_bytes()
+        one = _one_slot(content)
+        slots = [(slot, at) for at in range(2) if (slot := _decoded(content, at)) is not None]
+        if one is None and not slots:
+            raise Damaged(
+                f"The file {path} is damaged, so nobody can tell whether the log beside it is "
+                "whole. Restore the data directory from a backup; or, to go on with what the log "
+                f"holds, delete {path}."
+            )
+        self._has_two = one is None
+        latest, at = (one, 1) if one is not None else max(slots)
+        self._turn, self.sequence, self.only_synced = latest
+        self._next = 1 - at
         self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-        self._lock = Lock()
+        self._is_synced = True
+        self._lock = RLock()
         self._synced_at_seconds = time.monotonic()
+
+    def add_slot(self) -> None:
+        """Give a file of one slot the second one; earlier versions can't read it then.
+
+        Raises:
+            CannotOpen: it can't be written.
+        """
+        with self._lock:
+            if self._has_two:
+                return
+            slot = _Slot(self._turn, self.sequence, self.only_synced)
+            try:
+                write_durably(self.path, _two_slots(slot))
+                replacement = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+            except OSError as error:
+                raise CannotOpen(f"{self.path} can't be written: {error.strerror}") from error
+            os.close(self._file)
+            self._file, self._has_two = replacement, True
 
     def advance(self, sequence: int) -> None:
         """Complete a sync of RocksDB's, which covered all up to this change, and note that."""
         complete_syncs(self._file)
         with self._lock:
-            only_synced = self.only_synced
-            self._write(sequence, only_synced=only_synced)
-        now_seconds = time.monotonic()
-        # A mark that cuts the log must not be behind: what it cuts off may have been answered.
-        if only_synced or now_seconds - self._synced_at_seconds >= _SYNC_INTERVAL_SECONDS:
-            self.sync()
-            self._synced_at_seconds = now_seconds
+            if self.only_synced:
+                # A mark that cuts the log must not be behind: what it cuts off may have been
+                # answered. So it is in both slots, too.
+                self._write_both(sequence, only_synced=True)
+                return
+            self._write(sequence, only_synced=False)
+            now_seconds = time.monotonic()
+            if now_seconds - self._synced_at_seconds >= _SYNC_INTERVAL_SECONDS:
+                self.sync()
+                self._synced_at_seconds = now_seconds
 
     def keep_only_synced(self) -> None:
         """What is in the log after the mark must not come back at the next opening."""
         with self._lock:
             # True in this process even if it can't be written down.
             self.only_synced = True
-            self._write(self.sequence, only_synced=True)
-        sync_data(self._file)
+            self._write_both(self.sequence, only_synced=True)
 
     def settle(self, sequence: int) -> None:
         """Everything in the log is durable, up to this change."""
         with self._lock:
-            self._write(sequence, only_synced=False)
-        sync_data(self._file)
+            # The system may still hold what a process wrote that was killed: a slot is written
+            # over only while the other one is durable.
+            sync_data(self._file)
+            self._write_both(sequence, only_synced=False)
 
     def sync(self) -> None:
-        """Make what was written durable."""
-        sync_data(self._file)
-
-    def _write(self, sequence: int, *, only_synced: bool) -> None:
-        os.pwrite(self._file, _encode(sequence, _ONLY_SYNCED if only_synced else 0), 0)
-        self.sequence, self.only_synced = sequence, only_synced
+        """Make what was written durable; then the other slot is the next."""
+        with self._lock:
+            sync_data(self._file)
+            if not self._is_synced:
+                self._is_synced = True
+                self._next = 1 - self._next
 
     def close(self) -> None:
         """Close the file."""
         os.close(self._file)
 
+    def _write_both(self, sequence: int, *, only_synced: bool) -> None:
+        for _ in range(2):
+            self._write(sequence, only_synced=only_synced)
+            self.sync()
 
-def _encode(sequence: int, flags: int) -> bytes:
-    tail = _SEQUENCE.pack(sequence)
-    return _HEAD.pack(_FORMAT, flags, crc32(tail, (_FORMAT << 16) | flags)) + tail
+    def _write(self, sequence: int, *, only_synced: bool) -> None:
+        self._turn += 1
+        slot = _Slot(self._turn, sequence, only_synced)
+        if self._has_two:
+            os.pwrite(self._file, _encoded(slot), _OFFSETS[self._next])
+        else:
+            os.pwrite(self._file, _encoded_as_one(slot), 0)
+        self.sequence, self.only_synced, self._is_synced = sequence, only_synced, False
 
 
-def _decode(content: bytes, path: Path) -> tuple[int, int]:
-    if len(content) == _SIZE_BYTES:
-        version, flags, checksum = _HEAD.unpack_from(content)
-        (sequence,) = _SEQUENCE.unpack_from(content, _HEAD.size)
-        if version == _FORMAT and checksum == crc32(content[_HEAD.size :], version << 16 | flags):
-            return sequence, flags
-    raise Damaged(
-        f"The file {path} is damaged, so nobody can tell whether the log beside it is whole. "
-        "Restore the data directory from a backup; or, to go on with what the log holds, "
-        f"delete {path}."
-    )
+def _two_slots(slot: _Slot) -> bytes:
+    """A file with the same in both slots."""
+    return _encoded(slot).ljust(_OFFSETS[1], b"\0") + _encoded(slot)
+
+
+def _encoded(slot: _Slot) -> bytes:
+    return _sealed(_FORMAT, slot, _REST.pack(slot.turn, slot.sequence))
+
+
+def _encoded_as_one(slot: _Slot) -> bytes:
+    return _sealed(_ONE_SLOT_FORMAT, slot, _ONE_SLOT_REST.pack(slot.sequence))
+
+
+def _sealed(version: int, slot: _Slot, rest: bytes) -> bytes:
+    flags = _ONLY_SYNCED if slot.only_synced else 0
+    return _HEAD.pack(version, flags, _checksum(version, flags, rest)) + rest
+
+
+def _decoded(content: bytes, at: int) -> _Slot | None:
+    """What a slot says; None: it is torn or damaged."""
+    found = _unsealed(_FORMAT, content[_OFFSETS[at] : _OFFSETS[at] + _SLOT_BYTES], _REST.size)
+    if found is None:
+        return None
+    flags, rest = found
+    turn, sequence = _REST.unpack(rest)
+    return _Slot(turn, sequence, bool(flags & _ONLY_SYNCED))
+
+
+def _one_slot(content: bytes) -> _Slot | None:
+    """What a file of one slot says; None: it is damaged, or has two."""
+    found = _unsealed(_ONE_SLOT_FORMAT, content, _ONE_SLOT_REST.size)
+    if found is None:
+        return None
+    flags, rest = found
+    return _Slot(0, _ONE_SLOT_REST.unpack(rest)[0], bool(flags & _ONLY_SYNCED))
+
+
+def _unsealed(version: int, content: bytes, rest_bytes: int) -> tuple[int, bytes] | None:
+    """The flags and the rest of a slot of this version and size that is whole."""
+    if len(content) != _HEAD.size + rest_bytes:
+        return None
+    found_version, flags, checksum = _HEAD.unpack_from(content)
+    rest = content[_HEAD.size :]
+    is_whole = found_version == version and checksum == _checksum(version, flags, rest)
+    return (flags, rest) if is_whole else None
+
+
+def _checksum(version: int, flags: int, rest: bytes) -> int:
+    return crc32(rest, version << 16 | flags)

@@ -169,6 +169,7 @@ class DiskEngine:
         """Not before the engine is open: an older version may have to look at what is damaged."""
         try:
             self._directory.raise_format()
+            self._mark.add_slot()
         except CannotOpen:
             self._close_rows()
             raise
@@ -344,7 +345,7 @@ def _open_rows(directory: Path, options: Options, access: AccessType) -> Rdict:
         translated = translate(error)
         if isinstance(translated, Damaged):
             raise Damaged(
-                f"The files in {directory} can't be opened: {error}. "
+                f"The files in {directory} can't be opened: {translated}. "
                 "Restore the data directory from a backup."
             ) from error
         raise translated from error

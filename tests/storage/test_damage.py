@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from dynactor.storage.store import Damaged, Group, Row, Store
 from tests.support.stores.store_process import StoreProcess
 
 ROWS = 40
+MARK_SLOTS = (0, 4096)
 
 
 @pytest.fixture
@@ -93,18 +95,71 @@ async def test_a_damaged_log_can_be_accepted_by_deleting_the_mark(data: Path) ->
     await store.close()
 
 
-async def test_a_damaged_mark_is_reported(data: Path) -> None:
-    flip(data / "mark", 9)
+@pytest.mark.parametrize("slot", MARK_SLOTS)
+async def test_a_mark_that_is_torn_in_one_of_its_slots_is_no_error(data: Path, slot: int) -> None:
+    flip(data / "mark", slot + 9)
+    store = await open_rocks(data)
+    assert await store.durable().load([b"key-0", b"key-39"]) == [b"value", b"value"]
+    await store.close()
+
+
+async def test_a_mark_that_is_damaged_in_both_slots_is_reported(data: Path) -> None:
+    for slot in MARK_SLOTS:
+        flip(data / "mark", slot + 9)
     with pytest.raises(Damaged, match=r"delete .*mark"):
         await open_rocks(data)
 
 
-@pytest.mark.parametrize("name", ["CURRENT", "MANIFEST-*"])
-async def test_a_damaged_catalogue_of_the_engine_is_reported(data: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("CURRENT", "can't be opened"), ("MANIFEST-*", r"The file \S+/MANIFEST-\d+ may be corrupted")],
+)
+async def test_a_damaged_catalogue_of_the_engine_is_reported(
+    data: Path, name: str, hint: str
+) -> None:
     [path] = (data / "rocksdb").glob(name)
     flip(path, 5)
-    with pytest.raises(Damaged):
+    with pytest.raises(Damaged, match=hint):
         await open_rocks(data)
+
+
+async def test_a_damaged_table_file_is_named_at_the_start_and_not_the_manifest(
+    tmp_path: Path,
+) -> None:
+    store = await open_rocks(tmp_path)
+    rows = [(b"key-%04d" % number, os.urandom(200)) for number in range(200)]
+    await (await store.commit([Group(b"head", None, b"1", puts=rows)]))
+    await store.close()
+    [table] = (tmp_path / "rocksdb").glob("*.sst")
+    whole = table.read_bytes()
+    refusals = set()
+    for content in flipped_ends(whole), [whole[: len(whole) // 2], b""]:
+        for each in content:
+            table.unlink()
+            table.write_bytes(each)
+            with pytest.raises(Damaged) as caught:
+                await open_rocks(tmp_path)
+            refusals.add(str(caught.value))
+    table.unlink()
+    with pytest.raises(Damaged) as caught:
+        await open_rocks(tmp_path)
+    refusals.add(str(caught.value))
+
+    assert len(refusals) > 10
+    assert not [refusal for refusal in refusals if "MANIFEST" in refusal or ".." in refusal]
+    # One kind of damage has no file in the engine's text.
+    unnamed = {refusal for refusal in refusals if table.name not in refusal}
+    engine = tmp_path / "rocksdb"
+    assert all(each.startswith(f"The files in {engine} can't be opened: ") for each in refusals)
+    assert all("properties unsorted" in each for each in unnamed)
+
+
+def flipped_ends(whole: bytes) -> Iterator[bytes]:
+    """A table file with a flipped byte in one place of its index, properties or footer."""
+    for offset in range(len(whole) - 1_000, len(whole), 13):
+        content = bytearray(whole)
+        content[offset] ^= 0x20
+        yield bytes(content)
 
 
 async def test_a_flipped_byte_in_a_table_never_gives_a_wrong_answer(tmp_path: Path) -> None:

@@ -4,37 +4,55 @@ from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
+from struct import pack
+from zlib import crc32
 
 import pytest
 
 from dynactor.storage.durable_watermark import DurableMark
 from dynactor.storage.store import Damaged
 
-
-def test_a_new_mark_names_no_change(tmp_path: Path) -> None:
-    with closing(DurableMark(tmp_path / "mark")) as mark:
-        assert (mark.sequence, mark.only_synced) == (0, False)
+SLOT_BYTES = 24
+OFFSETS = (0, 4096)
 
 
-def test_a_mark_is_read_back_as_it_was_left(tmp_path: Path) -> None:
-    with closing(DurableMark(tmp_path / "mark")) as mark:
+def read(path: Path) -> tuple[int, bool]:
+    with closing(DurableMark(path)) as mark:
+        return mark.sequence, mark.only_synced
+
+
+def one_slot(sequence: int, flags: int = 0) -> bytes:
+    """A mark as data format 2 has it."""
+    rest = pack("<Q", sequence)
+    return pack("<HHI", 1, flags, crc32(rest, 1 << 16 | flags)) + rest
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "mark"
+
+
+def test_a_new_mark_names_no_change(path: Path) -> None:
+    assert read(path) == (0, False)
+
+
+def test_a_mark_is_read_back_as_it_was_left(path: Path) -> None:
+    with closing(DurableMark(path)) as mark:
         mark.advance(7)
         mark.advance(2**40)
-    with closing(DurableMark(tmp_path / "mark")) as mark:
-        assert (mark.sequence, mark.only_synced) == (2**40, False)
+    assert read(path) == (2**40, False)
 
 
-def test_what_must_not_come_back_is_remembered_until_the_log_is_settled(tmp_path: Path) -> None:
-    with closing(DurableMark(tmp_path / "mark")) as mark:
+def test_what_must_not_come_back_is_remembered_until_the_log_is_settled(path: Path) -> None:
+    with closing(DurableMark(path)) as mark:
         mark.advance(6)
         mark.keep_only_synced()
         # A sync that was under way ends well.
         mark.advance(7)
-    with closing(DurableMark(tmp_path / "mark")) as mark:
+    with closing(DurableMark(path)) as mark:
         assert (mark.sequence, mark.only_synced) == (7, True)
         mark.settle(6)
-    with closing(DurableMark(tmp_path / "mark")) as mark:
-        assert (mark.sequence, mark.only_synced) == (6, False)
+    assert read(path) == (6, False)
 
 
 class WatchedMark(DurableMark):
@@ -47,22 +65,115 @@ class WatchedMark(DurableMark):
         self.durable = self.path.read_bytes()
 
 
-def test_what_is_answered_is_kept_by_a_mark_that_cuts_the_log(tmp_path: Path) -> None:
-    path = tmp_path / "mark"
+def test_what_is_answered_is_kept_by_a_mark_that_cuts_the_log(path: Path) -> None:
     with closing(WatchedMark(path)) as mark:
         mark.advance(6)
         mark.keep_only_synced()
         mark.advance(7)
         path.write_bytes(mark.durable)
+    assert read(path) == (7, True)
+
+
+@pytest.mark.parametrize("at", OFFSETS)
+def test_what_is_answered_is_kept_where_such_a_mark_is_damaged(path: Path, at: int) -> None:
     with closing(DurableMark(path)) as mark:
-        assert (mark.sequence, mark.only_synced) == (7, True)
+        mark.keep_only_synced()
+        mark.advance(7)
+    content = bytearray(path.read_bytes())
+    content[at] ^= 1
+    path.write_bytes(content)
+    assert read(path) == (7, True)
 
 
-def test_no_flipped_bit_goes_unnoticed(tmp_path: Path) -> None:
-    path = tmp_path / "mark"
+@pytest.mark.parametrize("written_bytes", range(SLOT_BYTES + 1))
+@pytest.mark.parametrize("advances", [1, 2, 3])
+def test_a_torn_write_leaves_the_mark_before_it_or_the_new_one(
+    path: Path, advances: int, written_bytes: int
+) -> None:
+    with closing(DurableMark(path)) as mark:
+        mark.settle(5)
+    before = path.read_bytes()
+    with closing(DurableMark(path)) as mark:
+        for number in range(advances):
+            mark.advance(1_000_000 + number)
+    after = path.read_bytes()
+    (changed,) = (
+        at for at in OFFSETS if before[at : at + SLOT_BYTES] != after[at : at + SLOT_BYTES]
+    )
+    torn = bytearray(before)
+    torn[changed : changed + written_bytes] = after[changed : changed + written_bytes]
+    path.write_bytes(torn)
+
+    found = read(path)
+
+    assert found in ((5, False), (1_000_000 + advances - 1, False))
+    if written_bytes == SLOT_BYTES:
+        assert found != (5, False)
+
+
+def test_a_slot_is_left_alone_while_the_other_one_is_not_durable(path: Path) -> None:
+    with closing(DurableMark(path)) as mark:
+        mark.settle(5)
+        durable = path.read_bytes()
+        for sequence in range(6, 20):
+            mark.advance(sequence)
+        after = path.read_bytes()
+
+    changed = [at for at in OFFSETS if durable[at : at + 24] != after[at : at + 24]]
+    assert len(changed) == 1
+
+
+@pytest.mark.parametrize("at", OFFSETS)
+@pytest.mark.parametrize("keeps", [False, True])
+def test_what_is_remembered_of_the_log_is_in_both_slots(path: Path, at: int, keeps: bool) -> None:
     with closing(DurableMark(path)) as mark:
         mark.advance(7)
+        mark.keep_only_synced()
+        if not keeps:
+            mark.settle(6)
+    content = bytearray(path.read_bytes())
+    content[at : at + SLOT_BYTES] = bytes(SLOT_BYTES)
+    path.write_bytes(content)
+
+    assert read(path) == ((7, True) if keeps else (6, False))
+
+
+def test_a_flipped_bit_never_gives_another_mark_than_the_last_two(path: Path) -> None:
+    with closing(DurableMark(path)) as mark:
+        mark.settle(6)
+        mark.advance(7)
     whole = path.read_bytes()
+    for at in OFFSETS:
+        for bit in range(8 * SLOT_BYTES):
+            content = bytearray(whole)
+            content[at + bit // 8] ^= 1 << bit % 8
+            path.write_bytes(content)
+            assert read(path) in ((6, False), (7, False))
+
+
+@pytest.mark.parametrize("size_bytes", [0, 8, 15, 16, 17, 24, 4_120])
+def test_a_mark_without_a_whole_slot_is_damaged(path: Path, size_bytes: int) -> None:
+    path.write_bytes(bytes(size_bytes))
+    with pytest.raises(Damaged):
+        DurableMark(path)
+
+
+@pytest.mark.parametrize("flags", [0, 1])
+def test_a_mark_of_one_slot_is_read_and_gets_a_second_one(path: Path, flags: int) -> None:
+    path.write_bytes(one_slot(7, flags))
+    with closing(DurableMark(path)) as mark:
+        assert (mark.sequence, mark.only_synced) == (7, bool(flags))
+        # An older version may still have to read it.
+        mark.advance(8)
+        assert path.read_bytes() == one_slot(8, flags)
+        mark.add_slot()
+        mark.advance(9)
+    assert path.stat().st_size == OFFSETS[1] + SLOT_BYTES
+    assert read(path) == (9, bool(flags))
+
+
+def test_no_flipped_bit_of_a_mark_of_one_slot_goes_unnoticed(path: Path) -> None:
+    whole = one_slot(7)
     for bit in range(8 * len(whole)):
         content = bytearray(whole)
         content[bit // 8] ^= 1 << bit % 8
@@ -71,8 +182,10 @@ def test_no_flipped_bit_goes_unnoticed(tmp_path: Path) -> None:
             DurableMark(path)
 
 
-@pytest.mark.parametrize("size_bytes", [0, 8, 15, 17])
-def test_a_mark_of_another_size_is_damaged(tmp_path: Path, size_bytes: int) -> None:
-    (tmp_path / "mark").write_bytes(bytes(size_bytes))
-    with pytest.raises(Damaged):
-        DurableMark(tmp_path / "mark")
+def test_a_second_slot_is_added_to_one_mark_once(path: Path) -> None:
+    path.write_bytes(one_slot(7))
+    with closing(DurableMark(path)) as mark:
+        mark.add_slot()
+        inode = path.stat().st_ino
+        mark.add_slot()
+        assert path.stat().st_ino == inode
