@@ -14,7 +14,7 @@ def numbers_with_a_test() -> set[str]:
     """The rules and examples that a test names: S47 for ``test_s47_…``."""
     return {
         found[1].upper()
-        for path in TESTS.glob("test_*.py")
+        for path in TESTS.rglob("test_*.py")
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.FunctionDef) and (found := re.match(r"test_([sa]\d+)_", node.name))
     }
