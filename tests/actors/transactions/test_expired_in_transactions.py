@@ -19,7 +19,13 @@ from tests.support.databases.databases import (
     table_definition,
     thread,
 )
-from tests.support.databases.expiry import switch, until_items, until_listed, until_status
+from tests.support.databases.expiry import (
+    switch,
+    until_expired,
+    until_items,
+    until_listed,
+    until_status,
+)
 from tests.support.databases.transacting import check, stepped, transact
 from tests.support.environment.stepped_time import on_stepped_time, pass_seconds
 from tests.support.stores.store import memory_store
@@ -50,6 +56,7 @@ async def test_it_goes_when_the_transaction_is_over():
         others = [put(thread(f"g{number}", "s")) for number in range(9)]
         await transact(database, (table, check(held)), *((table, each) for each in others))
         await until_items(database, "Thread", len(others))
+        await until_expired(table, 2)
         assert table.expired_items == 2
 
 

@@ -75,6 +75,13 @@ async def until_listed(table: Table) -> None:
         assert await actors.wait_caught_up()
 
 
+async def until_expired(table: Table, count: int) -> None:
+    """Wait until so many expired items are counted, which is a moment after they are gone."""
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        while table.expired_items < count:
+            await asyncio.sleep(0.001)
+
+
 async def until_items(database: Database, name: str, count: int) -> None:
     """Wait until so many items are left."""
     async with asyncio.timeout(DEADLINE_SECONDS):
