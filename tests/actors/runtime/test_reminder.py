@@ -6,10 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import pytest
 from msgspec import structs
 
-from dynactor.actors.runtime import reminder
 from dynactor.actors.runtime.clock import MAX_SPEED, Clock
 from dynactor.actors.runtime.reminder import remind
 from dynactor.model.tables.table import StreamSettings
@@ -22,9 +20,8 @@ from tests.support.databases.databases import (
     table_definition,
     thread,
 )
+from tests.support.environment.simulated_loop import simulated
 from tests.support.stores.store import memory_store
-
-DEADLINE_SECONDS = 20
 
 
 class Work:
@@ -33,15 +30,17 @@ class Work:
     def __init__(self, pause_seconds: float) -> None:
         self.pause_seconds = pause_seconds
         self.done_at_seconds: list[float] = []
+        self._done = asyncio.Event()
 
     async def __call__(self) -> float:
         self.done_at_seconds.append(asyncio.get_running_loop().time())
+        self._done.set()
         return self.pause_seconds
 
     async def until_done(self, times: int) -> None:
-        async with asyncio.timeout(DEADLINE_SECONDS):
-            while len(self.done_at_seconds) < times:
-                await asyncio.sleep(0)
+        while len(self.done_at_seconds) < times:
+            self._done.clear()
+            await self._done.wait()
 
 
 @asynccontextmanager
@@ -54,33 +53,35 @@ async def reminded(clock: Clock, work: Work) -> AsyncIterator[None]:
         await asyncio.wait([task])
 
 
+@simulated
 async def test_it_is_done_at_once_and_again_while_domain_time_stands_still():
-    work = Work(0.001)
+    work = Work(30)
     async with reminded(SetClock(), work):
         await work.until_done(3)
+    assert work.done_at_seconds == [0, 30, 60]
 
 
-async def test_a_step_of_domain_time_makes_it_due(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(reminder, "_PAUSE_SECONDS", 0.001)
+@simulated
+async def test_a_step_of_domain_time_makes_it_due():
     clock, work = SetClock(), Work(3_600)
     async with reminded(clock, work):
         for times in (1, 2, 3):
             await work.until_done(times)
             clock.step(3_600)
         await work.until_done(4)
+    # Not more often than twice a second.
+    assert work.done_at_seconds == [0, 0.5, 1, 1.5]
     await asyncio.sleep(0)
     assert not clock._sleepers._heap
 
 
-async def test_fast_time_does_not_have_it_done_all_the_time(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(reminder, "_PAUSE_SECONDS", 0.05)
+@simulated
+async def test_fast_time_does_not_have_it_done_all_the_time():
     clock, work = SetClock(), Work(30)
     clock.set_speed(MAX_SPEED)
     async with reminded(clock, work):
         await work.until_done(3)
-    first, second, third = work.done_at_seconds
-    # The loop's time has milliseconds.
-    assert min(second - first, third - second) > 0.045
+    assert work.done_at_seconds == [0, 0.5, 1]
 
 
 async def test_streams_that_could_not_be_kept_are_soon_kept_again():

@@ -4,12 +4,12 @@ from collections.abc import Awaitable, Callable
 import anyio
 import pytest
 
-from dynactor.actors.runtime import supervisor as supervisor_module
 from dynactor.actors.runtime.fencing import is_fenced
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox, MailboxClosed, Message
 from dynactor.actors.runtime.supervisor import RESTARTS, Supervisor
 from dynactor.model.errors import InternalServerError
 from dynactor.storage.store import Fenced
+from tests.support.environment.simulated_loop import simulated
 
 
 class Order(Message[str], frozen=True):
@@ -227,8 +227,8 @@ async def test_what_nobody_waits_for_does_not_hold_up_the_end():
     assert ended == [True, True]
 
 
-async def test_what_is_never_done_begins_again_when_it_fails(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(supervisor_module, "_ASIDE_PAUSE_SECONDS", 0.001)
+@simulated
+async def test_what_is_never_done_begins_again_when_it_fails():
     begun = 0
     begun_again = anyio.Event()
 
@@ -242,10 +242,12 @@ async def test_what_is_never_done_begins_again_when_it_fails(monkeypatch: pytest
         begun_again.set()
         await anyio.sleep_forever()
 
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as task_group:
             supervisor = Supervisor(task_group)
             supervisor.keep_aside(work, cancelled_by_another)
             await begun_again.wait()
             supervisor.cancel_asides()
     assert begun == 3
+    # Twice after a pause.
+    assert asyncio.get_running_loop().time() == 10
