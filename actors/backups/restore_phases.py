@@ -25,7 +25,7 @@ from dynactor.actors.catalog.destination_phases import DestinationPhases, Enable
 from dynactor.actors.catalog.table_changes import TableChanges
 from dynactor.actors.catalog.tables import Tables
 from dynactor.actors.derived.pacing import Pacing
-from dynactor.actors.derived.subscriber import first_checkpoints
+from dynactor.actors.derived.stored_checkpoint import first_checkpoints
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.state import TableState

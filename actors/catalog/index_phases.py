@@ -17,7 +17,7 @@ from msgspec import structs
 from dynactor.actors.catalog import definition_commit
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.catalog.definition_commit import Stored
-from dynactor.actors.derived.subscriber import first_checkpoints
+from dynactor.actors.derived.stored_checkpoint import first_checkpoints
 from dynactor.actors.runtime.supervisor import Supervisor
 from dynactor.actors.table.table import Table
 from dynactor.model.indexes import global_index_changes

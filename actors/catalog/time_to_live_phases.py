@@ -26,7 +26,7 @@ from dynactor.actors.derived.expiry.time_to_live import (
     TimeToLiveSettings,
     subscriber_id,
 )
-from dynactor.actors.derived.subscriber import first_checkpoints
+from dynactor.actors.derived.stored_checkpoint import first_checkpoints
 from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.table import Table
 from dynactor.model.errors import DynamoDBError

@@ -14,6 +14,8 @@ from typing import Final
 _SHORTEST_SECONDS: Final = 0.004
 # Where nothing changes any more, who waits goes on all the same: something may have come before.
 _LONGEST_SECONDS: Final = 0.008
+# Followers without a feed to wait at share these ticks of the loop's clock.
+_TICK_SECONDS: Final = 0.008
 
 
 class CoalescedWakeups:
@@ -48,3 +50,8 @@ class CoalescedWakeups:
         for future in waiting:
             if not future.done():
                 future.set_result(None)
+
+
+async def wait_wakeup() -> None:
+    """Wait until the next tick of the loop's clock, the same for all followers."""
+    await asyncio.sleep(_TICK_SECONDS - asyncio.get_running_loop().time() % _TICK_SECONDS)

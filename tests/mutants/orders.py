@@ -59,9 +59,9 @@ ORDERS: Final = (
     ),
     Fault(
         "follower reports the end of its log before storing it",
-        "actors/derived/subscriber.py",
-        "        self.position = last\n        while",
-        "        self.position = last\n        self.ended.set_result(None)\n        while",
+        "actors/derived/follower.py",
+        "        self._move(last)\n        is_stored",
+        "        self._move(last)\n        self.ended.set_result(None)\n        is_stored",
         "tests/actors/derived/test_subscribers.py",
         [
             "test_a_childs_follower_begins_when_the_end_of_its_parents_log_is_stored",
@@ -125,7 +125,7 @@ ORDERS: Final = (
     Fault(
         "time to live catches up although an expirer was given up",
         "actors/derived/expiry/time_to_live.py",
-        "return all(have_passed) and not self._is_closing",
+        "return have_passed and not self._is_closing",
         "return not self._is_closing",
         "tests/actors/derived/test_given_up_followers.py",
         ["test_time_to_live_does_not_catch_up_without_one_of_its_expirers"],
@@ -197,7 +197,7 @@ ORDERS: Final = (
     ),
     Fault(
         "follower looks whether its log ended after reading",
-        "actors/derived/subscriber.py",
+        "actors/derived/follower.py",
         """\
             additions, last = self.feed.additions, self.feed.last
             records = await self.feed.read(
@@ -218,7 +218,7 @@ ORDERS: Final = (
     ),
     Fault(
         "follower counts additions after reading",
-        "actors/derived/subscriber.py",
+        "actors/derived/follower.py",
         """\
             additions, last = self.feed.additions, self.feed.last
             records = await self.feed.read(
@@ -239,17 +239,15 @@ ORDERS: Final = (
     ),
     Fault(
         "follower takes its checkpoint for stored before the commit",
-        "actors/derived/subscriber.py",
+        "actors/derived/stored_checkpoint.py",
         """\
-        stored = encode_position(self.position)
+        group = Group(self._key, self.value, value, puts, deletes)
         try:
-            await self._store.commit([Group(self._key, self._stored, stored)])
 """,
         """\
-        stored = encode_position(self.position)
-        before, self._stored = self._stored, stored
+        group = Group(self._key, self.value, value, puts, deletes)
+        self.value = value
         try:
-            await self._store.commit([Group(self._key, before, stored)])
 """,
         "tests/actors/derived/test_subscribers.py",
         [
@@ -499,14 +497,14 @@ ORDERS: Final = (
     ),
     Fault(
         "follower keeps a checkpoint that conflicts",
-        "actors/derived/subscriber.py",
+        "actors/derived/stored_checkpoint.py",
         """\
-            (self._stored,) = await self._store.latest.load([self._key])
-            return
-        except""",
+        while (outcome := await self.commit(value, stopped)) is Outcome.CHANGED:
+            pass
+""",
         """\
-            return
-        except""",
+        outcome = await self.commit(value, stopped)
+""",
         "tests/actors/derived/test_subscribers.py",
         [
             "test_an_end_is_stored_although_the_store_has_another_checkpoint",
@@ -622,25 +620,27 @@ ORDERS: Final = (
         "index counts what its backfill has seen once more",
         "actors/derived/indexes/global_index.py",
         """\
-        has_passed = await self._wait_passed()
+        has_passed = await self._maintainers.wait_caught_up()
         self.follows_all = has_passed and not self._is_closing
 """,
         """\
         self.follows_all = not self._is_closing
-        await self._wait_passed()
+        await self._maintainers.wait_caught_up()
 """,
         "tests/actors/derived/test_index_steps.py",
         ["test_changes_that_a_backfill_has_seen_are_not_counted_again"],
     ),
     Fault(
         "list of expiry times misses a page that was lost",
-        "actors/derived/expiry/expiry_backfill.py",
+        "actors/derived/stored_checkpoint.py",
         """\
-                stored = await self._stored_cursor()
-            else:""",
+            return Outcome.STORED if await self.load() == value else Outcome.CHANGED
+""",
         """\
-                stored = following
-            else:""",
+            await self.load()
+            self.value = value
+            return Outcome.STORED
+""",
         "tests/actors/transactions/test_lost_commits.py",
         [
             "test_expiry_times_of_a_lost_page_are_listed_again",

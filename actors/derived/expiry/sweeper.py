@@ -16,8 +16,9 @@ from typing import Final, NamedTuple
 import structlog
 from msgspec import Struct
 
-from dynactor.actors.derived.expiry.expirer import Expirer, Listed
+from dynactor.actors.derived.expiry.expiry_times import Listed
 from dynactor.actors.derived.expiry.sweep_rate import SweepRate
+from dynactor.actors.derived.follower import Follower
 from dynactor.actors.partition.partition import Expired
 from dynactor.actors.partition.partition_map import PartitionMoved
 from dynactor.actors.runtime.clock import Clock
@@ -33,7 +34,6 @@ _BATCH_ITEMS: Final = 128
 _BATCH_BYTES: Final = 64 * 1024
 # What comes due within this goes in one sweep.
 _PAUSE_SECONDS: Final = 0.1
-_STEP_SECONDS: Final = 0.01
 _REFUSED_SECONDS: Final = 1.0
 # A transaction is over soon, and tells nobody; damage is mended by people.
 _HELD_SECONDS: Final = 0.25
@@ -85,7 +85,7 @@ class Sweeper:
     def __init__(
         self,
         swept: SweptRange,
-        expirer: Expirer,
+        expirer: Follower,
         expire: Callable[[tuple[bytes, ...]], Awaitable[Expired]],
         means: SweepMeans,
     ) -> None:
@@ -186,10 +186,16 @@ class Sweeper:
                 self._late.update(dict.fromkeys(positions))
                 raise
         # The rows of what is deleted are there until the expirer has passed it.
-        while self._expirer.position < counter and not self._closed.done():
-            await self._pause(_STEP_SECONDS)
+        await self._wait_passed(counter)
         listed_us = await self._earliest_from(max(first_us, before_us))
         self._earliest_us = min(self._earliest_us, listed_us)
+
+    async def _wait_passed(self, counter: int) -> None:
+        passed = self._expirer.when_passed(counter)
+        try:
+            await asyncio.wait([passed, self._closed], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            passed.cancel()
 
     async def _due(self, from_us: int, before_us: int) -> AsyncIterator[tuple[bytes, ...]]:
         """The positions of the items that are due, some at a time."""

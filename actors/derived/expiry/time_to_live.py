@@ -8,10 +8,11 @@ from functools import partial
 
 from msgspec import Struct
 
-from dynactor.actors.derived.expiry.expirer import Expirer, ExpiryRows, Listed
-from dynactor.actors.derived.expiry.expiry_backfill import ExpiryBackfill
+from dynactor.actors.derived.expiry.expiry_times import ExpiryTimes, Listed
 from dynactor.actors.derived.expiry.sweep_rate import SweepRate
 from dynactor.actors.derived.expiry.sweeper import Sweeper, SweepMeans, SweptRange
+from dynactor.actors.derived.log_followers import LogFollowers
+from dynactor.actors.derived.scan import TableScan
 from dynactor.actors.partition.change_feed import ChangeFeed
 from dynactor.actors.partition.partition_map import PartitionMap
 from dynactor.actors.table.environment import TableEnvironment
@@ -50,9 +51,14 @@ class TimeToLiveActors:
         self._supervisor = environment.supervisor
         self._means = SweepMeans(environment.store, environment.clock, rate, settings.delay_seconds)
         self._attribute_name = definition.time_to_live.attribute_name
-        self._rows = ExpiryRows(definition.table_id, definition.key_schema, self._attribute_name)
-        self._backfill: ExpiryBackfill | None = None
-        self._expirers: dict[int, Expirer] = {}
+        self._table_id = definition.table_id
+        self._scan: TableScan | None = None
+        self._expirers = LogFollowers(
+            "expirer",
+            key_layout.expiry_subscriber(self._table_id),
+            self._times_of,
+            environment.supervisor,
+        )
         self._sweepers: dict[int, Sweeper] = {}
         self._is_closing = False
         # Whether what was in the table at first is listed, and what changed meanwhile.
@@ -76,22 +82,26 @@ class TimeToLiveActors:
             self.is_read = True
             ended()
 
-        self._backfill = ExpiryBackfill(self._rows, self._store, ended=read)
-        self._supervisor.start(self._backfill)
+        self._scan = TableScan(
+            f"expiry times of table {self._table_id}",
+            self._table_id,
+            key_layout.expiry_cursor(self._table_id),
+            self._times(),
+            self._store,
+            ended=read,
+        )
+        self._supervisor.start(self._scan)
+
+    def _times(self, noticed: Callable[[list[Listed]], None] | None = None) -> ExpiryTimes:
+        key_schema = self._table.definition.key_schema
+        return ExpiryTimes(self._table_id, key_schema, self._attribute_name, noticed)
+
+    def _times_of(self, feed: ChangeFeed) -> ExpiryTimes:
+        return self._times(partial(self._notice, feed.partition_number))
 
     def follow(self, feeds: Sequence[ChangeFeed]) -> None:
         """List what changes from now on; parents go before their children."""
-        for feed in feeds:
-            number = feed.partition_number
-            parent = None if feed.parent is None else self._expirers.get(feed.parent)
-            expirer = Expirer(
-                self._rows,
-                feed,
-                partial(self._notice, number),
-                after=None if parent is None else parent.ended,
-            )
-            self._expirers[number] = expirer
-            self._supervisor.start(expirer)
+        self._expirers.follow(feeds)
 
     def sweep(self) -> None:
         """Delete what is due from now on."""
@@ -102,7 +112,7 @@ class TimeToLiveActors:
         for number in partition_numbers:
             swept = partitions.range_of(number)
             sweeper = Sweeper(
-                SweptRange(self._rows.table_id, swept.start, swept.end),
+                SweptRange(self._table_id, swept.start, swept.end),
                 self._expirers[number],
                 partial(self._table.expire, number, self._attribute_name),
                 self._means,
@@ -115,20 +125,14 @@ class TimeToLiveActors:
 
         Their sweepers begin at once, and find all that is listed.
         """
-        if parent not in self._expirers:
+        # Expirers of logs that are kept no longer have followed them to their ends.
+        self._expirers.forget_all_but(self._table.record.log_numbers)
+        if not self._expirers.split(parent, children):
             return
-        self._forget_gone()
-        self.follow(children)
         sweeper = self._sweepers.pop(parent, None)
         if sweeper is not None:
             sweeper.mailbox.close()
             self._sweep([feed.partition_number for feed in children])
-
-    def _forget_gone(self) -> None:
-        """Forget who followed logs to their ends that are kept no longer."""
-        kept = self._table.record.log_numbers
-        for number in self._expirers.keys() - set(kept):
-            del self._expirers[number]
 
     async def wait_caught_up(self) -> bool:
         """Wait until every change that is durable now is listed.
@@ -136,24 +140,21 @@ class TimeToLiveActors:
         Returns:
             False if time to live was switched off, or an expirer was given up, before.
         """
-        tails = {expirer: expirer.feed.tail for expirer in self._expirers.values()}
-        have_passed = [await expirer.wait_passed(tail) for expirer, tail in tails.items()]
-        return all(have_passed) and not self._is_closing
+        have_passed = await self._expirers.wait_caught_up()
+        return have_passed and not self._is_closing
 
     def floor(self, partition_number: int) -> int:
         """The counter up to which a log's records are not needed any more."""
-        expirer = self._expirers.get(partition_number)
-        return 0 if expirer is None else expirer.stored_position
+        return self._expirers.floor(partition_number)
 
     async def close(self) -> None:
         """Stop all, the sweepers first: nothing is deleted from then on."""
         self._is_closing = True
         await asyncio.gather(*map(self._supervisor.stop, self._sweepers.values()))
-        if self._backfill is not None:
-            await self._supervisor.stop(self._backfill)
-        await asyncio.gather(*map(self._supervisor.stop, self._expirers.values()))
+        if self._scan is not None:
+            await self._supervisor.stop(self._scan)
+        await self._expirers.close()
         self._sweepers.clear()
-        self._expirers.clear()
 
     def _notice(self, partition_number: int, listed: list[Listed]) -> None:
         sweeper = self._sweepers.get(partition_number)

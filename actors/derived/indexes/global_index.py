@@ -12,8 +12,9 @@ import structlog
 from msgspec import Struct
 
 from dynactor.actors.derived.indexes.index_backfill import IndexBackfill
+from dynactor.actors.derived.indexes.index_changes import IndexChanges
 from dynactor.actors.derived.indexes.index_lag import IndexLag
-from dynactor.actors.derived.indexes.index_maintainer import IndexMaintainer
+from dynactor.actors.derived.log_followers import LogFollowers
 from dynactor.actors.partition.change_feed import ChangeFeed
 from dynactor.actors.partition.index_partition import ApplyChanges, Backfill, IndexPartition
 from dynactor.actors.partition.partition_actors import PartitionActors
@@ -92,8 +93,12 @@ class GlobalIndexActors:
         self._lag = lag
         self._units = units
         self._is_closing = False
-        # By the numbers of the logs that they follow.
-        self._maintainers: dict[int, IndexMaintainer] = {}
+        self._maintainers = LogFollowers(
+            f"maintainer of index {place.definition.name}",
+            place.subscriber_id,
+            self._changes_of,
+            supervisor,
+        )
         self._backfill: IndexBackfill | None = None
         # One that is filled has entries of later changes than those that are carried into it.
         self.follows_all = True
@@ -109,33 +114,25 @@ class GlobalIndexActors:
         """What names the index in checkpoints."""
         return self.place.subscriber_id
 
+    def _changes_of(self, feed: ChangeFeed) -> IndexChanges:
+        return IndexChanges(
+            self.place.definition, self.place.table_key, self, feed.partition_number, self._lag
+        )
+
     def follow(self, feed: ChangeFeed) -> None:
         """Carry the changes of one of the table's partitions into the index from now on.
 
         Parents go before their children.
         """
-        parent = None if feed.parent is None else self._maintainers.get(feed.parent)
-        maintainer = IndexMaintainer(
-            self.place.definition,
-            self.place.table_key,
-            self,
-            self.place.subscriber_id,
-            feed,
-            lag=self._lag,
-            after=parent.ended if parent else None,
-        )
-        self._maintainers[feed.partition_number] = maintainer
-        self._supervisor.start(maintainer)
+        self._maintainers.follow([feed])
 
     def split(self, parent: int, children: list[ChangeFeed]) -> None:
         """A partition of the table was split; its log has ended."""
-        if parent in self._maintainers:
-            for feed in children:
-                self.follow(feed)
+        self._maintainers.split(parent, children)
 
     def forget(self, partition_number: int) -> None:
         """A log that had ended is gone."""
-        self._maintainers.pop(partition_number, None)
+        self._maintainers.forget(partition_number)
 
     def backfill(self, ended: Callable[[], None]) -> None:
         """Begin to fill the index with what is in the table, or go on with it."""
@@ -182,7 +179,7 @@ class GlobalIndexActors:
 
         ``follows_all`` stays False if a follower was given up: its changes are missing.
         """
-        has_passed = await self._wait_passed()
+        has_passed = await self._maintainers.wait_caught_up()
         self.follows_all = has_passed and not self._is_closing
 
     async def wait_readable(self) -> None:
@@ -192,35 +189,20 @@ class GlobalIndexActors:
         full disk, an old answer is better than none.
         """
         with anyio.move_on_after(self.reads_wait_seconds):
-            await self._wait_passed()
-
-    async def _wait_passed(self) -> bool:
-        tails = {maintainer: maintainer.feed.tail for maintainer in self._maintainers.values()}
-        return all([await maintainer.wait_passed(tail) for maintainer, tail in tails.items()])
+            await self._maintainers.wait_caught_up()
 
     def floor(self, partition_number: int) -> int:
         """The counter up to which a log's records are not needed any more."""
-        maintainer = self._maintainers.get(partition_number)
-        return 0 if maintainer is None else maintainer.stored_position
+        return self._maintainers.floor(partition_number)
 
     @property
     def lag_records(self) -> int:
         """How many changes its followers are behind, at most."""
-        return sum(maintainer.lag_records for maintainer in self._maintainers.values())
+        return self._maintainers.lag_records
 
     async def oldest_unapplied_us(self) -> int | None:
         """When the oldest change was committed that is not in the index yet; None if all are."""
-        oldest = [
-            records[0].commit_time_us
-            for maintainer in list(self._maintainers.values())
-            if maintainer.lag_records
-            and (
-                records := await maintainer.feed.read(
-                    maintainer.position, max_records=1, max_bytes=1
-                )
-            )
-        ]
-        return min(oldest, default=None)
+        return await self._maintainers.oldest_unapplied_us()
 
     def number_of(self, position: bytes) -> int:
         """The number of the partition that owns a position."""
@@ -271,14 +253,12 @@ class GlobalIndexActors:
     async def close(self) -> None:
         """Stop the backfill and the followers after their present run, then the partitions."""
         self._is_closing = True
-        for maintainer in self._maintainers.values():
-            # At once: whoever is refused from now on has to know that it is to stop.
-            maintainer.mailbox.close()
+        # At once: a follower whose message is refused from now on must know that it is to stop.
+        self._maintainers.begin_close()
         if self._backfill is not None:
             await self._supervisor.stop(self._backfill)
             self._backfill = None
-        await asyncio.gather(*map(self._supervisor.stop, self._maintainers.values()))
-        self._maintainers.clear()
+        await self._maintainers.close()
         await self.partitions.stop()
         self.partitions.clear()
 

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, NamedTuple
 
-from dynactor.actors.derived.indexes.index_maintainer import IndexWriter
+from dynactor.actors.derived.indexes.index_changes import IndexWriter
 from dynactor.actors.partition.index_partition import Backfill
 from dynactor.actors.runtime.commit_retry import commit_with_retries
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox

@@ -17,13 +17,13 @@ from typing import Final, Literal, TypeAlias
 import anyio
 import structlog
 
+from dynactor.actors.derived.coalesced_wakeups import wait_wakeup
 from dynactor.actors.derived.kafka.client_calls import failing_if_cancelled
 from dynactor.actors.derived.kafka.relay_delivery import RelayDelivery
 from dynactor.actors.derived.kafka.relay_environment import RelayEnvironment, RelayTarget
 from dynactor.actors.derived.kafka.relay_logs import RelayLogs
 from dynactor.actors.derived.kafka.relay_rounds import RelayRounds, Round
 from dynactor.actors.derived.kafka.relay_session import RelaySession
-from dynactor.actors.derived.subscriber import wait_wakeup
 from dynactor.actors.partition.change_feed import ChangeFeed
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND

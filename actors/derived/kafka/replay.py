@@ -19,6 +19,7 @@ import anyio
 import structlog
 from msgspec import Struct
 
+from dynactor.actors.derived.coalesced_wakeups import wait_wakeup
 from dynactor.actors.derived.kafka.relay_settings import RelaySettings
 from dynactor.actors.derived.kafka.replay_progress import (
     ENDED,
@@ -28,7 +29,6 @@ from dynactor.actors.derived.kafka.replay_progress import (
 )
 from dynactor.actors.derived.kafka.replay_writer import TopicWriter
 from dynactor.actors.derived.kafka.table_snapshot import TableSnapshot
-from dynactor.actors.derived.subscriber import wait_wakeup
 from dynactor.actors.partition.change_feed import ChangeFeed
 from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox

@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from dynactor.actors.derived.subscriber import Subscriber, encode_position
+from dynactor.actors.derived.follower import Follower
+from dynactor.actors.derived.sink import Contract, Gap, MessageSink, Order
+from dynactor.actors.derived.stored_checkpoint import encode_position
 from dynactor.actors.partition.change_feed import ChangeFeed, RecentChanges
 from dynactor.storage import key_layout
 from dynactor.storage.store import Full, Group, Store
@@ -22,15 +24,26 @@ FOLLOWER = b"follower"
 PARENT, CHILD = 1, 2
 
 
-class Noting(Subscriber):
-    """Notes the counters of what it carries out."""
+class Counters(MessageSink):
+    """Notes the counters of what it is sent."""
 
-    def __init__(self, feed: ChangeFeed, after: asyncio.Future[None] | None = None) -> None:
-        super().__init__("noting", FOLLOWER, feed, after=after)
+    contract = Contract(Order.ITEM, Gap.REBUILD, trim_delay_bytes=None)
+
+    def __init__(self) -> None:
         self.noted: list[int] = []
 
-    async def carry_out(self, records: list[ChangeRecord]) -> None:
+    def send(self, records: list[ChangeRecord]) -> tuple[()]:
         self.noted += [record.sequence_number.counter for record in records]
+        return ()
+
+
+class Noting(Follower):
+    """Notes the counters of what it applies."""
+
+    def __init__(self, feed: ChangeFeed, after: asyncio.Future[None] | None = None) -> None:
+        counters = Counters()
+        super().__init__("noting", FOLLOWER, feed, counters, after=after)
+        self.noted = counters.noted
 
 
 def record_of(number: int, counter: int) -> ChangeRecord:
@@ -154,6 +167,7 @@ async def test_an_end_that_the_store_refuses_is_stored_before_a_child_begins() -
         gate.open()
         await turns()
         assert not follower.ended.done()
+        assert follower.stored_position == 0
 
         store.allow_commits()
         await soon(follower.ended.done)

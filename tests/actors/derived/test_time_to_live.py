@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import pytest
 from msgspec import structs
 
-from dynactor.actors.derived.expiry.expirer import Expirer, ExpiryRows, Listed
+from dynactor.actors.derived.expiry.expiry_times import ExpiryTimes, Listed
 from dynactor.actors.derived.expiry.sweep_rate import SweepRate
 from dynactor.actors.derived.expiry.sweeper import Sweeper, SweepMeans, SweptRange
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
@@ -36,6 +36,7 @@ from tests.support.databases.databases import (
     thread,
 )
 from tests.support.databases.expiry import (
+    expirer_of,
     listed,
     rebuilt,
     rows_of,
@@ -334,10 +335,10 @@ async def test_times_that_are_never_due_wake_nobody():
         raise AssertionError
 
     async with memory_store() as store:
-        rows = ExpiryRows(1, KeySchema((KeyAttribute("pk", "S"),)), "at")
+        rows = ExpiryTimes(1, KeySchema((KeyAttribute("pk", "S"),)), "at")
         feed = ChangeFeed(1, store, RecentChanges())
         means = SweepMeans(store, SetClock(NOW), SweepRate(1.0), 0.0)
-        sweeper = Sweeper(SweptRange(1, b"", None), Expirer(rows, feed, print), expire, means)
+        sweeper = Sweeper(SweptRange(1, b"", None), expirer_of(rows, feed), expire, means)
         never = (0, 1, -5, NOW - FIVE_YEARS)
         sweeper.notice([Listed(at * 1_000_000, b"position") for at in never])
         assert not sweeper._noticed.done()

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 
-from dynactor.actors.derived.expiry.expirer import Expirer, ExpiryRows, Listed
+from dynactor.actors.derived.expiry.expiry_times import ExpiryTimes, Listed
 from dynactor.actors.derived.expiry.sweep_rate import SweepRate
 from dynactor.actors.derived.expiry.sweeper import Sweeper, SweepMeans, SweptRange
 from dynactor.actors.partition.change_feed import ChangeFeed, RecentChanges
@@ -18,6 +18,7 @@ from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.storage import key_layout
 from dynactor.storage.store import Full, Group
 from tests.support.databases.databases import SetClock
+from tests.support.databases.expiry import expirer_of
 from tests.support.stores.stepped_store import Call, Page, SteppedStore, pages_of, soon, turns
 from tests.support.stores.store import memory_store
 
@@ -34,10 +35,10 @@ class Swept:
         self.store = store
         self.clock = SetClock(NOW)
         self.asked: list[bytes] = []
-        rows = ExpiryRows(TABLE_ID, KeySchema((KeyAttribute("pk", "S"),)), "at")
-        expirer = Expirer(rows, ChangeFeed(1, store, RecentChanges()), self.notice)
+        rows = ExpiryTimes(TABLE_ID, KeySchema((KeyAttribute("pk", "S"),)), "at")
+        follower = expirer_of(rows, ChangeFeed(1, store, RecentChanges()))
         means = SweepMeans(store, self.clock, SweepRate(1_000_000.0), 0.0)
-        self.sweeper = Sweeper(SweptRange(TABLE_ID, b"", None), expirer, self._expire, means)
+        self.sweeper = Sweeper(SweptRange(TABLE_ID, b"", None), follower, self._expire, means)
 
         # Raised instead of an answer, one after the other.
         self.failures: list[Exception] = []

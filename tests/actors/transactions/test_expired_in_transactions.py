@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from dynactor.actors.derived.expiry.expirer import Expirer, ExpiryRows
+from dynactor.actors.derived.expiry.expiry_times import ExpiryTimes
 from dynactor.actors.derived.expiry.sweep_rate import SweepRate
 from dynactor.actors.derived.expiry.sweeper import Sweeper, SweepMeans, SweptRange
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
@@ -20,6 +20,7 @@ from tests.support.databases.databases import (
     thread,
 )
 from tests.support.databases.expiry import (
+    expirer_of,
     switch,
     until_expired,
     until_items,
@@ -70,11 +71,11 @@ async def test_it_is_asked_for_a_few_times_a_second_until_then():
         return Expired(0, 0, positions) if is_held else Expired(1, 0)
 
     async with memory_store() as store:
-        rows = ExpiryRows(1, KeySchema((KeyAttribute("pk", "S"),)), "at")
+        rows = ExpiryTimes(1, KeySchema((KeyAttribute("pk", "S"),)), "at")
         listed = rows.row((NOW - 1) * 1_000_000, b"position")
         durable = await store.commit([Group(b"head", None, b"", [(listed, b"")], [])])
         await durable
-        expirer = Expirer(rows, ChangeFeed(1, store, RecentChanges()), print)
+        expirer = expirer_of(rows, ChangeFeed(1, store, RecentChanges()))
         means = SweepMeans(store, SetClock(NOW), SweepRate(1_000.0), 0.0)
         sweeper = Sweeper(SweptRange(1, b"", None), expirer, expire, means)
         running = asyncio.create_task(sweeper.run())

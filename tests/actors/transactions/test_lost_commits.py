@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from dynactor.actors.derived.expiry.expirer import ExpiryRows
-from dynactor.actors.derived.expiry.expiry_backfill import ExpiryBackfill
+from dynactor.actors.derived.expiry.expiry_times import ExpiryTimes
 from dynactor.actors.partition.item_locks import Join, Prepare, Resolve, TransactionPart
 from dynactor.model.writes.write import Put
 from dynactor.storage import key_layout
 from tests.support.databases.databases import put, running_database, table_definition, thread
-from tests.support.databases.expiry import listed, rebuilt
+from tests.support.databases.expiry import expiry_scan, listed, rebuilt
 from tests.support.databases.stored_items import items
 from tests.support.databases.transacting import actions, condition
 from tests.support.stores.losing_store import LosingStore
@@ -43,8 +42,8 @@ async def test_expiry_times_of_a_lost_page_are_listed_again() -> None:
             writes = [put(thread("EC2", f"{number}", at=number)) for number in range(300)]
             await asyncio.gather(*map(database.table("Thread").submit, writes))
             ended = asyncio.Event()
-            rows = ExpiryRows(definition.table_id, definition.key_schema, "at")
-            backfill = ExpiryBackfill(rows, store, ended=ended.set)
+            rows = ExpiryTimes(definition.table_id, definition.key_schema, "at")
+            backfill = expiry_scan(rows, store, ended.set)
             second = store.gate_before(is_second_page(key_layout.expiry_cursor(rows.table_id)))
             store.remember()
             async with asyncio.TaskGroup() as tasks:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from dynactor.actors.catalog.database import Database
+from dynactor.actors.derived.expiry.expiry_times import ExpiryTimes
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveActors, subscriber_id
+from dynactor.actors.derived.follower import Follower
+from dynactor.actors.derived.scan import TableScan
+from dynactor.actors.partition.change_feed import ChangeFeed
 from dynactor.actors.table.table import Table
 from dynactor.model.tables.table import TableDefinition, TimeToLiveStatus
 from dynactor.model.tables.time_to_live import ExpiryReader, TimeToLiveChange, expires_at_us
@@ -31,6 +35,17 @@ async def listed(store: Store, table_id: int) -> set[bytes]:
     """The keys of a table's expiry rows, but for those that are always there."""
     rows = {row.key async for row in rows_of(store, *key_layout.expiry_range(table_id))}
     return rows - set(key_layout.expiry_ends(table_id))
+
+
+def expirer_of(times: ExpiryTimes, feed: ChangeFeed) -> Follower:
+    """The follower that keeps the list for one log."""
+    return Follower("expirer", key_layout.expiry_subscriber(times.table_id), feed, times)
+
+
+def expiry_scan(times: ExpiryTimes, store: Store, ended: Callable[[], None]) -> TableScan:
+    """The scan that lists the times of what is in the table."""
+    cursor_key = key_layout.expiry_cursor(times.table_id)
+    return TableScan("expiry times", times.table_id, cursor_key, times, store, ended=ended)
 
 
 async def until_nothing_is_listed(store: Store, table_id: int) -> None:

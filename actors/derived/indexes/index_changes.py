@@ -1,21 +1,18 @@
-"""The follower that carries one partition's changes into one global secondary index.
+"""The changes of one global secondary index that follow from changes of its table.
 
-What a change changes in the index was worked out with the write, or is now from both images:
-a change is carried out without looking at the index, and may be carried out again.
+They were computed with the write, or are computed now from both images. A change is applied
+without reading the index, and may be applied again.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable
 from typing import Protocol
 
 from dynactor.actors.derived.indexes.index_lag import NO_LAG, IndexLag
-from dynactor.actors.derived.subscriber import Subscriber
-from dynactor.actors.partition.change_feed import ChangeFeed
+from dynactor.actors.derived.sink import Contract, Gap, MessageSink, Order
 from dynactor.actors.partition.index_partition import ApplyChanges, Backfill
-from dynactor.model.errors import InternalServerError
 from dynactor.model.indexes.index import IndexDefinition
 from dynactor.model.keys import key as keys
 from dynactor.model.keys.key import KeySchema
@@ -55,58 +52,46 @@ def changes_of(
     return entry_changes(change, record.sequence_number.counter, encoded_key)
 
 
-class IndexMaintainer(Subscriber):
-    """The actor."""
+class IndexChanges(MessageSink):
+    """Sends the changes of one of the table's partitions to the partitions of an index.
+
+    An index partition drops a change that it has applied before.
+    """
+
+    contract = Contract(Order.ITEM, Gap.REBUILD, trim_delay_bytes=None)
 
     def __init__(
         self,
         index: IndexDefinition,
         table_key: KeySchema,
         writer: IndexWriter,
-        subscriber_id: bytes,
-        feed: ChangeFeed,
-        *,
+        partition_number: int,
         lag: IndexLag = NO_LAG,
-        after: asyncio.Future[None] | None = None,
     ) -> None:
-        super().__init__(f"maintainer of index {index.name}", subscriber_id, feed, after=after)
-        self._lag = lag
-        self._waits = lag.waits()
-        self._waited = 0
+        """``partition_number`` is the partition whose log it gets."""
         self._index = index
         self._table_key = table_key
         self._writer = writer
+        self._source = partition_number
+        self._lag = lag
+        self._delays = lag.waits()
+        self._delayed_up_to = 0
 
-    async def run(self) -> None:
-        """As a subscriber; ends quietly where the store takes no writes and it is to stop."""
-        try:
-            await super().run()
-        except InternalServerError:
-            if not self.mailbox.closed:
-                raise
-
-    def wait_seconds(self, last: int) -> float:
-        """The lag that a tester has set: what is in the log waits together, whatever the runs."""
-        if self._lag is NO_LAG or last <= self._waited:
+    def delay_seconds(self, last: int, tail: int) -> float:
+        """The lag that a tester has set: all that is in the log is delayed once, together."""
+        if self._lag is NO_LAG or last <= self._delayed_up_to:
             return 0.0
-        self._waited = self.feed.tail
-        return self._lag.draw(self._waits)
+        self._delayed_up_to = tail
+        return self._lag.draw(self._delays)
 
-    async def carry_out(self, records: list[ChangeRecord]) -> None:
-        """Tell each partition of the index what changes in it, and wait until it is durable."""
+    def send(self, records: list[ChangeRecord]) -> list[Awaitable[None]]:
+        """Tell each partition of the index what changes in it."""
         changes: defaultdict[int, list[EntryChange]] = defaultdict(list)
         for record in records:
             for change in changes_of(record, self._index, self._table_key):
                 changes[self._writer.number_of(change.position)].append(change)
-        source, follows_all = self.feed.partition_number, self._writer.follows_all
-        asked = [
-            self._writer.ask(number, ApplyChanges(source, tuple(of_partition), follows_all))
+        follows_all = self._writer.follows_all
+        return [
+            self._writer.ask(number, ApplyChanges(self._source, tuple(of_partition), follows_all))
             for number, of_partition in changes.items()
         ]
-        for at, carried_out in enumerate(asked, 1):
-            try:
-                await carried_out
-            except InternalServerError:
-                # It is to stop: the others are refused, too, and nobody else looks at that.
-                await asyncio.gather(*asked[at:], return_exceptions=True)
-                raise

@@ -1,0 +1,64 @@
+"""The durable, ordered list of when a table's items expire: the first stage of time to live.
+
+The sweepers read the list (S117, S120). A row says when the item at a position expires.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from dynactor.actors.derived.sink import Contract, Gap, Order, RowSink
+from dynactor.model.keys import key as keys
+from dynactor.model.keys.key import KeySchema
+from dynactor.model.tables.time_to_live import ExpiryReader, expires_at_us
+from dynactor.model.values.item import Item
+from dynactor.model.values.stored_item import StoredItem
+from dynactor.storage import key_layout
+
+
+class Listed(NamedTuple):
+    """A time in microseconds, and the position of the item that expires then."""
+
+    at_us: int
+    position: bytes
+
+
+class ExpiryTimes(RowSink[int]):
+    """Lists the times of one table, in microseconds.
+
+    A stale row does no harm, because the partition decides whether an item is expired. A missing
+    row would keep an expired item for ever.
+    """
+
+    contract = Contract(Order.ITEM, Gap.REBUILD, trim_delay_bytes=None)
+
+    def __init__(
+        self,
+        table_id: int,
+        key_schema: KeySchema,
+        attribute_name: str,
+        noticed: Callable[[list[Listed]], None] | None = None,
+    ) -> None:
+        """``noticed`` is called with what changes have added to the list, once it is durable."""
+        self.table_id = table_id
+        self._key_schema = key_schema
+        self._reader = ExpiryReader(key_schema, attribute_name)
+        self._noticed = noticed
+
+    def entry(self, item: StoredItem) -> int | None:
+        """When an item expires; None for never."""
+        return expires_at_us(self._reader.time(item))
+
+    def position(self, key: Item) -> bytes:
+        """As the table's partitions."""
+        return keys.encode(self._key_schema, key)
+
+    def row(self, entry: int, position: bytes) -> bytes:
+        """The rows of a table are ordered by slices of the hash space, and there by time."""
+        return key_layout.expiry_row(self.table_id, entry, position)
+
+    def committed(self, rows: Sequence[bytes]) -> None:
+        """Tell the sweeper, which may sleep until a later time."""
+        if self._noticed is not None:
+            self._noticed([Listed(*key_layout.expiry_of(row)) for row in rows])

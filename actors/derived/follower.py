@@ -1,0 +1,218 @@
+"""The actor that follows one partition's log from a checkpoint and feeds a sink.
+
+It pulls at its own pace, and no write waits for it. It reads a run of records, applies them, and
+then moves its checkpoint. After a crash the run behind the checkpoint is applied again.
+
+The log of a partition that was split ends. The follower applies all of it and stores that; then
+the followers of the children's logs start, so that the changes of an item stay in order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from dynactor.actors.derived.sink import MessageSink, RowSink, row_changes
+from dynactor.actors.derived.stored_checkpoint import (
+    Outcome,
+    StoredCheckpoint,
+    decode_position,
+    encode_position,
+)
+from dynactor.actors.partition.change_feed import ChangeFeed
+from dynactor.actors.runtime.mailbox import Envelope, Mailbox
+from dynactor.model.errors import InternalServerError
+from dynactor.storage import key_layout
+from dynactor.streams.change_record import ChangeRecord
+
+_RUN_RECORDS: Final = 512
+_RUN_BYTES: Final = 2 * 1024 * 1024
+# Most records that a crash makes the follower of a message sink apply again.
+_CHECKPOINT_RECORDS: Final = 4_096
+# A follower that finds fewer records keeps up: it waits for the next coalesced wakeup.
+_KEEPING_UP_RECORDS: Final = 64
+
+
+class Follower:
+    """The actor.
+
+    Invariant: the effect of every record up to ``position`` is durable, and the stored
+    checkpoint is at or below it. ``ended`` completes when the log has ended and its end is stored.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        subscriber_id: bytes,
+        feed: ChangeFeed,
+        sink: RowSink[Any] | MessageSink,
+        *,
+        after: asyncio.Future[None] | None = None,
+    ) -> None:
+        """``after``: the parent's ``ended``, None if the sink follows no parent."""
+        assert sink.contract.trim_delay_bytes is None, "a log is kept until it is applied"
+        self.name = f"{name} of partition {feed.partition_number}"
+        self.mailbox = Mailbox(1)
+        self.in_hand: list[Envelope] = []
+        self.feed = feed
+        self.position = 0
+        self._sink = sink
+        self._checkpoint = StoredCheckpoint(
+            feed.store, key_layout.checkpoint(subscriber_id, feed.partition_number), self.name
+        )
+        self._unstored_records = 0
+        self._after = after
+        self._closed = self.mailbox.when_closed()
+        # The counters that somebody waits for.
+        self._awaited: dict[asyncio.Future[None], int] = {}
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    @property
+    def stored_position(self) -> int:
+        """The counter of the stored checkpoint; a restart continues behind it."""
+        return decode_position(self._checkpoint.value)
+
+    @property
+    def lag_records(self) -> int:
+        """Number of changes that are not applied, at most."""
+        return max(0, self.feed.tail - self.position)
+
+    async def oldest_unapplied_us(self) -> int | None:
+        """When the oldest change that is not applied was committed; None if all are applied."""
+        if not self.lag_records:
+            return None
+        records = await self.feed.read(self.position, max_records=1, max_bytes=1)
+        return records[0].commit_time_us if records else None
+
+    def when_passed(self, counter: int) -> asyncio.Future[None]:
+        """A future that completes when the changes up to a counter are applied.
+
+        It never completes if the follower is stopped or given up before. Cancel it to forget it.
+        """
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if self.position >= counter:
+            future.set_result(None)
+        else:
+            self._awaited[future] = counter
+            future.add_done_callback(self._awaited.pop)
+        return future
+
+    async def wait_passed(self, counter: int) -> bool:
+        """Wait until the changes up to a counter are applied.
+
+        Returns:
+            False if the follower was stopped or given up before.
+        """
+        passed = self.when_passed(counter)
+        try:
+            await asyncio.wait([passed, self._closed], return_when=asyncio.FIRST_COMPLETED)
+            return passed.done()
+        finally:
+            passed.cancel()
+
+    async def run(self) -> None:
+        """Follow the log until it ends or the mailbox is closed; then store the checkpoint."""
+        self._move(decode_position(await self._checkpoint.load()))
+        if self._after is not None:
+            await asyncio.wait([self._after, self._closed], return_when=asyncio.FIRST_COMPLETED)
+        try:
+            await self._follow()
+        except InternalServerError:
+            # The follower is being stopped, and the store takes no writes.
+            if not self.mailbox.closed:
+                raise
+
+    async def _follow(self) -> None:
+        closed = self._closed
+        while not closed.done():
+            additions, last = self.feed.additions, self.feed.last
+            records = await self.feed.read(
+                self.position, max_records=_RUN_RECORDS, max_bytes=_RUN_BYTES
+            )
+            if records:
+                if not await self._apply(records):
+                    return
+                if self._unstored_records >= _CHECKPOINT_RECORDS:
+                    await self._try_store()
+                if len(records) < _KEEPING_UP_RECORDS:
+                    await self.feed.wait_wakeup()
+            elif last is not None:
+                await self._end(last)
+                return
+            elif self.feed.additions == additions:
+                await asyncio.wait(
+                    [self.feed.wait_addition(), closed], return_when=asyncio.FIRST_COMPLETED
+                )
+        await self._try_store()
+
+    async def _apply(self, records: list[ChangeRecord]) -> bool:
+        """Apply a run durably; False if the follower was stopped meanwhile."""
+        if isinstance(self._sink, RowSink):
+            return await self._commit_rows(self._sink, records)
+        delay_seconds = self._sink.delay_seconds(_counter(records[-1]), self.feed.tail)
+        if delay_seconds:
+            await asyncio.wait([self._closed], timeout=delay_seconds)
+            if self._closed.done():
+                await self._try_store()
+                return False
+        sent = self._sink.send(records)
+        for at, carried_out in enumerate(sent, 1):
+            try:
+                await carried_out
+            except InternalServerError:
+                # Retrieve the other results: nobody else does.
+                await asyncio.gather(*sent[at:], return_exceptions=True)
+                raise
+        self._unstored_records += len(records)
+        self._move(_counter(records[-1]))
+        return True
+
+    async def _commit_rows(self, sink: RowSink[Any], records: list[ChangeRecord]) -> bool:
+        position = _counter(records[-1])
+        changes = row_changes(sink, records)
+        if not any(changes):
+            self._unstored_records += len(records)
+            self._move(position)
+            return True
+        outcome = await self._checkpoint.commit(
+            encode_position(position),
+            self._closed,
+            [(row, b"") for row in changes.puts],
+            changes.deletes,
+        )
+        if outcome is Outcome.STORED:
+            self._unstored_records = 0
+            if changes.puts:
+                sink.committed(changes.puts)
+            self._move(position)
+        elif outcome is Outcome.CHANGED:
+            # Rows of earlier runs may be lost with their checkpoint: apply those runs again.
+            self._unstored_records = 0
+            self.position = self.stored_position
+        return outcome is not Outcome.STOPPED
+
+    async def _end(self, last: int) -> None:
+        """Store that the log was followed to its end, however long the store takes no writes."""
+        self._move(last)
+        is_stored = self.stored_position >= last or await self._checkpoint.store(
+            encode_position(last), self._closed
+        )
+        if is_stored and not self.ended.done():
+            self.ended.set_result(None)
+
+    def _move(self, position: int) -> None:
+        self.position = position
+        for future, counter in list(self._awaited.items()):
+            if counter <= position and not future.done():
+                future.set_result(None)
+
+    async def _try_store(self) -> None:
+        """Store how far it got; if the store refuses, the next checkpoint covers it."""
+        if self._unstored_records and await self._checkpoint.try_store(
+            encode_position(self.position)
+        ):
+            self._unstored_records = 0
+
+
+def _counter(record: ChangeRecord) -> int:
+    return record.sequence_number.counter

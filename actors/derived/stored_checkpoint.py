@@ -1,0 +1,120 @@
+"""A durable row that says how far a reader of a log or of a table has come.
+
+The row is the head of its own commits. A reader whose effects are rows commits them together with
+the row. After a crash it continues behind the stored value.
+"""
+
+from __future__ import annotations
+
+from asyncio import Future
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Final
+
+import structlog
+
+from dynactor.actors.runtime.commit_retry import commit_with_retries
+from dynactor.storage import key_layout
+from dynactor.storage.store import Closed, Conflict, Fenced, Full, Group, Retry, Store
+
+_COUNTER_BYTES: Final = 8
+
+_log = structlog.get_logger("actors")
+
+
+class Outcome(Enum):
+    """What became of a commit."""
+
+    STORED = "stored"
+    # The store was reopened without the last value, and nothing was written.
+    CHANGED = "changed"
+    # The reader was stopped while the store took no writes: nobody knows whether it was written.
+    STOPPED = "stopped"
+
+
+class StoredCheckpoint:
+    """The row of one reader.
+
+    Invariant: ``value`` is what the store held when the row was last read or written here.
+    """
+
+    def __init__(self, store: Store, key: bytes, reader: str) -> None:
+        self.value: bytes | None = None
+        self._store = store
+        self._key = key
+        self._reader = reader
+
+    async def load(self) -> bytes | None:
+        """Read the stored value; None if there is none."""
+        (self.value,) = await self._store.latest.load([self._key])
+        return self.value
+
+    async def commit(
+        self,
+        value: bytes,
+        stopped: Future[None],
+        puts: Sequence[tuple[bytes, bytes]] = (),
+        deletes: Sequence[bytes] = (),
+    ) -> Outcome:
+        """Commit a value and rows; wait until they are durable, however long the disk is full.
+
+        Raises:
+            Fenced: the reader's work has another owner now.
+        """
+        group = Group(self._key, self.value, value, puts, deletes)
+        try:
+            is_stored = await commit_with_retries(self._store, group, stopped, self._reader)
+        except Fenced:
+            raise
+        except Conflict:
+            # An earlier attempt may have been written although its result was unknown.
+            return Outcome.STORED if await self.load() == value else Outcome.CHANGED
+        if not is_stored:
+            return Outcome.STOPPED
+        self.value = value
+        return Outcome.STORED
+
+    async def store(self, value: bytes, stopped: Future[None]) -> bool:
+        """Store a value alone, whatever value the store holds.
+
+        Returns:
+            False if the reader was stopped while the store took no writes.
+        """
+        while (outcome := await self.commit(value, stopped)) is Outcome.CHANGED:
+            pass
+        return outcome is Outcome.STORED
+
+    async def try_store(self, value: bytes) -> bool:
+        """Store a value alone if the store takes it at once; it becomes durable later."""
+        try:
+            await self._store.commit([Group(self._key, self.value, value)])
+        except Fenced:
+            raise
+        except Conflict:
+            await self.load()
+            return False
+        except (Full, Retry, Closed) as error:
+            _log.info("checkpoint_not_stored", reader=self._reader, error=str(error))
+            return False
+        self.value = value
+        return True
+
+
+def encode_position(counter: int) -> bytes:
+    """The value of a checkpoint in a log."""
+    return counter.to_bytes(_COUNTER_BYTES, "big")
+
+
+def decode_position(value: bytes | None) -> int:
+    """The counter in a checkpoint's value; 0 without a checkpoint."""
+    return int.from_bytes(value or b"", "big")
+
+
+def first_checkpoints(
+    subscriber_id: bytes, counters: Mapping[int, int]
+) -> list[tuple[bytes, bytes]]:
+    """The rows of a subscriber that starts behind these counters, by partition number."""
+    return [
+        (key_layout.checkpoint(subscriber_id, number), encode_position(counter))
+        for number, counter in counters.items()
+    ]

@@ -1,0 +1,56 @@
+"""A sink derives values: followers and scans wait, retry, commit and keep checkpoints for it."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from tests.architecture.sources import PROJECT, tree_of
+
+KINDS = {"RowSink", "MessageSink"}
+# A pass over what a sink is given is no loop of its own: ``for`` is free.
+FORBIDDEN = (ast.While, ast.AsyncFor, ast.Try, ast.Await, ast.AsyncFunctionDef, ast.AsyncWith)
+
+
+def sinks() -> dict[str, ast.ClassDef]:
+    """The sinks of the product and the tests, by the names of their classes."""
+    return {
+        node.name: node
+        for folder in ("actors", "tests/support")
+        for path in sorted((PROJECT / folder).rglob("*.py"))
+        for node in tree_of(path).body
+        if isinstance(node, ast.ClassDef) and any(base_name(base) in KINDS for base in node.bases)
+    }
+
+
+def base_name(base: ast.expr) -> str:
+    base = base.value if isinstance(base, ast.Subscript) else base
+    return base.id if isinstance(base, ast.Name) else ""
+
+
+def test_there_are_sinks_to_look_at():
+    assert sinks().keys() >= {"ExpiryTimes", "IndexChanges", "ItemCounts"}
+
+
+@pytest.mark.parametrize("name", sinks())
+def test_a_sink_has_no_loop_no_try_no_wait_and_no_checkpoint(name: str):
+    nodes = list(ast.walk(sinks()[name]))
+    assert [ast.unparse(node) for node in nodes if isinstance(node, FORBIDDEN)] == []
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    names |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    assert names.isdisjoint(
+        {"asyncio", "anyio", "sleep", "commit", "StoredCheckpoint", "checkpoint"}
+    )
+
+
+@pytest.mark.parametrize("name", sinks())
+def test_a_sink_states_what_it_needs_of_the_logs(name: str):
+    assigned = {
+        target.id
+        for node in sinks()[name].body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    assert "contract" in assigned

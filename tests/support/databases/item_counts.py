@@ -1,0 +1,95 @@
+"""A sink made for tests: how many items of a table have each value of one string attribute.
+
+``docs/EXTENDING.md`` shows it as an example. ``ItemCounts`` is the sink. ``CountedTable`` attaches
+it to a table: it fills the list with a scan, then has the table's logs followed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from dynactor.actors.derived.log_followers import LogFollowers
+from dynactor.actors.derived.scan import TableScan
+from dynactor.actors.derived.sink import Contract, Gap, Order, RowSink
+from dynactor.actors.derived.stored_checkpoint import first_checkpoints
+from dynactor.actors.partition.change_feed import ChangeFeed
+from dynactor.actors.runtime.supervisor import Supervisor
+from dynactor.actors.table.table import Table
+from dynactor.model.keys import key as keys
+from dynactor.model.keys.key import KeySchema
+from dynactor.model.values.item import Item, decode
+from dynactor.model.values.stored_item import StoredItem
+from dynactor.storage import key_layout
+from dynactor.storage.store import Group, Store
+
+# An id that no index of a table has, and a first byte that no other row has.
+_SUBSCRIBER_ID = 0x7000_0000
+_ROWS = b"\x7f"
+
+
+class ItemCounts(RowSink[str]):
+    """One row for each item that has the attribute; the rows of a value are counted."""
+
+    contract = Contract(Order.ITEM, Gap.REBUILD, trim_delay_bytes=None)
+
+    def __init__(self, key_schema: KeySchema, attribute_name: str) -> None:
+        self._key_schema = key_schema
+        self._attribute_name = attribute_name
+
+    def entry(self, item: StoredItem) -> str | None:
+        return decode(item.data).get(self._attribute_name, {}).get("S")
+
+    def position(self, key: Item) -> bytes:
+        return keys.encode(self._key_schema, key)
+
+    def row(self, entry: str, position: bytes) -> bytes:
+        return _ROWS + entry.encode() + b"\x00" + position
+
+
+class CountedTable:
+    """The counts of one table, whose changes are recorded."""
+
+    def __init__(self, table: Table, sink: ItemCounts, store: Store, actors: Supervisor) -> None:
+        self.subscriber_id = key_layout.index_subscriber(table.definition.table_id, _SUBSCRIBER_ID)
+        self._table = table
+        self._sink = sink
+        self._store = store
+        self._actors = actors
+        self.followers = LogFollowers("counter", self.subscriber_id, lambda _: sink, actors)
+
+    async def start(self) -> None:
+        """Count from now on, or go on from the checkpoints of an earlier start."""
+        followers, table_id = self._table.followers, self._table.definition.table_id
+        followers.attach(self.subscriber_id, self)
+        cursor_key = key_layout.backfill_cursor(table_id, _SUBSCRIBER_ID)
+        if await self._store.latest.load([cursor_key]) == [None]:
+            tails = {feed.partition_number: feed.tail for feed in await followers.feeds()}
+            first = first_checkpoints(self.subscriber_id, tails)
+            begin = Group(cursor_key, None, key_layout.row_prefix(table_id), puts=first)
+            await (await self._store.commit([begin]))
+        self._actors.start(
+            TableScan("counts", table_id, cursor_key, self._sink, self._store, ended=self._follow)
+        )
+
+    def _follow(self) -> None:
+        self._actors.run_aside(self._follow_all)
+
+    async def _follow_all(self) -> None:
+        self.followers.follow(await self._table.followers.feeds_for(self.subscriber_id))
+
+    def floor(self, partition_number: int) -> int:
+        return self.followers.floor(partition_number)
+
+    def split(self, parent: int, children: Sequence[ChangeFeed]) -> None:
+        self.followers.split(parent, children)
+
+    async def close(self) -> None:
+        await self.followers.close()
+
+    async def counts(self) -> Counter[str]:
+        """How many items have each value, as far as the changes are applied."""
+        rows = await self._store.durable().page(
+            _ROWS, key_layout.end_of(_ROWS), max_rows=1 << 20, max_bytes=1 << 30
+        )
+        return Counter(row.key[1:].partition(b"\x00")[0].decode() for row in rows)
