@@ -22,7 +22,7 @@ def directory(tmp_path: Path) -> Path:
     return unpack(tmp_path)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def opened(tmp_path_factory: pytest.TempPathFactory, written: Written) -> Iterator[Upgraded]:
     """A server on a copy, for tests that write nothing; all that was begun has come to its end.
 
