@@ -27,7 +27,7 @@ from dynactor.storage.data_directory import open_data_directory
 from dynactor.storage.group_commit import Synchroniser
 from dynactor.storage.pace import Pace
 from dynactor.storage.rocks_engine import DiskEngine, Engine, MemoryEngine
-from dynactor.storage.rocks_errors import repeats_an_error, translate
+from dynactor.storage.rocks_errors import is_of_reading, repeats_an_error, translate
 from dynactor.storage.rocks_options import RocksOptions
 from dynactor.storage.rocks_reads import DiskReads
 from dynactor.storage.rocks_view import LatestView, PinnedView, pin
@@ -84,8 +84,8 @@ class _RocksStore:
     """The store.
 
     ``_durable`` never shows what no sync has covered. Once ``_refusal`` is set, no commit is
-    written; after a full disk it is lifted again by reopening the engine. Whatever becomes of that,
-    the views can be read.
+    written; after a full disk it is lifted again by reopening the engine, and so it is where a
+    compaction met a table file that can't be read. Whatever becomes of that, the views can be read.
     """
 
     def __init__(
@@ -288,7 +288,12 @@ class _RocksStore:
         translated = translate(failure)
         # The sync of what was written before the disk was full may be told of that write alone.
         is_still_full = isinstance(self._refusal, Full) and repeats_an_error(failure)
-        if isinstance(translated, Full) or is_still_full:
+        if is_of_reading(failure) and not self._synchroniser.has_failed:
+            # A compaction met it. Without compactions all that can be read is served and written.
+            self._engine.stop_compactions()
+            self._refusal = Retry(str(translated))
+            _log.error("table_file_unreadable", error=str(translated))
+        elif isinstance(translated, Full) or is_still_full:
             self._refusal = self._refusal or translated
             _log.error("disk_full", error=str(failure))
         else:
@@ -299,7 +304,7 @@ class _RocksStore:
     def _reopen_after_full(self) -> None:
         """Lift the refusal of a full disk, if there is space again."""
         is_idle = self._synchroniser.is_idle and self._aside_count == 0
-        if isinstance(self._refusal, Full) and is_idle and self._reopening.is_due:
+        if isinstance(self._refusal, Full | Retry) and is_idle and self._reopening.is_due:
             with self._reopening.attempt():
                 self._try_to_reopen()
 
@@ -325,8 +330,9 @@ class _RocksStore:
             self._show_engine()
             self._synchroniser.stop()
             self._synchroniser = self._new_synchroniser()
+            is_full = isinstance(self._refusal, Full)
             self._refusal = None
-            _log.info("disk_has_space_again")
+            _log.info("disk_has_space_again" if is_full else "written_without_compactions")
 
     def _open_for_reading(self) -> None:
         broken = self._engine.rows

@@ -10,6 +10,7 @@ from stat import S_IMODE
 from tempfile import TemporaryDirectory
 from typing import Protocol
 
+from msgspec.structs import replace
 from rocksdict import AccessType, Checkpoint, CompactOptions, Env, Options, Rdict
 
 from dynactor.storage.data_directory import (
@@ -41,6 +42,9 @@ class Engine(Protocol):
 
     def keep_only_synced(self) -> None:
         """What no sync covered must not come back at the next opening."""
+
+    def stop_compactions(self) -> None:
+        """Open the engine without compactions of its own from now on."""
 
     def can_reopen(self) -> bool:
         """Whether there is space enough to open the engine again, after the disk was full."""
@@ -104,6 +108,10 @@ class DiskEngine:
             with suppress(OSError):
                 self._mark.keep_only_synced()
                 self._is_noted = True
+
+    def stop_compactions(self) -> None:
+        """Until the next start, which tries them again."""
+        self._options = replace(self._options, compacts=False)
 
     def can_reopen(self) -> bool:
         """Whether the disk has space for the log's rows in a table."""
@@ -251,6 +259,9 @@ class MemoryEngine:
 
     def keep_only_synced(self) -> None:
         """Nothing comes back."""
+
+    def stop_compactions(self) -> None:
+        """Never needed."""
 
     def can_reopen(self) -> bool:
         """Never needed."""

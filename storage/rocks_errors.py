@@ -16,6 +16,7 @@ _SAID_BEFORE: Final = "Writer has previous error"
 _MANIFEST_HINT: Final = re.compile(r"\s*The file \S*MANIFEST-[0-9]+ may be corrupted\.")
 # In a text with one of these, a table file is damaged and not the manifest.
 _OF_TABLE_FILES: Final = (".sst", "properties")
+_UNREADABLE: Final = re.compile(r"(?:While pread|Corruption: block).*\.sst", re.DOTALL)
 _WHITE: Final = re.compile(r"\s+")
 
 
@@ -34,6 +35,11 @@ def _told(text: str) -> str:
     if any(each in text for each in _OF_TABLE_FILES):
         text = _MANIFEST_HINT.sub("", text)
     return _WHITE.sub(" ", text).strip().removesuffix(".")
+
+
+def is_of_reading(error: Exception) -> bool:
+    """Whether a table file can't be read: met by a compaction, it ends all writing."""
+    return _UNREADABLE.search(str(error)) is not None
 
 
 def repeats_an_error(error: Exception) -> bool:

@@ -28,6 +28,7 @@ _SMALL_CACHE_SHARE: Final = 4
 _SMALL_CACHE_BYTES: Final = 256 * MIB
 # The cache sees for itself how large blocks are.
 _ANY_CHARGE: Final = 0
+_NEVER: Final = (1 << 31) - 1
 
 
 class RocksOptions(Struct, frozen=True):
@@ -46,6 +47,8 @@ class RocksOptions(Struct, frozen=True):
     # Who reads one view for longer than this does not keep a disk that has space again from
     # being written to; nor is it counted for him any longer what has changed since.
     longest_read_seconds: float = 10.0
+    # Not where a table file can't be read: a compaction that meets it would end all writing.
+    compacts: bool = True
 
     def for_disk(self, disk_bytes: int) -> RocksOptions:
         """These options with memtables that a small disk can hold twice, as flushing needs."""
@@ -106,4 +109,11 @@ def engine_options(options: RocksOptions) -> Options:
     engine.set_avoid_unnecessary_blocking_io(val=True)
     engine.set_keep_log_file_num(3)
     engine.set_max_log_file_size(4 * MIB)
+    if not options.compacts:
+        engine.set_disable_auto_compactions(disable=True)
+        # Nothing would ever make fewer files of many: no write may wait for that.
+        engine.set_level_zero_slowdown_writes_trigger(_NEVER)
+        engine.set_level_zero_stop_writes_trigger(_NEVER)
+        engine.set_soft_pending_compaction_bytes_limit(0)
+        engine.set_hard_pending_compaction_bytes_limit(0)
     return engine

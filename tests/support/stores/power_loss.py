@@ -28,17 +28,15 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sysconfig
 import time
 from collections.abc import Iterator
 from enum import IntEnum
-from functools import cache
 from pathlib import Path
 from random import Random
 from struct import Struct
-from tempfile import gettempdir
 from typing import NamedTuple, TypeAlias
+
+from tests.support.stores.preloaded import library
 
 _POLL_SECONDS = 0.001
 _OVERWRITTEN_HEAD = Struct("=QQQ")
@@ -86,7 +84,7 @@ class PowerLoss:
         self._overwritten = self._work / "overwritten"
         self._graveyard = self._work / "graveyard"
         self._switches = self._work / "switches"
-        self._library = _library()
+        self._library = library(_SOURCE)
         self._data.mkdir(parents=True, exist_ok=True)
         self._work.mkdir(parents=True, exist_ok=True)
         self._switches.write_bytes(bytes(len(_Switch)))
@@ -246,20 +244,6 @@ class PowerLoss:
             else:
                 (directory / name).mkdir()
                 self._restore(directory / name, names.get(inode, {}), names, staging)
-
-
-@cache
-def _library() -> Path:
-    """The library, built once for this version of its source."""
-    cache_tag = sysconfig.get_platform()
-    stamp = _SOURCE.stat().st_mtime_ns
-    library = Path(gettempdir()) / f"dynactor-power-loss-{os.getuid()}-{cache_tag}-{stamp}.so"
-    if not library.exists():
-        building = library.with_suffix(f".{os.getpid()}")
-        flags = ["-shared", "-fPIC", "-O1", "-Wall", "-Werror"]
-        subprocess.run(["gcc", *flags, "-o", building, _SOURCE, "-ldl"], check=True)
-        building.replace(library)
-    return library
 
 
 def _files_below(directory: Path) -> Iterator[Path]:
