@@ -17,17 +17,14 @@ import structlog
 from msgspec import Struct
 
 from dynactor.actors.derived.pacing import Pacing
+from dynactor.actors.derived.scan import DONE, read_page
 from dynactor.actors.runtime.commit_retry import commit_past_stalls
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.model.tables.table_backup import TableBackup
 from dynactor.storage import codec, key_layout
 from dynactor.storage.store import Damaged, Fenced, Full, Group, Row, Store, StoreError
 
-_PAGE_ROWS: Final = 128
-_PAGE_BYTES: Final = 256 * 1024
 _AGAIN_SECONDS: Final = 1.0
-
-_DONE: Final = b""
 
 _log = structlog.get_logger("actors")
 
@@ -117,12 +114,12 @@ class TableBackupCopy:
         item_count = size_bytes = 0
         while True:
             began = loop.time()
-            rows = await view.page(start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES)
-            stored, start = start, rows[-1].key + b"\x00" if rows else _DONE
+            rows, following = await read_page(view, start, end)
+            stored, start = start, following
             item_count += len(rows)
             size_bytes += sum(codec.decode(row.value).size_bytes for row in rows)
             await self._commit(Group(self._cursor_key, stored, start, self._copies(rows)))
-            if start == _DONE:
+            if start == DONE:
                 return Copied(item_count, size_bytes)
             rest_seconds = self._pause.seconds_after(loop.time() - began)
             if rest_seconds:

@@ -15,8 +15,9 @@ import structlog
 from msgspec import Struct
 
 from dynactor.actors.derived.pacing import Pacing
+from dynactor.actors.derived.scan import DONE, read_page
+from dynactor.actors.derived.stored_checkpoint import StoredCheckpoint
 from dynactor.actors.partition.partition import RestoreItems
-from dynactor.actors.runtime.commit_retry import commit_with_retries
 from dynactor.actors.runtime.fencing import is_fenced
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.actors.runtime.replies import for_nobody
@@ -24,17 +25,13 @@ from dynactor.actors.table.table import Table
 from dynactor.model.errors import InternalServerError
 from dynactor.model.tables.table import Restoration
 from dynactor.storage import key_layout
-from dynactor.storage.store import Conflict, Damaged, Fenced, Group, Row, Store
+from dynactor.storage.store import Damaged, Row, Store
 
-_PAGE_ROWS: Final = 128
-_PAGE_BYTES: Final = 256 * 1024
 # A write of this kind takes a multiple of what it takes to read its row: a message has few of them.
 _MESSAGE_ROWS: Final = 16
 # How many pages a crash may make it read again.
 _CURSOR_PAGES: Final = 32
 _REFUSED_SECONDS: Final = 0.1
-
-_DONE: Final = b""
 
 _log = structlog.get_logger("actors")
 
@@ -70,8 +67,8 @@ class TableFilling:
         self._pause = pause
         self._ended = ended
         self._prefix = key_layout.row_prefix(restoration.backup_rows_id)
-        self._cursor_key = key_layout.filling_cursor(table.definition.table_id)
-        self._stored_cursor: bytes | None = None
+        cursor_key = key_layout.filling_cursor(table.definition.table_id)
+        self._cursor = StoredCheckpoint(store, cursor_key, self.name)
 
     async def run(self) -> None:
         """Put the items from the cursor on, unless the mailbox is closed before."""
@@ -87,15 +84,13 @@ class TableFilling:
     async def _fill(self, closed: asyncio.Future[None]) -> bool:
         """Put what is missing; False if the mailbox was closed meanwhile."""
         loop = asyncio.get_running_loop()
-        await self._load_cursor()
-        start = self._prefix if self._stored_cursor is None else self._stored_cursor
+        stored = await self._cursor.load()
+        start = self._prefix if stored is None else stored
         end = key_layout.end_of(self._prefix)
         pages = 0
-        while start != _DONE:
+        while start != DONE:
             began = loop.time()
-            rows = await self._store.durable().page(
-                start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES
-            )
+            rows, following = await read_page(self._store.durable(), start, end)
             asked = []
             for message in self._messages(rows):
                 asked.append((message, self._ask(message)))
@@ -106,9 +101,9 @@ class TableFilling:
                 await self._wait_put(message, reply, closed)
             if closed.done():
                 return False
-            start = rows[-1].key + b"\x00" if rows else _DONE
+            start = following
             pages += 1
-            if (pages % _CURSOR_PAGES == 0 or start == _DONE) and not await self._store_cursor(
+            if (pages % _CURSOR_PAGES == 0 or start == DONE) and not await self._cursor.store(
                 start, closed
             ):
                 return False
@@ -162,20 +157,3 @@ class TableFilling:
             else:
                 self.waits_for_room = False
                 return
-
-    async def _store_cursor(self, cursor: bytes, closed: asyncio.Future[None]) -> bool:
-        while True:
-            group = Group(self._cursor_key, self._stored_cursor, cursor)
-            try:
-                is_stored = await commit_with_retries(self._store, group, closed, self.name)
-            except Fenced:
-                raise
-            except Conflict:
-                # The store was opened again, without the last cursor or with this one.
-                await self._load_cursor()
-                continue
-            self._stored_cursor = cursor
-            return is_stored
-
-    async def _load_cursor(self) -> None:
-        (self._stored_cursor,) = await self._store.latest.load([self._cursor_key])

@@ -13,8 +13,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, NamedTuple
 
 from dynactor.actors.derived.indexes.index_changes import IndexWriter
+from dynactor.actors.derived.scan import DONE, read_page
+from dynactor.actors.derived.stored_checkpoint import StoredCheckpoint
 from dynactor.actors.partition.index_partition import Backfill
-from dynactor.actors.runtime.commit_retry import commit_with_retries
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.actors.table.throttle import BackfillUnits
 from dynactor.model.capacity.capacity import write_units
@@ -26,10 +27,8 @@ from dynactor.model.tables.table import TABLE_INDEX_ID
 from dynactor.model.values.item import decode, part_decoder
 from dynactor.model.values.stored_item import StoredItem
 from dynactor.storage import codec, key_layout
-from dynactor.storage.store import Conflict, Fenced, Group, Row, Store
+from dynactor.storage.store import Row, Store
 
-_PAGE_ROWS: Final = 128
-_PAGE_BYTES: Final = 256 * 1024
 # While one page becomes durable, the next one is read.
 _PAGES_AHEAD: Final = 2
 # A write takes several turns of the loop, and a sync too: the thread that runs it gets on between
@@ -43,8 +42,6 @@ _LONGEST_REST_SECONDS: Final = 0.01
 _CURSOR_PAGES: Final = 64
 _HASH_BYTES: Final = 8
 _HASH_SPACE: Final = 1 << 64
-
-_DONE: Final = b""
 
 
 class _Entry(NamedTuple):
@@ -126,8 +123,8 @@ class IndexBackfill:
         self._units = units
         self._ended = ended
         self._prefix = key_layout.row_prefix(table_id, TABLE_INDEX_ID)
-        self._cursor_key = key_layout.backfill_cursor(table_id, index.index_id)
-        self._stored_cursor: bytes | None = None
+        cursor_key = key_layout.backfill_cursor(table_id, index.index_id)
+        self._stored_cursor = StoredCheckpoint(store, cursor_key, self.name)
         self._cursor = self._prefix
         # Those before the cursor's end that are under way, in their order.
         self._pages: deque[_Page] = deque()
@@ -147,16 +144,16 @@ class IndexBackfill:
 
     def _share_before(self, cursor: bytes) -> float:
         """The share of the hash space before a cursor."""
-        if cursor == _DONE:
+        if cursor == DONE:
             return 1.0
         position = cursor[len(self._prefix) :][:_HASH_BYTES].ljust(_HASH_BYTES, b"\x00")
         return int.from_bytes(position, "big") / _HASH_SPACE
 
     async def run(self) -> None:
         """Read the table from the cursor to its end, unless the mailbox is closed before."""
-        (self._stored_cursor,) = await self._store.latest.load([self._cursor_key])
-        if self._stored_cursor is not None:
-            self._cursor = self._stored_cursor
+        stored = await self._stored_cursor.load()
+        if stored is not None:
+            self._cursor = stored
         end = key_layout.end_of(self._prefix)
         start = self._cursor
         closed = self.mailbox.when_closed()
@@ -165,13 +162,10 @@ class IndexBackfill:
         passed = 0
         stored_at_events = 0
         try:
-            while pages or (start != _DONE and not self.mailbox.closed):
-                if start != _DONE and len(pages) < _PAGES_AHEAD and not self.mailbox.closed:
+            while pages or (start != DONE and not self.mailbox.closed):
+                if start != DONE and len(pages) < _PAGES_AHEAD and not self.mailbox.closed:
                     began = loop.time()
-                    rows = await self._store.durable().page(
-                        start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES
-                    )
-                    start = rows[-1].key + b"\x00" if rows else _DONE
+                    rows, start = await read_page(self._store.durable(), start, end)
                     page = _Page(len(rows), start)
                     # Known before it is whole: it may be left half asked for.
                     pages.append(page)
@@ -188,9 +182,9 @@ class IndexBackfill:
                 passed += 1
                 # Units that were waited for are not taken twice.
                 has_waited = self.throttle_events > stored_at_events
-                if passed % _CURSOR_PAGES == 0 or has_waited or self._cursor == _DONE:
+                if passed % _CURSOR_PAGES == 0 or has_waited or self._cursor == DONE:
                     stored_at_events = self.throttle_events
-                    await self._store_cursor(closed)
+                    await self._stored_cursor.store(self._cursor, closed)
         except InternalServerError:
             # The index is being closed, and the store takes no writes.
             if not self.mailbox.closed:
@@ -199,7 +193,7 @@ class IndexBackfill:
             # What is under way would come late to an index whose followers have begun.
             asked = [carried_out for page in pages for carried_out, _ in page.asked]
             await asyncio.gather(*asked, return_exceptions=True)
-        if self._cursor == _DONE:
+        if self._cursor == DONE:
             self._ended()
 
     async def _fill(self, page: _Page, rows: list[Row]) -> None:
@@ -266,18 +260,3 @@ class IndexBackfill:
         await page.wait_written()
         self.read_items += page.items
         self._cursor = page.following
-
-    async def _store_cursor(self, closed: asyncio.Future[None]) -> None:
-        """Store how far it came, however long the store takes no commits."""
-        while True:
-            group = Group(self._cursor_key, self._stored_cursor, self._cursor)
-            try:
-                if await commit_with_retries(self._store, group, closed, self.name):
-                    self._stored_cursor = self._cursor
-            except Fenced:
-                raise
-            except Conflict:
-                # The store was opened again, without the last cursor or with this one.
-                (self._stored_cursor,) = await self._store.latest.load([self._cursor_key])
-            else:
-                return

@@ -13,13 +13,11 @@ from typing import Final
 import anyio
 
 from dynactor.actors.derived.checkpoint import Checkpoint
-from dynactor.model.limits import KIB
+from dynactor.actors.derived.scan import read_page
 from dynactor.model.values.stored_item import StoredItem
 from dynactor.storage import catalog, codec, key_layout
 from dynactor.storage.store import Store, View
 
-_PAGE_ROWS: Final = 128
-_PAGE_BYTES: Final = 256 * KIB
 _STEP_SECONDS: Final = 0.001
 
 
@@ -70,8 +68,7 @@ class TableSnapshot:
         start, end = self._prefix, key_layout.end_of(self._prefix)
         while True:
             assert self._view is not None, "a page is read after the snapshot was let go of"
-            rows = await self._view.page(start, end, max_rows=_PAGE_ROWS, max_bytes=_PAGE_BYTES)
+            rows, start = await read_page(self._view, start, end)
             if not rows:
                 return
             yield [codec.decode(row.value) for row in rows]
-            start = rows[-1].key + b"\x00"

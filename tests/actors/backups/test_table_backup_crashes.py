@@ -39,8 +39,7 @@ ReplyT = TypeVar("ReplyT")
 @pytest.fixture(autouse=True)
 def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """There are several pages of a few items."""
-    monkeypatch.setattr("dynactor.actors.backups.table_backup_copy._PAGE_ROWS", FEW_ROWS)
-    monkeypatch.setattr("dynactor.actors.backups.table_restore._PAGE_ROWS", FEW_ROWS)
+    monkeypatch.setattr("dynactor.actors.derived.scan.PAGE_ROWS", FEW_ROWS)
     monkeypatch.setattr("dynactor.actors.backups.table_restore._CURSOR_PAGES", 2)
 
 
