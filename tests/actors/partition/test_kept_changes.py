@@ -5,7 +5,7 @@ import random
 
 from msgspec import structs
 
-from dynactor.actors.derived.indexes.index_maintainer import changes_of
+from dynactor.actors.derived.indexes.index_changes import changes_of
 from dynactor.actors.partition.change_feed import ChangeFeed, RecentChanges
 from dynactor.actors.table.table import Table
 from dynactor.model.indexes.index import IndexDefinition, Projection
