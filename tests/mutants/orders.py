@@ -677,6 +677,173 @@ ORDERS: Final = (
             "test_an_index_is_not_active_before_its_followers_have_caught_up",
         ],
     ),
+    Fault(
+        "relay looks whether a log ended after reading it",
+        "actors/derived/kafka/relay_rounds.py",
+        """\
+        end = log.end
+        records = await log.feed.read(
+            position.counter,
+            max_records=min(_READ_RECORDS, _ROUND_RECORDS - current.records),
+            max_bytes=limit_bytes - current.size_bytes,
+        )
+""",
+        """\
+        records = await log.feed.read(
+            position.counter,
+            max_records=min(_READ_RECORDS, _ROUND_RECORDS - current.records),
+            max_bytes=limit_bytes - current.size_bytes,
+        )
+        end = log.end
+""",
+        "tests/actors/kafka/test_publishing_steps.py",
+        [
+            "test_a_relay_publishes_the_last_change_of_a_log_that_ends_while_it_reads",
+        ],
+    ),
+    Fault(
+        "relay keeps a checkpoint that conflicts",
+        "actors/derived/kafka/relay_logs.py",
+        """\
+            for log, value in zip(moved, stored, strict=True):
+                log.stored = value
+            return
+        except""",
+        """\
+            del stored
+            return
+        except""",
+        "tests/actors/kafka/test_publishing_steps.py",
+        [
+            "test_a_relay_stores_its_checkpoint_although_the_store_has_another_one",
+        ],
+    ),
+    Fault(
+        "replay looks whether a log ended after reading it",
+        "actors/derived/kafka/replay.py",
+        """\
+        last = feed.last
+        found = await feed.read(position, max_records=_ROUND_RECORDS, max_bytes=_ROUND_BYTES)
+""",
+        """\
+        found = await feed.read(position, max_records=_ROUND_RECORDS, max_bytes=_ROUND_BYTES)
+        last = feed.last
+""",
+        "tests/actors/kafka/test_publishing_steps.py",
+        [
+            "test_a_replay_publishes_the_last_change_of_a_log_that_ends_while_it_reads",
+        ],
+    ),
+    Fault(
+        "replay counts additions after reading",
+        "actors/derived/kafka/replay.py",
+        """\
+            additions = [feed.additions for feed in feeds]
+            records = 0
+            for feed in feeds:
+                if self._is_next(feed):
+                    records += await self._publish_run(feed)
+""",
+        """\
+            records = 0
+            for feed in feeds:
+                if self._is_next(feed):
+                    records += await self._publish_run(feed)
+            additions = [feed.additions for feed in feeds]
+""",
+        "tests/actors/kafka/test_publishing_steps.py",
+        [
+            "test_a_replay_publishes_a_change_that_is_recorded_while_it_reads",
+        ],
+    ),
+    Fault(
+        "snapshot takes positions of a later moment than its items",
+        "actors/derived/kafka/table_snapshot.py",
+        """\
+        values = await view.load(list(map(key_layout.partition_head, numbers)))
+""",
+        """\
+        values = await store.durable().load(list(map(key_layout.partition_head, numbers)))
+""",
+        "tests/actors/kafka/test_publishing_steps.py",
+        [
+            "test_a_snapshot_tells_where_the_logs_stood_when_its_items_were_read",
+        ],
+    ),
+    Fault(
+        "destination is active before the end of its snapshot is stored",
+        "actors/derived/kafka/relay.py",
+        """\
+            await self._logs.store_checkpoints()
+            self._settled(self._rounds.partition_count)
+""",
+        """\
+            self._settled(self._rounds.partition_count)
+            await self._logs.store_checkpoints()
+""",
+        "tests/actors/kafka/test_publishing_steps.py",
+        [
+            "test_a_destination_is_active_once_it_is_stored_where_its_snapshot_ended",
+        ],
+    ),
+    Fault(
+        "shared publisher is opened while the last one closes",
+        "actors/derived/kafka/shared_publisher.py",
+        """\
+                self._publisher = None
+                await publisher.close()
+
+    async def close""",
+        """\
+                self._publisher = None
+        await publisher.close()
+
+    async def close""",
+        "tests/actors/kafka/test_publishing_steps.py",
+        [
+            "test_a_shared_publisher_is_opened_only_when_the_last_one_is_closed",
+        ],
+    ),
+    Fault(
+        "mailbox gives out nothing although it is open",
+        "actors/runtime/mailbox.py",
+        """\
+        while not self._waiting:
+            if self.closed:""",
+        """\
+        if not self._waiting:
+            if self.closed:""",
+        "tests/actors/runtime/test_mailbox.py",
+        [
+            "test_a_taker_waits_on_where_what_woke_it_was_taken_out",
+        ],
+    ),
+    Fault(
+        "relay of a destination stops before its cut-off is stored",
+        "actors/catalog/destination_phases.py",
+        """\
+        await self._put(
+            table,
+            rules.with_destination(table.definition, broken),
+            forgotten=subscriber,
+        )
+        await table.followers.detach(subscriber)
+        self._wait_for_broker(table, broken)
+""",
+        """\
+        await table.followers.detach(subscriber)
+        await self._put(
+            table,
+            rules.with_destination(table.definition, broken),
+            forgotten=subscriber,
+        )
+        self._wait_for_broker(table, broken)
+""",
+        "tests/actors/catalog/test_refused_changes.py",
+        [
+            "test_a_destination_that_is_not_cut_off_goes_on",
+        ],
+    ),
 )
 
 if __name__ == "__main__":

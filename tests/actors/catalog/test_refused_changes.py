@@ -14,7 +14,7 @@ from dynactor.storage import key_layout
 from dynactor.storage.store import Full
 from tests.support.databases.databases import put, running_database, table_definition, thread
 from tests.support.databases.expiry import switch, until_status
-from tests.support.databases.published import TOPIC, published_table, relay_settings
+from tests.support.databases.published import TOPIC, published_table, relay_of, relay_settings
 from tests.support.kafka.fake_broker import FakeBroker
 from tests.support.stores.losing_store import LosingStore
 from tests.support.stores.stepped_store import (
@@ -55,6 +55,22 @@ async def test_a_destination_that_is_not_disabled_misses_no_change() -> None:
         assert table.definition.destinations[0].status == "ACTIVE"
         await table.write(put(thread("EC2", "a")))
         assert await recorded(table) == 1
+
+
+async def test_a_destination_that_is_not_cut_off_goes_on() -> None:
+    broker = FakeBroker()
+    settings = {"partitions_per_table": 1, "relays": relay_settings(retention_bytes=1)}
+    async with stepped_database(broker=broker, **settings) as (store, database):
+        table = await published_table(database)
+        await soon(lambda: table.definition.destinations[0].status == "ACTIVE")
+        refused = refuse_changes(store)
+        with broker.silent():
+            await table.write(put(thread("EC2", "a")))
+            await refused.reached()
+            # The check is over when the database's actor answers.
+            await database.actor.keep_streams()
+            assert table.definition.destinations[0].status == "ACTIVE"
+            assert relay_of(database, table).lag_records == 1
 
 
 async def test_time_to_live_that_is_not_switched_off_is_shown_as_on() -> None:

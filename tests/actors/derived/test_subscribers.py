@@ -9,16 +9,13 @@ from contextlib import asynccontextmanager
 from dynactor.actors.derived.follower import Follower
 from dynactor.actors.derived.sink import Contract, Gap, MessageSink, Order
 from dynactor.actors.derived.stored_checkpoint import encode_position
-from dynactor.actors.partition.change_feed import ChangeFeed, RecentChanges
+from dynactor.actors.partition.change_feed import ChangeFeed
 from dynactor.storage import key_layout
-from dynactor.storage.store import Full, Group, Store
-from dynactor.streams import change_log
+from dynactor.storage.store import Full, Group
 from dynactor.streams.change_record import ChangeRecord
-from dynactor.streams.sequence_number import SequenceNumber
-from tests.support.databases.databases import thread
 from tests.support.stores.stepped_store import SteppedStore, commits_of, pages_of, soon, turns
 from tests.support.stores.store import memory_store
-from tests.support.streams.changes import change
+from tests.support.streams.partition_log import PartitionLog
 
 FOLLOWER = b"follower"
 PARENT, CHILD = 1, 2
@@ -46,28 +43,6 @@ class Noting(Follower):
         self.noted = counters.noted
 
 
-def record_of(number: int, counter: int) -> ChangeRecord:
-    return change(thread("EC2", "a"), None, {}, SequenceNumber(number, counter))
-
-
-class Log:
-    """A partition's log. Counters up to ``begins_at`` were not recorded."""
-
-    def __init__(
-        self, store: Store, number: int, parent: int | None = None, begins_at: int = 0
-    ) -> None:
-        self.feed = ChangeFeed(number, store, RecentChanges(), parent)
-        self.feed.begin(begins_at)
-
-    async def write(self, counter: int) -> None:
-        record = record_of(self.feed.partition_number, counter)
-        head = b"head %d" % self.feed.partition_number
-        (before,) = await self.feed.store.latest.load([head])
-        group = Group(head, before, b"%d" % counter, puts=[change_log.row(record)])
-        await (await self.feed.store.commit([group]))
-        self.feed.advance(counter, [record], 0)
-
-
 @asynccontextmanager
 async def stepped() -> AsyncIterator[tuple[SteppedStore, asyncio.TaskGroup, list[Noting]]]:
     """A store, a group for followers, and a list of them: these are told to stop at the end."""
@@ -84,7 +59,7 @@ async def stepped() -> AsyncIterator[tuple[SteppedStore, asyncio.TaskGroup, list
 
 async def test_a_change_recorded_while_a_follower_reads_the_disk_wakes_it() -> None:
     async with stepped() as (store, tasks, followers):
-        log = Log(store, PARENT, begins_at=5)
+        log = PartitionLog(store, PARENT, begins_at=5)
         follower = Noting(log.feed)
         followers.append(follower)
         reading = store.gate_behind(pages_of(*key_layout.change_range(PARENT)))
@@ -99,7 +74,7 @@ async def test_a_change_recorded_while_a_follower_reads_the_disk_wakes_it() -> N
 
 async def test_a_log_that_ends_while_a_follower_reads_the_disk_is_followed_to_its_end() -> None:
     async with stepped() as (store, tasks, followers):
-        log = Log(store, PARENT, begins_at=5)
+        log = PartitionLog(store, PARENT, begins_at=5)
         follower = Noting(log.feed)
         followers.append(follower)
         reading = store.gate_behind(pages_of(*key_layout.change_range(PARENT)))
@@ -115,7 +90,7 @@ async def test_a_log_that_ends_while_a_follower_reads_the_disk_is_followed_to_it
 
 async def test_a_childs_follower_begins_when_the_end_of_its_parents_log_is_stored() -> None:
     async with stepped() as (store, tasks, followers):
-        parent, child = Log(store, PARENT), Log(store, CHILD, PARENT)
+        parent, child = PartitionLog(store, PARENT), PartitionLog(store, CHILD, PARENT)
         await parent.write(1)
         await child.write(1)
         parent.feed.end()
@@ -138,7 +113,7 @@ async def test_a_childs_follower_begins_when_the_end_of_its_parents_log_is_store
 
 async def test_an_end_is_stored_although_the_store_has_another_checkpoint() -> None:
     async with stepped() as (store, tasks, followers):
-        parent = Log(store, PARENT)
+        parent = PartitionLog(store, PARENT)
         await parent.write(1)
         follower = Noting(parent.feed)
         followers.append(follower)
@@ -155,7 +130,7 @@ async def test_an_end_is_stored_although_the_store_has_another_checkpoint() -> N
 
 async def test_an_end_that_the_store_refuses_is_stored_before_a_child_begins() -> None:
     async with stepped() as (store, tasks, followers):
-        parent = Log(store, PARENT)
+        parent = PartitionLog(store, PARENT)
         await parent.write(1)
         parent.feed.end()
         follower = Noting(parent.feed)

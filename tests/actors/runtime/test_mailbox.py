@@ -43,6 +43,19 @@ async def test_a_closed_mailbox_drains_and_then_gives_nothing():
     assert await mailbox.take(10, 1000) == []
 
 
+async def test_a_taker_waits_on_where_what_woke_it_was_taken_out():
+    mailbox = Mailbox(10)
+    taker = asyncio.ensure_future(mailbox.take(10, 1000))
+    await asyncio.sleep(0)
+    mailbox.put_nowait(Note("a"))
+    mailbox.drain()
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not taker.done()
+    mailbox.put_nowait(Note("b"))
+    assert [envelope.message.text for envelope in await taker] == ["b"]
+
+
 async def test_closing_wakes_the_taker_that_waits():
     mailbox = Mailbox(10)
     taker = asyncio.ensure_future(mailbox.take(10, 1000))

@@ -30,7 +30,7 @@ from tests.support.stores.faulty_store import FaultyStore
 from tests.support.stores.store import memory_store
 
 # A faulty actor may never do what a test waits for.
-_LONGEST_SECONDS: Final = 2.5
+_LONGEST_SECONDS: Final = 2.0
 
 
 class Load(NamedTuple):

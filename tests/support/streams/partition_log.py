@@ -1,0 +1,30 @@
+"""A partition's log without a partition: for tests of those who follow it."""
+
+from __future__ import annotations
+
+from dynactor.actors.partition.change_feed import ChangeFeed, RecentChanges
+from dynactor.storage.store import Group, Store
+from dynactor.streams import change_log
+from dynactor.streams.sequence_number import SequenceNumber
+from tests.support.databases.databases import thread
+from tests.support.streams.changes import change
+
+
+class PartitionLog:
+    """The log. Counters up to ``begins_at`` were not recorded."""
+
+    def __init__(
+        self, store: Store, number: int, parent: int | None = None, begins_at: int = 0
+    ) -> None:
+        self.feed = ChangeFeed(number, store, RecentChanges(), parent)
+        self.feed.begin(begins_at)
+
+    async def write(self, counter: int) -> None:
+        """Make a record durable and tell the feed, as a partition does."""
+        number = self.feed.partition_number
+        record = change(thread("EC2", "a"), None, {}, SequenceNumber(number, counter))
+        head = b"head %d" % number
+        (before,) = await self.feed.store.latest.load([head])
+        group = Group(head, before, b"%d" % counter, puts=[change_log.row(record)])
+        await (await self.feed.store.commit([group]))
+        self.feed.advance(counter, [record], 0)
