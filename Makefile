@@ -54,7 +54,8 @@ test-kafka: $(VENV)/.develops
 	$(BIN)/pytest tests/kafka $(ARGS)
 
 # The tests of model, storage, streams and wire on every other supported Python that is found, each
-# in a virtual environment of its own; on one of them, another each day, by ARGS=--in-turn.
+# in a virtual environment of its own; on one of them, another each day, with half of the wire tests'
+# files, by ARGS=--in-turn.
 test-pythons: $(VENV)/.develops
 	@$(BIN)/python -m tests.pythons $(ARGS)
 

@@ -17,7 +17,10 @@ from typing import Final
 from tests.pythons import interpreters
 from tests.pythons.interpreters import PROJECT, Interpreter
 
-TESTS: Final = ("tests/model", "tests/storage", "tests/streams", "tests/wire")
+_ROOMS: Final = ("tests/model", "tests/storage", "tests/streams")
+_WIRE: Final = "tests/wire"
+# Number of parts into which --in-turn divides the files of the wire tests, to save time.
+_PARTS: Final = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -30,23 +33,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--in-turn",
         action="store_true",
-        help="use one interpreter only, a different one each day",
+        help="use one interpreter, a different one each day, and half of the files in tests/wire",
     )
     parser.add_argument("--workers", default=os.environ.get("WORKERS", "2"))
     options = parser.parse_args(arguments)
     supported, own = interpreters.supported(), interpreters.own()
     found = interpreters.others(supported, own, os.environ)
-    chosen = found
+    chosen, tests, what = found, [*_ROOMS, _WIRE], "all of the wire tests"
     if options.in_turn and found:
-        chosen = [found[datetime.now(UTC).toordinal() % len(found)]]
+        rounds, place = divmod(datetime.now(UTC).toordinal(), len(found))
+        chosen = [found[place]]
+        part = rounds % _PARTS
+        tests = [*_ROOMS, *_wire_files()[part::_PARTS]]
+        what = f"part {part + 1} of {_PARTS} of the wire tests"
     lines, has_passed = [], True
     for interpreter in found:
         if interpreter in chosen:
             began = monotonic()
-            passed = _run(interpreter, options.workers)
+            passed = _run(interpreter, tests, options.workers)
             has_passed &= passed
             verdict = "passed" if passed else "FAILED"
-            lines.append(f"CPython {interpreter.name}: {verdict}, {monotonic() - began:.0f} s")
+            seconds = monotonic() - began
+            lines.append(f"CPython {interpreter.name}: {verdict}, {what}, {seconds:.0f} s")
         else:
             lines.append(f"CPython {interpreter.name}: NOT RUN, another one has its turn today")
     present = {own.minor, *(each.minor for each in found)}
@@ -59,7 +67,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if has_passed else 1
 
 
-def _run(interpreter: Interpreter, workers: str) -> bool:
+def _wire_files() -> list[str]:
+    """The files of the wire tests, in an order that is the same everywhere."""
+    return sorted(str(path.relative_to(PROJECT)) for path in (PROJECT / _WIRE).rglob("test_*.py"))
+
+
+def _run(interpreter: Interpreter, tests: Sequence[str], workers: str) -> bool:
     """Install into the interpreter's environment and run the tests; whether they passed."""
     environment = f".venv-{interpreter.name}"
     print(f"CPython {interpreter.name}, {interpreter.executable}", flush=True)
@@ -67,7 +80,7 @@ def _run(interpreter: Interpreter, workers: str) -> bool:
         ["make", "install", f"VENV={environment}", f"PYTHON={interpreter.executable}"],
         [
             *(f"{environment}/bin/pytest", "--numprocesses", workers, "--dist", "loadfile"),
-            *("--override-ini", f"cache_dir={environment}/.pytest_cache", *TESTS),
+            *("--override-ini", f"cache_dir={environment}/.pytest_cache", *tests),
         ],
     )
     return all(subprocess.run(each, cwd=PROJECT, check=False).returncode == 0 for each in commands)
