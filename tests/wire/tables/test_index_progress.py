@@ -17,8 +17,9 @@ from tests.support.tables.tables import (
 from tests.support.tables.ttl import put_all, wait_until
 
 START = 1_700_000_000
-# More than the index has units for at first: those of 300 seconds at most.
+# More than the index has units for at first: those of 300 seconds.
 ITEMS = 400
+FIRST_ENTRIES = 300
 STEP_SECONDS = 5
 STEPS = 10
 
@@ -52,6 +53,9 @@ def test_progress_rises_with_every_few_entries():
         wait_until_active(wire, name)
         wire("UpdateTable", {"TableName": name, **added})
         wait_until(lambda: metric("throttle_events_total") > 0)
+        # The last of the first entries become durable behind the throttle event.
+        written_first = 100 * (FIRST_ENTRIES - 1) / ITEMS
+        wait_until(lambda: metric("percentage_progress") >= written_first)
         progress = [metric("percentage_progress")]
         for _ in range(STEPS):
             clocked.set(clocked.now + STEP_SECONDS)
