@@ -55,7 +55,9 @@ class _Slot(NamedTuple):
 class DurableMark:
     """The open mark, for the event loop and for the thread that syncs.
 
-    Invariant: one slot is durable, and ``_next`` is the other one; a file of one slot has no other.
+    Invariants: one slot is durable, and ``_next`` is the other one; a file of one slot has no
+    other. ``sequence`` moves only when noting it succeeded as a whole: after a call that raised,
+    the file may be ahead of it, until ``keep_only_synced`` or ``settle`` succeeds.
     """
 
     def __init__(self, path: Path) -> None:
@@ -77,6 +79,8 @@ class DurableMark:
         self._next = 1 - at
         self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         self._is_synced = True
+        # Whether both slots are durable and have ``sequence`` and ``only_synced``.
+        self._is_in_both = False
         self._lock = RLock()
         self._synced_at_seconds = time.monotonic()
 
@@ -99,7 +103,11 @@ class DurableMark:
             self._file, self._has_two = replacement, True
 
     def advance(self, sequence: int) -> None:
-        """Complete a sync of RocksDB's, which covered all up to this change, and note that."""
+        """Complete a sync of RocksDB's, which covered all up to this change, and note that.
+
+        Raises:
+            OSError: the changes behind ``sequence`` are answered with an error.
+        """
         complete_syncs(self._file)
         with self._lock:
             if self.only_synced:
@@ -112,13 +120,27 @@ class DurableMark:
             if now_seconds - self._synced_at_seconds >= _SYNC_INTERVAL_SECONDS:
                 self.sync()
                 self._synced_at_seconds = now_seconds
+            self.sequence = sequence
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether ``keep_only_synced`` has succeeded, so that the log can be cut at the mark.
+
+        Were it cut before, a file that is ahead of ``sequence`` would call the log damaged.
+        """
+        return self.only_synced and self._is_in_both
 
     def keep_only_synced(self) -> None:
-        """What is in the log after the mark must not come back at the next opening."""
+        """What is in the log after the mark must not come back at the next opening.
+
+        Raises:
+            OSError: it can't be written; to be repeated.
+        """
         with self._lock:
-            # True in this process even if it can't be written down.
-            self.only_synced = True
-            self._write_both(self.sequence, only_synced=True)
+            if not self.is_kept:
+                # True in this process even if it can't be written down.
+                self.only_synced = True
+                self._write_both(self.sequence, only_synced=True)
 
     def settle(self, sequence: int) -> None:
         """Everything in the log is durable, up to this change."""
@@ -144,15 +166,19 @@ class DurableMark:
         for _ in range(2):
             self._write(sequence, only_synced=only_synced)
             self.sync()
+        # Not after the first slot: if the second one can't be written, the changes up to this one
+        # are answered with an error, and must not come back when the engine is opened again.
+        self.sequence, self.only_synced, self._is_in_both = sequence, only_synced, True
 
     def _write(self, sequence: int, *, only_synced: bool) -> None:
         self._turn += 1
+        self._is_in_both = False
         slot = _Slot(self._turn, sequence, only_synced)
         if self._has_two:
             os.pwrite(self._file, _encoded(slot), _OFFSETS[self._next])
         else:
             os.pwrite(self._file, _encoded_as_one(slot), 0)
-        self.sequence, self.only_synced, self._is_synced = sequence, only_synced, False
+        self._is_synced = False
 
 
 def _two_slots(slot: _Slot) -> bytes:

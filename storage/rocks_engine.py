@@ -47,7 +47,10 @@ class Engine(Protocol):
         """Open the engine without compactions of its own from now on."""
 
     def can_reopen(self) -> bool:
-        """Whether there is space enough to open the engine again, after the disk was full."""
+        """Whether the engine can be opened again after the disk was full.
+
+        Only with space enough, and once ``keep_only_synced`` has left its note.
+        """
 
     def open_for_reading(self) -> None:
         """Put one that is open for reading alone, with what is durable and nothing else, in place.
@@ -83,7 +86,6 @@ class DiskEngine:
         self._options = options.for_disk(disk_bytes(directory.path))
         self._space = DiskSpace(directory.path, options.reserve_bytes, self._unflushed_bytes)
         self._mark = DurableMark(directory.mark)
-        self._is_noted = self._mark.only_synced
         self.is_for_writing = True
         try:
             _spare_configuration(directory.engine)
@@ -104,18 +106,16 @@ class DiskEngine:
 
     def keep_only_synced(self) -> None:
         """Leave a note for the next opening; to be repeated, as the disk may fail here too."""
-        if not self._is_noted:
-            with suppress(OSError):
-                self._mark.keep_only_synced()
-                self._is_noted = True
+        with suppress(OSError):
+            self._mark.keep_only_synced()
 
     def stop_compactions(self) -> None:
         """Until the next start, which tries them again."""
         self._options = replace(self._options, compacts=False)
 
     def can_reopen(self) -> bool:
-        """Whether the disk has space for the log's rows in a table."""
-        return self._space.has(logged_bytes(self._directory.engine))
+        """Whether the note is left, and the disk has space for the log's rows in a table."""
+        return self._mark.is_kept and self._space.has(logged_bytes(self._directory.engine))
 
     def open_for_reading(self) -> None:
         """Cut what no sync covered out of the log, and read the rest into memory."""
@@ -222,7 +222,6 @@ class DiskEngine:
             # RocksDB has synced its own files, with all that it replayed, and not rocksdict's.
             sync_directory(self._directory.engine)
             self._mark.settle(rows.latest_sequence_number())
-        self._is_noted = False
         return rows
 
     def _open_rows(self, access: AccessType) -> Rdict:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from contextlib import closing
 from pathlib import Path
 from struct import pack
@@ -83,6 +85,63 @@ def test_what_is_answered_is_kept_where_such_a_mark_is_damaged(path: Path, at: i
     content[at] ^= 1
     path.write_bytes(content)
     assert read(path) == (7, True)
+
+
+class FullMark(DurableMark):
+    """A mark on a disk that takes so many more syncs of it until it is full."""
+
+    syncs_left = 1_000
+
+    def sync(self) -> None:
+        if self.syncs_left == 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self.syncs_left -= 1
+        super().sync()
+
+
+@pytest.mark.parametrize("slots", [0, 1])
+def test_a_change_that_was_noted_in_part_does_not_come_back(path: Path, slots: int) -> None:
+    with closing(FullMark(path)) as mark:
+        mark.advance(6)
+        mark.keep_only_synced()
+        mark.syncs_left = slots
+        with pytest.raises(OSError, match="No space left"):
+            mark.advance(7)
+        # The commits up to change 7 were answered with an error: the log is cut behind 6.
+        assert (mark.sequence, mark.only_synced) == (6, True)
+        mark.syncs_left = 2
+        mark.keep_only_synced()
+    assert read(path) == (6, True)
+
+
+@pytest.mark.parametrize("slots", [0, 1])
+def test_the_log_is_not_to_be_cut_before_both_slots_say_where(path: Path, slots: int) -> None:
+    with closing(FullMark(path)) as mark:
+        mark.advance(6)
+        assert not mark.is_kept
+        mark.syncs_left = slots
+        with pytest.raises(OSError, match="No space left"):
+            mark.keep_only_synced()
+        assert not mark.is_kept
+        mark.syncs_left = 2
+        mark.keep_only_synced()
+        assert mark.is_kept
+        mark.syncs_left = slots
+        with pytest.raises(OSError, match="No space left"):
+            mark.advance(7)
+        assert not mark.is_kept
+
+
+@pytest.mark.parametrize("slots", [0, 1])
+def test_a_log_that_was_settled_in_part_is_still_cut(path: Path, slots: int) -> None:
+    with closing(FullMark(path)) as mark:
+        mark.advance(6)
+        mark.keep_only_synced()
+        mark.syncs_left = slots
+        with pytest.raises(OSError, match="No space left"):
+            mark.settle(5)
+        assert (mark.sequence, mark.only_synced) == (6, True)
+        assert not mark.is_kept
 
 
 @pytest.mark.parametrize("written_bytes", range(SLOT_BYTES + 1))
