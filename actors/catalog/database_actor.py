@@ -80,7 +80,7 @@ from dynactor.streams.kafka.broker import Broker
 _MAILBOX_MESSAGES: Final = 1_000
 # A message that the store refused is tried again after so long.
 _AGAIN_SECONDS: Final = 1.0
-# Of a commit whose sync failed: it may be there after a restart.
+# A commit whose sync failed may still be there after a restart.
 _UNKNOWN: Final = "Whether this was changed is unknown"
 
 _log = structlog.get_logger("actors")

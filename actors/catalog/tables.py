@@ -36,7 +36,7 @@ class Tables(dict[str, Table]):
         return table
 
     def consumed_units(self) -> float:
-        """What was read and written of all tables since the server started."""
+        """Units consumed by requests to all tables since the server started."""
         consumed = [table.throttle.consumed for table in self.values()]
         return sum(each.read_units + each.write_units for each in consumed)
 

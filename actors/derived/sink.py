@@ -27,7 +27,7 @@ T = TypeVar("T")
 class Order(Enum):
     """Which changes must come in the order in which they were made."""
 
-    # Those of one item, also across a split: a child's log comes behind its parent's.
+    # Changes of one item stay in order, also across a split: a child's log follows its parent's.
     ITEM = "item"
     # None: effects commute, so the logs of parents and children are read side by side.
     NONE = "none"
@@ -36,9 +36,9 @@ class Order(Enum):
 class Gap(Enum):
     """What it means to a sink if changes are trimmed before it has applied them."""
 
-    # What was derived is wrong until it is dropped and the table is scanned again.
+    # The derived data is wrong until it is dropped and the table is scanned again.
     REBUILD = "rebuild"
-    # What was derived stays right; those changes are missing.
+    # The derived data stays right, without the missing changes.
     MISSING = "missing"
 
 

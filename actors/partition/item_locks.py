@@ -6,7 +6,7 @@ makes the rows of all the transactions of a round (``dynactor.actors.transaction
 and records among them; from then on the partition does nothing else until *Resolve* tells it
 whether they were committed, and lets their keys go if so. *Release* lets the keys of a transaction
 go that is not to be, and gives back its units where it is the server that could not do it.
-Locks are in memory alone: a partition that had to begin anew knows of none.
+Locks are kept in memory only, so a partition that restarts has none.
 
 A transaction on one partition is one message, *Transact*, and part of its batch.
 

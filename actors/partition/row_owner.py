@@ -224,7 +224,7 @@ class RowOwner(ABC, Generic[BatchT]):
             return batch, outcomes
 
     async def _is_taken_back(self) -> bool:
-        """Whether the store has taken back what this partition wrote; the head is loaded anew then.
+        """Whether the store has rolled back a commit of this partition; the head is then reloaded.
 
         After a failed commit the store may go back to what is durable at any moment. What is
         loaded from then on does not go with what the partition keeps in memory.

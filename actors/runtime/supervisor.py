@@ -147,7 +147,7 @@ async def _contained(work: Callable[[], Awaitable[None]]) -> None:
 
 
 async def _end(actor: Actor, cause: Exception | None = None) -> None:
-    """Refuse what an actor has in hand and in its mailbox, and let nothing more in."""
+    """Refuse the messages in progress and in the mailbox, and close the mailbox."""
     actor.mailbox.close()
     _refuse(actor.in_hand, cause)
     _refuse(await actor.mailbox.take(len(actor.mailbox) or 1, 1 << 62), cause)

@@ -25,6 +25,6 @@ class TableEnvironment(NamedTuple):
     settings: PartitionSettings
     balances: BalanceKeeper
     throttling: ThrottleSettings = ThrottleSettings()
-    # What was read and written of all tables since the server started.
+    # Units consumed by requests to all tables since the server started.
     consumed_units: Callable[[], float] = float
     randomness: Random = SystemRandom()

@@ -33,8 +33,8 @@ from dynactor.model.page import PageRules
 from dynactor.model.tables.table import TABLE_INDEX_ID, ContributorInsights, TableDefinition
 from dynactor.model.writes.change import Change, entry_writes
 
-# What is counted: units of reads and of writes, requests that were throttled, and requests for an
-# item that a transaction had.
+# The counts of a key: read and write units, throttled requests, and requests for an
+# item that a transaction has locked.
 Kind: TypeAlias = Literal["reads", "writes", "throttled_reads", "throttled_writes", "conflicts"]
 Recording: TypeAlias = Literal["all", "some", "none"]
 

@@ -126,7 +126,7 @@ class IndexBackfill:
         cursor_key = key_layout.backfill_cursor(table_id, index.index_id)
         self._stored_cursor = StoredCheckpoint(store, cursor_key, self.name)
         self._cursor = self._prefix
-        # Those before the cursor's end that are under way, in their order.
+        # Pages in flight behind the cursor, in order.
         self._pages: deque[_Page] = deque()
 
     @property
