@@ -125,9 +125,7 @@ class _RocksStore:
         if not groups:
             return self._behind_accepted()
         if self._refusal is not None:
-            self._reopen_after_full()
-        if self._refusal is not None:
-            raise self._refusal
+            self._raise_unless_reopened()
         self._assert_guards(groups)
         self._assert_heads(groups)
         batch = _batch(groups)
@@ -154,17 +152,20 @@ class _RocksStore:
         return self._synchroniser.behind_accepted()
 
     async def reclaim(self, start: bytes, end: bytes) -> None:
-        self._raise_if_for_reading()
+        # It would write rows that no sync covered into tables.
+        if self._refusal is not None:
+            self._raise_unless_reopened()
         await self._run_aside(self._reclaims, self._engine.reclaim, start, end)
-        if self._refusal is None:
-            # The durable view keeps the files of its moment: let it move on.
-            await self._synchroniser.accepted()
+        # A compaction that was stopped does not say so.
+        if self._refusal is not None:
+            raise self._refusal
+        # The durable view keeps the files of its moment: let it move on.
+        await self._synchroniser.accepted()
 
     async def checkpoint(self, directory: Path) -> None:
-        # After a failed sync nobody knows what is durable; a full disk may be free again.
-        if self._refusal is not None and not isinstance(self._refusal, Full):
-            raise self._refusal
-        self._raise_if_for_reading()
+        # As `reclaim`; and after a failed sync nobody knows what is durable.
+        if self._refusal is not None:
+            self._raise_unless_reopened()
         await self._run_aside(self._checkpoints, self._make_checkpoint, directory)
 
     def _make_checkpoint(self, directory: Path) -> None:
@@ -221,9 +222,9 @@ class _RocksStore:
         self._reclaims.shutdown()
         self._checkpoints.shutdown()
 
-    def _raise_if_for_reading(self) -> None:
-        if not self._engine.is_for_writing:
-            assert self._refusal is not None
+    def _raise_unless_reopened(self) -> None:
+        self._reopen_after_full()
+        if self._refusal is not None:
             raise self._refusal
 
     def _raise_if_closed(self) -> None:

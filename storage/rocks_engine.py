@@ -101,13 +101,28 @@ class DiskEngine:
 
     def sync(self, sequence: int) -> None:
         """Sync the log; the mark follows it, and is never ahead."""
-        self.rows.flush_wal(sync=True)
-        self._mark.advance(sequence)
+        try:
+            self.rows.flush_wal(sync=True)
+            self._mark.advance(sequence)
+        except Exception:
+            # Here, and not when the event loop hears of it: RocksDB does not wait.
+            self._stop_flushing()
+            raise
 
     def keep_only_synced(self) -> None:
         """Leave a note for the next opening; to be repeated, as the disk may fail here too."""
+        self._stop_flushing()
         with suppress(OSError):
             self._mark.keep_only_synced()
+
+    def _stop_flushing(self) -> None:
+        """Stop RocksDB from writing its memory into tables, until it is opened again.
+
+        It does so by itself when a full disk has space again. Rows that no sync covered are then
+        in a table, where cutting the log does not reach them.
+        """
+        if self.is_for_writing:
+            self.rows.cancel_all_background(wait=False)
 
     def stop_compactions(self) -> None:
         """Until the next start, which tries them again."""
@@ -122,7 +137,10 @@ class DiskEngine:
         # Reads go on. It is closed, and its lock given up, when the last of them lets go of it.
         self.rows.cancel_all_background(wait=True)
         self._cut_log()
-        self.rows = self._open_whole_for_reading()
+        rows = self._open_whole_for_reading()
+        if rows.latest_sequence_number() > self._mark.sequence:
+            raise Damaged("what no sync covered was written into a table, and can't be taken back")
+        self.rows = rows
         self.is_for_writing = False
 
     def open_for_writing(self) -> None:

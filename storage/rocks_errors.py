@@ -11,6 +11,8 @@ _NO_SPACE: Final = "No space left on device"
 _STALL: Final = "Write stall"
 # Somebody still reads the engine that is to be opened again.
 _IN_USE: Final = "lock hold by current process"
+# Work in the background was stopped, because the log can't be written.
+_STOPPED: Final = "Shutdown in progress"
 _SAID_BEFORE: Final = "Writer has previous error"
 # The engine says so of whatever it meets while it opens the files that the manifest names.
 _MANIFEST_HINT: Final = re.compile(r"\s*The file \S*MANIFEST-[0-9]+ may be corrupted\.")
@@ -25,7 +27,7 @@ def translate(error: Exception) -> StoreError:
     text = _told(str(error))
     if _NO_SPACE in text:
         return Full(f"The disk is full: {text}")
-    if _STALL in text or _IN_USE in text:
+    if _STALL in text or _IN_USE in text or _STOPPED in text:
         return Retry(text)
     return Damaged(text)
 

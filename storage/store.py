@@ -152,7 +152,12 @@ class Store(Protocol):
         ...
 
     async def reclaim(self, start: bytes, end: bytes) -> None:
-        """Give back the disk space of what was deleted in this range. May take minutes."""
+        """Give back the disk space of what was deleted in this range. May take minutes.
+
+        Raises:
+            Full, Retry, Closed, Unknown: commits are refused, or began to be refused meanwhile.
+            Damaged: a table can't be read.
+        """
         ...
 
     async def checkpoint(self, directory: Path) -> None:
@@ -162,7 +167,8 @@ class Store(Protocol):
 
         Raises:
             CannotOpen: it can't be made there.
-            StoreError: the store failed, or is closed.
+            Full, Retry, Closed: commits are refused, or began to be refused meanwhile.
+            Damaged: a table can't be read.
         """
         ...
 

@@ -18,7 +18,7 @@ from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.environment import TableEnvironment
 from dynactor.model.limits import MIB
 from dynactor.storage import key_layout
-from dynactor.storage.store import Closed, Full, Row, StoreError
+from dynactor.storage.store import Closed, Full, Retry, Row, StoreError, Unknown
 
 _PAGE_ROWS: Final = 1_000
 _PAGE_BYTES: Final = 1 << 20
@@ -54,7 +54,7 @@ class SpaceReclaimer:
         # In the order in which they were asked for.
         self._waiting: dict[_Range, None] = {}
         self._at_work: _Range | None = None
-        # Those for which the disk was too full.
+        # Those for which the disk was too full, or the store not ready.
         self._put_off: dict[_Range, None] = {}
 
     async def resume(self) -> None:
@@ -77,7 +77,7 @@ class SpaceReclaimer:
         self._waiting[key_range] = None
 
     def begin_again(self) -> None:
-        """Try again what a full disk had no space for."""
+        """Try again what the store had no space or time for."""
         for key_range in list(self._put_off):
             self.begin(key_range)
 
@@ -109,7 +109,7 @@ class SpaceReclaimer:
             return
         except StoreError as error:
             _log.warning("space_not_given_back", error=str(error))
-            if isinstance(error, Full):
+            if isinstance(error, Full | Retry | Unknown):
                 self._put_off[key_range] = None
             return
         self._tell(EndReclaim(*key_range))

@@ -13,7 +13,7 @@ from dynactor.storage.data_directory import open_data_directory
 from dynactor.storage.rocks import _RocksStore
 from dynactor.storage.rocks_engine import DiskEngine
 from dynactor.storage.rocks_options import RocksOptions
-from dynactor.storage.store import Closed, Full, Group, Store
+from dynactor.storage.store import Closed, Full, Group, Retry, Store
 from tests.support.stores.store import disk_store
 
 _LONGEST_SECONDS = 20
@@ -117,19 +117,21 @@ async def test_after_a_full_disk_the_engine_is_reopened_when_neither_is_at_work(
     store: Store, engine: HeldEngine, tmp_path: Path
 ) -> None:
     await put(store, b"a")
-    assert isinstance(store, _RocksStore)
-    store._end_writing(Exception("IO error: No space left on device"))
     engine.may_copy.clear()
     reclaim = asyncio.ensure_future(store.reclaim(b"t", b"u"))
     checkpoint = asyncio.ensure_future(store.checkpoint(tmp_path / "copies" / "copy"))
     await begun(engine.reclaiming)
     await begun(engine.copying)
+    assert isinstance(store, _RocksStore)
+    store._end_writing(Exception("IO error: No space left on device"))
     for ending, work in ((engine.may_reclaim, reclaim), (engine.may_copy, checkpoint)):
         with pytest.raises(Full):
             await put(store, b"b")
         assert engine.reopened == 0
         ending.set()
-        await work
+        # Both write into tables what is in memory, and that may be what no sync covered.
+        with pytest.raises((Full, Retry)):
+            await work
     await put(store, b"b")
     assert engine.reopened == 1
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dynactor.storage.rocks_options import RocksOptions
-from dynactor.storage.store import Closed, Damaged, Full, Group, Store, Unknown
+from dynactor.storage.store import Closed, Damaged, Full, Group, Retry, Store, Unknown
 from tests.support.stores.full_engine import FullEngine, store_on
 from tests.support.stores.store import disk_store
 
@@ -147,6 +147,48 @@ async def test_who_holds_a_view_puts_writing_off_for_as_long_as_a_read_may_last(
         await written(store, b"key", b"newest")
         with pytest.raises(Closed):
             await held.load([b"key"])
+
+
+async def test_what_no_sync_covered_is_written_into_no_table(
+    store: Store, engine: FullEngine
+) -> None:
+    await put(store, b"key", b"old")
+    engine.is_full = True
+    with pytest.raises(Unknown):
+        await put(store, b"key", b"new")
+    engine.is_full = False
+    assert not engine.flush()
+    await written(store, b"other", b"new")
+    assert await value(store, b"key") == (b"old", b"old")
+    assert engine.flush()
+
+
+async def test_if_it_was_written_into_one_nothing_is_written_before_a_restart(
+    store: Store, engine: FullEngine, tmp_path: Path
+) -> None:
+    # Who follows the rows takes them for gone: all of them begin anew, with what there is.
+    await put(store, b"key", b"old")
+    engine.is_full = engine.flushes_before_sync = True
+    with pytest.raises(Unknown):
+        await put(store, b"key", b"new")
+    engine.is_full = False
+    with pytest.raises(Closed, match="restart the server: what no sync covered"):
+        await put(store, b"other", b"new")
+    assert (await value(store, b"key"))[1] == b"old"
+    await store.close()
+    async with disk_store(tmp_path / "data") as opened:
+        assert await value(opened, b"key") == (b"new", b"new")
+        await put(opened, b"key", b"newer")
+
+
+async def test_work_that_a_failed_sync_stopped_may_be_tried_again(
+    store: Store, engine: FullEngine, tmp_path: Path
+) -> None:
+    await put(store, b"key", b"old")
+    engine.keep_only_synced()
+    with pytest.raises(Retry):
+        await store.checkpoint(tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()
 
 
 async def test_what_needs_the_engine_for_writing_is_told_that_the_disk_is_full(
