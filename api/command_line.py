@@ -246,8 +246,10 @@ async def _running(options: ServeOptions) -> AsyncIterator[_Running]:
                     )
                 )
             endpoint = await enter(serving(protocol, http_settings, listener))
-            keeper = database.clock_control
-            yield _Running(endpoint, admin_endpoint, None if keeper is None else keeper.state)
+            clock_control = database.clock_control
+            yield _Running(
+                endpoint, admin_endpoint, None if clock_control is None else clock_control.state
+            )
 
 
 def _broker(options: ServeOptions) -> Broker | None:

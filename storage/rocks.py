@@ -22,10 +22,10 @@ import structlog
 from rocksdict import WriteBatch, WriteOptions
 
 from dynactor.storage.atomic_directory import whole_directory
+from dynactor.storage.attempt_interval import AttemptInterval
 from dynactor.storage.changed_keys import ChangedKeys
 from dynactor.storage.data_directory import open_data_directory
 from dynactor.storage.group_commit import Synchroniser
-from dynactor.storage.pace import Pace
 from dynactor.storage.rocks_engine import DiskEngine, Engine, MemoryEngine
 from dynactor.storage.rocks_errors import is_of_reading, repeats_an_error, translate
 from dynactor.storage.rocks_options import RocksOptions
@@ -112,7 +112,7 @@ class _RocksStore:
         # A write stall would stop the whole event loop; the caller tries again instead.
         self._write_options.no_slowdown = True
         self._synchroniser = self._new_synchroniser()
-        self._reopening = Pace()
+        self._reopening = AttemptInterval()
 
     @property
     def latest(self) -> View:

@@ -31,7 +31,7 @@ from dynactor.actors.runtime.reminder import remind
 from dynactor.actors.runtime.supervisor import Supervisor
 from dynactor.actors.splitting.split_watch import SplitWatch
 from dynactor.actors.splitting.splits import SplitPartition, SplitReason
-from dynactor.actors.table.burst_balances import BalanceKeeper
+from dynactor.actors.table.burst_balances import BalanceWriter
 from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.messages import CreateTable, DeleteTable, UpdateTable, UpdateTimeToLive
 from dynactor.actors.table.state import TableState, state_of
@@ -75,7 +75,7 @@ class Database:
         # Who moves the clock, if it is virtual.
         self.clock_control = clock_control
         self._tables = Tables()
-        self.balances = BalanceKeeper(
+        self.balances = BalanceWriter(
             store,
             clock,
             balances,
@@ -246,7 +246,7 @@ class Database:
         Raises:
             ResourceNotFoundException, ResourceInUseException: no such table, or it is being
                 made or deleted.
-            ValidationException: as ``ReplayKeeper.start``.
+            ValidationException: as ``Replays.start``.
         """
         return await self._ask(message)
 

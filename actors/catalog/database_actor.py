@@ -1,8 +1,8 @@
 """The database's actor: carries out changes of tables, one message after the other.
 
-What each of them does is the affair of keepers, which only this actor calls: of tables, logs,
-streams, splits, indexes, time to live, destinations, replays, insights, backups of tables, tables
-made from them, and disk space. It tells itself when the next phase of one of these is due.
+The work is done by parts that only this actor calls: tables, logs, streams, splits, indexes, time
+to live, destinations, replays, insights, backups of tables, restored tables and disk space. The
+actor tells itself when the next phase of one of these is due.
 """
 
 from __future__ import annotations

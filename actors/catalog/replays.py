@@ -3,7 +3,7 @@
 A job lives as long as the server runs. While it does, its table's changes are recorded, and the
 logs are kept from where it is.
 
-The keeper belongs to the database's actor, which alone calls what changes something.
+This part belongs to the database's actor, which alone calls what changes something.
 """
 
 from __future__ import annotations

@@ -215,7 +215,7 @@ class VirtualClockControl:
 async def open_clock(
     store: Store, clock: Clock, *, has_data: bool, copy_messages: bool = False
 ) -> VirtualClockControl | None:
-    """The keeper of a virtual clock that goes on where the stored time stands; else None.
+    """The control of a virtual clock that goes on where the stored time stands; else None.
 
     Data that was written in real time is not older than now: there a virtual clock begins now,
     or later. A stored virtual time that is past is left behind by real time.
@@ -233,10 +233,10 @@ async def open_clock(
                 raise ClockBehindData(stored.epoch_seconds)
             await _put(store, row, StoredClock(now, 1.0, is_virtual=False))
         return None
-    keeper = VirtualClockControl(store, clock, row, copy_messages=copy_messages)
+    control = VirtualClockControl(store, clock, row, copy_messages=copy_messages)
     floor = stored.epoch_seconds if stored is not None else 0.0
-    await keeper.start(max(floor, SystemClock().now_epoch_seconds()) if has_data else floor)
-    return keeper
+    await control.start(max(floor, SystemClock().now_epoch_seconds()) if has_data else floor)
+    return control
 
 
 def _limit(epoch_seconds: float, speed: float) -> float:

@@ -58,7 +58,7 @@ class _Place(NamedTuple):
     limits: ResourceLimits | None
 
 
-class BalanceKeeper:
+class BalanceWriter:
     """The owner of the rows.
 
     Invariant: ``_rows`` are the durable rows, without those that other batches wrote and that this

@@ -10,7 +10,7 @@ from dynactor.actors.partition.change_feed import RecentChanges
 from dynactor.actors.partition.partition import PartitionSettings
 from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.runtime.supervisor import Supervisor
-from dynactor.actors.table.burst_balances import BalanceKeeper
+from dynactor.actors.table.burst_balances import BalanceWriter
 from dynactor.actors.table.throttle import ThrottleSettings
 from dynactor.storage.store import Store
 
@@ -23,7 +23,7 @@ class TableEnvironment(NamedTuple):
     clock: Clock
     recent: RecentChanges
     settings: PartitionSettings
-    balances: BalanceKeeper
+    balances: BalanceWriter
     throttling: ThrottleSettings = ThrottleSettings()
     # Units consumed by requests to all tables since the server started.
     consumed_units: Callable[[], float] = float

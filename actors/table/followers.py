@@ -1,7 +1,7 @@
 """What follows a table's changes, in the logs of its partitions that are kept for that.
 
 Its global indexes do, time to live, Kafka destinations and replays. Streams are no followers: they
-are windows over the logs (``StreamKeeper``).
+are windows over the logs (``StreamRegistry``).
 """
 
 from __future__ import annotations

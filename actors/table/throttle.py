@@ -24,7 +24,7 @@ from dynactor.actors.derived.pacing import Pacing
 from dynactor.actors.partition.partition_map import PartitionMap
 from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.splitting.position_sample import PositionSample
-from dynactor.actors.table.burst_balances import BalanceKeeper
+from dynactor.actors.table.burst_balances import BalanceWriter
 from dynactor.actors.table.traffic import TableTraffic
 from dynactor.model.capacity.capacity import Receipt
 from dynactor.model.errors import Throttled, ThrottlingReason
@@ -109,7 +109,7 @@ class TableThrottle:
         record: TableRecord,
         clock: Clock,
         settings: ThrottleSettings,
-        keeper: BalanceKeeper,
+        balances: BalanceWriter,
         *,
         is_stored: bool,
     ) -> None:
@@ -117,7 +117,7 @@ class TableThrottle:
         self._record = record
         self._clock = clock
         self._settings = settings
-        self._keeper = keeper
+        self._balances = balances
         self._is_stored = is_stored
         self._since = clock.now_epoch_seconds()
         self._made: TableLimits | None = None
@@ -454,15 +454,15 @@ class TableThrottle:
             index_name,
             has_grown=self._is_stored,
             saved_seconds=self._settings.initial_burst_seconds,
-            stored=self._keeper.stored(resource_id),
+            stored=self._balances.stored(resource_id),
         )
-        limits.tell_due(partial(self._keeper.note_due, resource_id, limits))
+        limits.tell_due(partial(self._balances.note_due, resource_id, limits))
         return limits
 
     def _begins_full(self) -> bool:
         """Whether all partitions of the table and its indexes are full at first."""
         resources = map(self._resource_id, (TABLE_INDEX_ID, *self._record.index_partitions))
-        if any(map(self._keeper.stored, resources)):
+        if any(map(self._balances.stored, resources)):
             return False
         return self._is_stored or self._settings.initial_burst_seconds == BURST_SECONDS
 

@@ -47,9 +47,9 @@ class ClockStep(Struct, frozen=True, forbid_unknown_fields=True):
     seconds: float
 
 
-async def answer(keeper: VirtualClockControl | None, request: web.BaseRequest) -> web.Response:
+async def answer(control: VirtualClockControl | None, request: web.BaseRequest) -> web.Response:
     """Answer a request for one of the clock's paths."""
-    if keeper is None:
+    if control is None:
         return fault(
             HTTPStatus.NOT_FOUND,
             "Time is real here: a server started with --virtual-clock has a clock to set",
@@ -58,13 +58,13 @@ async def answer(keeper: VirtualClockControl | None, request: web.BaseRequest) -
     if request.method not in methods.split(", "):
         return other_method(request.path, methods)
     if request.method in ("GET", "HEAD"):
-        return _standing(keeper.state)
+        return _standing(control.state)
     refusal = other_type(request)
     if refusal is not None:
         return refusal
     body = await request.read()
     try:
-        return _standing(await keeper.move(_move(request.path, body)))
+        return _standing(await control.move(_move(request.path, body)))
     except (msgspec.MsgspecError, ValueError) as error:
         return fault(HTTPStatus.BAD_REQUEST, str(error))
     except InternalServerError as error:

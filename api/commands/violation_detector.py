@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 from msgspec import Struct
 
 from dynactor.api.commands.client import Client, RequestFailed
-from dynactor.api.commands.pace import Pace
+from dynactor.api.commands.unit_rate import UnitRate
 from dynactor.model.errors import DynamoDBError
 from dynactor.model.indexes.index import KeyViolation, key_violation, part_size_bytes
 from dynactor.model.keys.key import KeyAttribute, KeySchema
@@ -145,7 +145,7 @@ async def pages(
     segments: int,
     *,
     allowance: Allowance,
-    pace: Pace | None,
+    rate: UnitRate | None,
 ) -> AsyncIterator[Page]:
     """One segment of the table, some items at a time, while items may be looked at.
 
@@ -163,7 +163,7 @@ async def pages(
         "ProjectionExpression": ", ".join(names),
         "ExpressionAttributeNames": names,
     }
-    if pace is not None:
+    if rate is not None:
         request["ReturnConsumedCapacity"] = "TOTAL"
     while not allowance.is_spent:
         taken = allowance.take()
@@ -172,8 +172,8 @@ async def pages(
         answer = await client.call("Scan", request)
         if taken is not None:
             allowance.give_back(taken - answer["ScannedCount"])
-        if pace is not None:
-            await pace.wait_after(answer["ConsumedCapacity"]["CapacityUnits"])
+        if rate is not None:
+            await rate.wait_after(answer["ConsumedCapacity"]["CapacityUnits"])
         found = (violations_of(target, item) for item in answer["Items"])
         yield Page(answer["ScannedCount"], [violations for violations in found if violations])
         if "LastEvaluatedKey" not in answer:
@@ -210,7 +210,7 @@ async def mend(
     target: Target,
     violations: Sequence[Violation],
     fix: Fix,
-    pace: Pace | None = None,
+    rate: UnitRate | None = None,
 ) -> list[Violation]:
     """Mend one item in one step, unless a value has changed since; returns what became of each.
 
@@ -229,7 +229,7 @@ async def mend(
         for at, violation in enumerate(violations)
     }
     if new_values:
-        refusal = await _update(client, target, violations, new_values, pace)
+        refusal = await _update(client, target, violations, new_values, rate)
         for at, value in new_values.items():
             outcomes[at] = refusal or (REWRITTEN if value else REMOVED)
     return [
@@ -250,7 +250,7 @@ async def _update(
     target: Target,
     violations: Sequence[Violation],
     new_values: Mapping[int, AttributeValue],
-    pace: Pace | None,
+    rate: UnitRate | None,
 ) -> str:
     """Put new values in the place of old ones, or none of them; returns why not."""
     sets = [f"#{at} = :new{at}" for at, value in new_values.items() if value]
@@ -270,7 +270,7 @@ async def _update(
             **{f":new{at}": value for at, value in new_values.items() if value},
         },
     }
-    if pace is not None:
+    if rate is not None:
         request["ReturnConsumedCapacity"] = "TOTAL"
     try:
         answer = await client.call("UpdateItem", request)
@@ -280,6 +280,6 @@ async def _update(
         if error.error_type == "ValidationException":
             return f"not mended: {error.message}"
         raise
-    if pace is not None:
-        await pace.wait_after(answer["ConsumedCapacity"]["CapacityUnits"])
+    if rate is not None:
+        await rate.wait_after(answer["ConsumedCapacity"]["CapacityUnits"])
     return ""

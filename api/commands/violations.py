@@ -21,7 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemaining
 
 from dynactor.api.commands import violation_detector
 from dynactor.api.commands.client import CannotCall, Client, RequestFailed, open_client
-from dynactor.api.commands.pace import Pace
+from dynactor.api.commands.unit_rate import UnitRate
 from dynactor.api.commands.violation_corrections import BadCorrection, Corrections, read_corrections
 from dynactor.api.commands.violation_detector import (
     Allowance,
@@ -281,8 +281,8 @@ class _Run:
         self._scanned = scanned
         self._allowance = Allowance(options.max_items)
         self._max_violations = options.max_violations
-        self._reading = _pace(target.read_units, options)
-        self._writing = _pace(target.write_units, options)
+        self._reading = _rate(target.read_units, options)
+        self._writing = _rate(target.write_units, options)
         self.items = 0
         self.found = 0
         self.mended = 0
@@ -310,7 +310,7 @@ class _Run:
             segment,
             segments,
             allowance=self._allowance,
-            pace=self._reading,
+            rate=self._reading,
         )
         async for page in pages:
             self.items += page.items
@@ -358,11 +358,11 @@ class _Run:
         return f"{self.found:,} violations in {self.items:,} items{mended}{stopped}\n"
 
 
-def _pace(units_per_second: int, options: ViolationsOptions) -> Pace | None:
+def _rate(units_per_second: int, options: ViolationsOptions) -> UnitRate | None:
     """The rate of units that may be used; None for any."""
     if options.units_percent is None:
         return None
-    return Pace(units_per_second * options.units_percent / 100)
+    return UnitRate(units_per_second * options.units_percent / 100)
 
 
 # -- what is told ---------------------------------------------------------------------------

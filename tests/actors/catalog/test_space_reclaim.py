@@ -15,7 +15,7 @@ from dynactor.actors.partition.change_feed import RecentChanges
 from dynactor.actors.partition.partition import PartitionSettings
 from dynactor.actors.runtime.clock import SystemClock
 from dynactor.actors.runtime.supervisor import Supervisor
-from dynactor.actors.table.burst_balances import BalanceKeeper
+from dynactor.actors.table.burst_balances import BalanceWriter
 from dynactor.actors.table.environment import TableEnvironment
 from dynactor.model.limits import KIB, MIB
 from dynactor.storage import burst_balances, key_layout
@@ -241,20 +241,20 @@ async def test_a_range_that_is_asked_for_again_is_not_forgotten_before(store: Wa
             clock,
             RecentChanges(),
             PartitionSettings(MIB),
-            BalanceKeeper(store, clock, loaded, owners=list),
+            BalanceWriter(store, clock, loaded, owners=list),
         )
-        keeper = SpaceReclaimer(owner, environment, told.put_nowait)
-        await keeper.resume()
+        reclaimer = SpaceReclaimer(owner, environment, told.put_nowait)
+        await reclaimer.resume()
         await store.begun.wait()
         # More of it was deleted when the engine was at work already.
-        keeper.begin(rows)
+        reclaimer.begin(rows)
         store.may_end.set()
         first = await told.get()
         await store.begun.wait()
-        keeper.begin(rows)
-        await keeper.end(first)
+        reclaimer.begin(rows)
+        await reclaimer.end(first)
         assert len(await still_to_give_back(store)) == 1
     while not told.empty():
-        await keeper.end(told.get_nowait())
+        await reclaimer.end(told.get_nowait())
     assert await still_to_give_back(store) == []
     assert len(store.asked) == 3

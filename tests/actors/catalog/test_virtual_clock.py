@@ -53,25 +53,25 @@ async def store() -> AsyncIterator[HeldStore]:
 
 
 async def test_it_is_moved_in_every_way(store: HeldStore):
-    async with running_control(store) as keeper:
-        assert keeper.state == ClockState(START, 0)
-        assert await keeper.move(MoveClock(by_seconds=60)) == ClockState(START + 60, 0)
-        assert await keeper.move(MoveClock(START + 90)) == ClockState(START + 90, 0)
-        assert (await keeper.move(MoveClock(START + 100, speed=2))).speed == 2
-        assert (await keeper.move(MoveClock(by_seconds=5))).speed == 2
-        stopped = await keeper.move(MoveClock(speed=0))
+    async with running_control(store) as control:
+        assert control.state == ClockState(START, 0)
+        assert await control.move(MoveClock(by_seconds=60)) == ClockState(START + 60, 0)
+        assert await control.move(MoveClock(START + 90)) == ClockState(START + 90, 0)
+        assert (await control.move(MoveClock(START + 100, speed=2))).speed == 2
+        assert (await control.move(MoveClock(by_seconds=5))).speed == 2
+        stopped = await control.move(MoveClock(speed=0))
         assert stopped.speed == 0
         assert stopped.now_epoch_seconds >= START + 105
-        assert keeper.state == stopped
+        assert control.state == stopped
 
 
 async def test_a_move_is_durable_before_it_is_answered_and_before_the_time_is_told(
     store: HeldStore,
 ):
     clock = VirtualClock(START)
-    async with running_control(store, clock) as keeper:
+    async with running_control(store, clock) as control:
         store.hold()
-        moving = asyncio.ensure_future(keeper.move(MoveClock(by_seconds=60)))
+        moving = asyncio.ensure_future(control.move(MoveClock(by_seconds=60)))
         while not store.held:
             await asyncio.sleep(0)
         assert not moving.done()
@@ -85,34 +85,34 @@ async def test_a_move_is_durable_before_it_is_answered_and_before_the_time_is_to
     "refused", [MoveClock(START - 1), MoveClock(by_seconds=-1), MoveClock(speed=-1)]
 )
 async def test_what_a_clock_refuses_changes_nothing(store: HeldStore, refused: MoveClock):
-    async with running_control(store) as keeper:
+    async with running_control(store) as control:
         with pytest.raises(ClockRefusal):
-            await keeper.move(refused)
-        assert keeper.state == ClockState(START, 0)
+            await control.move(refused)
+        assert control.state == ClockState(START, 0)
         assert await stored(store.latest) == StoredClock(START, 0)
 
 
 async def test_a_clock_that_could_not_be_stored_goes_on_as_it_did(store: HeldStore):
-    async with running_control(store) as keeper:
-        await keeper.move(MoveClock(speed=1))
+    async with running_control(store) as control:
+        await control.move(MoveClock(speed=1))
         store.refusal = Full("the disk is full")
         with pytest.raises(InternalServerError, match="the disk is full"):
-            await keeper.move(MoveClock(by_seconds=3_600, speed=0))
-        assert keeper.state.speed == 1
-        assert keeper.state.now_epoch_seconds < START + 3_600
+            await control.move(MoveClock(by_seconds=3_600, speed=0))
+        assert control.state.speed == 1
+        assert control.state.now_epoch_seconds < START + 3_600
         store.refusal = None
-        assert (await keeper.move(MoveClock(by_seconds=3_600))).speed == 1
+        assert (await control.move(MoveClock(by_seconds=3_600))).speed == 1
 
 
-async def test_after_a_crash_of_its_keeper_it_goes_on_as_it_did(store: HeldStore):
-    async with running_control(store) as keeper:
-        await keeper.move(MoveClock(speed=1))
+async def test_after_a_crash_of_its_actor_it_goes_on_as_it_did(store: HeldStore):
+    async with running_control(store) as control:
+        await control.move(MoveClock(speed=1))
         store.refusal = RuntimeError("a bug")
         with pytest.raises(InternalServerError, match="internal error"):
-            await keeper.move(MoveClock(by_seconds=3_600, speed=0))
-        assert keeper.state.speed == 1
+            await control.move(MoveClock(by_seconds=3_600, speed=0))
+        assert control.state.speed == 1
         store.refusal = None
-        moved = await keeper.move(MoveClock(by_seconds=3_600, speed=0))
+        moved = await control.move(MoveClock(by_seconds=3_600, speed=0))
         assert moved == ClockState(pytest.approx(START + 3_600, abs=DEADLINE_SECONDS), 0)
         assert (await stored(store.durable())).epoch_seconds == moved.now_epoch_seconds
 
@@ -124,13 +124,13 @@ async def test_a_clock_that_runs_never_passes_what_is_durable(
     monkeypatch.setattr(virtual_clock, "_AHEAD_SECONDS", 0.003)
     monkeypatch.setattr(virtual_clock, "_KEEP_SECONDS", 3_600)
     clock = VirtualClock(START)
-    async with asyncio.timeout(DEADLINE_SECONDS), running_control(store, clock) as keeper:
-        await keeper.move(MoveClock(speed=MAX_SPEED))
+    async with asyncio.timeout(DEADLINE_SECONDS), running_control(store, clock) as control:
+        await control.move(MoveClock(speed=MAX_SPEED))
         for _ in range(3):
             durable = (await stored(store.durable())).epoch_seconds
             await clock.wait_until(durable)
             store.hold()
-            keeping = keeper.mailbox.put_nowait(KeepClock())
+            keeping = control.mailbox.put_nowait(KeepClock())
             while not store.held:
                 await asyncio.sleep(0)
             assert clock.now_epoch_seconds() == durable
@@ -143,12 +143,12 @@ async def test_a_clock_that_runs_is_kept_running(store: HeldStore, monkeypatch: 
     monkeypatch.setattr(virtual_clock, "_AHEAD_SECONDS", 0.003)
     monkeypatch.setattr(virtual_clock, "_KEEP_SECONDS", 0.001)
     clock = VirtualClock(START)
-    async with asyncio.timeout(DEADLINE_SECONDS), running_control(store, clock) as keeper:
-        await keeper.move(MoveClock(speed=MAX_SPEED))
+    async with asyncio.timeout(DEADLINE_SECONDS), running_control(store, clock) as control:
+        await control.move(MoveClock(speed=MAX_SPEED))
         await clock.wait_until(START + 20_000)
         store.refusal = Full("the disk is full")
         # Behind what was on its way to the disk.
-        await keeper.mailbox.put_nowait(KeepClock())
+        await control.mailbox.put_nowait(KeepClock())
         limit = clock._limit_epoch_seconds
         await clock.wait_until(limit)
         assert clock.now_epoch_seconds() == limit
@@ -157,21 +157,21 @@ async def test_a_clock_that_runs_is_kept_running(store: HeldStore, monkeypatch: 
 
 
 async def test_after_a_stop_it_goes_on_where_it_stood_as_fast_as_it_ran(store: HeldStore):
-    async with running_control(store) as keeper:
-        await keeper.move(MoveClock(START + 3_600, speed=60))
-        before = keeper.state
+    async with running_control(store) as control:
+        await control.move(MoveClock(START + 3_600, speed=60))
+        before = control.state
     clock = VirtualClock(START)
     assert (await stored(store.latest)).epoch_seconds < before.now_epoch_seconds + 60
-    async with running_control(store, clock) as keeper:
-        assert keeper.state.speed == 60
-        assert keeper.state.now_epoch_seconds >= before.now_epoch_seconds
+    async with running_control(store, clock) as control:
+        assert control.state.speed == 60
+        assert control.state.now_epoch_seconds >= before.now_epoch_seconds
 
 
 async def test_after_a_crash_it_goes_on_behind_every_time_it_told(store: HeldStore):
-    async with running_control(store) as keeper:
-        await keeper.move(MoveClock(speed=3_600))
+    async with running_control(store) as control:
+        await control.move(MoveClock(speed=3_600))
         (crashed,) = await store.latest.load([key_layout.VIRTUAL_CLOCK])
-        told = keeper.state.now_epoch_seconds
+        told = control.state.now_epoch_seconds
         assert crashed is not None
         assert msgpack.decode(crashed, type=StoredClock).epoch_seconds > told
 
@@ -179,10 +179,10 @@ async def test_after_a_crash_it_goes_on_behind_every_time_it_told(store: HeldSto
 async def test_a_start_behind_the_stored_time_moves_nothing_and_one_ahead_does(store: HeldStore):
     async with running_control(store, VirtualClock(START)):
         pass
-    async with running_control(store, VirtualClock(START - 1_000)) as keeper:
-        assert keeper.state == ClockState(START, 0)
-    async with running_control(store, VirtualClock(START + 1_000)) as keeper:
-        assert keeper.state == ClockState(START + 1_000, 0)
+    async with running_control(store, VirtualClock(START - 1_000)) as control:
+        assert control.state == ClockState(START, 0)
+    async with running_control(store, VirtualClock(START + 1_000)) as control:
+        assert control.state == ClockState(START + 1_000, 0)
 
 
 async def test_real_time_never_goes_back_behind_a_virtual_time(store: HeldStore):
@@ -202,27 +202,27 @@ async def test_real_time_goes_on_from_a_virtual_time_that_is_past(store: HeldSto
         pass
     # What was written meanwhile is of now.
     left = time.time()
-    async with running_control(store, VirtualClock(1_000_000.0)) as keeper:
-        assert keeper.state.now_epoch_seconds >= left
-        assert keeper.state.speed == 0
+    async with running_control(store, VirtualClock(1_000_000.0)) as control:
+        assert control.state.now_epoch_seconds >= left
+        assert control.state.speed == 0
 
 
 async def test_data_of_real_time_gets_no_virtual_time_before_now(store: HeldStore):
     async with running_database(store, SystemClock()) as database:
         await database.create_table(table_definition())
     written = time.time()
-    async with running_control(store, VirtualClock(1_000_000.0)) as keeper:
-        assert written <= keeper.state.now_epoch_seconds <= time.time()
+    async with running_control(store, VirtualClock(1_000_000.0)) as control:
+        assert written <= control.state.now_epoch_seconds <= time.time()
 
 
 async def test_an_empty_store_starts_at_any_time(store: HeldStore):
     async with running_database(store, SystemClock()):
         pass
-    async with running_control(store, VirtualClock(1_000_000.0)) as keeper:
-        assert keeper.state == ClockState(1_000_000.0, 0)
+    async with running_control(store, VirtualClock(1_000_000.0)) as control:
+        assert control.state == ClockState(1_000_000.0, 0)
 
 
-async def test_real_time_has_no_keeper_and_no_row(store: HeldStore):
+async def test_real_time_has_no_control_and_no_row(store: HeldStore):
     async with running_database(store, SystemClock()) as database:
         assert database.clock_control is None
     assert await store.latest.load([key_layout.VIRTUAL_CLOCK]) == [None]

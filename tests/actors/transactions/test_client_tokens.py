@@ -237,7 +237,7 @@ async def test_tokens_that_count_no_more_are_deleted() -> None:
         assert (await again.claim("token 0", CONTENT)).is_repeated
 
 
-async def test_a_keeper_deletes_them_as_time_goes_by() -> None:
+async def test_they_are_deleted_as_time_goes_by() -> None:
     clock = SetClock()
     async with memory_store() as store, running_database(store, clock) as database:
         await database.create_table(table_definition())

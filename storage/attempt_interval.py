@@ -13,7 +13,7 @@ _SHORTEST_PAUSE_SECONDS: Final = 0.01
 _LONGEST_PAUSE_SECONDS: Final = 1.0
 
 
-class Pace:
+class AttemptInterval:
     """Attempts take a fifth of the time at most, unless one takes longer than a quarter second."""
 
     def __init__(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 
 
-class Pace:
+class UnitRate:
     """Spreads units over time, at a rate per second.
 
     Invariant: at ``_free_at``, in the clock's seconds, all units that were used so far are paid.

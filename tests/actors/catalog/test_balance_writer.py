@@ -370,7 +370,7 @@ async def test_tables_keep_their_balances_where_the_databases_actor_crashes():
         assert units_left(database.table("Thread")) == {1: FULL - 100}
 
 
-async def test_the_keeper_goes_on_after_a_crash():
+async def test_the_writer_goes_on_after_a_crash():
     async with watched() as store, running(store) as database:
         store.failure = RuntimeError("a bug")
         await write(database.table("Thread"))
