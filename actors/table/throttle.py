@@ -34,7 +34,7 @@ from dynactor.model.limits import BURST_SECONDS
 from dynactor.model.tables.table import TABLE_INDEX_ID, GlobalIndex, TableDefinition
 from dynactor.model.tables.tag_rules import THROTTLING_TAG
 from dynactor.model.throttling.burst_balance import Balance
-from dynactor.model.throttling.limit import Refusal
+from dynactor.model.throttling.refusal import Refusal
 from dynactor.model.throttling.resource import ResourceLimits, ResourceThroughput, throughput_of
 from dynactor.model.throttling.table_limits import IndexWrite, TableLimits, ThrottlingMode
 from dynactor.model.writes.change import Change, entry_writes

@@ -26,7 +26,7 @@ from dynactor.api.answers import explain
 from dynactor.api.http import compression
 from dynactor.api.http.signature import Signatures
 from dynactor.api.requests import table_arn
-from dynactor.api.requests.constraints import UNDECODABLE, InputDecoder
+from dynactor.api.requests.input_decoder import UNDECODABLE, InputDecoder
 from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.validation_errors import layer_of
 from dynactor.model.capacity.explanation import Paid

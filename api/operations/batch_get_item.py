@@ -11,7 +11,7 @@ from dynactor.actors.catalog.database import Database
 from dynactor.actors.table.table import ItemRead, Table
 from dynactor.api.answers.item_answers import joined, projected
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.item_requests import (
+from dynactor.api.requests.expression_members import (
     check_together,
     is_plain,
     placeholders_of,

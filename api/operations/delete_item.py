@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dynactor.api.answers.item_answers import write_answer
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.item_requests import check_together, condition_of, placeholders_of
+from dynactor.api.requests.expression_members import check_together, condition_of, placeholders_of
 from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.table_arn import table_name
 from dynactor.api.requests.validation_errors import of_request

@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 from dynactor.actors.table.table import ItemRead, Table
 from dynactor.api.answers.item_answers import EMPTY, capacity_member, joined, projected
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.item_requests import check_together, placeholders_of, projector_of
+from dynactor.api.requests.expression_members import check_together, placeholders_of, projector_of
 from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.expressions.key_paths import check_scalar_keys

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dynactor.api.answers.item_answers import write_answer
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.item_requests import (
+from dynactor.api.requests.expression_members import (
     check_together,
     condition_of,
     is_plain,

@@ -7,7 +7,7 @@ from msgspec import structs
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.item_requests import (
+from dynactor.api.requests.expression_members import (
     check_together,
     filter_of,
     key_terms_of,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.item_requests import (
+from dynactor.api.requests.expression_members import (
     check_together,
     filter_of,
     legacy_filter_of,

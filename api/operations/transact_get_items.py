@@ -11,7 +11,7 @@ from dynactor.actors.table.table import Table
 from dynactor.actors.transactions.coordinator import TableKey, table_key
 from dynactor.api.answers.item_answers import EMPTY, array_member, joined, projected
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.item_requests import check_together, placeholders_of
+from dynactor.api.requests.expression_members import check_together, placeholders_of
 from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.table_arn import table_name
 from dynactor.api.requests.transaction_requests import (

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from dynactor.api.answers.item_answers import joined
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.item_requests import check_together, is_plain, placeholders_of
+from dynactor.api.requests.expression_members import check_together, is_plain, placeholders_of
 from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.transaction_requests import (
     ParsedAction,

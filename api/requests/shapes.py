@@ -1,8 +1,8 @@
 """The strings, numbers, enumerations and maps in the inputs of DynamoDB's operations.
 
-Each stands under its name in botocore's service model (2012-08-10), with the model's
-constraints: msgspec checks them while it decodes, ``dynactor.api.requests.constraints`` words what
-it found. A test holds the two together. Attribute values are bare JSON here;
+Each stands under its name in botocore's service model (2012-08-10), with the model's constraints:
+msgspec checks them while it decodes, ``dynactor.api.requests.input_decoder`` words what it found. A
+test holds the two together. Attribute values are bare JSON here;
 ``dynactor.model.values.attribute_value`` checks them. Structures are in
 ``dynactor.api.requests.structures``.
 

@@ -20,9 +20,9 @@ from dynactor.model.limits import (
     TABLE_READ_UNITS,
     TABLE_WRITE_UNITS,
 )
-from dynactor.model.throttling.limit import LimitType
 from dynactor.model.throttling.on_demand import OnDemandRates, OnDemandUnits
 from dynactor.model.throttling.provisioned import ProvisionedUnits
+from dynactor.model.throttling.refusal import LimitType
 from dynactor.model.throttling.resource import Units
 
 Operation: TypeAlias = Literal["read", "write"]

@@ -25,8 +25,8 @@ from msgspec import Struct
 
 from dynactor.model.limits import PEAK_SETTLES_SECONDS
 from dynactor.model.throttling.ceiling import Ceiling
-from dynactor.model.throttling.limit import LimitType
-from dynactor.model.throttling.partition_load import PartitionReading
+from dynactor.model.throttling.partition_reading import PartitionReading
+from dynactor.model.throttling.refusal import LimitType
 from dynactor.model.throttling.token_bucket import TokenBucket
 
 _MINUTE_SECONDS: Final = 60

@@ -27,8 +27,8 @@ from typing import Final
 
 from dynactor.model.limits import BURST_SECONDS
 from dynactor.model.throttling.ceiling import Ceiling
-from dynactor.model.throttling.limit import LimitType
-from dynactor.model.throttling.partition_load import PartitionReading
+from dynactor.model.throttling.partition_reading import PartitionReading
+from dynactor.model.throttling.refusal import LimitType
 from dynactor.model.throttling.token_bucket import TokenBucket
 
 # A busy partition asks with every request, and asking the others looks at all of them.

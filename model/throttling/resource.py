@@ -21,9 +21,9 @@ from dynactor.model.limits import (
 from dynactor.model.tables.table import BillingMode, GlobalIndex, TableDefinition
 from dynactor.model.tables.throughput_rules import NO_LIMIT, at_least_warm
 from dynactor.model.throttling.burst_balance import Balance, StoredBalances
-from dynactor.model.throttling.limit import LimitType, OperationType, Refusal, refusal
 from dynactor.model.throttling.on_demand import OnDemandRates, OnDemandUnits
 from dynactor.model.throttling.provisioned import ProvisionedUnits
+from dynactor.model.throttling.refusal import LimitType, OperationType, Refusal, refusal
 
 Units: TypeAlias = ProvisionedUnits | OnDemandUnits
 

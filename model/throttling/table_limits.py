@@ -19,7 +19,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from dynactor.model.capacity.capacity import Receipt
 from dynactor.model.errors import ThrottlingReason
 from dynactor.model.tables.table import TABLE_INDEX_ID
-from dynactor.model.throttling.limit import Refusal, both
+from dynactor.model.throttling.refusal import Refusal, both
 from dynactor.model.throttling.resource import ResourceLimits
 
 # A rounding must not make anybody ask in a circle.

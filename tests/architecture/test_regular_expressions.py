@@ -21,7 +21,7 @@ FUNCTIONS = frozenset(
     {"compile", "match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer"}
 )
 # The patterns of the members' limits, which stand where the limits are declared.
-DECLARED_ELSEWHERE = {("dynactor.api.requests.constraints", "limits.pattern")}
+DECLARED_ELSEWHERE = {("dynactor.api.requests.input_decoder", "limits.pattern")}
 REFUSED = {codes.POSSESSIVE_REPEAT, codes.POSSESSIVE_REPEAT_ONE, codes.ATOMIC_GROUP}
 
 

@@ -49,7 +49,7 @@ _OF_CONNECTIONS: Final = NotDecisive(
 )
 
 NOT_DECISIVE: Final[dict[str, tuple[NotDecisive, ...]]] = {
-    "dynactor.api.requests.constraints.InputDecoder.check_serialization": (
+    "dynactor.api.requests.input_decoder.InputDecoder.check_serialization": (
         NotDecisive("without attribute values the decoder sees all JSON types", _has_no_values),
         NotDecisive(
             "each statement of a batch looks at its own parameters",

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynactor.api.registry import OPERATIONS
-from dynactor.api.requests.constraints import InputDecoder, _parse, _Walk
 from dynactor.api.requests.hints import members_of
+from dynactor.api.requests.input_decoder import InputDecoder, _parse, _Walk
 from dynactor.api.requests.validation_errors import OLDER
 from dynactor.model.errors import SerializationException, ValidationException
 

@@ -10,7 +10,7 @@ import pytest
 from botocore.loaders import Loader
 from msgspec import json
 
-from dynactor.model.throttling.limit import LimitType, Refusal, refusal
+from dynactor.model.throttling.refusal import LimitType, Refusal, refusal
 
 SHAPES: dict[str, Any] = Loader().load_service_model("dynamodb", "service-2")["shapes"]
 

@@ -14,7 +14,7 @@ from dynactor.model.errors import (
     ThrottlingException,
     ThrottlingReason,
 )
-from dynactor.model.throttling.limit import LimitType, refusal
+from dynactor.model.throttling.refusal import LimitType, refusal
 from dynactor.model.throttling.table_limits import IndexWrite, TableLimits
 from tests.support.environment.virtual_load import (
     INDEX_ARN,

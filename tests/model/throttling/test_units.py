@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynactor.model.throttling.limit import LimitType
 from dynactor.model.throttling.on_demand import OnDemandRates, OnDemandUnits
 from dynactor.model.throttling.provisioned import ProvisionedUnits
+from dynactor.model.throttling.refusal import LimitType
 
 PARTITIONS = 4
 CEILING = 100

@@ -9,7 +9,7 @@ import pytest
 
 from dynactor.api.registry import OPERATIONS
 from dynactor.api.requests import shapes, structures
-from dynactor.api.requests.constraints import InputDecoder
+from dynactor.api.requests.input_decoder import InputDecoder
 from dynactor.model.errors import SerializationException, ValidationException
 
 
