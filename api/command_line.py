@@ -41,6 +41,7 @@ from dynactor.api.serve.interpreter import set_interpreter
 from dynactor.api.serve.kafka_options import KafkaOptionsError
 from dynactor.api.serve.logs import configure_logs
 from dynactor.api.serve.options import ConfigurationError, ServeOptions
+from dynactor.api.serve.parent_watch import end_with_parent
 from dynactor.storage.directory_backups import Backups
 from dynactor.storage.machine_memory import memory_bytes
 from dynactor.storage.open_files import raise_open_files_limit
@@ -79,6 +80,8 @@ def serve(options: ServeOptions | None = None) -> None:
     # The engine is native code: where that is at fault, the stacks of all threads are written.
     faulthandler.enable()
     configure_logs(options.log_level)
+    if options.exit_with_parent:
+        end_with_parent()
     raise_open_files_limit()
     backend_options = {"use_uvloop": find_spec("uvloop") is not None}
     try:

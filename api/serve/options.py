@@ -103,6 +103,9 @@ class ServeOptions:
     """The keys that clients must sign with, in the form of ~/.aws/credentials. Without it every
     signature is taken."""
 
+    exit_with_parent: Annotated[bool, Parameter(negative=())] = False
+    """Stop when the process that started the server ends, also after SIGKILL."""
+
     allow_open: Annotated[bool, Parameter(negative=())] = False
     """Listen on an address other than loopback although anybody who reaches it is let in."""
 

@@ -1,0 +1,1 @@
+"""The server as test suites start it. Imports the standard library alone, so that it loads fast."""
