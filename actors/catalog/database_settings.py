@@ -9,8 +9,8 @@ from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
 from dynactor.actors.derived.indexes.index_lag import NO_LAG, IndexLag
 from dynactor.actors.derived.kafka.relay_settings import RelaySettings
 from dynactor.actors.splitting.split_watch import SplitSettings
-from dynactor.actors.table.throttle import ThrottlingSetting
 from dynactor.model.limits import BURST_SECONDS, ITEM_COLLECTION_BYTES, THROUGHPUT_DECREASES_PER_DAY
+from dynactor.model.throttling.throttling_setting import ThrottlingSetting
 
 
 class DatabaseSettings(Struct, frozen=True):

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from functools import partial
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 from msgspec import Struct
 
@@ -37,14 +37,12 @@ from dynactor.model.throttling.burst_balance import Balance
 from dynactor.model.throttling.refusal import Refusal
 from dynactor.model.throttling.resource import ResourceLimits, ResourceThroughput, throughput_of
 from dynactor.model.throttling.table_limits import IndexWrite, TableLimits, ThrottlingMode
+from dynactor.model.throttling.throttling_setting import ThrottlingSetting
 from dynactor.model.writes.change import Change, entry_writes
 from dynactor.storage import burst_balances
 from dynactor.storage.burst_balances import Resource
 from dynactor.storage.catalog import TableRecord
 from dynactor.storage.store import Row
-
-# "auto": enforce for provisioned tables, observe for those on demand.
-ThrottlingSetting: TypeAlias = Literal["auto", "enforce", "observe", "off"]
 
 _MODES: Final[dict[str, ThrottlingMode]] = {
     "enforce": "enforce",

@@ -17,12 +17,22 @@ from array import array
 from collections import deque
 from collections.abc import Sequence
 from random import Random
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from dynactor.actors.runtime.clock import Clock
 from dynactor.model.advice.heavy_hitters import HeavyHitters, Summary
+from dynactor.model.advice.key_traffic import (
+    EVERY,
+    KEPT_KEYS,
+    MINUTE_SECONDS,
+    MINUTES,
+    WHOLE_REQUESTS,
+    IndexUse,
+    Kind,
+    Recording,
+)
 from dynactor.model.capacity.capacity import Receipt
 from dynactor.model.errors import ThrottlingReason
 from dynactor.model.expressions.key_condition import equal_names
@@ -32,20 +42,6 @@ from dynactor.model.keys.key_decoding import partition_end
 from dynactor.model.page import PageRules
 from dynactor.model.tables.table import TABLE_INDEX_ID, ContributorInsights, TableDefinition
 from dynactor.model.writes.change import Change, entry_writes
-
-# The counts of a key: read and write units, throttled requests, and requests for an
-# item that a transaction has locked.
-Kind: TypeAlias = Literal["reads", "writes", "throttled_reads", "throttled_writes", "conflicts"]
-Recording: TypeAlias = Literal["all", "some", "none"]
-
-MINUTE_SECONDS: Final = 60
-MINUTES: Final = 60
-# How many keys are kept of a minute that is over.
-KEPT_KEYS: Final = 32
-
-# Where requests are sampled: so many are counted in each minute, then one in so many.
-WHOLE_REQUESTS: Final = 1_000
-EVERY: Final = 32
 
 _NEVER: Final = sys.maxsize
 _TEXT_END: Final = b"\x00\x00"
@@ -74,27 +70,6 @@ class Growth(Struct):
     first_epoch_seconds: float
     first_bytes: int
     last_bytes: int
-
-
-class IndexUse(Struct):
-    """How queries and scans have used an index, or the table itself.
-
-    ``asked_names`` counts, by attribute, those that named what they want; ``asked_all`` is how many
-    wanted every attribute. ``scanned_for`` are the units of scans, by each attribute that their
-    filters want to be equal to a value. ``write_units`` are those of a local index.
-    """
-
-    queries: float = 0.0
-    scans: float = 0.0
-    read_units: float = 0.0
-    scan_units: float = 0.0
-    entries: float = 0.0
-    fetches: float = 0.0
-    fetch_units: float = 0.0
-    asked_all: float = 0.0
-    asked_names: dict[str, float] = field(default_factory=dict)
-    scanned_for: dict[str, float] = field(default_factory=dict)
-    write_units: float = 0.0
 
 
 class _Sampler:

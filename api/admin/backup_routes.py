@@ -8,33 +8,17 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import Final
 
 import msgspec
 import structlog
 from aiohttp import web
-from msgspec import Struct
 
 from dynactor.api.admin.answers import fault, json_answer, other_method, other_type
+from dynactor.api.admin.backup_messages import BACKUPS_PATH, BackupAnswer, BackupRequest
 from dynactor.storage.directory_backups import Backups, BadName
 from dynactor.storage.store import CannotOpen, StoreError
 
-BACKUPS_PATH: Final = "/backups"
-
 _log = structlog.get_logger(__name__)
-
-
-class BackupRequest(Struct, frozen=True, forbid_unknown_fields=True):
-    """The body of ``POST /backups``."""
-
-    name: str | None = None
-
-
-class BackupAnswer(Struct, frozen=True):
-    """A backup that was made, and where the server has it."""
-
-    name: str
-    directory: str
 
 
 async def answer(backups: Backups | None, request: web.BaseRequest) -> web.Response:

@@ -11,40 +11,22 @@ from typing import Final
 
 import msgspec
 from aiohttp import web
-from msgspec import Struct
 
 from dynactor.actors.catalog.virtual_clock import ClockState, MoveClock, VirtualClockControl
 from dynactor.actors.runtime.clock import ClockRefusal
 from dynactor.actors.runtime.mailbox import MailboxClosed, MailboxFull
 from dynactor.api.admin.answers import fault, json_answer, other_method, other_type
+from dynactor.api.admin.clock_messages import (
+    CLOCK_PATH,
+    STEP_PATH,
+    ClockAnswer,
+    ClockSetting,
+    ClockStep,
+)
 from dynactor.api.commands.times import iso_time, parse_time
 from dynactor.model.errors import InternalServerError
 
-CLOCK_PATH: Final = "/clock"
-STEP_PATH: Final = "/clock/step"
-
 _METHODS: Final = {CLOCK_PATH: "GET, HEAD, PUT", STEP_PATH: "POST"}
-
-
-class ClockAnswer(Struct, frozen=True):
-    """How the clock stands: epoch seconds, the same in ISO 8601, and its speed."""
-
-    now: float
-    now_iso: str
-    speed: float
-
-
-class ClockSetting(Struct, frozen=True, forbid_unknown_fields=True):
-    """The body of ``PUT /clock``; ``now`` is in epoch seconds or ISO 8601."""
-
-    now: float | str | None = None
-    speed: float | None = None
-
-
-class ClockStep(Struct, frozen=True, forbid_unknown_fields=True):
-    """The body of ``POST /clock/step``."""
-
-    seconds: float
 
 
 async def answer(control: VirtualClockControl | None, request: web.BaseRequest) -> web.Response:

@@ -18,14 +18,17 @@ from aiohttp import web
 
 from dynactor.actors.catalog.database import Database
 from dynactor.api.admin import backup_routes, clock_routes, insights_routes, metrics, replay_routes
+from dynactor.api.admin.backup_messages import BACKUPS_PATH
+from dynactor.api.admin.clock_messages import CLOCK_PATH, STEP_PATH
+from dynactor.api.admin.insights_messages import INSIGHTS_PATH
+from dynactor.api.admin.metrics_path import METRICS_PATH
+from dynactor.api.admin.replay_messages import REPLAYS_PATH
 from dynactor.api.http.browser_access import Access
 from dynactor.api.http.protocol import Protocol
 from dynactor.api.http.server import url
 from dynactor.api.http.settings import SERVER_NAME
 from dynactor.storage.directory_backups import Backups
 from dynactor.storage.store import StoreError
-
-METRICS_PATH: Final = "/metrics"
 
 _SHUTDOWN_SECONDS: Final = 1.0
 
@@ -71,20 +74,20 @@ class _Admin:
                 f"Host {host!r} is neither localhost nor an IP address; "
                 "allow it by --allowed-hosts",
             )
-        if request.path in (clock_routes.CLOCK_PATH, clock_routes.STEP_PATH):
+        if request.path in (CLOCK_PATH, STEP_PATH):
             return await clock_routes.answer(self._database.clock_control, request)
-        if f"{request.path}/".startswith(f"{replay_routes.REPLAYS_PATH}/"):
+        if f"{request.path}/".startswith(f"{REPLAYS_PATH}/"):
             return await replay_routes.answer(self._database, request)
-        if f"{request.path}/".startswith(f"{insights_routes.INSIGHTS_PATH}/"):
+        if f"{request.path}/".startswith(f"{INSIGHTS_PATH}/"):
             return await insights_routes.answer(self._database, request)
-        if request.path == backup_routes.BACKUPS_PATH:
+        if request.path == BACKUPS_PATH:
             return await backup_routes.answer(self._backups, request)
         if request.path != METRICS_PATH:
             return _text(
                 HTTPStatus.NOT_FOUND,
-                f"There are {METRICS_PATH}, {clock_routes.CLOCK_PATH}, "
-                f"{replay_routes.REPLAYS_PATH}, {insights_routes.INSIGHTS_PATH} and "
-                f"{backup_routes.BACKUPS_PATH}, and nothing else",
+                f"There are {METRICS_PATH}, {CLOCK_PATH}, "
+                f"{REPLAYS_PATH}, {INSIGHTS_PATH} and "
+                f"{BACKUPS_PATH}, and nothing else",
             )
         if request.method not in ("GET", "HEAD"):
             response = _text(HTTPStatus.METHOD_NOT_ALLOWED, "Metrics can only be read")

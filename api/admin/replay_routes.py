@@ -11,14 +11,14 @@ from typing import Final
 
 import msgspec
 from aiohttp import web
-from msgspec import Struct, field
 
 from dynactor.actors.catalog.database import Database
 from dynactor.actors.catalog.replays import StartReplay
-from dynactor.actors.derived.kafka.replay_progress import ReplayProgress, ReplayStart, ReplayState
+from dynactor.actors.derived.kafka.replay_progress import ReplayProgress, ReplayStart
 from dynactor.actors.runtime.clock import LATEST_EPOCH_SECONDS
 from dynactor.actors.runtime.mailbox import MailboxClosed
 from dynactor.api.admin.answers import fault, json_answer, other_method, other_type
+from dynactor.api.admin.replay_messages import REPLAYS_PATH, ReplayAnswer, ReplayRequest
 from dynactor.api.commands.times import iso_time, parse_time
 from dynactor.model.errors import (
     DynamoDBError,
@@ -31,47 +31,12 @@ from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.streams import sequence_number
 from dynactor.streams.sequence_number import WIRE_DIGITS
 
-REPLAYS_PATH: Final = "/replays"
-
 _STATUSES: Final = {
     ResourceNotFoundException: HTTPStatus.NOT_FOUND,
     ResourceInUseException: HTTPStatus.CONFLICT,
     LimitExceededException: HTTPStatus.SERVICE_UNAVAILABLE,
     InternalServerError: HTTPStatus.INTERNAL_SERVER_ERROR,
 }
-
-
-class ReplayRequest(Struct, frozen=True, forbid_unknown_fields=True):
-    """The body of ``POST /replays``.
-
-    ``from`` is ``beginning``, ``snapshot``, a sequence number of 21 digits, or a time: ISO 8601 or
-    seconds since 1970.
-    """
-
-    table: str
-    to_topic: str
-    start: str = field(name="from")
-    follow: bool = False
-
-
-class ReplayAnswer(Struct, frozen=True):
-    """A replay as it stands; see ``ReplayProgress``."""
-
-    id: str
-    table: str
-    to_topic: str
-    start: str = field(name="from")
-    follow: bool
-    state: ReplayState
-    problem: str | None
-    whole: bool
-    items: int
-    items_total: int
-    changes: int
-    changes_total: int
-    missing_changes: int
-    snapshots: int
-    omitted_images: int
 
 
 async def answer(database: Database, request: web.BaseRequest) -> web.Response:

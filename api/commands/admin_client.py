@@ -1,16 +1,23 @@
-"""A client of the admin listener, for the commands of dynactor that work on a running server."""
+"""A client of the admin listener, for the commands of dynactor that work on a running server.
+
+It uses the standard library alone: a command that asks one question has no time to import more.
+"""
 
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import Any, TypeVar
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import Any, Final, TypeVar
+from urllib.parse import urlencode, urlsplit
 
 import msgspec
-from aiohttp import ClientSession
 
-from dynactor.api.commands.client import CannotCall, reaching
+from dynactor.api.commands.reach import CannotCall, no_address, not_reached
 
 AnswerT = TypeVar("AnswerT")
+
+_CONNECTIONS: Final = {"http": HTTPConnection, "https": HTTPSConnection}
+_TIMEOUT_SECONDS: Final = 300.0
 
 
 class AdminRequestFailed(Exception):
@@ -18,13 +25,12 @@ class AdminRequestFailed(Exception):
 
 
 class AdminClient:
-    """Asks one server."""
+    """Asks one server, over a connection for each question."""
 
-    def __init__(self, endpoint: str, session: ClientSession) -> None:
+    def __init__(self, endpoint: str) -> None:
         self._endpoint = endpoint.rstrip("/")
-        self._session = session
 
-    async def ask(
+    def ask(
         self,
         method: str,
         path: str,
@@ -32,22 +38,17 @@ class AdminClient:
         *,
         parameters: dict[str, str] | None = None,
         body: dict[str, Any] | None = None,
+        timeout_seconds: float | None = _TIMEOUT_SECONDS,
     ) -> AnswerT:
-        """What the server answers.
+        """The server's answer, which it may take this long to begin; None waits forever.
 
         Raises:
             AdminRequestFailed: it refuses.
             CannotCall: nobody answers, or not as an admin listener does.
         """
-        with reaching(self._endpoint):
-            async with self._session.request(
-                method,
-                f"{self._endpoint}{path}",
-                params=parameters,
-                json=body,
-                allow_redirects=False,
-            ) as response:
-                status, content = response.status, await response.read()
+        if parameters:
+            path = f"{path}?{urlencode(parameters)}"
+        status, content = self._exchange(method, path, body, timeout_seconds)
         try:
             if status in (HTTPStatus.OK, HTTPStatus.CREATED):
                 return msgspec.json.decode(content, type=answer_type)
@@ -58,3 +59,30 @@ class AdminClient:
                 f"(HTTP status {status})"
             ) from None
         raise AdminRequestFailed(message)
+
+    def _exchange(
+        self, method: str, path: str, body: dict[str, Any] | None, timeout_seconds: float | None
+    ) -> tuple[int, bytes]:
+        try:
+            address = urlsplit(self._endpoint)
+            host, port = address.hostname, address.port
+        except ValueError:
+            raise no_address(self._endpoint) from None
+        kind = _CONNECTIONS.get(address.scheme)
+        if kind is None or not host:
+            raise no_address(self._endpoint)
+        content = None if body is None else msgspec.json.encode(body)
+        headers = {} if body is None else {"Content-Type": "application/json"}
+        connection = kind(host, port, timeout=timeout_seconds)
+        try:
+            connection.connect()
+        except OSError as error:
+            raise not_reached(self._endpoint, error.strerror or str(error)) from None
+        try:
+            connection.request(method, f"{address.path}{path}", content, headers)
+            response = connection.getresponse()
+            return response.status, response.read()
+        except (OSError, HTTPException) as error:
+            raise CannotCall(f"No answer from {self._endpoint}: {error}") from None
+        finally:
+            connection.close()

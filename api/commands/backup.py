@@ -6,13 +6,11 @@ import sys
 from dataclasses import dataclass
 from typing import Final
 
-import anyio
-from aiohttp import ClientSession, ClientTimeout
 from cyclopts import Parameter
 
-from dynactor.api.admin.backup_routes import BACKUPS_PATH, BackupAnswer
+from dynactor.api.admin.backup_messages import BACKUPS_PATH, BackupAnswer
 from dynactor.api.commands.admin_client import AdminClient, AdminRequestFailed
-from dynactor.api.commands.client import CannotCall
+from dynactor.api.commands.reach import CannotCall
 
 DONE: Final = 0
 FAILED: Final = 1
@@ -30,10 +28,11 @@ class BackupOptions:
     """The server's admin listener, as it announces it."""
 
 
-def back_up(options: BackupOptions) -> int:
+def backup(options: BackupOptions | None = None) -> int:
     """Carry out the command; returns its exit code."""
+    options = options or BackupOptions()
     try:
-        made = anyio.run(_ask, options)
+        made = _ask(options)
     except (CannotCall, AdminRequestFailed) as error:
         sys.stderr.write(f"dynactor: {error}\n")
         return FAILED
@@ -41,9 +40,8 @@ def back_up(options: BackupOptions) -> int:
     return DONE
 
 
-async def _ask(options: BackupOptions) -> BackupAnswer:
+def _ask(options: BackupOptions) -> BackupAnswer:
     body = {} if options.name is None else {"name": options.name}
     # It may have to wait until what deleted tables have left is gone.
-    async with ClientSession(timeout=ClientTimeout(total=None)) as session:
-        server = AdminClient(options.admin_endpoint, session)
-        return await server.ask("POST", BACKUPS_PATH, BackupAnswer, body=body)
+    server = AdminClient(options.admin_endpoint)
+    return server.ask("POST", BACKUPS_PATH, BackupAnswer, body=body, timeout_seconds=None)

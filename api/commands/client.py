@@ -22,6 +22,7 @@ from aiohttp import (
     NonHttpUrlClientError,
 )
 
+from dynactor.api.commands.reach import CannotCall, no_address, not_reached
 from dynactor.api.http.access_keys import own_access_key
 from dynactor.api.http.protocol import JSON_1_0
 from dynactor.api.http.signature import authorization
@@ -55,10 +56,6 @@ _FIRST_PAUSE_SECONDS: Final = 0.05
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
-
-
-class CannotCall(Exception):
-    """Nobody answers at the endpoint, or not as DynamoDB does; the message says which."""
 
 
 class RequestFailed(Exception):
@@ -102,7 +99,7 @@ class Client:
 
     async def _call_once(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
         body = _encode(request)
-        with reaching(self._endpoint):
+        with _reaching(self._endpoint):
             async with self._session.post(
                 self._endpoint,
                 data=body,
@@ -140,7 +137,7 @@ class Client:
 
 
 @contextmanager
-def reaching(endpoint: str) -> Iterator[None]:
+def _reaching(endpoint: str) -> Iterator[None]:
     """Call a server within the context.
 
     Raises:
@@ -149,11 +146,9 @@ def reaching(endpoint: str) -> Iterator[None]:
     try:
         yield
     except (ValueError, NonHttpUrlClientError):
-        raise CannotCall(f"{endpoint} is not an address: give http://HOST:PORT") from None
+        raise no_address(endpoint) from None
     except ClientConnectorError as error:
-        raise CannotCall(
-            f"Cannot reach {endpoint}: {error.strerror}; is the server running there?"
-        ) from None
+        raise not_reached(endpoint, error.strerror or str(error)) from None
     except (ClientError, TimeoutError) as error:
         raise CannotCall(f"No answer from {endpoint}: {error}") from None
 

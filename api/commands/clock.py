@@ -6,13 +6,11 @@ import sys
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
-import anyio
-from aiohttp import ClientSession
 from cyclopts import App, Parameter
 
-from dynactor.api.admin.clock_routes import CLOCK_PATH, STEP_PATH, ClockAnswer
+from dynactor.api.admin.clock_messages import CLOCK_PATH, STEP_PATH, ClockAnswer
 from dynactor.api.commands.admin_client import AdminClient, AdminRequestFailed
-from dynactor.api.commands.client import CannotCall
+from dynactor.api.commands.reach import CannotCall
 from dynactor.api.commands.times import pace, parse_length
 
 _FAILED: Final = 1
@@ -20,6 +18,7 @@ _FAILED: Final = 1
 clock = App(
     name="clock",
     help="Read or move the clock of a server that was started with --virtual-clock.",
+    help_format="markdown",
 )
 
 
@@ -85,15 +84,10 @@ def _carry_out(
     """Ask the server, and print how the clock stands then."""
     endpoint = (options or ClockOptions()).admin_endpoint
     try:
-        standing = anyio.run(_ask, endpoint, method, path, body)
+        standing = AdminClient(endpoint).ask(method, path, ClockAnswer, body=body)
     except (CannotCall, AdminRequestFailed) as error:
         _give_up(str(error))
     sys.stdout.write(f"{standing.now_iso} ({standing.now:.6f}), {pace(standing.speed)}\n")
-
-
-async def _ask(endpoint: str, method: str, path: str, body: dict[str, Any] | None) -> ClockAnswer:
-    async with ClientSession() as session:
-        return await AdminClient(endpoint, session).ask(method, path, ClockAnswer, body=body)
 
 
 def _give_up(message: str) -> NoReturn:

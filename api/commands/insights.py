@@ -10,18 +10,16 @@ import sys
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
-import anyio
 import msgspec
-from aiohttp import ClientSession
 from cyclopts import Parameter
 from cyclopts.types import PositiveInt
 
-from dynactor.actors.table.traffic import EVERY, KEPT_KEYS, MINUTE_SECONDS, WHOLE_REQUESTS, Kind
-from dynactor.api.admin.insights_routes import INSIGHTS_PATH, InsightsAnswer
+from dynactor.api.admin.insights_messages import INSIGHTS_PATH, InsightsAnswer
 from dynactor.api.commands.admin_client import AdminClient, AdminRequestFailed
 from dynactor.api.commands.advise.text import figure, key_text, percent, table, time_span
 from dynactor.api.commands.advise.traffic import ACCESSES, CONFLICTS, THROTTLES, Traffic
-from dynactor.api.commands.client import CannotCall
+from dynactor.api.commands.reach import CannotCall
+from dynactor.model.advice.key_traffic import EVERY, KEPT_KEYS, MINUTE_SECONDS, WHOLE_REQUESTS, Kind
 
 DONE: Final = 0
 TROUBLE: Final = 1
@@ -53,10 +51,10 @@ class InsightsOptions:
     """The server's admin listener, as it announces it."""
 
 
-def show_insights(options: InsightsOptions) -> int:
+def insights(options: InsightsOptions) -> int:
     """Carry out the command; returns its exit code."""
     try:
-        answer = anyio.run(_ask, options)
+        answer = _ask(options)
     except (CannotCall, AdminRequestFailed) as error:
         sys.stderr.write(f"dynactor: {error}\n")
         return TROUBLE
@@ -71,13 +69,12 @@ def show_insights(options: InsightsOptions) -> int:
     return DONE
 
 
-async def _ask(options: InsightsOptions) -> InsightsAnswer:
+def _ask(options: InsightsOptions) -> InsightsAnswer:
     parameters = {"table": options.table}
     if options.index is not None:
         parameters["index"] = options.index
-    async with ClientSession() as session:
-        server = AdminClient(options.admin_endpoint, session)
-        return await server.ask("GET", INSIGHTS_PATH, InsightsAnswer, parameters=parameters)
+    server = AdminClient(options.admin_endpoint)
+    return server.ask("GET", INSIGHTS_PATH, InsightsAnswer, parameters=parameters)
 
 
 # -- what is told ---------------------------------------------------------------------------

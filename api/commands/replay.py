@@ -7,26 +7,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Event
 from typing import Annotated, Final, Protocol
 
-import anyio
 import msgspec
-from aiohttp import ClientSession
 from cyclopts import Parameter
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeRemainingColumn,
-)
 
 from dynactor.actors.derived.kafka.replay_progress import ENDED
-from dynactor.api.admin.replay_routes import REPLAYS_PATH, ReplayAnswer
+from dynactor.api.admin.replay_messages import REPLAYS_PATH, ReplayAnswer
 from dynactor.api.commands.admin_client import AdminClient, AdminRequestFailed
-from dynactor.api.commands.client import CannotCall
+from dynactor.api.commands.reach import CannotCall
 
 DONE: Final = 0
 TROUBLE: Final = 1
@@ -65,10 +55,10 @@ class ReplayOptions:
     """The server's admin listener, as it announces it."""
 
 
-def carry_out(options: ReplayOptions) -> int:
+def replay(options: ReplayOptions) -> int:
     """Carry out the command; returns its exit code."""
     try:
-        return anyio.run(_run, options)
+        return _run(options)
     except (CannotCall, AdminRequestFailed) as error:
         sys.stderr.write(f"dynactor: {error}\n")
         return TROUBLE
@@ -78,32 +68,47 @@ class _Report(Protocol):
     def __call__(self, replay: ReplayAnswer) -> None: ...
 
 
-async def _run(options: ReplayOptions) -> int:
+def _run(options: ReplayOptions) -> int:
     body = {
         "table": options.table,
         "from": options.start,
         "to_topic": options.to_topic,
         "follow": options.follow,
     }
-    async with ClientSession() as session:
-        server = AdminClient(options.admin_endpoint, session)
-        # Signals are received from the start: no job is left behind.
-        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-            replay = await server.ask("POST", REPLAYS_PATH, ReplayAnswer, body=body)
-            stopped = False
-            with _reporting(options) as report:
-                while replay.state not in ENDED:
-                    report(replay)
-                    with anyio.move_on_after(_LOOK_SECONDS):
-                        stopped = await anext(signals) is not None
-                    method = "DELETE" if stopped else "GET"
-                    replay = await server.ask(method, f"{REPLAYS_PATH}/{replay.id}", ReplayAnswer)
+    server = AdminClient(options.admin_endpoint)
+    # Signals are received from the start: no job is left behind.
+    with _stop_signal() as stop:
+        replay = server.ask("POST", REPLAYS_PATH, ReplayAnswer, body=body)
+        stopped = False
+        with _reporting(options) as report:
+            while replay.state not in ENDED:
                 report(replay)
+                signaled = stop.wait(_LOOK_SECONDS)
+                stop.clear()
+                stopped = stopped or signaled
+                method = "DELETE" if signaled else "GET"
+                replay = server.ask(method, f"{REPLAYS_PATH}/{replay.id}", ReplayAnswer)
+            report(replay)
     if not options.json:
         sys.stdout.write(_summary(replay))
     sys.stderr.write(_remarks(replay))
     is_meant = replay.state == "DONE" or (stopped and options.follow)
     return DONE if is_meant else TROUBLE
+
+
+@contextmanager
+def _stop_signal() -> Iterator[Event]:
+    """An event that SIGTERM or SIGINT sets within the context."""
+    stop = Event()
+    earlier = {
+        number: signal.signal(number, lambda *_: stop.set())
+        for number in (signal.SIGTERM, signal.SIGINT)
+    }
+    try:
+        yield stop
+    finally:
+        for number, handler in earlier.items():
+            signal.signal(number, handler)
 
 
 # -- what is told ---------------------------------------------------------------------------
@@ -113,16 +118,14 @@ async def _run(options: ReplayOptions) -> int:
 def _reporting(options: ReplayOptions) -> Iterator[_Report]:
     if options.json:
         yield _JsonLines()
-        return
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        yield _Bars(progress)
+    elif sys.stderr.isatty():
+        # A command whose output is read by a program need not import a library for terminals.
+        from dynactor.api.commands.replay_bars import ReplayBars  # noqa: PLC0415
+
+        with ReplayBars.shown() as bars:
+            yield bars
+    else:
+        yield _ProblemLines()
 
 
 class _JsonLines:
@@ -139,28 +142,17 @@ class _JsonLines:
             sys.stdout.flush()
 
 
-class _Bars:
-    """A bar for the items of a snapshot, one for changes, and words where nothing goes on."""
+class _ProblemLines:
+    """A line on standard error for each problem that keeps the replay waiting."""
 
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._tasks: dict[str, TaskID] = {}
+    def __init__(self) -> None:
         self._problem: str | None = None
 
     def __call__(self, replay: ReplayAnswer) -> None:
-        """Show how it stands."""
-        if replay.start == "snapshot":
-            self._show("items", replay.items, replay.items_total)
-        if replay.start != "snapshot" or replay.state not in ("STARTING", "SNAPSHOT"):
-            self._show("changes", replay.changes, replay.changes_total)
+        """Write a line if the problem is another one."""
         if replay.problem != self._problem and replay.state not in ENDED:
             self._problem = replay.problem
-            self._progress.console.print(f"waiting: {replay.problem}" if replay.problem else "on")
-
-    def _show(self, name: str, done: int, total: int) -> None:
-        if name not in self._tasks:
-            self._tasks[name] = self._progress.add_task(name, total=total)
-        self._progress.update(self._tasks[name], completed=done, total=total)
+            sys.stderr.write(f"waiting: {replay.problem}\n" if replay.problem else "on\n")
 
 
 def _summary(replay: ReplayAnswer) -> str:

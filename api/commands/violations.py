@@ -20,7 +20,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
 from dynactor.api.commands import violation_detector
-from dynactor.api.commands.client import CannotCall, Client, RequestFailed, open_client
+from dynactor.api.commands.client import Client, RequestFailed, open_client
+from dynactor.api.commands.reach import CannotCall
 from dynactor.api.commands.unit_rate import UnitRate
 from dynactor.api.commands.violation_corrections import BadCorrection, Corrections, read_corrections
 from dynactor.api.commands.violation_detector import (
@@ -107,7 +108,7 @@ class ViolationsOptions:
     """Use no more than this share of the table's units a second, such as 25; else all there are."""
 
 
-def find_violations(options: ViolationsOptions) -> int:
+def violations(options: ViolationsOptions) -> int:
     """Carry out the command; returns its exit code."""
     try:
         return anyio.run(_run, options)

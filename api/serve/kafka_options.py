@@ -10,6 +10,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 from cyclopts import Group, Parameter
 
 from dynactor.actors.derived.kafka.relay_settings import Delivery, RelaySettings, SnapshotMode
+from dynactor.api.serve.configuration_error import ConfigurationError
 from dynactor.streams.kafka.broker import BrokerSettings, SaslMechanism, SecurityProtocol
 from dynactor.streams.kafka.message import KafkaForm, KafkaFormat, KafkaKey
 
@@ -26,7 +27,7 @@ _MOST_PORTS: Final = 1 << 16
 _TOPIC_PREFIX: Final = re.compile(r"[a-zA-Z0-9-][a-zA-Z0-9._-]{0,99}\Z")
 
 
-class KafkaOptionsError(Exception):
+class KafkaOptionsError(ConfigurationError):
     """Options that do not go together; the message says what to do."""
 
 

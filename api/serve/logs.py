@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import Literal, TypeAlias
 
 import structlog
 from structlog.typing import Processor
 
-LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
+from dynactor.api.serve.log_level import LogLevel
 
 
 def configure_logs(level: LogLevel) -> None:

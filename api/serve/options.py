@@ -17,13 +17,13 @@ from cyclopts.types import UInt16
 
 from dynactor.actors.derived.indexes.index_lag import NO_LAG, IndexLag
 from dynactor.actors.runtime.clock import Clock, SystemClock, VirtualClock
-from dynactor.actors.table.throttle import ThrottlingSetting
 from dynactor.api.commands.times import parse_time
 from dynactor.api.http.access_keys import BadCredentialsFile, read_access_keys
 from dynactor.api.http.browser_access import Access
 from dynactor.api.http.signature import AccessKey
+from dynactor.api.serve.configuration_error import ConfigurationError
 from dynactor.api.serve.kafka_options import KafkaOptions
-from dynactor.api.serve.logs import LogLevel
+from dynactor.api.serve.log_level import LogLevel
 from dynactor.model.limits import (
     BURST_SECONDS,
     ITEM_COLLECTION_BYTES,
@@ -31,6 +31,7 @@ from dynactor.model.limits import (
     THROUGHPUT_DECREASES_PER_DAY,
     TIME_TO_LIVE_CHANGE_SECONDS,
 )
+from dynactor.model.throttling.throttling_setting import ThrottlingSetting
 from dynactor.storage.disk_sync import can_sync
 
 _FOR_TESTERS: Final = Group(
@@ -47,10 +48,6 @@ _RANDOM_LAG: Final = re.compile(rf"random:{_SECONDS}-{_SECONDS}:([0-9]+)\Z")
 _HOST_NAME: Final = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_-])?\Z")
 _ORIGIN: Final = re.compile(r"(?:\*|null|[a-z][a-z0-9+.-]*://[^/?#*\s]+)\Z")
 _REGION: Final = re.compile(r"[A-Za-z0-9-]+\Z")
-
-
-class ConfigurationError(Exception):
-    """Options that do not go together; the message says what to do."""
 
 
 def _default_data_dir() -> Path:

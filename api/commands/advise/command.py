@@ -10,7 +10,6 @@ from typing import Annotated, Any, Final
 
 import anyio
 import msgspec
-from aiohttp import ClientSession
 from cyclopts import Parameter
 from cyclopts.types import NonNegativeInt, PositiveFloat, PositiveInt
 
@@ -25,7 +24,8 @@ from dynactor.api.commands.advise.key_findings import (
     throttling_findings,
 )
 from dynactor.api.commands.advise.text import figure, size, time_span
-from dynactor.api.commands.client import CannotCall, RequestFailed, open_client
+from dynactor.api.commands.client import RequestFailed, open_client
+from dynactor.api.commands.reach import CannotCall
 
 DONE: Final = 0
 TROUBLE: Final = 1
@@ -72,7 +72,7 @@ class AdviseOptions:
     """The server's admin listener, as it announces it."""
 
 
-def give_advice(options: AdviseOptions) -> int:
+def advise(options: AdviseOptions) -> int:
     """Carry out the command; returns its exit code."""
     try:
         facts = anyio.run(_gather, options)
@@ -88,8 +88,8 @@ def give_advice(options: AdviseOptions) -> int:
 
 
 async def _gather(options: AdviseOptions) -> Facts:
-    async with ClientSession() as session, open_client(options.endpoint) as client:
-        return await gather(AdminClient(options.admin_endpoint, session), client, options)
+    async with open_client(options.endpoint) as client:
+        return await gather(AdminClient(options.admin_endpoint), client, options)
 
 
 def _findings(facts: Facts, options: AdviseOptions) -> list[tuple[str, list[Finding]]]:

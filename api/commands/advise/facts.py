@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from dynactor.api.admin.insights_routes import (
+from dynactor.api.admin.insights_messages import (
     INSIGHTS_PATH,
     SAMPLE_PATH,
     USE_PATH,
@@ -109,23 +109,23 @@ async def gather(admin: AdminClient, client: Client, wanted: Wanted) -> Facts:
     description = (await client.call("DescribeTable", {"TableName": wanted.table}))["Table"]
     names = [index["IndexName"] for index in description.get("GlobalSecondaryIndexes", ())]
 
-    async def traffic(index: dict[str, str]) -> Traffic:
+    def traffic(index: dict[str, str]) -> Traffic:
         parameters = {"table": wanted.table, **index}
-        return Traffic(await admin.ask("GET", INSIGHTS_PATH, InsightsAnswer, parameters=parameters))
+        return Traffic(admin.ask("GET", INSIGHTS_PATH, InsightsAnswer, parameters=parameters))
 
     asked = {"table": wanted.table}
     if wanted.index_key is not None:
         asked["attribute"] = wanted.index_key
-    use = await admin.ask("GET", USE_PATH, UseAnswer, parameters=asked)
+    use = admin.ask("GET", USE_PATH, UseAnswer, parameters=asked)
     sample: list[Item] = []
     if wanted.sample_items:
         parameters = {"table": wanted.table, "count": str(wanted.sample_items)}
-        answer = await admin.ask("GET", SAMPLE_PATH, SampleAnswer, parameters=parameters)
+        answer = admin.ask("GET", SAMPLE_PATH, SampleAnswer, parameters=parameters)
         sample = answer.items
     return Facts(
         description,
         use,
-        await traffic({}),
-        {name: await traffic({"index": name}) for name in names},
+        traffic({}),
+        {name: traffic({"index": name}) for name in names},
         sample,
     )

@@ -7,12 +7,12 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from dynactor.actors.table.traffic import KEPT_KEYS, MINUTE_SECONDS, Kind
-from dynactor.api.admin.insights_routes import BusyKey
+from dynactor.api.admin.insights_messages import BusyKey
 from dynactor.api.commands.advise.facts import Facts
 from dynactor.api.commands.advise.text import figure, key_text, percent, size, span
 from dynactor.api.commands.advise.traffic import CONFLICTS, Access, KeyLoad
 from dynactor.model.advice.key_choice import query_cost, skew, suffixes_for_writes
+from dynactor.model.advice.key_traffic import KEPT_KEYS, MINUTE_SECONDS, Kind
 from dynactor.model.advice.throttling_forecast import (
     Expected,
     KeyShare,

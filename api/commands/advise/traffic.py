@@ -8,9 +8,9 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from dynactor.actors.table.traffic import MINUTE_SECONDS, Kind
-from dynactor.api.admin.insights_routes import Counted, InsightsAnswer, Minute
+from dynactor.api.admin.insights_messages import Counted, InsightsAnswer, Minute
 from dynactor.model.advice.heavy_hitters import Summary, heaviest
+from dynactor.model.advice.key_traffic import MINUTE_SECONDS, Kind
 from dynactor.model.values.item import Item
 
 Access: TypeAlias = Literal["reads", "writes"]

@@ -14,7 +14,8 @@ from dynactor.actors.catalog.database import Database
 from dynactor.actors.table.item_sample import collection_start, largest_collections, sample_items
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
-from dynactor.actors.table.traffic import EVERY, KEPT_KEYS, WHOLE_REQUESTS, Kind, Window
+from dynactor.actors.table.traffic import Window
+from dynactor.model.advice.key_traffic import EVERY, KEPT_KEYS, WHOLE_REQUESTS, Kind
 from dynactor.model.batch_get_budget import BatchRoom
 from dynactor.model.capacity.capacity import Receipt
 from dynactor.model.errors import (

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from dynactor.actors.table.traffic import IndexUse
-from dynactor.api.admin.insights_routes import (
+from dynactor.api.admin.insights_messages import (
     BusyKey,
     CollectionSize,
     Counted,
@@ -30,6 +29,7 @@ from dynactor.api.commands.advise.key_findings import (
 )
 from dynactor.api.commands.advise.text import figure, key_text, percent, size, span, time_span
 from dynactor.api.commands.advise.traffic import Traffic
+from dynactor.model.advice.key_traffic import IndexUse
 from dynactor.model.values.item import Item
 from tests.support.tables.tables import global_index, key_schema, local_index
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from dynactor.api.commands.client import CannotCall, Client, RequestFailed, open_client
+from dynactor.api.commands.client import Client, RequestFailed, open_client
+from dynactor.api.commands.reach import CannotCall
 from dynactor.api.commands.violation_detector import (
     Convert,
     Delete,

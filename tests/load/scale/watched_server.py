@@ -98,15 +98,16 @@ def _main() -> None:
         (Path(watch.group) / "cgroup.procs").write_text(str(os.getpid()))
     # Not before: what is imported is charged to the group.
     import dynactor.api.command_line as entry  # noqa: PLC0415
+    from dynactor.api.serve import service  # noqa: PLC0415
 
-    serve: Callable[[Any], Coroutine[Any, Any, None]] = entry._serve
+    serve: Callable[[Any], Coroutine[Any, Any, None]] = service.serve_until_signal
 
     async def serve_watched(options: Any) -> None:
         _Watcher(asyncio.get_running_loop(), threading.get_native_id(), Path(watch.waits))
         await serve(options)
 
     # The product has no door for this.
-    setattr(entry, "_serve", serve_watched)  # noqa: B010
+    setattr(service, "serve_until_signal", serve_watched)  # noqa: B010
     entry.main()
 
 

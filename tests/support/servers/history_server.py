@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 
 import dynactor.api.command_line as entry
+from dynactor.api.serve import running_server
 from dynactor.storage.rocks import open_rocks
 from dynactor.storage.rocks_options import RocksOptions
 from dynactor.storage.store import Store
@@ -48,7 +49,7 @@ def _main() -> None:
         return kind(await open_rocks(directory, options), delays)
 
     # The product has no door for this: it is what a test alone may do.
-    setattr(entry, "open_rocks", open_delayed)  # noqa: B010
+    setattr(running_server, "open_rocks", open_delayed)  # noqa: B010
     entry.main()
 
 

@@ -1,0 +1,7 @@
+"""The admin listener's path for metrics, which the server announces."""
+
+from __future__ import annotations
+
+from typing import Final
+
+METRICS_PATH: Final = "/metrics"

@@ -1,0 +1,7 @@
+"""The levels of log lines."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]

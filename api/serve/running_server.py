@@ -1,0 +1,164 @@
+"""The server, assembled: the one file that knows every floor."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from typing import Final
+
+from msgspec import Struct
+
+from dynactor import __version__
+from dynactor.actors.catalog.database import open_database
+from dynactor.actors.catalog.database_settings import DatabaseSettings
+from dynactor.actors.catalog.streams import StreamSettings
+from dynactor.actors.catalog.virtual_clock import ClockState
+from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
+from dynactor.actors.splitting.split_watch import SplitSettings
+from dynactor.api.http.protocol import Protocol
+from dynactor.api.http.server import listen, serving
+from dynactor.api.http.settings import HttpSettings
+from dynactor.api.http.signature import Signatures
+from dynactor.api.registry import NOT_IMPLEMENTED, OPERATIONS
+from dynactor.api.serve.options import ServeOptions
+from dynactor.storage.directory_backups import Backups
+from dynactor.storage.machine_memory import memory_bytes
+from dynactor.storage.rocks import open_rocks, open_rocks_in_memory
+from dynactor.storage.rocks_options import MIB, RocksOptions
+from dynactor.storage.store import Store
+from dynactor.streams.kafka.broker import Broker
+
+# The share of memory for large requests as they are sent; decoded ones are several times as large.
+_LARGE_REQUESTS_SHARE: Final = 16
+# The share of memory for answers that clients do not read.
+_UNSENT_ANSWERS_SHARE: Final = 16
+
+
+class RunningServer(Struct, frozen=True):
+    """The addresses of a server."""
+
+    endpoint: str
+    admin_endpoint: str | None
+    # None: time is real.
+    clock: ClockState | None
+
+
+@asynccontextmanager
+async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
+    """Serve within the context. The parts stop in the opposite order of their start.
+
+    Raises:
+        CannotListen, CannotOpen, Damaged, Full, ClockBehindData, Refused: the server can't start.
+    """
+    http_settings = HttpSettings(
+        region=options.region,
+        access=options.access,
+        large_requests_bytes=memory_bytes() // _LARGE_REQUESTS_SHARE,
+        unsent_answers_bytes=memory_bytes() // _UNSENT_ANSWERS_SHARE,
+    )
+    database_settings = DatabaseSettings(
+        region=options.region,
+        item_collection_limit_bytes=options.item_collection_limit_bytes,
+        table_transition_seconds=options.table_transition_seconds,
+        partitions_per_table=options.partitions_per_table,
+        index_allocation_seconds=options.index_allocation_seconds,
+        index_lag=options.index_lag,
+        index_reads_wait_seconds=options.index_reads_wait_seconds,
+        transaction_delay=options.transaction_steps_delay,
+        streams=StreamSettings(
+            shard_roll_seconds=options.shard_roll_seconds,
+            retention_seconds=options.stream_retention_seconds,
+        ),
+        keep_streams_seconds=options.keep_streams_seconds,
+        relays=options.kafka.relay_settings(__version__),
+        time_to_live=TimeToLiveSettings(
+            delay_seconds=options.ttl_delay_seconds,
+            deletes_per_second=options.ttl_deletes_per_second,
+            change_interval_seconds=options.ttl_change_interval_seconds,
+            transition_seconds=options.ttl_transition_seconds,
+        ),
+        splits=SplitSettings(
+            size_limit_bytes=options.partition_limit_bytes,
+            heat_seconds=options.split_heat_seconds,
+            check_seconds=options.split_check_seconds,
+        ),
+        throttling=options.throttling,
+        initial_burst_seconds=options.initial_burst_seconds,
+        throughput_decreases_per_day=options.throughput_decreases_per_day,
+        key_traffic=options.key_traffic,
+        copy_messages=options.copy_messages,
+    )
+    # Taken first: whether the ports are free is known before the data is touched.
+    with listen(options.host, options.port) as listener, _admin_listener(options) as admin:
+        async with AsyncExitStack() as stack:
+            enter = stack.enter_async_context
+            store = await enter(_store(options))
+            broker = _broker(options)
+            database = await enter(
+                open_database(store, database_settings, options.new_clock(), broker)
+            )
+            keys = options.access_keys
+            protocol = Protocol(
+                database,
+                OPERATIONS.values(),
+                NOT_IMPLEMENTED,
+                None if keys is None else Signatures(keys),
+            )
+            admin_endpoint = None
+            if admin is not None:
+                # A server without an admin port need not import what only that port uses.
+                from dynactor.api.admin.listener import serving_admin  # noqa: PLC0415
+
+                admin_endpoint = await enter(
+                    serving_admin(
+                        database,
+                        protocol,
+                        options.admin_access,
+                        admin,
+                        _backups(options, store),
+                    )
+                )
+            endpoint = await enter(serving(protocol, http_settings, listener))
+            clock_control = database.clock_control
+            yield RunningServer(
+                endpoint, admin_endpoint, None if clock_control is None else clock_control.state
+            )
+
+
+def _broker(options: ServeOptions) -> Broker | None:
+    settings = options.kafka.broker_settings
+    if settings is None:
+        return None
+    # Whoever publishes nothing pays nothing for the client library.
+    from dynactor.streams.kafka.aiokafka_broker import Kafka  # noqa: PLC0415
+
+    return Kafka(settings)
+
+
+def _backups(options: ServeOptions, store: Store) -> Backups | None:
+    directory = options.backup_dir
+    return None if directory is None else Backups(store, directory.expanduser())
+
+
+@contextmanager
+def _admin_listener(options: ServeOptions) -> Iterator[socket.socket | None]:
+    if options.admin_port is None:
+        yield None
+        return
+    with listen(options.admin_host, options.admin_port, option_prefix="--admin-") as listener:
+        yield listener
+
+
+@asynccontextmanager
+async def _store(options: ServeOptions) -> AsyncIterator[Store]:
+    directory = options.data_directory
+    mib = options.cache_mib
+    tuning = RocksOptions(block_cache_bytes=None if mib is None else mib * MIB)
+    store = await (
+        open_rocks_in_memory(tuning) if directory is None else open_rocks(directory, tuning)
+    )
+    try:
+        yield store
+    finally:
+        await store.close()

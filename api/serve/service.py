@@ -1,0 +1,102 @@
+"""The server as a process: started, announced, and stopped by a signal."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from importlib.util import find_spec
+from typing import NoReturn
+
+import anyio
+import structlog
+
+from dynactor.actors.catalog.virtual_clock import ClockBehindData, ClockState
+from dynactor.api.admin.metrics_path import METRICS_PATH
+from dynactor.api.commands.times import iso_time, pace
+from dynactor.api.http.server import CannotListen
+from dynactor.api.serve.interpreter import set_interpreter
+from dynactor.api.serve.kafka_options import KafkaOptionsError
+from dynactor.api.serve.logs import configure_logs
+from dynactor.api.serve.options import ServeOptions
+from dynactor.api.serve.parent_watch import end_with_parent
+from dynactor.api.serve.running_server import RunningServer, running_server
+from dynactor.storage.open_files import raise_open_files_limit
+from dynactor.storage.store import CannotOpen, Damaged, Full
+from dynactor.streams.kafka.broker import Refused
+
+_log = structlog.get_logger(__name__)
+
+
+class _EndedUnasked(Exception):
+    """The server has ended, and nobody had asked it to."""
+
+
+def run(options: ServeOptions) -> None:
+    """Serve until SIGTERM or SIGINT; exits with 1 and a message if that is not possible."""
+    configure_logs(options.log_level)
+    if options.exit_with_parent:
+        end_with_parent()
+    raise_open_files_limit()
+    backend_options = {"use_uvloop": find_spec("uvloop") is not None}
+    try:
+        anyio.run(serve_until_signal, options, backend_options=backend_options)
+    except (CannotListen, CannotOpen, Damaged, Full, KafkaOptionsError, Refused) as error:
+        _give_up(str(error))
+    except _EndedUnasked:
+        _log.critical("ended_unasked", reason="a part of the server was cancelled: a bug")
+        sys.exit(1)
+    except ClockBehindData as error:
+        _give_up(
+            f"The virtual clock of {options.data_directory} stands at "
+            f"{iso_time(error.stored_epoch_seconds)}, and time never goes back to the real one: "
+            "add --virtual-clock now to go on from there, or take another --data-dir"
+        )
+
+
+async def serve_until_signal(options: ServeOptions) -> None:
+    """Serve until SIGTERM or SIGINT.
+
+    Raises:
+        _EndedUnasked: the server ended without a signal.
+        CannotListen, CannotOpen, Damaged, Full, ClockBehindData, Refused: as ``running_server``.
+    """
+    is_asked = False
+    # Signals are received from the start: whoever has read the announcement may send one.
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async with running_server(options) as running:
+            set_interpreter()
+            _announce(running, options)
+            async for received in signals:
+                _log.info("stopping", signal=received.name)
+                is_asked = True
+                break
+    # A task group that one of its tasks has cancelled ends as if it were done.
+    if not is_asked:
+        raise _EndedUnasked
+
+
+def _announce(running: RunningServer, options: ServeOptions) -> None:
+    endpoint = running.endpoint
+    place = options.data_directory or "memory, gone when the server stops"
+    admin = running.admin_endpoint
+    keys = options.credentials_file
+    any_key = ', aws_access_key_id="any", aws_secret_access_key="any"'
+    sys.stdout.write(
+        f"Listening on {endpoint}\n"
+        + (f"Metrics on {admin}{METRICS_PATH}\n" if admin else "")
+        + (_of_clock(running.clock) if running.clock else "")
+        + f"Data in {place}\n"
+        + (f"Try it from Python, with a key of {keys}:\n" if keys else "Try it from Python:\n")
+        + f'  import boto3; dynamodb = boto3.resource("dynamodb", endpoint_url="{endpoint}", '
+        f'region_name="{options.region}"{"" if keys else any_key})\n'
+    )
+    sys.stdout.flush()
+
+
+def _of_clock(state: ClockState) -> str:
+    return f"Virtual clock at {iso_time(state.now_epoch_seconds)}, {pace(state.speed)}\n"
+
+
+def _give_up(message: str) -> NoReturn:
+    sys.stderr.write(f"dynactor: {message}\n")
+    sys.exit(1)

@@ -1,0 +1,120 @@
+"""The modules that each command may import: a command that asks a question starts at once."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.servers.server import PROJECT
+
+# Carries out the command line, then tells what is loaded.
+PROGRAM = """
+import atexit, json, sys
+from dynactor.api.command_line import main
+atexit.register(lambda: sys.stderr.write("\\n" + json.dumps(sorted(sys.modules))))
+main()
+"""
+# Nobody listens there.
+NOBODY = ("--admin-endpoint", "http://127.0.0.1:9")
+
+PARSER = {"attr", "attrs", "cyclopts", "docstring_parser", "typing_extensions"}
+CLIENT = PARSER | {"msgspec"}
+COMMAND_LINE = {"dynactor", "dynactor.api", "dynactor.api.command_line"} | {
+    f"dynactor.api.{name}" for name in ("serve", "serve.configuration_error")
+}
+ADMIN_CLIENT = COMMAND_LINE | {
+    f"dynactor.api.{name}" for name in ("admin", "commands", "commands.admin_client")
+}
+ADMIN_CLIENT |= {"dynactor.api.commands.reach"}
+
+COMMANDS = {
+    ("--version",): (PARSER | {"rich"}, COMMAND_LINE),
+    ("--help",): (PARSER | {"rich"}, COMMAND_LINE),
+    ("clock", *NOBODY): (
+        CLIENT,
+        ADMIN_CLIENT
+        | {
+            "dynactor.api.admin.clock_messages",
+            "dynactor.api.commands.clock",
+            "dynactor.api.commands.times",
+        },
+    ),
+    ("backup", *NOBODY): (
+        CLIENT,
+        ADMIN_CLIENT | {"dynactor.api.admin.backup_messages", "dynactor.api.commands.backup"},
+    ),
+    ("replay", "--table", "t", "--from", "beginning", "--to-topic", "u", *NOBODY): (
+        CLIENT,
+        ADMIN_CLIENT
+        | {
+            "dynactor.actors",
+            "dynactor.actors.derived",
+            "dynactor.actors.derived.kafka",
+            "dynactor.actors.derived.kafka.replay_progress",
+            "dynactor.api.admin.replay_messages",
+            "dynactor.api.commands.replay",
+        },
+    ),
+}
+
+
+def loaded(*arguments: str) -> set[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *arguments],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    modules: list[str] = json.loads(done.stderr.splitlines()[-1])
+    return set(modules)
+
+
+def packages(modules: set[str]) -> set[str]:
+    """The packages that are no part of Python, which are known by having no underscore in front."""
+    names = {name.partition(".")[0] for name in modules}
+    return {
+        name for name in names - sys.stdlib_module_names - {"dynactor"} if not name.startswith("_")
+    }
+
+
+def surplus() -> set[str]:
+    """The packages that any program in this environment loads."""
+    bare = subprocess.run(
+        [sys.executable, "-c", "import sys; print(*sys.modules)"],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return packages(set(bare.stdout.split()))
+
+
+@pytest.mark.parametrize("arguments", COMMANDS, ids=lambda arguments: arguments[0])
+def test_a_command_imports_no_more_than_it_may(arguments: tuple[str, ...]):
+    modules = loaded(*arguments)
+    allowed_packages, allowed_modules = COMMANDS[arguments]
+    assert packages(modules) - surplus() <= allowed_packages
+    assert {name for name in modules if name.startswith("dynactor")} <= allowed_modules
+
+
+def test_insights_imports_neither_the_server_nor_its_libraries():
+    modules = loaded("insights", "--table", "t", *NOBODY)
+    assert packages(modules) - surplus() <= CLIENT
+    rooms = {".".join(name.split(".")[:2]) for name in modules if name.startswith("dynactor.")}
+    assert rooms == {"dynactor.api", "dynactor.model"}
+
+
+def test_options_that_are_refused_start_no_server():
+    modules = loaded("serve", "--in-memory", "--ttl-deletes-per-second", "0")
+    assert not modules & {"aiohttp", "anyio", "rocksdict", "structlog", "dynactor.storage.rocks"}
+
+
+def test_a_server_draws_nothing_and_publishes_nothing_unless_told():
+    # A port that can't be listened on ends the server after its imports.
+    modules = loaded("serve", "--in-memory", "--host", "192.0.2.1", "--allow-open")
+    assert modules >= {"aiohttp", "rocksdict", "structlog", "dynactor.actors.catalog.database"}
+    assert not packages(modules) & {"aiokafka", "markdown_it", "prometheus_client", "rich"}
