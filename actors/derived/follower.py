@@ -12,17 +12,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
+from dynactor.actors.derived.checkpoint import Checkpoint
+from dynactor.actors.derived.followed_log import FollowedLog, behind
 from dynactor.actors.derived.sink import MessageSink, RowSink, row_changes
-from dynactor.actors.derived.stored_checkpoint import (
-    Outcome,
-    StoredCheckpoint,
-    decode_position,
-    encode_position,
-)
+from dynactor.actors.derived.stored_checkpoint import Outcome
 from dynactor.actors.partition.change_feed import ChangeFeed
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.model.errors import InternalServerError
-from dynactor.storage import key_layout
 from dynactor.streams.change_record import ChangeRecord
 
 _RUN_RECORDS: Final = 512
@@ -50,16 +46,13 @@ class Follower:
         after: asyncio.Future[None] | None = None,
     ) -> None:
         """``after``: the parent's ``ended``, None if the sink follows no parent."""
-        assert sink.contract.trim_delay_bytes is None, "a log is kept until it is applied"
         self.name = f"{name} of partition {feed.partition_number}"
         self.mailbox = Mailbox(1)
         self.in_hand: list[Envelope] = []
         self.feed = feed
-        self.position = 0
+        self._counts_bytes = sink.contract.trim_delay_bytes is not None
+        self._log = FollowedLog(feed, subscriber_id, self.name, counts_bytes=self._counts_bytes)
         self._sink = sink
-        self._checkpoint = StoredCheckpoint(
-            feed.store, key_layout.checkpoint(subscriber_id, feed.partition_number), self.name
-        )
         self._unstored_records = 0
         self._after = after
         self._closed = self.mailbox.when_closed()
@@ -68,21 +61,23 @@ class Follower:
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @property
+    def position(self) -> int:
+        """The counter of the last change that is applied."""
+        return self._log.position.counter
+
+    @property
     def stored_position(self) -> int:
         """The counter of the stored checkpoint; a restart continues behind it."""
-        return decode_position(self._checkpoint.value)
+        return self._log.stored.counter
 
     @property
     def lag_records(self) -> int:
         """Number of changes that are not applied, at most."""
-        return max(0, self.feed.tail - self.position)
+        return self._log.lag_records
 
     async def oldest_unapplied_us(self) -> int | None:
         """When the oldest change that is not applied was committed; None if all are applied."""
-        if not self.lag_records:
-            return None
-        records = await self.feed.read(self.position, max_records=1, max_bytes=1)
-        return records[0].commit_time_us if records else None
+        return await self._log.oldest_unapplied_us()
 
     def when_passed(self, counter: int) -> asyncio.Future[None]:
         """A future that completes when the changes up to a counter are applied.
@@ -112,7 +107,7 @@ class Follower:
 
     async def run(self) -> None:
         """Follow the log until it ends or the mailbox is closed; then store the checkpoint."""
-        self._move(decode_position(await self._checkpoint.load()))
+        self._move(await self._log.load())
         if self._after is not None:
             await asyncio.wait([self._after, self._closed], return_when=asyncio.FIRST_COMPLETED)
         try:
@@ -125,9 +120,9 @@ class Follower:
     async def _follow(self) -> None:
         closed = self._closed
         while not closed.done():
-            additions, last = self.feed.additions, self.feed.last
-            records = await self.feed.read(
-                self.position, max_records=_RUN_RECORDS, max_bytes=_RUN_BYTES
+            additions = self.feed.additions
+            records, end = await self._log.read(
+                self._log.position, max_records=_RUN_RECORDS, max_bytes=_RUN_BYTES
             )
             if records:
                 if not await self._apply(records):
@@ -136,8 +131,8 @@ class Follower:
                     await self._try_store()
                 if len(records) < _KEEPING_UP_RECORDS:
                     await self.feed.wait_wakeup()
-            elif last is not None:
-                await self._end(last)
+            elif end is not None:
+                await self._end(end)
                 return
             elif self.feed.additions == additions:
                 await asyncio.wait(
@@ -164,18 +159,23 @@ class Follower:
                 await asyncio.gather(*sent[at:], return_exceptions=True)
                 raise
         self._unstored_records += len(records)
-        self._move(_counter(records[-1]))
+        self._move(self._behind(records))
         return True
 
+    def _behind(self, records: list[ChangeRecord]) -> Checkpoint:
+        if self._counts_bytes:
+            return behind(self._log.position, records)
+        return Checkpoint(_counter(records[-1]), 0)
+
     async def _commit_rows(self, sink: RowSink[Any], records: list[ChangeRecord]) -> bool:
-        position = _counter(records[-1])
+        position = self._behind(records)
         changes = row_changes(sink, records)
         if not any(changes):
             self._unstored_records += len(records)
             self._move(position)
             return True
-        outcome = await self._checkpoint.commit(
-            encode_position(position),
+        outcome = await self._log.checkpoint.commit(
+            self._log.encode(position),
             self._closed,
             [(row, b"") for row in changes.puts],
             changes.deletes,
@@ -188,29 +188,24 @@ class Follower:
         elif outcome is Outcome.CHANGED:
             # Rows of earlier runs may be lost with their checkpoint: apply those runs again.
             self._unstored_records = 0
-            self.position = self.stored_position
+            self._log.position = self._log.stored
         return outcome is not Outcome.STOPPED
 
-    async def _end(self, last: int) -> None:
+    async def _end(self, end: Checkpoint) -> None:
         """Store that the log was followed to its end, however long the store takes no writes."""
-        self._move(last)
-        is_stored = self.stored_position >= last or await self._checkpoint.store(
-            encode_position(last), self._closed
-        )
-        if is_stored and not self.ended.done():
+        self._move(end)
+        if await self._log.store_end(self._closed) and not self.ended.done():
             self.ended.set_result(None)
 
-    def _move(self, position: int) -> None:
-        self.position = position
+    def _move(self, position: Checkpoint) -> None:
+        self._log.position = position
         for future, counter in list(self._awaited.items()):
-            if counter <= position and not future.done():
+            if counter <= position.counter and not future.done():
                 future.set_result(None)
 
     async def _try_store(self) -> None:
         """Store how far it got; if the store refuses, the next checkpoint covers it."""
-        if self._unstored_records and await self._checkpoint.try_store(
-            encode_position(self.position)
-        ):
+        if self._unstored_records and await self._log.try_store():
             self._unstored_records = 0
 
 

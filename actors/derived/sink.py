@@ -40,18 +40,36 @@ class Gap(Enum):
     REBUILD = "rebuild"
     # The derived data stays right, without the missing changes.
     MISSING = "missing"
+    # The sink ends, because its consumers count on every change.
+    END = "end"
+
+
+class Delivery(Enum):
+    """How often a change takes effect if the server crashes meanwhile."""
+
+    # Effects may come again, so they are idempotent.
+    AT_LEAST_ONCE = "at least once"
+    # Exactly once: the effects are rows, committed in one batch with the checkpoint.
+    WITH_CHECKPOINT = "with the checkpoint"
+    # Exactly once: positions are in the destination's own transaction, and are read first.
+    TRANSACTION = "transaction"
 
 
 class Contract(Struct, frozen=True):
     """What a sink needs of the logs that it is fed from.
 
-    ``trim_delay_bytes`` is how many bytes of a log are kept for it at most; None for all that it
-    has not applied.
+    ``trim_delay_bytes`` is how many bytes of the logs are kept for it at most; None for all that
+    it has not applied.
     """
 
     order: Order
     gap: Gap
     trim_delay_bytes: int | None
+    delivery: Delivery = Delivery.AT_LEAST_ONCE
+
+    def is_delayed_too_long(self, lag_bytes: int) -> bool:
+        """Whether a sink that has not applied this many bytes of records must take a gap."""
+        return self.trim_delay_bytes is not None and lag_bytes > self.trim_delay_bytes
 
 
 class RowSink(ABC, Generic[T]):

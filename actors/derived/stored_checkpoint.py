@@ -42,7 +42,7 @@ class StoredCheckpoint:
         self.value: bytes | None = None
         self._store = store
         self._key = key
-        self._reader = reader
+        self.reader = reader
 
     async def load(self) -> bytes | None:
         """Read the stored value; None if there is none."""
@@ -63,7 +63,7 @@ class StoredCheckpoint:
         """
         group = Group(self._key, self.value, value, puts, deletes)
         try:
-            is_stored = await commit_with_retries(self._store, group, stopped, self._reader)
+            is_stored = await commit_with_retries(self._store, group, stopped, self.reader)
         except Fenced:
             raise
         except Conflict:
@@ -86,18 +86,35 @@ class StoredCheckpoint:
 
     async def try_store(self, value: bytes) -> bool:
         """Store a value alone if the store takes it at once; it becomes durable later."""
-        try:
-            await self._store.commit([Group(self._key, self.value, value)])
-        except Fenced:
-            raise
-        except Conflict:
-            await self.load()
-            return False
-        except (Full, Retry, Closed) as error:
-            _log.info("checkpoint_not_stored", reader=self._reader, error=str(error))
-            return False
-        self.value = value
-        return True
+        return await try_store(self._store, {self: value})
+
+    def group(self, value: bytes) -> Group:
+        """The change that stores a value."""
+        return Group(self._key, self.value, value)
+
+
+async def try_store(store: Store, values: Mapping[StoredCheckpoint, bytes]) -> bool:
+    """Store values alone, in one commit, if the store takes it at once; durable later.
+
+    Raises:
+        Fenced: the work of one of the readers has another owner now.
+    """
+    try:
+        await store.commit([each.group(value) for each, value in values.items()])
+    except Fenced:
+        raise
+    except Conflict:
+        # The store was reopened without the last values.
+        for each in values:
+            await each.load()
+        return False
+    except (Full, Retry, Closed) as error:
+        readers = sorted(each.reader for each in values)
+        _log.info("checkpoint_not_stored", readers=readers, error=str(error))
+        return False
+    for each, value in values.items():
+        each.value = value
+    return True
 
 
 def encode_position(counter: int) -> bytes:

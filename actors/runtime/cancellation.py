@@ -1,4 +1,4 @@
-"""Which cancellations are meant for a task, and which only stray into it.
+"""Cancellation: of work that is stopped, and which cancellations are meant for a task.
 
 Whoever awaits a future that somebody else has cancelled is told so as if it were cancelled itself.
 In a child of a task group that is dangerous: one that ends so silently cancels its group.
@@ -7,6 +7,9 @@ In a child of a task group that is dangerous: one that ends so silently cancels 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+
+import anyio
 
 
 def is_cancellation(error: BaseException) -> bool:
@@ -15,3 +18,22 @@ def is_cancellation(error: BaseException) -> bool:
         return False
     task = asyncio.current_task()
     return task is None or task.cancelling() > 0
+
+
+async def cancel_when(
+    stopped: asyncio.Future[None],
+    work: Callable[[], Awaitable[None]],
+    grace_seconds: Callable[[], float] = lambda: 0.0,
+) -> None:
+    """Do work, and cancel it ``grace_seconds`` behind the moment when ``stopped`` completes."""
+
+    async def wait_and_cancel(scope: anyio.CancelScope) -> None:
+        await asyncio.wait([stopped])
+        # A time limit: work that ends before leaves the scope.
+        await anyio.sleep(grace_seconds())
+        scope.cancel()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(wait_and_cancel, group.cancel_scope)
+        await work()
+        group.cancel_scope.cancel()

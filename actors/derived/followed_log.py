@@ -1,0 +1,146 @@
+"""One log as one sink follows it: the position, its stored checkpoint, and the log's end.
+
+``Follower`` feeds a sink from one such log, ``FollowedLogs`` from all logs of a table together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dynactor.actors.derived import checkpoint
+from dynactor.actors.derived.checkpoint import Checkpoint
+from dynactor.actors.derived.stored_checkpoint import StoredCheckpoint, encode_position
+from dynactor.actors.partition.change_feed import ChangeFeed
+from dynactor.storage import key_layout
+from dynactor.streams import change_record
+from dynactor.streams.change_record import ChangeRecord
+
+
+class Run(NamedTuple):
+    """Records that follow on a position; ``end`` is the end that the log had before the read."""
+
+    records: list[ChangeRecord]
+    end: Checkpoint | None
+
+
+class FollowedLog:
+    """A log and its reader's place in it.
+
+    Invariant: the effect of every record up to ``position`` is durable, and the stored
+    checkpoint is at or below it.
+    """
+
+    def __init__(
+        self, feed: ChangeFeed, subscriber_id: bytes, reader: str, *, counts_bytes: bool = False
+    ) -> None:
+        """``counts_bytes``: whether the checkpoint says how many bytes of the log were applied."""
+        self.feed = feed
+        self.position = Checkpoint(0, 0)
+        self.checkpoint = StoredCheckpoint(
+            feed.store, key_layout.checkpoint(subscriber_id, feed.partition_number), reader
+        )
+        self._counts_bytes = counts_bytes
+        # Kept until it completes: a feed does not forget who waits for it.
+        self._addition: asyncio.Future[None] | None = None
+
+    @property
+    def number(self) -> int:
+        """The number of the log's partition."""
+        return self.feed.partition_number
+
+    @property
+    def stored(self) -> Checkpoint:
+        """The stored checkpoint; a restart continues behind it."""
+        return checkpoint.decode(self.checkpoint.value)
+
+    @property
+    def end(self) -> Checkpoint | None:
+        """The position behind the log's last change; None while the log grows."""
+        if self.feed.last is None:
+            return None
+        return Checkpoint(self.feed.last, self.feed.logged_bytes)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the log has ended and all of it is applied."""
+        return self.feed.last is not None and self.position.counter >= self.feed.last
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether all of an ended log is applied, and that is stored: its children's turn."""
+        return self.is_whole and self.stored.counter >= self.position.counter
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether the stored checkpoint says how far the reader is."""
+        return self.stored == self.position
+
+    @property
+    def lag_records(self) -> int:
+        """Number of changes that are not applied, at most."""
+        return max(0, self.feed.tail - self.position.counter)
+
+    @property
+    def lag_bytes(self) -> int:
+        """Number of bytes of records that are not applied, if the reader counts bytes."""
+        if not self.lag_records:
+            return 0
+        return max(0, self.feed.logged_bytes - self.position.logged_bytes)
+
+    @property
+    def value(self) -> bytes:
+        """The checkpoint's value for the present position."""
+        return self.encode(self.position)
+
+    def encode(self, position: Checkpoint) -> bytes:
+        """The checkpoint's value for a position."""
+        return position.encode() if self._counts_bytes else encode_position(position.counter)
+
+    async def load(self) -> Checkpoint:
+        """Read the stored checkpoint."""
+        await self.checkpoint.load()
+        return self.stored
+
+    async def read(self, after: Checkpoint, *, max_records: int, max_bytes: int) -> Run:
+        """The first records behind a position, and the log's end."""
+        # Before the read: records may be added during it, and then the end.
+        end = self.end
+        records = await self.feed.read(after.counter, max_records=max_records, max_bytes=max_bytes)
+        return Run(records, end)
+
+    async def first(self) -> ChangeRecord | None:
+        """The first record that is not applied."""
+        records = await self.feed.read(self.position.counter, max_records=1, max_bytes=1)
+        return records[0] if records else None
+
+    async def oldest_unapplied_us(self) -> int | None:
+        """When the oldest change that is not applied was committed; None if all are applied."""
+        first = await self.first() if self.lag_records else None
+        return None if first is None else first.commit_time_us
+
+    async def try_store(self) -> bool:
+        """Store the position if the store takes it at once; it becomes durable later."""
+        return await self.checkpoint.try_store(self.value)
+
+    async def store_end(self, stopped: asyncio.Future[None]) -> bool:
+        """Store that the whole log is applied, however long the store takes no writes.
+
+        Returns:
+            False if the reader was stopped before.
+        """
+        assert self.is_whole
+        return self.has_ended or await self.checkpoint.store(self.value, stopped)
+
+    def wait_addition(self) -> asyncio.Future[None]:
+        """A future that completes when records are added, or the log ends."""
+        if self._addition is None or self._addition.done():
+            self._addition = self.feed.wait_addition()
+        return self._addition
+
+
+def behind(position: Checkpoint, records: Sequence[ChangeRecord]) -> Checkpoint:
+    """The position behind records that follow on a position."""
+    size_bytes = sum(map(change_record.stored_bytes, records))
+    return Checkpoint(records[-1].sequence_number.counter, position.logged_bytes + size_bytes)

@@ -1,0 +1,172 @@
+"""All logs of a table as one sink follows them together, parents before their children.
+
+The log of a child is open once its parent's is applied to the end and that is stored: the changes
+of an item are in the parent's log until the split, and in the child's from then on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import structlog
+
+from dynactor.actors.derived.checkpoint import Checkpoint
+from dynactor.actors.derived.followed_log import FollowedLog, behind
+from dynactor.actors.derived.stored_checkpoint import try_store
+from dynactor.actors.partition.change_feed import ChangeFeed
+from dynactor.storage.store import Store
+
+_RUN_RECORDS: Final = 1_024
+_RUN_BYTES: Final = 2 * 1024 * 1024
+
+_log = structlog.get_logger("actors")
+
+
+class FollowedLogs:
+    """The logs by the numbers of their partitions; it is also a collection of these numbers."""
+
+    def __init__(
+        self, feeds: Sequence[ChangeFeed], store: Store, *, subscriber_id: bytes, reader: str
+    ) -> None:
+        self._store = store
+        self._subscriber_id = subscriber_id
+        self._reader = reader
+        self._logs: dict[int, FollowedLog] = {}
+        self._joined = asyncio.get_running_loop().create_future()
+        # Number of records applied since the checkpoints were stored.
+        self.unstored_records = 0
+        self.add(feeds)
+
+    def __iter__(self) -> Iterator[FollowedLog]:
+        # A copy: logs may join during a pass that waits.
+        return iter(list(self._logs.values()))
+
+    def __contains__(self, partition_number: object, /) -> bool:
+        return partition_number in self._logs
+
+    def __getitem__(self, partition_number: int) -> FollowedLog:
+        return self._logs[partition_number]
+
+    def add(self, feeds: Sequence[ChangeFeed]) -> None:
+        """Follow more logs; children stand behind their parents."""
+        for feed in feeds:
+            log = FollowedLog(feed, self._subscriber_id, self._reader, counts_bytes=True)
+            self._logs[feed.partition_number] = log
+        self._forget_released()
+        self._joined.set_result(None)
+        self._joined = asyncio.get_running_loop().create_future()
+
+    def _forget_released(self) -> None:
+        """Forget the ended logs that were deleted: no log names them as its parent any more."""
+        parents = {log.feed.parent for log in self}
+        for log in self:
+            if log.has_ended and log.number not in parents:
+                del self._logs[log.number]
+
+    @property
+    def open(self) -> list[FollowedLog]:
+        """The logs to read now: none that is applied whole, none before its ancestors."""
+        return [log for log in self if not log.is_whole and self._is_open(log)]
+
+    def _is_open(self, log: FollowedLog) -> bool:
+        parent = None if log.feed.parent is None else self._logs.get(log.feed.parent)
+        # A parent that is not among them was applied before; an empty one has ended at once.
+        return parent is None or (parent.has_ended and self._is_open(parent))
+
+    @property
+    def lag_records(self) -> int:
+        """Number of changes that are not applied, at most."""
+        return sum(log.lag_records for log in self)
+
+    @property
+    def lag_bytes(self) -> int:
+        """Number of bytes of records that are not applied."""
+        return sum(log.lag_bytes for log in self)
+
+    async def oldest_unapplied_us(self) -> int | None:
+        """When the oldest change that is not applied was committed; None if all are applied."""
+        oldest = [await log.oldest_unapplied_us() for log in self]
+        return min((at_us for at_us in oldest if at_us is not None), default=None)
+
+    # -- waiting ----------------------------------------------------------------------------
+
+    def seen(self) -> Sequence[object]:
+        """A value that changes whenever there is more to read."""
+        return [(log.feed.additions, log.feed.last) for log in self]
+
+    async def wait_more(self, seen: Sequence[object], stopped: asyncio.Future[None]) -> None:
+        """Wait until there is more to read than when ``seen`` was taken."""
+        if seen == self.seen():
+            waiting = [log.wait_addition() for log in self.open]
+            await asyncio.wait(
+                [*waiting, self._joined, stopped], return_when=asyncio.FIRST_COMPLETED
+            )
+
+    async def wait_joined(self) -> None:
+        """Wait until more logs are followed."""
+        await asyncio.wait([self._joined])
+
+    # -- positions --------------------------------------------------------------------------
+
+    async def load(self) -> None:
+        """Read the checkpoints; a log that is further already stays where it is."""
+        for log in self:
+            stored = await log.load()
+            if log.position.counter == 0:
+                log.position = stored
+        self._forget_released()
+
+    def passed(self, positions: Mapping[int, Checkpoint], records: int) -> None:
+        """All changes up to these positions are applied, ``records`` of them since the last."""
+        for log in self:
+            log.position = positions.get(log.number, log.position)
+        self.unstored_records += records
+
+    def are_behind(self, counters: Mapping[int, int]) -> bool:
+        """Whether a destination has more changes than a log: the data are from a backup."""
+        ahead = [
+            log.number
+            for log in self
+            if counters.get(log.number, 0) > max(log.feed.tail, log.position.counter)
+        ]
+        for number in ahead:
+            _log.error("published_more_than_stored", reader=self._reader, log=number)
+        return bool(ahead)
+
+    async def pass_over(self, counters: Mapping[int, int]) -> bool:
+        """Pass over changes that a destination has already; return whether there were any."""
+        has_moved = False
+        for log in self:
+            counter = counters.get(log.number, 0)
+            while log.position.counter < counter:
+                run = await log.read(log.position, max_records=_RUN_RECORDS, max_bytes=_RUN_BYTES)
+                known = [
+                    record for record in run.records if record.sequence_number.counter <= counter
+                ]
+                if not known:
+                    break
+                log.position = behind(log.position, known)
+                self.unstored_records += len(known)
+                has_moved = True
+        return has_moved
+
+    # -- checkpoints ------------------------------------------------------------------------
+
+    @property
+    def has_unstored_end(self) -> bool:
+        """Whether a log is applied whole and its checkpoint does not say so."""
+        return any(log.is_whole and not log.has_ended for log in self)
+
+    async def store_ends(self, stopped: asyncio.Future[None]) -> None:
+        """Store the ends of logs that are applied whole, however long the store refuses."""
+        for log in self:
+            if log.is_whole:
+                await log.store_end(stopped)
+
+    async def try_store(self) -> None:
+        """Store all positions in one commit; if the store refuses, the next one covers them."""
+        moved = {log.checkpoint: log.value for log in self if not log.is_stored}
+        if not moved or await try_store(self._store, moved):
+            self.unstored_records = 0

@@ -1,0 +1,22 @@
+"""What everybody shares who publishes to Kafka."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import NamedTuple
+
+from dynactor.actors.derived.kafka.relay_settings import RelaySettings
+from dynactor.actors.derived.kafka.shared_publisher import SharedPublisher
+from dynactor.actors.runtime.clock import Clock
+from dynactor.streams.kafka.broker import Broker
+
+
+class KafkaEnvironment(NamedTuple):
+    """``at_work`` holds the subscriber ids of the relays and replays that publish."""
+
+    broker: Broker
+    shared: SharedPublisher
+    settings: RelaySettings
+    clock: Clock
+    at_work: set[bytes]
+    randomness: Random

@@ -1,0 +1,260 @@
+"""The way of a sink's rounds to its topic: batches that the broker takes, and one back-off."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Final, Literal, TypeAlias
+
+import anyio
+import structlog
+
+from dynactor.actors.derived.kafka.client_calls import (
+    BATCH_DIVISOR,
+    FIRST_BATCH_BYTES,
+    failing_if_cancelled,
+    publish_to_each,
+)
+from dynactor.actors.derived.kafka.kafka_sink import KafkaSink
+from dynactor.actors.derived.kafka.topic_session import TopicSession
+from dynactor.actors.derived.round_sink import Opened, Round
+from dynactor.streams.kafka.broker import (
+    BrokerError,
+    DeliveryFailed,
+    FoundTopic,
+    Refused,
+    TooLarge,
+    Unreachable,
+)
+from dynactor.streams.kafka.message import KafkaMessage
+
+SenderState: TypeAlias = Literal["CONNECTING", "SENDING", "WAITING", "FAILING"]
+
+# How often in a row a broker answers others before a publisher that waits for it is given up.
+_ANSWERS_BESIDE: Final = 6
+
+_log = structlog.get_logger("kafka")
+
+
+class BackOff:
+    """Pauses between attempts to reach a broker, each twice as long as the one before."""
+
+    def __init__(self, session: TopicSession) -> None:
+        self._session = session
+        self._next_seconds = session.settings.first_pause_seconds
+
+    def reset(self) -> None:
+        """An attempt has succeeded."""
+        self._next_seconds = self._session.settings.first_pause_seconds
+
+    async def pause(self, stopped: asyncio.Future[None], error: BrokerError) -> None:
+        """Wait before the next attempt, or until ``stopped`` completes.
+
+        Nobody tells when a broker is there again. A refusal needs its operator, so the pause is
+        the longest one then.
+        """
+        longest_seconds = self._session.settings.longest_pause_seconds
+        seconds = longest_seconds if isinstance(error, Refused) else self._next_seconds
+        await asyncio.wait([stopped], timeout=self._session.jittered(seconds))
+        self._next_seconds = min(2 * seconds, longest_seconds)
+
+
+class KafkaSender:
+    """Delivers rounds to a topic (``RoundSender``).
+
+    ``on_change`` is called with each trouble, and with None when the broker answers. ``is_new``:
+    nothing was ever published to the topic, as far as is stored.
+
+    Invariant: at most one publisher is open; the next one is opened when the last one is closed.
+    """
+
+    def __init__(
+        self,
+        session: TopicSession,
+        sink: KafkaSink,
+        on_change: Callable[[BrokerError | None], None],
+        *,
+        is_new: bool = False,
+    ) -> None:
+        self.state: SenderState = "CONNECTING"
+        # Why nothing is delivered, in words; None while the broker answers.
+        self.problem: str | None = None
+        # Number of failed attempts.
+        self.errors = 0
+        # Number of records whose images were left out, because the broker found them too large.
+        self.omitted_images = 0
+        self._session = session
+        self._sink = sink
+        self._on_change = on_change
+        self._is_new = is_new
+        self._back_off = BackOff(session)
+        self._batch_bytes = FIRST_BATCH_BYTES
+        self._is_stuck = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a publisher."""
+        return self._session.is_open and self.state != "CONNECTING"
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the broker answers, as far as is known."""
+        return self.state == "SENDING"
+
+    @property
+    def round_bytes(self) -> int:
+        """The most bytes of messages in a round."""
+        return self._session.round_bytes
+
+    async def reach_topic(self, stopped: asyncio.Future[None]) -> FoundTopic | None:
+        """Create the topic unless it is there; None if that failed."""
+        try:
+            with failing_if_cancelled():
+                return await self._session.ensure_topic()
+        except BrokerError as error:
+            await self._fail(error, stopped)
+            return None
+
+    async def open(
+        self, counters: Mapping[int, int], stopped: asyncio.Future[None]
+    ) -> Opened | None:
+        """Reach the topic and get a publisher; None if that failed."""
+        self.state = "CONNECTING"
+        try:
+            with failing_if_cancelled():
+                opened = await self._open(counters)
+        except BrokerError as error:
+            await self._fail(error, stopped)
+            return None
+        self._turn("SENDING", None)
+        return opened
+
+    async def _open(self, counters: Mapping[int, int]) -> Opened:
+        session, sink = self._session, self._sink
+        found = await session.open()
+        known = sink.partition_count
+        if known > found.partition_count:
+            raise Refused(
+                f"topic {session.topic} had {known} partitions and has {found.partition_count}"
+            )
+        needs_snapshot = False
+        if self._is_new and known == 0 and not any(counters.values()):
+            # The topic may tell of an earlier table of the same name.
+            needs_snapshot = not await session.has_new_topic(found.partition_count)
+        sink.partition_count = known or found.partition_count
+        reached = await session.read_positions(counters) if session.is_transactional else {}
+        return Opened(reached, needs_snapshot)
+
+    async def deliver(self, current: Round[KafkaMessage], stopped: asyncio.Future[None]) -> bool:
+        """Send a round, however long the broker takes.
+
+        A publisher that waits is kept: what it has sent may still arrive, and from another one
+        it would come again, behind what is sent then.
+
+        Returns:
+            False if the delivery failed. The round holds what is left to be sent.
+        """
+        failure: BrokerError | None = None
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._watch, group.cancel_scope)
+            try:
+                with failing_if_cancelled():
+                    await self._send(current)
+            except BrokerError as error:
+                # Not out of the group, which would put it into another one.
+                failure = error
+            group.cancel_scope.cancel()
+        if failure is None and self._is_stuck:
+            failure = DeliveryFailed("the broker is there, and does not acknowledge")
+        self._is_stuck = False
+        if failure is not None:
+            await self._fail(failure, stopped)
+            return False
+        self._back_off.reset()
+        self._turn("SENDING", None)
+        return True
+
+    async def close(self) -> None:
+        """Release the publisher."""
+        self.state = "CONNECTING"
+        await self._session.close()
+
+    async def _fail(self, error: BrokerError, stopped: asyncio.Future[None]) -> None:
+        """Tell of a failed attempt, throw the publisher away and wait before the next attempt."""
+        self.errors += 1
+        if isinstance(error, TooLarge):
+            # It is sent otherwise, at once: nothing is wrong with the broker.
+            self._on_change(error)
+            await self._session.throw_away()
+            return
+        self._turn("FAILING", error)
+        await self._session.throw_away()
+        await self._back_off.pause(stopped, error)
+
+    def _turn(self, state: SenderState, trouble: BrokerError | None) -> None:
+        self.state = state
+        self.problem = None if trouble is None else str(trouble)
+        self._on_change(trouble)
+
+    async def _watch(self, sending: anyio.CancelScope) -> None:
+        """Tell of a broker that is silent; give up a publisher that it answers beside."""
+        settings = self._session.settings
+        # A time limit: the round is usually acknowledged before.
+        await anyio.sleep(settings.silent_seconds)
+        self._turn("WAITING", Unreachable("the broker does not answer"))
+        answers = 0
+        while answers < _ANSWERS_BESIDE:
+            # Nobody tells when a broker is there again.
+            await anyio.sleep(settings.probe_seconds)
+            try:
+                # A topic that was deleted is there again, and the publisher goes on.
+                with failing_if_cancelled():
+                    await self._session.ensure_topic()
+            except BrokerError as error:
+                answers = 0
+                self._turn("WAITING", error)
+            else:
+                answers += 1
+        self._is_stuck = True
+        sending.cancel()
+
+    async def _send(self, current: Round[KafkaMessage]) -> None:
+        session = self._session
+        if session.is_transactional:
+            await session.publisher.begin()
+        outcomes = await publish_to_each(
+            session.publisher, session.topic, current.messages, self._batch_bytes
+        )
+        failures = []
+        for number, outcome in outcomes.items():
+            if outcome is not None:
+                failures.append(outcome)
+            if isinstance(outcome, TooLarge):
+                self._make_smaller(current.messages[number], outcome)
+            if session.is_transactional:
+                continue
+            if outcome is None:
+                del current.messages[number]
+            elif isinstance(outcome, DeliveryFailed):
+                del current.messages[number][: outcome.delivered]
+        if failures:
+            # Of several, the one that is not explained by the publisher's being thrown away.
+            raise min(failures, key=lambda failure: type(failure) is DeliveryFailed)
+        if session.is_transactional:
+            await session.publish_positions(current.positions)
+            await session.publisher.commit()
+
+    def _make_smaller(self, messages: list[KafkaMessage], refusal: TooLarge) -> None:
+        """What to do about a batch that the broker finds too large: smaller ones, or no images."""
+        if refusal.count > 1:
+            # Large records went alone: this is a bound of the topic, and it stays.
+            self._batch_bytes = max(1, self._batch_bytes // BATCH_DIVISOR)
+            return
+        whole = messages[refusal.delivered]
+        cut = self._sink.without_images(whole)
+        if cut is whole:
+            raise Refused(f"topic {self._session.topic} takes not even a record without images")
+        messages[refusal.delivered] = cut
+        self.omitted_images += 1
+        if self.omitted_images == 1:
+            _log.warning("images_omitted", topic=self._session.topic, reason=str(refusal))

@@ -1,0 +1,216 @@
+"""The actor that publishes a table's changes to a topic of Kafka, for as long as that is wanted.
+
+With exactly-once delivery a round is a transaction of Kafka, which also holds the position that
+each log reaches by it; at start those positions go before the checkpoints.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Final, Literal, TypeAlias
+
+import structlog
+from msgspec import Struct
+
+from dynactor.actors.derived.followed_logs import FollowedLogs
+from dynactor.actors.derived.kafka.kafka_environment import KafkaEnvironment
+from dynactor.actors.derived.kafka.kafka_sender import KafkaSender
+from dynactor.actors.derived.kafka.kafka_sink import KafkaSink, relay_contract
+from dynactor.actors.derived.kafka.relay_settings import RelaySettings
+from dynactor.actors.derived.kafka.topic_session import TopicSession
+from dynactor.actors.derived.round_follower import RoundFollower, RoundSettings, SnapshotSource
+from dynactor.actors.partition.change_feed import ChangeFeed
+from dynactor.actors.runtime.mailbox import Envelope, Mailbox
+from dynactor.storage.store import Store
+from dynactor.streams.kafka.broker import BrokerError, TooLarge
+from dynactor.streams.kafka.message import KafkaMessage, KafkaSource
+
+RelayState: TypeAlias = Literal[
+    "IDLE", "CONNECTING", "PUBLISHING", "SNAPSHOT", "WAITING", "FAILING"
+]
+
+# Most records that a crash makes the relay publish again.
+_CHECKPOINT_RECORDS: Final = 4_096
+_NO_BROKER: Final = "the server was started without --kafka-bootstrap-servers"
+
+_log = structlog.get_logger("kafka")
+
+
+class RelayTarget(Struct, frozen=True):
+    """What a relay works for: a destination of a table.
+
+    ``subscriber`` names its checkpoints, ``publisher_id`` its transactions and positions.
+    ``partition_count`` is that of the topic when it was first reached; None before that.
+    ``needs_snapshot``: the topic is to be told of a gap, and given every item of the table,
+    before the changes that come then. ``began_late``: the table was written to before that.
+    """
+
+    table_id: int
+    subscriber: bytes
+    publisher_id: str
+    topic: str
+    source: KafkaSource
+    partition_count: int | None = None
+    needs_snapshot: bool = False
+    began_late: bool = False
+
+
+class KafkaRelay:
+    """The actor; without an environment, thus a broker, it publishes nothing.
+
+    ``settled`` is called with the topic's number of partitions whenever it was reached, and has
+    its snapshot if it needs one.
+    """
+
+    def __init__(
+        self,
+        place: RelayTarget,
+        feeds: Sequence[ChangeFeed],
+        store: Store,
+        environment: KafkaEnvironment | None,
+        settings: RelaySettings,
+        *,
+        settled: Callable[[int], None],
+    ) -> None:
+        self.name = f"relay of table {place.source.table_name} to topic {place.topic}"
+        self.mailbox = Mailbox(1)
+        self.in_hand: list[Envelope] = []
+        self.contract = relay_contract(settings)
+        self._place = place
+        self._environment = environment
+        self._logs = FollowedLogs(feeds, store, subscriber_id=place.subscriber, reader=self.name)
+        self._has_published = asyncio.Event()
+        self._trouble: type[BrokerError] | None = BrokerError
+        self._sender: KafkaSender | None = None
+        self._follower: RoundFollower[KafkaMessage] | None = None
+        if environment is not None:
+            self._connect(environment, store, settled)
+
+    def _connect(
+        self, environment: KafkaEnvironment, store: Store, settled: Callable[[int], None]
+    ) -> None:
+        place, settings = self._place, environment.settings
+        partition_count = place.partition_count or 0
+        sink = KafkaSink(place.source, settings, self.contract, partition_count=partition_count)
+        is_transactional = settings.delivery == "exactly-once"
+        session = TopicSession(
+            environment, place.topic, place.publisher_id if is_transactional else None
+        )
+        self._sender = KafkaSender(
+            session, sink, self._changed, is_new=partition_count == 0 and not place.began_late
+        )
+        self._follower = RoundFollower(
+            self.name,
+            self._logs,
+            sink,
+            self._sender,
+            SnapshotSource(store, environment.clock, place.source.table_name),
+            settings=RoundSettings(_CHECKPOINT_RECORDS, closing_seconds=settings.closing_seconds),
+            needs_snapshot=place.needs_snapshot,
+            on_progress=self._has_published.set,
+            on_current=lambda: settled(sink.partition_count),
+        )
+
+    # -- for others -------------------------------------------------------------------------
+
+    @property
+    def state(self) -> RelayState:
+        """What the relay does now."""
+        if self._sender is None or self._follower is None or not self._follower.is_running:
+            return "IDLE"
+        if self._sender.state == "SENDING":
+            return "SNAPSHOT" if self._follower.needs_snapshot else "PUBLISHING"
+        return self._sender.state
+
+    @property
+    def problem(self) -> str | None:
+        """What keeps it from publishing, in words; None while nothing does."""
+        return _NO_BROKER if self._sender is None else self._sender.problem
+
+    @property
+    def published_records(self) -> int:
+        """How many changes and items were acknowledged."""
+        return self._follower.records if self._follower else 0
+
+    @property
+    def published_bytes(self) -> int:
+        """How many bytes of messages were acknowledged."""
+        return self._follower.size_bytes if self._follower else 0
+
+    @property
+    def errors(self) -> int:
+        """How many attempts have failed."""
+        return self._sender.errors if self._sender else 0
+
+    @property
+    def omitted_images(self) -> int:
+        """Of how many records the broker took the keys alone."""
+        return self._sender.omitted_images if self._sender else 0
+
+    @property
+    def lag_records(self) -> int:
+        """How many changes are not published, at most."""
+        return self._logs.lag_records
+
+    @property
+    def lag_bytes(self) -> int:
+        """How many bytes of records are not published."""
+        return self._logs.lag_bytes
+
+    async def oldest_unpublished_us(self) -> int | None:
+        """When the oldest change was made that is not published; None if all are."""
+        return await self._logs.oldest_unapplied_us()
+
+    def floor(self, partition_number: int) -> int:
+        """The counter up to which it needs no records of a log any more."""
+        return self._logs[partition_number].stored.counter
+
+    def split(self, children: Sequence[ChangeFeed]) -> None:
+        """A partition was split: its children's logs come behind its own."""
+        self._logs.add(children)
+
+    async def load(self) -> None:
+        """Read the checkpoints; before it is started, for ``floor`` tells of them."""
+        await self._logs.load()
+
+    async def drain(self) -> None:
+        """Wait until all is published that is durable now, as long as the broker takes it."""
+        ends = [(log, log.feed.tail) for log in self._logs]
+        for log, end in ends:
+            while True:
+                # Clear before looking: a round that is published meanwhile must not be missed.
+                self._has_published.clear()
+                # A counter that no record has is passed by nobody.
+                if log.position.counter >= end or await log.first() is None:
+                    break
+                if self.state not in ("CONNECTING", "PUBLISHING", "SNAPSHOT"):
+                    return
+                await self._has_published.wait()
+
+    # -- the actor --------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Publish until the mailbox is closed; then store the checkpoints."""
+        closed = self.mailbox.when_closed()
+        if self._environment is None or self._follower is None:
+            await closed
+            return
+        self._environment.at_work.add(self._place.subscriber)
+        try:
+            await self._follower.run(closed)
+        finally:
+            self._environment.at_work.discard(self._place.subscriber)
+            self._has_published.set()
+
+    def _changed(self, trouble: BrokerError | None) -> None:
+        """The broker failed or answered; tell if that is news."""
+        self._has_published.set()
+        kind = None if trouble is None else type(trouble)
+        if kind is self._trouble or kind is TooLarge:
+            return
+        self._trouble = kind
+        if trouble is None:
+            _log.info("publishing", relay=self.name, lag_records=self.lag_records)
+        else:
+            _log.warning("not_publishing", relay=self.name, reason=str(trouble))

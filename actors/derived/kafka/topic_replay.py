@@ -1,0 +1,233 @@
+"""The job that publishes a table's changes once more, or every item and then the changes.
+
+Everything goes to a topic of its own, each item's changes in their order. A snapshot that does
+not come to its end is worthless: it is taken again, behind a gap in every Kafka partition, so that
+consumers forget what the earlier one has told them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import anyio
+import structlog
+from msgspec import Struct
+
+from dynactor.actors.derived.followed_logs import FollowedLogs
+from dynactor.actors.derived.kafka.kafka_environment import KafkaEnvironment
+from dynactor.actors.derived.kafka.kafka_sender import KafkaSender
+from dynactor.actors.derived.kafka.kafka_sink import KafkaSink, replay_contract
+from dynactor.actors.derived.kafka.replay_progress import (
+    ENDED,
+    ReplayProgress,
+    ReplayStart,
+    ReplayState,
+)
+from dynactor.actors.derived.kafka.topic_session import TopicSession
+from dynactor.actors.derived.round_follower import RoundFollower, RoundSettings, SnapshotSource
+from dynactor.actors.partition.change_feed import ChangeFeed
+from dynactor.actors.runtime.mailbox import Envelope, Mailbox
+from dynactor.storage.store import Store
+from dynactor.streams.kafka.broker import BrokerError, Refused
+from dynactor.streams.kafka.message import KafkaSource
+
+# A replay may be far behind everybody else: its logs are trimmed as it goes.
+_CHECKPOINT_RECORDS: Final = 1
+_CRASHED: Final = "the job failed again and again: the server's log says why"
+
+_log = structlog.get_logger("kafka")
+
+
+class ReplayPlace(Struct, frozen=True):
+    """What a replay works for.
+
+    ``subscriber`` names its checkpoints, which say where in each log it begins. ``items`` is how
+    many the table has.
+    """
+
+    replay_id: str
+    subscriber: bytes
+    source: KafkaSource
+    topic: str
+    start: ReplayStart
+    follows: bool
+    is_whole: bool
+    items: int
+
+
+class Replay:
+    """The actor; ``ended`` is called once, when it has nothing more to do."""
+
+    def __init__(
+        self,
+        place: ReplayPlace,
+        feeds: Sequence[ChangeFeed],
+        store: Store,
+        environment: KafkaEnvironment,
+        *,
+        ended: Callable[[], None],
+    ) -> None:
+        """``environment``: its publisher is the replay's own."""
+        self.name = f"replay of table {place.source.table_name} to topic {place.topic}"
+        self.mailbox = Mailbox(1)
+        self.in_hand: list[Envelope] = []
+        settings = environment.settings
+        self.contract = replay_contract(settings)
+        self._place = place
+        self._environment = environment
+        self._ended = ended
+        self._logs = FollowedLogs(feeds, store, subscriber_id=place.subscriber, reader=self.name)
+        sink = KafkaSink(place.source, settings, self.contract)
+        session = TopicSession(environment, place.topic)
+        self._sender = KafkaSender(session, sink, self._changed)
+        self._follower = RoundFollower(
+            self.name,
+            self._logs,
+            sink,
+            self._sender,
+            SnapshotSource(store, environment.clock, place.source.table_name),
+            settings=RoundSettings(
+                _CHECKPOINT_RECORDS,
+                snapshot_patience_seconds=settings.snapshot_patience_seconds,
+            ),
+            needs_snapshot=place.start.origin == "snapshot",
+            on_progress=lambda: None,
+            on_current=self._set_ends,
+        )
+        # How it ended; None while it works.
+        self._outcome: ReplayState | None = None
+        self._problem: str | None = None
+        self._was_waiting = False
+        self._runs = False
+        # Where the logs ended when the snapshot was published, or the replay began without one.
+        self._ends: dict[int, int] | None = None
+        if not self._follower.needs_snapshot:
+            self._set_ends()
+
+    # -- for others -------------------------------------------------------------------------
+
+    @property
+    def progress(self) -> ReplayProgress:
+        """How far it has come."""
+        place, follower = self._place, self._follower
+        problem = self._problem if self.is_over else self._sender.problem
+        state = self._state
+        if state == "FAILED" and not self.is_over:
+            problem = _CRASHED
+        changes = follower.records - follower.all_items
+        return ReplayProgress(
+            place.replay_id,
+            place.source.table_name,
+            place.topic,
+            place.start,
+            place.follows,
+            state,
+            problem,
+            place.is_whole,
+            follower.items,
+            self._items_total,
+            changes,
+            changes + self._changes_left,
+            follower.missing_changes,
+            follower.snapshots,
+            self._sender.omitted_images,
+        )
+
+    @property
+    def _state(self) -> ReplayState:
+        follower = self._follower
+        if self._outcome is not None:
+            return self._outcome
+        if self.mailbox.closed and not self._runs:
+            return "FAILED"
+        if follower.needs_snapshot:
+            return "SNAPSHOT" if follower.has_snapshot else "STARTING"
+        return "FOLLOWING" if self._place.follows and follower.has_caught_up else "CHANGES"
+
+    @property
+    def _items_total(self) -> int:
+        is_given = self._place.start.origin == "snapshot" and not self._follower.needs_snapshot
+        return self._follower.items if is_given else max(self._follower.items, self._place.items)
+
+    @property
+    def _changes_left(self) -> int:
+        """How many changes are known to be still to come; those that are missing are counted."""
+        if self._ends is None:
+            return 0
+        if self._place.follows:
+            return self._logs.lag_records
+        return sum(max(0, self._ends[log.number] - log.position.counter) for log in self._logs)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has nothing more to do."""
+        return self._outcome in ENDED
+
+    @property
+    def lag_bytes(self) -> int:
+        """How many bytes of records wait for it, of those recorded since it began."""
+        return self._logs.lag_bytes
+
+    def give_up(self) -> None:
+        """Fail, because the topic takes so little that the logs would fill the disk."""
+        self._fail(
+            f"the topic was too slow: more than {self.contract.trim_delay_bytes:,} bytes of "
+            "changes were waiting for it"
+        )
+
+    def bury(self) -> None:
+        """It crashed too often and does not run any more: it is over."""
+        assert self.mailbox.closed
+        self._end("FAILED", _CRASHED)
+
+    def split(self, children: Sequence[ChangeFeed]) -> None:
+        """A partition was split: its children's logs come behind its own."""
+        if self.follows_children:
+            self._logs.add(children)
+
+    @property
+    def follows_children(self) -> bool:
+        """Whether it will publish changes of partitions that are made from now on."""
+        return self._ends is None or self._place.follows
+
+    # -- the actor --------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Publish what was asked for, unless the mailbox is closed before."""
+        closed = self.mailbox.when_closed()
+        self._runs = True
+        self._environment.at_work.add(self._place.subscriber)
+        try:
+            await self._follower.run(closed)
+        finally:
+            self._environment.at_work.discard(self._place.subscriber)
+            with anyio.CancelScope(shield=True):
+                await self._environment.shared.close()
+            self._runs = False
+        self._end("CANCELLED" if closed.done() else "DONE", None)
+
+    def _set_ends(self) -> None:
+        if self._ends is None:
+            self._ends = {log.number: log.feed.tail for log in self._logs}
+            if not self._place.follows:
+                self._follower.end_at(self._ends)
+
+    def _changed(self, trouble: BrokerError | None) -> None:
+        if isinstance(trouble, Refused):
+            self._fail(str(trouble))
+        is_waiting = self._sender.problem is not None
+        if is_waiting != self._was_waiting:
+            self._was_waiting = is_waiting
+            _log.info("replay_waits" if is_waiting else "replay_goes_on", replay=self.name)
+
+    def _fail(self, problem: str) -> None:
+        self._end("FAILED", problem)
+        self.mailbox.close()
+
+    def _end(self, outcome: ReplayState, problem: str | None) -> None:
+        if self.is_over:
+            return
+        self._outcome, self._problem = outcome, problem
+        _log.info("replay_ended", replay=self.name, state=outcome, problem=problem)
+        self._ended()

@@ -1,0 +1,149 @@
+"""A connection of one sink to the broker: the topics that it needs, and a publisher."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from dynactor.actors.derived.checkpoint import Checkpoint
+from dynactor.actors.derived.kafka.kafka_environment import KafkaEnvironment
+from dynactor.actors.derived.kafka.relay_settings import RelaySettings
+from dynactor.actors.runtime.randomness import jittered
+from dynactor.model.limits import KIB, MIB
+from dynactor.streams.kafka.broker import FoundTopic, Publisher
+from dynactor.streams.kafka.message import KafkaMessage
+
+# Memory for the rounds of all sinks together; each gets its share.
+_ROUNDS_BYTES: Final = 16 * MIB
+_LEAST_ROUND_BYTES: Final = 64 * KIB
+_MOST_ROUND_BYTES: Final = 2 * MIB
+_POSITIONS_BATCH_BYTES: Final = 512 * KIB
+
+
+class TopicSession:
+    """Opened, thrown away with a publisher that failed, and opened again.
+
+    With a ``transactional_id`` it has a publisher of its own, which publishes in transactions;
+    without one it shares the environment's.
+    """
+
+    def __init__(
+        self, environment: KafkaEnvironment, topic: str, transactional_id: str | None = None
+    ) -> None:
+        self.topic = topic
+        self._environment = environment
+        self._transactional_id = transactional_id
+        self._publisher: Publisher | None = None
+        # Whether the topic was not there before.
+        self._made_topic = False
+
+    @property
+    def settings(self) -> RelaySettings:
+        """The settings of all sinks."""
+        return self._environment.settings
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether it publishes in transactions."""
+        return self._transactional_id is not None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a publisher."""
+        return self._publisher is not None
+
+    @property
+    def publisher(self) -> Publisher:
+        """The publisher of an open session."""
+        assert self._publisher is not None
+        return self._publisher
+
+    @property
+    def round_bytes(self) -> int:
+        """The most bytes of messages in a round: all sinks share the memory for them."""
+        share = _ROUNDS_BYTES // max(1, len(self._environment.at_work))
+        return min(_MOST_ROUND_BYTES, max(_LEAST_ROUND_BYTES, share))
+
+    def jittered(self, pause_seconds: float) -> float:
+        """A pause of this session alone, so that sinks don't come back together."""
+        return jittered(pause_seconds, self._environment.randomness)
+
+    async def ensure_topic(self) -> FoundTopic:
+        """Create the topic unless it is there.
+
+        Raises:
+            Unreachable, Refused: it may not be there.
+        """
+        return await self._environment.broker.ensure_topic(self.settings.topic(self.topic))
+
+    async def open(self) -> FoundTopic:
+        """Create the topics unless they are there, and get a publisher.
+
+        Raises:
+            Unreachable, Refused: nothing can be published now.
+        """
+        broker = self._environment.broker
+        found = await self.ensure_topic()
+        # A second attempt finds what the first one has made.
+        self._made_topic |= found.is_new
+        if self._transactional_id is not None:
+            await broker.ensure_topic(self.settings.positions_topic)
+            self._publisher = await broker.open_publisher(self._transactional_id)
+        else:
+            self._publisher = await self._environment.shared.take()
+        return found
+
+    async def has_new_topic(self, partition_count: int) -> bool:
+        """Whether the topic tells of nothing yet.
+
+        One that is there and empty may have been made by a server that was killed then.
+
+        Raises:
+            Unreachable, Refused: nobody knows.
+        """
+        if self._made_topic:
+            return True
+        return await self._environment.broker.is_empty(self.topic, partition_count)
+
+    async def read_positions(self, partition_numbers: Iterable[int]) -> dict[int, int]:
+        """The counters that committed transactions reached, by log.
+
+        Raises:
+            Unreachable, Refused: nobody knows.
+        """
+        numbers = {self._position_key(number): number for number in partition_numbers}
+        topic = self.settings.positions_topic.name
+        found = await self._environment.broker.read_last(topic, numbers)
+        return {numbers[key]: int(value) for key, value in found.items()}
+
+    async def publish_positions(self, positions: Mapping[int, Checkpoint]) -> None:
+        """Put the positions that the logs reach into the transaction.
+
+        Raises:
+            DeliveryFailed: as it says.
+        """
+        messages = [
+            KafkaMessage(self._position_key(number), b"%d" % position.counter, (), 0)
+            for number, position in positions.items()
+        ]
+        topic = self.settings.positions_topic.name
+        await self.publisher.publish(topic, 0, messages, _POSITIONS_BATCH_BYTES)
+
+    async def throw_away(self) -> None:
+        """Close a publisher that failed; the next ``open`` gets another one."""
+        publisher, self._publisher = self._publisher, None
+        if publisher is None:
+            return
+        if self.is_transactional:
+            await publisher.close()
+        else:
+            await self._environment.shared.throw_away(publisher)
+
+    async def close(self) -> None:
+        """Release the publisher; a shared one stays open."""
+        if self.is_transactional:
+            await self.throw_away()
+        self._publisher = None
+
+    def _position_key(self, partition_number: int) -> bytes:
+        return f"{self._transactional_id}/{partition_number}".encode()

@@ -1,0 +1,259 @@
+"""Follows all logs of a table in rounds, and gives a sink every item first where it needs that.
+
+The logs are the buffer, never memory: a round of records is read from them and delivered, and
+when all of it is acknowledged the positions move. Whatever the destination does, the rest waits in
+the logs and no write notices.
+
+A snapshot is not resumed after a crash: it is taken again, behind another gap.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping
+from functools import partial
+from typing import Final, Generic
+
+import anyio
+import structlog
+from msgspec import Struct
+
+from dynactor.actors.derived.coalesced_wakeups import wait_wakeup
+from dynactor.actors.derived.followed_logs import FollowedLogs
+from dynactor.actors.derived.round_sink import M, Round, RoundSender, RoundSink
+from dynactor.actors.derived.rounds import Rounds
+from dynactor.actors.derived.table_snapshot import TableSnapshot
+from dynactor.actors.runtime.cancellation import cancel_when
+from dynactor.actors.runtime.clock import Clock
+from dynactor.model.time_units import MICROSECONDS_PER_SECOND
+from dynactor.storage.store import Closed, Store
+
+# A follower that finds fewer records keeps up: it waits for the next tick.
+_KEEPING_UP_RECORDS: Final = 64
+
+_log = structlog.get_logger("actors")
+
+
+class RoundSettings(Struct, frozen=True):
+    """How a sink is fed.
+
+    ``checkpoint_records``: after this number of records the checkpoints are stored.
+    ``closing_seconds``: how long the round in progress may take once the follower is stopped.
+    ``snapshot_patience_seconds``: how long a round of a snapshot may take before the store stops
+    to keep the snapshot, and it is taken again; None for ever.
+    """
+
+    checkpoint_records: int
+    closing_seconds: float = 0.0
+    snapshot_patience_seconds: float | None = None
+
+
+class SnapshotSource(Struct, frozen=True):
+    """The table to take snapshots of."""
+
+    store: Store
+    clock: Clock
+    table_name: str
+
+
+class RoundFollower(Generic[M]):
+    """The work of an actor that follows a table for a sink.
+
+    ``on_progress`` is called behind each acknowledged round, ``on_current`` whenever the
+    destination was reached and has its snapshot if it needs one.
+
+    Invariant: every change up to a log's position was acknowledged.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        logs: FollowedLogs,
+        sink: RoundSink[M],
+        sender: RoundSender[M],
+        source: SnapshotSource,
+        *,
+        settings: RoundSettings,
+        needs_snapshot: bool,
+        on_progress: Callable[[], None],
+        on_current: Callable[[], None],
+    ) -> None:
+        self.is_running = False
+        self.needs_snapshot = needs_snapshot
+        # Number of changes and items, and bytes of messages, that were acknowledged.
+        self.records = 0
+        self.size_bytes = 0
+        # Number of items of the present snapshot that were acknowledged, and of all of them.
+        self.items = 0
+        self.all_items = 0
+        # Number of changes that no log has, because nobody followed the table.
+        self.missing_changes = 0
+        self.snapshots = 0
+        # Whether there was nothing left to deliver at some moment since it was started.
+        self.has_caught_up = False
+        self.logs = logs
+        self._name = name
+        self._rounds = Rounds(logs, sink)
+        self._sender = sender
+        self._source = source
+        self._settings = settings
+        self._on_progress = on_progress
+        self._on_current = on_current
+        # The round that is not acknowledged yet; it survives a failed delivery.
+        self._round: Round[M] | None = None
+        self._snapshot: TableSnapshot | None = None
+        self._snapshot_rounds: AsyncGenerator[Round[M], None] | None = None
+        self._letting_go: asyncio.TimerHandle | None = None
+
+    def end_at(self, counters: Mapping[int, int]) -> None:
+        """Stop behind these changes, by log. Every log that is followed has a counter."""
+        self._rounds.ends = counters
+
+    async def run(self, stopped: asyncio.Future[None]) -> None:
+        """Follow the logs to the end that was set, or until ``stopped`` completes."""
+        await self.logs.load()
+        # A crash may have come between its acknowledgement and its positions, or in its midst.
+        self._round = None
+        self.has_caught_up = False
+        self.is_running = True
+        try:
+            await cancel_when(stopped, partial(self._work, stopped), self._closing_seconds)
+        finally:
+            self.is_running = False
+            with anyio.CancelScope(shield=True):
+                await self._sender.close()
+                await self._drop_snapshot()
+        await self.logs.try_store()
+
+    def _closing_seconds(self) -> float:
+        """How long the round in progress may take once the follower is stopped."""
+        return self._settings.closing_seconds if self._sender.is_answered else 0.0
+
+    async def _work(self, stopped: asyncio.Future[None]) -> None:
+        goes_on = True
+        while goes_on and not stopped.done():
+            if self._sender.is_open:
+                goes_on = await self._step(stopped)
+            else:
+                await self._open(stopped)
+
+    async def _open(self, stopped: asyncio.Future[None]) -> None:
+        """Reach the destination, and learn from where to go on."""
+        opened = await self._sender.open(
+            {log.number: log.position.counter for log in self.logs}, stopped
+        )
+        if opened is None:
+            return
+        self.needs_snapshot |= opened.needs_snapshot or self.logs.are_behind(opened.counters)
+        # A transaction whose commit got no answer may have been committed: the present round.
+        if await self.logs.pass_over(opened.counters):
+            self._round = None
+        if not self.needs_snapshot:
+            self._on_current()
+
+    async def _step(self, stopped: asyncio.Future[None]) -> bool:
+        """Deliver a round, or wait until there is one; False behind the end that was set."""
+        seen = self.logs.seen()
+        if self._round is None:
+            self._round = await self._next()
+        current = self._round
+        if current is not None:
+            if not await self._sender.deliver(current, stopped):
+                return True
+            await self._passed(current)
+            if current.records < _KEEPING_UP_RECORDS and self._rounds.ends is None:
+                await wait_wakeup()
+        elif self.logs.has_unstored_end:
+            await self.logs.store_ends(stopped)
+        elif self._rounds.ends is not None:
+            return False
+        else:
+            self.has_caught_up = True
+            await self.logs.wait_more(seen, stopped)
+        return True
+
+    async def _next(self) -> Round[M] | None:
+        if self.needs_snapshot:
+            current = await self._next_of_snapshot()
+            if current is not None:
+                return current
+            self.needs_snapshot = False
+            await self._drop_snapshot()
+            await self.logs.try_store()
+            self._on_current()
+        return await self._rounds.next(self._sender.round_bytes)
+
+    async def _passed(self, current: Round[M]) -> None:
+        """Move behind a round that is acknowledged."""
+        self._round = None
+        self._stop_timer()
+        if not self.needs_snapshot:
+            moved = sum(
+                position.counter - self.logs[number].position.counter
+                for number, position in current.positions.items()
+            )
+            self.missing_changes += moved - current.records
+        self.logs.passed(current.positions, current.records)
+        is_due = self.logs.unstored_records >= self._settings.checkpoint_records
+        if is_due or self.logs.has_unstored_end:
+            await self.logs.try_store()
+        self.records += current.records
+        self.size_bytes += current.size_bytes
+        self.items += current.items
+        self.all_items += current.items
+        self._on_progress()
+
+    # -- snapshots --------------------------------------------------------------------------
+
+    async def _next_of_snapshot(self) -> Round[M] | None:
+        """The next round of the snapshot, of another one if it was given up; None behind it."""
+        if self._snapshot is None or not self._snapshot.is_held:
+            await self._take_snapshot()
+        assert self._snapshot_rounds is not None
+        try:
+            current = await anext(self._snapshot_rounds, None)
+        except Closed:
+            # The store was reopened, and its old views are gone.
+            self._give_up_snapshot()
+            return await self._next_of_snapshot()
+        self._stop_timer()
+        patience_seconds = self._settings.snapshot_patience_seconds
+        if current is not None and patience_seconds is not None:
+            loop = asyncio.get_running_loop()
+            self._letting_go = loop.call_later(patience_seconds, self._give_up_snapshot)
+        return current
+
+    async def _take_snapshot(self) -> None:
+        await self._drop_snapshot()
+        source = self._source
+        snapshot = await TableSnapshot.take(source.store, source.table_name, self.logs)
+        taken_us = int(source.clock.now_epoch_seconds() * MICROSECONDS_PER_SECOND)
+        self._snapshot = snapshot
+        self._snapshot_rounds = self._rounds.of_snapshot(snapshot, taken_us)
+        self.snapshots += 1
+        self.items = 0
+
+    @property
+    def has_snapshot(self) -> bool:
+        """Whether a snapshot is being delivered."""
+        return self._snapshot is not None and self._snapshot.is_held
+
+    def _give_up_snapshot(self) -> None:
+        """Release the snapshot: the store should not keep what it shows any longer.
+
+        The round on its way is waited for: it could come late, behind the next snapshot.
+        """
+        assert self._snapshot is not None
+        self._snapshot.release()
+        _log.warning("snapshot_given_up", follower=self._name, items=self.items)
+
+    async def _drop_snapshot(self) -> None:
+        self._stop_timer()
+        rounds, self._snapshot_rounds, self._snapshot = self._snapshot_rounds, None, None
+        if rounds is not None:
+            await rounds.aclose()
+
+    def _stop_timer(self) -> None:
+        if self._letting_go is not None:
+            self._letting_go.cancel()
+            self._letting_go = None

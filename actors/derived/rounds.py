@@ -1,0 +1,119 @@
+"""The rounds of a sink: records of its open logs in turn, or the items of a snapshot."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from typing import Final, Generic
+
+from dynactor.actors.derived.checkpoint import Checkpoint
+from dynactor.actors.derived.followed_log import FollowedLog, behind
+from dynactor.actors.derived.followed_logs import FollowedLogs
+from dynactor.actors.derived.round_sink import M, Round, RoundSink
+from dynactor.actors.derived.table_snapshot import TableSnapshot
+from dynactor.model.values.stored_item import StoredItem
+from dynactor.streams.change_record import ChangeRecord
+
+_ROUND_RECORDS: Final = 1_024
+# Few: between two pieces requests get their turn, and reading decodes a page in one piece.
+_PIECE_RECORDS: Final = 64
+_READ_RECORDS: Final = 256
+
+
+class Rounds(Generic[M]):
+    """Makes the rounds. ``ends`` are the counters to stop at, by log; None for no end."""
+
+    def __init__(self, logs: FollowedLogs, sink: RoundSink[M]) -> None:
+        self.ends: Mapping[int, int] | None = None
+        self._logs = logs
+        self._sink = sink
+        # The place of the log whose turn it is.
+        self._first = 0
+
+    async def next(self, limit_bytes: int) -> Round[M] | None:
+        """Take records of all open logs in turn; None if there is nothing to pass.
+
+        A round without messages passes changes that were not recorded.
+        """
+        logs = self._logs.open
+        current = Round[M]()
+        empty = 0
+        while empty < len(logs):
+            log = logs[self._first % len(logs)]
+            self._first += 1
+            if not await self._take(log, current, limit_bytes):
+                empty += 1
+                continue
+            empty = 0
+            if current.records >= _ROUND_RECORDS or current.size_bytes >= limit_bytes:
+                break
+        return current if current.positions else None
+
+    async def _take(self, log: FollowedLog, current: Round[M], limit_bytes: int) -> bool:
+        """Put some records of a log into a round; False if there are no more of them."""
+        position = current.positions.get(log.number, log.position)
+        found, end = await log.read(
+            position,
+            max_records=min(_READ_RECORDS, _ROUND_RECORDS - current.records),
+            max_bytes=limit_bytes - current.size_bytes,
+        )
+        records = self._wanted(log, found)
+        if records:
+            taken = await self._add(current, records, limit_bytes)
+            current.positions[log.number] = behind(position, records[:taken])
+        elif not found and end is not None and position.counter < end.counter:
+            # The last changes were not recorded, because nobody followed the table then.
+            current.positions[log.number] = end
+        return bool(records)
+
+    def _wanted(self, log: FollowedLog, found: list[ChangeRecord]) -> list[ChangeRecord]:
+        if self.ends is None:
+            return found
+        end = self.ends[log.number]
+        return [record for record in found if record.sequence_number.counter <= end]
+
+    async def _add(self, current: Round[M], records: list[ChangeRecord], limit_bytes: int) -> int:
+        """Put the first of these records into a round, as many as it holds; returns how many."""
+        for at, record in enumerate(records):
+            if at % _PIECE_RECORDS == _PIECE_RECORDS - 1:
+                # Not a wait: other tasks of the loop take their turn.
+                await asyncio.sleep(0)
+            self._sink.add_change(current, record)
+            current.records += 1
+            if current.size_bytes >= limit_bytes:
+                return at + 1
+        return len(records)
+
+    async def of_snapshot(
+        self, snapshot: TableSnapshot, taken_us: int
+    ) -> AsyncGenerator[Round[M], None]:
+        """The gap, every item page by page, and at last the positions of the logs.
+
+        Raises:
+            Closed: the store was reopened, so the snapshot is gone.
+        """
+        gap = Round[M]()
+        self._sink.add_gap(gap, taken_us)
+        yield gap
+        async for page in snapshot.pages():
+            yield await self._of_page(page, taken_us)
+        end = Round[M]()
+        end.positions |= self._positions_behind(snapshot)
+        yield end
+
+    def _positions_behind(self, snapshot: TableSnapshot) -> dict[int, Checkpoint]:
+        return {
+            number: position
+            for number, position in snapshot.positions.items()
+            if number in self._logs
+        }
+
+    async def _of_page(self, page: list[StoredItem], taken_us: int) -> Round[M]:
+        current = Round[M]()
+        for at, item in enumerate(page):
+            if at % _PIECE_RECORDS == _PIECE_RECORDS - 1:
+                # Not a wait: other tasks of the loop take their turn.
+                await asyncio.sleep(0)
+            self._sink.add_item(current, item, taken_us)
+        current.records = current.items = len(page)
+        return current

@@ -1,0 +1,84 @@
+"""All items of a table as they were at one moment, and where its logs stood then.
+
+Both come from one durable view: what the logs hold behind those positions is all that happened
+to the items since, with no gap and no overlap. A reader that continues from them must have the
+table's changes recorded before the snapshot is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Protocol
+
+from dynactor.actors.derived.checkpoint import Checkpoint
+from dynactor.actors.derived.scan import read_page
+from dynactor.model.values.stored_item import StoredItem
+from dynactor.storage import catalog, codec, key_layout
+from dynactor.storage.store import Store, View
+
+
+class KnownLogs(Protocol):
+    """The logs that a reader knows, by the numbers of their partitions."""
+
+    def __contains__(self, partition_number: object, /) -> bool: ...
+
+    async def wait_joined(self) -> None:
+        """Wait until more logs are known."""
+        ...
+
+
+class TableSnapshot:
+    """A snapshot. The store keeps what it shows until the snapshot is released."""
+
+    def __init__(self, view: View, table_id: int, positions: dict[int, Checkpoint]) -> None:
+        # Where the logs stood, by partition number; those of ended logs, too.
+        self.positions = positions
+        # None once the snapshot was released.
+        self._view: View | None = view
+        self._prefix = key_layout.row_prefix(table_id)
+
+    @classmethod
+    async def take(cls, store: Store, table_name: str, known: KnownLogs) -> TableSnapshot:
+        """The items of a table as they are now, once the logs of all its partitions are known.
+
+        A split is durable a moment before the followers of the table learn of it.
+        """
+        while True:
+            view = store.durable()
+            (row,) = await view.load([key_layout.table_record(table_name)])
+            assert row is not None, "there is no such table"
+            record = catalog.decode_record(row)
+            numbers = [partition.number for partition in record.partitions]
+            if all(number in known for number in numbers):
+                break
+            await known.wait_joined()
+        positions = {
+            ended.number: Checkpoint(ended.last, ended.logged_bytes) for ended in record.ended_logs
+        }
+        values = await view.load(list(map(key_layout.partition_head, numbers)))
+        for number, head in zip(numbers, map(catalog.decode_partition_head, values), strict=True):
+            positions[number] = Checkpoint(head.counter, head.logged_bytes)
+        return cls(view, record.definition.table_id, positions)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether its pages can still be read."""
+        return self._view is not None
+
+    def release(self) -> None:
+        """Let the store forget what the snapshot shows: no other page is read."""
+        self._view = None
+
+    async def pages(self) -> AsyncIterator[list[StoredItem]]:
+        """The items, some at a time, in the order of their hashes.
+
+        Raises:
+            Closed: the store was reopened, and its old views are gone.
+        """
+        start, end = self._prefix, key_layout.end_of(self._prefix)
+        while True:
+            assert self._view is not None, "a page is read after the snapshot was released"
+            rows, start = await read_page(self._view, start, end)
+            if not rows:
+                return
+            yield [codec.decode(row.value) for row in rows]
