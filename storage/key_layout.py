@@ -56,6 +56,7 @@ _COLLECTIONS: Final = 0xFFFF_FFFF
 # In a subscriber's name, where an index has its id.
 _EXPIRER: Final = 0xFFFF_FFFF
 _DESTINATIONS: Final = 0xC000_0000
+_REPLAYS: Final = 0xFFFF_FFFE
 
 _NUMBER: Final = Struct(">Q")
 _INDEX_ID: Final = Struct(">I")
@@ -142,6 +143,16 @@ def expiry_subscriber(table_id: int) -> bytes:
 def destination_subscriber(table_id: int, destination_id: int) -> bytes:
     """What names the followers that publish to a destination, in their checkpoints."""
     return index_subscriber(table_id, _DESTINATIONS + destination_id)
+
+
+def replay_subscriber(table_id: int, replay_id: str) -> bytes:
+    """What names a replay in its checkpoints; ``replay_id`` is a hexadecimal number."""
+    return index_subscriber(table_id, _REPLAYS) + bytes.fromhex(replay_id)
+
+
+def replay_checkpoint_range(table_id: int) -> tuple[bytes, bytes]:
+    """All checkpoints of a table's replays; the end is excluded."""
+    return index_checkpoint_range(table_id, _REPLAYS)
 
 
 def expiry_range(table_id: int) -> tuple[bytes, bytes]:

@@ -45,6 +45,7 @@ from dynactor.actors.catalog.table_changes import TableChanges
 from dynactor.actors.catalog.tables import Tables
 from dynactor.actors.catalog.time_to_live_phases import TimeToLivePhases
 from dynactor.actors.catalog.timed_states import Transitions
+from dynactor.actors.derived.kafka.kafka_environment import KafkaEnvironment
 from dynactor.actors.derived.kafka.publishing import Origins, Publishing
 from dynactor.actors.derived.kafka.replay_progress import ReplayProgress
 from dynactor.actors.runtime.fencing import is_fenced
@@ -140,7 +141,7 @@ class DatabaseActor:
             environment,
             settings.relays,
             Origins(settings.region, settings.account_id),
-            broker,
+            KafkaEnvironment.of(broker, settings.relays, environment) if broker else None,
             self.tell,
         )
         self.destinations = DestinationPhases(publishing)
@@ -437,6 +438,7 @@ class DatabaseActor:
 
     async def _check_destinations(self) -> None:
         """Cut off who takes no changes; the room that they took on the disk is given back."""
+        self.replays.check()
         now = self._clock.now_epoch_seconds()
         for table in list(self._tables.values()):
             if await self.destinations.check(table, now):

@@ -25,10 +25,11 @@ from dynactor.actors.catalog import definition_commit
 from dynactor.actors.catalog.definition_commit import Stored
 from dynactor.actors.derived.checkpoint import Checkpoint
 from dynactor.actors.derived.kafka.broken_destination import BrokenDestination
+from dynactor.actors.derived.kafka.kafka_sender import KafkaSender
+from dynactor.actors.derived.kafka.kafka_sink import KafkaSink, relay_contract
 from dynactor.actors.derived.kafka.publishing import Publishing
-from dynactor.actors.derived.kafka.relay import KafkaRelay
-from dynactor.actors.derived.kafka.relay_environment import RelayEnvironment, RelayTarget
-from dynactor.actors.derived.kafka.shared_publisher import SharedPublisher
+from dynactor.actors.derived.kafka.relay import KafkaRelay, RelayTarget
+from dynactor.actors.derived.kafka.topic_session import TopicSession
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.followers import ActorFollowing
 from dynactor.actors.table.table import Table
@@ -100,19 +101,7 @@ class DestinationPhases:
         self._supervisor = publishing.environment.supervisor
         self._settings = publishing.settings
         self._tell = publishing.tell
-        broker, clock = publishing.broker, publishing.environment.clock
-        self._environment = (
-            None
-            if broker is None
-            else RelayEnvironment(
-                broker,
-                SharedPublisher(broker),
-                self._settings,
-                clock,
-                set(),
-                publishing.environment.randomness,
-            )
-        )
+        self._environment = publishing.kafka
 
     def relay(self, table: Table, destination: StreamingDestination) -> KafkaRelay | None:
         """The relay at work for a destination."""
@@ -160,7 +149,7 @@ class DestinationPhases:
             ValidationException: there is no Kafka, or as ``destination_rules.enabled``.
             StoreError: nothing was changed.
         """
-        self._publishing.needed_broker()
+        self._publishing.needed_kafka()
         definition = rules.enabled(table.definition, message.topic, message.precision)
         await self._record_for(table, definition, definition.destinations[-1])
         destination = table.definition.destinations[-1]
@@ -228,7 +217,7 @@ class DestinationPhases:
 
     async def _over_bounds(self, relay: KafkaRelay, now_epoch_seconds: float) -> str | None:
         settings = self._settings
-        if relay.lag_bytes > settings.retention_bytes:
+        if relay.contract.is_delayed_too_long(relay.lag_bytes):
             return f"more than {settings.retention_bytes} bytes of changes were not taken"
         if settings.retention_seconds is None or not relay.lag_records:
             return None
@@ -267,11 +256,17 @@ class DestinationPhases:
     def _wait_for_broker(self, table: Table, destination: StreamingDestination) -> None:
         if self._environment is None:
             return
+        session = TopicSession(self._environment, destination.topic)
+        contract = relay_contract(self._settings)
         waiting = BrokenDestination(
             destination.topic,
-            self._environment.broker,
-            self._settings,
-            lambda count: self._tell(_advance(table.definition, destination, count)),
+            # Nobody is told: they were when it was cut off, and will be when it goes on.
+            KafkaSender(
+                session,
+                KafkaSink(self._publishing.source(table.definition), self._settings, contract),
+            ),
+            contract,
+            reached=lambda count: self._tell(_advance(table.definition, destination, count)),
         )
         subscriber = _subscriber(table.definition, destination)
         table.followers.attach(subscriber, ActorFollowing(waiting, self._supervisor))
@@ -354,6 +349,7 @@ class DestinationPhases:
             await table.followers.feeds_for(place.subscriber),
             self._publishing.environment.store,
             self._environment,
+            self._settings,
             settled=partial(self._tell_settled, definition, destination),
         )
         await relay.load()

@@ -52,8 +52,9 @@ class LogTrimmer:
     async def _trim(
         self, table: Table, now_epoch_seconds: float, *, gives_back: bool = False
     ) -> None:
+        floors = await table.followers.floors()
         for feed in await table.followers.feeds():
-            floor = table.followers.floor(feed.partition_number, feed.tail)
+            floor = floors[feed.partition_number]
             log = key_layout.change_range(feed.partition_number)
             await self._streams.trim(
                 feed,

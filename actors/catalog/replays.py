@@ -8,7 +8,7 @@ This part belongs to the database's actor, which alone calls what changes someth
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -17,9 +17,11 @@ from msgspec import structs
 
 from dynactor.actors.catalog import definition_commit
 from dynactor.actors.catalog.definition_commit import Stored
+from dynactor.actors.derived.checkpoint import Checkpoint
 from dynactor.actors.derived.kafka.publishing import Publishing
 from dynactor.actors.derived.kafka.replay import Replay, ReplayPlace
 from dynactor.actors.derived.kafka.replay_progress import ReplayProgress, ReplayStart
+from dynactor.actors.derived.kafka.shared_publisher import SharedPublisher
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.runtime.randomness import random_uuid
 from dynactor.actors.table.followers import ActorFollowing
@@ -28,6 +30,7 @@ from dynactor.model.errors import ResourceNotFoundException, ValidationException
 from dynactor.model.tables import destination_rules as rules
 from dynactor.model.tables.table import TABLE_INDEX_ID
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
+from dynactor.storage import key_layout
 from dynactor.storage.catalog import TableRecord
 from dynactor.storage.store import StoreError
 from dynactor.streams import log_bounds, sequence_number
@@ -70,6 +73,8 @@ class Replays:
         self._owner = publishing.owner
         self._environment = publishing.environment
         self._replays: dict[str, Replay] = {}
+        # The ids of those whose changes are recorded, and whose checkpoints are stored.
+        self._recording: set[str] = set()
 
     # -- for requests -----------------------------------------------------------------------
 
@@ -97,31 +102,31 @@ class Replays:
                 not go back so far.
             StoreError: nothing was changed.
         """
-        broker = self._publishing.needed_broker()
+        kafka = self._publishing.needed_kafka()
         self._check_topic(message.topic, tables)
         # The place in the logs first: a refusal changes nothing.
         positions, is_whole = await self._positions(table, message.start)
         replay_id = random_uuid(self._environment.randomness).hex
-        subscriber = _subscriber(replay_id)
-        recorded_from = await self._record(table, subscriber, positions)
-        if message.start.origin == "snapshot":
-            positions = recorded_from
         definition = table.definition
+        subscriber = key_layout.replay_subscriber(definition.table_id, replay_id)
+        followed = await self._record(table, subscriber, positions)
+        self._recording.add(replay_id)
         told = EndReplay(definition.table_id, definition.name, replay_id)
         replay = Replay(
-            await self._place(table, message, replay_id, positions, is_whole=is_whole),
-            [feed for feed in await table.followers.feeds() if feed.partition_number in positions],
+            await self._place(table, message, replay_id, is_whole=is_whole),
+            [feed for feed in await table.followers.feeds() if feed.partition_number in followed],
             self._environment.store,
-            self._environment.clock,
-            broker=broker,
-            settings=self._publishing.settings,
+            # A publisher of its own: what it waits for, no relay waits for.
+            kafka._replace(shared=SharedPublisher(kafka.broker)),
             ended=lambda: self._publishing.tell(told),
-            randomness=self._environment.randomness,
         )
+        await replay.load()
         self._forget_oldest()
         self._replays[replay_id] = replay
         table.followers.attach(subscriber, ActorFollowing(replay, self._environment.supervisor))
         self._environment.supervisor.start(replay)
+        # An actor that crashes too often ends without a word.
+        replay.mailbox.when_closed().add_done_callback(lambda _: self._publishing.tell(told))
         return replay.progress
 
     async def cancel(self, message: CancelReplay) -> ReplayProgress:
@@ -138,18 +143,39 @@ class Replays:
 
     async def end(self, table: Table, message: EndReplay) -> None:
         """A job is over: nothing is recorded or kept for it any more."""
-        await table.followers.detach(_subscriber(message.replay_id))
-        if not self._is_replayed(table):
-            await self._record_no_more(table)
-            await table.redefine(table.definition)
+        if message.replay_id not in self._recording:
+            return
+        subscriber = key_layout.replay_subscriber(message.table_id, message.replay_id)
+        await table.followers.detach(subscriber)
+
+        def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
+            del counters
+            return Stored(
+                definition_commit.without_followers(record, [subscriber]),
+                deletes=[key_layout.checkpoint(subscriber, n) for n in record.log_numbers],
+            )
+
+        definition = structs.replace(table.definition, is_replayed=self._is_replayed(table))
+        await definition_commit.redefine(self._owner, table, definition, storing)
+        self._recording.discard(message.replay_id)
 
     async def forget(self, table: Table) -> None:
         """Record nothing for jobs that ended with the server; nobody works for the table yet."""
+        if not table.definition.is_replayed:
+            return
+        definition = structs.replace(table.definition, is_replayed=False)
+        rows = key_layout.replay_checkpoint_range(definition.table_id)
         try:
-            await self._record_no_more(table)
+            await definition_commit.store(self._owner, table, definition, range_deletes=[rows])
         except StoreError as error:
             # A server starts on a full disk too. What is recorded needlessly is trimmed.
             _log.info("replays_not_forgotten", table=table.definition.name, error=str(error))
+
+    def check(self) -> None:
+        """End the jobs for which more is kept than their contract allows."""
+        for replay in self._replays.values():
+            if not replay.is_over and replay.contract.is_delayed_too_long(replay.lag_bytes):
+                replay.give_up()
 
     def writes_to(self, topic: str) -> bool:
         """Whether a job publishes to a topic."""
@@ -159,12 +185,6 @@ class Replays:
         )
 
     # -- parts ------------------------------------------------------------------------------
-
-    async def _record_no_more(self, table: Table) -> None:
-        if not table.definition.is_replayed:
-            return
-        definition = structs.replace(table.definition, is_replayed=False)
-        await definition_commit.store(self._owner, table, definition)
 
     def _named(self, replay_id: str) -> Replay:
         replay = self._replays.get(replay_id)
@@ -180,7 +200,9 @@ class Replays:
             del self._replays[replay_id]
 
     def _is_replayed(self, table: Table) -> bool:
-        return any(table.followers.following(_subscriber(replay_id)) for replay_id in self._replays)
+        table_id = table.definition.table_id
+        subscribers = (key_layout.replay_subscriber(table_id, each) for each in self._replays)
+        return any(map(table.followers.following, subscribers))
 
     def _check_topic(self, topic: str, tables: Iterable[Table]) -> None:
         try:
@@ -199,49 +221,72 @@ class Replays:
             raise ValidationException(f"Another replay is writing to topic {topic}")
 
     async def _record(
-        self, table: Table, subscriber: bytes, positions: Mapping[int, int]
-    ) -> dict[int, int]:
+        self, table: Table, subscriber: bytes, positions: Mapping[int, int] | None
+    ) -> Collection[int]:
         """Have changes recorded, whoever else follows the table or ceases to.
 
-        Of the logs that have ended, those with positions are kept for it.
+        The job's checkpoints are stored with that: the logs are kept from there on. Without
+        ``positions`` they are where the changes begin that are recorded for it.
+
+        Returns:
+            The numbers of the logs that it follows.
         """
+        logged_bytes = {
+            feed.partition_number: feed.logged_bytes for feed in await table.followers.feeds()
+        }
+        followed: list[int] = []
 
         def storing(record: TableRecord, counters: Mapping[int, int]) -> Stored:
-            del counters
+            first = counters if positions is None else positions
+            followed.extend(first)
             # Durable with it is all that was accepted before: a snapshot shows it.
-            return Stored(definition_commit.with_follower(record, subscriber, positions))
+            return Stored(
+                definition_commit.with_follower(record, subscriber, first),
+                puts=[
+                    (
+                        key_layout.checkpoint(subscriber, number),
+                        # Bytes that were recorded before are kept for somebody else.
+                        Checkpoint(counter, logged_bytes[number]).encode(),
+                    )
+                    for number, counter in first.items()
+                ],
+            )
 
         definition = structs.replace(table.definition, is_replayed=True)
-        return await definition_commit.redefine(self._owner, table, definition, storing)
+        await definition_commit.redefine(self._owner, table, definition, storing)
+        return followed
 
     async def _place(
         self,
         table: Table,
         message: StartReplay,
         replay_id: str,
-        positions: Mapping[int, int],
         *,
         is_whole: bool,
     ) -> ReplayPlace:
-        """What a job works for, from these positions on."""
+        """What a job works for."""
         definition = table.definition
         heads = await table.heads()
         return ReplayPlace(
             replay_id,
-            definition.table_id,
+            key_layout.replay_subscriber(definition.table_id, replay_id),
             self._publishing.source(definition),
             message.topic,
             message.start,
             message.follows,
-            positions,
             is_whole,
             sum(head.item_counts.get(TABLE_INDEX_ID, 0) for head in heads),
         )
 
-    async def _positions(self, table: Table, start: ReplayStart) -> tuple[dict[int, int], bool]:
-        """Where in each log a job begins, and whether nothing of the table lies before it."""
+    async def _positions(
+        self, table: Table, start: ReplayStart
+    ) -> tuple[dict[int, int] | None, bool]:
+        """Where in each log a job begins, and whether nothing of the table lies before it.
+
+        None for a snapshot, which has positions of its own.
+        """
         if start.origin == "snapshot":
-            return {}, True
+            return None, True
         view = self._environment.store.durable()
         now_us = int(self._environment.clock.now_epoch_seconds() * MICROSECONDS_PER_SECOND)
         logs = await log_bounds.reaches(view, table.record, now_us)
@@ -308,7 +353,3 @@ def _too_far_back(name: str, logs: Sequence[LogReach]) -> ValidationException:
 
 def _text_of(time_us: int) -> str:
     return datetime.fromtimestamp(time_us / MICROSECONDS_PER_SECOND, tz=UTC).isoformat()
-
-
-def _subscriber(replay_id: str) -> bytes:
-    return f"replay {replay_id}".encode()

@@ -34,6 +34,8 @@ class FollowedLogs:
         self._subscriber_id = subscriber_id
         self._reader = reader
         self._logs: dict[int, FollowedLog] = {}
+        # The logs that joined, and whose checkpoints were not read.
+        self._unloaded: list[FollowedLog] = []
         self._joined = asyncio.get_running_loop().create_future()
         # Number of records applied since the checkpoints were stored.
         self.unstored_records = 0
@@ -54,6 +56,7 @@ class FollowedLogs:
         for feed in feeds:
             log = FollowedLog(feed, self._subscriber_id, self._reader, counts_bytes=True)
             self._logs[feed.partition_number] = log
+            self._unloaded.append(log)
         self._forget_released()
         self._joined.set_result(None)
         self._joined = asyncio.get_running_loop().create_future()
@@ -112,11 +115,18 @@ class FollowedLogs:
 
     async def load(self) -> None:
         """Read the checkpoints; a log that is further already stays where it is."""
-        for log in self:
+        self._unloaded = list(self)
+        await self.load_joined()
+        self._forget_released()
+
+    async def load_joined(self) -> None:
+        """Read the checkpoints of the logs that joined."""
+        while self._unloaded:
+            log = self._unloaded[-1]
             stored = await log.load()
             if log.position.counter == 0:
                 log.position = stored
-        self._forget_released()
+            self._unloaded.remove(log)
 
     def passed(self, positions: Mapping[int, Checkpoint], records: int) -> None:
         """All changes up to these positions are applied, ``records`` of them since the last."""

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from dynactor.actors.derived.checkpoint import Checkpoint
 from dynactor.actors.derived.followed_log import FollowedLog, behind
-from dynactor.actors.derived.sink import MessageSink, RowSink, row_changes
+from dynactor.actors.derived.sink import Delivery, Gap, MessageSink, RowSink, row_changes
 from dynactor.actors.derived.stored_checkpoint import Outcome
 from dynactor.actors.partition.change_feed import ChangeFeed
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
@@ -46,11 +46,17 @@ class Follower:
         after: asyncio.Future[None] | None = None,
     ) -> None:
         """``after``: the parent's ``ended``, None if the sink follows no parent."""
+        contract = sink.contract
+        assert contract.trim_delay_bytes is None or contract.gap is Gap.MISSING, (
+            "trimming passes over a sink that may miss changes, and over no other one"
+        )
+        is_with_checkpoint = contract.delivery is Delivery.WITH_CHECKPOINT
+        assert is_with_checkpoint == isinstance(sink, RowSink), "its kind is how it is delivered"
         self.name = f"{name} of partition {feed.partition_number}"
         self.mailbox = Mailbox(1)
         self.in_hand: list[Envelope] = []
         self.feed = feed
-        self._counts_bytes = sink.contract.trim_delay_bytes is not None
+        self._counts_bytes = contract.trim_delay_bytes is not None
         self._log = FollowedLog(feed, subscriber_id, self.name, counts_bytes=self._counts_bytes)
         self._sink = sink
         self._unstored_records = 0

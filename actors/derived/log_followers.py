@@ -70,11 +70,6 @@ class LogFollowers(Mapping[int, Follower]):
         for number in self._followers.keys() - set(kept):
             del self._followers[number]
 
-    def floor(self, partition_number: int) -> int:
-        """The counter up to which a log may be trimmed."""
-        follower = self._followers.get(partition_number)
-        return 0 if follower is None else follower.stored_position
-
     @property
     def lag_records(self) -> int:
         """Number of changes that are not applied, at most."""

@@ -153,6 +153,7 @@ class RoundFollower(Generic[M]):
 
     async def _step(self, stopped: asyncio.Future[None]) -> bool:
         """Deliver a round, or wait until there is one; False behind the end that was set."""
+        await self.logs.load_joined()
         seen = self.logs.seen()
         if self._round is None:
             self._round = await self._next()

@@ -12,6 +12,7 @@ It belongs to the database's actor, which alone calls it.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 import structlog
@@ -203,7 +204,9 @@ class Splitter:
             )
             balances = table.throttle.rows_of_children(parent, children)
             split = _Split(parent, children, head, message.share, balances)
-            await self._commit(new, catalog_head, split, streams, has_log=kept)
+            # Before they start: trimming goes by these rows.
+            first = table.followers.first_checkpoints(children) if kept else []
+            await self._commit(new, catalog_head, split, streams, first, has_log=kept)
         for stream in streams:
             self._streams.remember(stream)
         feeds = table.divide(new, parent, children)
@@ -224,7 +227,7 @@ class Splitter:
             )
             balances = table.throttle.rows_of_children(parent, children, index_id)
             split = _Split(parent, children, head, message.share, balances)
-            await self._commit(new, catalog_head, split, (), has_log=True)
+            await self._commit(new, catalog_head, split, (), (), has_log=True)
         table.divide_index(new, index_id, parent, children)
         return children
 
@@ -293,6 +296,7 @@ class Splitter:
         head: CatalogHead,
         split: _Split,
         streams: list[Stream] | tuple[()],
+        checkpoints: Sequence[tuple[bytes, bytes]],
         *,
         has_log: bool,
     ) -> None:
@@ -317,6 +321,7 @@ class Splitter:
                 ),
                 *map(stream_row, streams),
                 *split.balances,
+                *checkpoints,
                 *lost,
             ],
             deletes=[key_layout.partition_head(split.parent)],

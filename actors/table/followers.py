@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from enum import Enum
 from typing import Protocol
 
+from dynactor.actors.derived import checkpoint
 from dynactor.actors.derived.indexes.global_index import GlobalIndexActors, IndexPlace
 from dynactor.actors.derived.pacing import Pacing
+from dynactor.actors.derived.sink import Contract, Gap
+from dynactor.actors.derived.stored_checkpoint import first_checkpoints
 from dynactor.actors.partition.change_feed import ChangeFeed
 from dynactor.actors.runtime.supervisor import Actor, Supervisor
 from dynactor.actors.table.environment import TableEnvironment
@@ -22,14 +26,27 @@ from dynactor.storage import catalog, key_layout
 from dynactor.storage.catalog import TableRecord
 
 
+class Subscription(Enum):
+    """Which logs are kept for a subscriber, each from its stored checkpoint on."""
+
+    # Every log, also of partitions that are made from now on. Without a checkpoint, all of it.
+    ALL = "all"
+    # The logs in which it has a checkpoint.
+    KNOWN = "known"
+    NONE = "none"
+
+
 class Following(Protocol):
     """What follows a table's changes as a whole: time to live, a Kafka destination, a replay."""
 
-    def floor(self, partition_number: int) -> int:
-        """The counter up to which a log's records are not needed any more.
+    @property
+    def subscription(self) -> Subscription:
+        """Which logs are kept for it now."""
+        ...
 
-        Of a log that ended (``ChangeFeed.last``) only those are asked who followed it then.
-        """
+    @property
+    def contract(self) -> Contract:
+        """What its sink states."""
         ...
 
     def split(self, parent: int, children: list[ChangeFeed]) -> None:
@@ -44,8 +61,14 @@ class Following(Protocol):
 class FollowingActor(Actor, Protocol):
     """An actor that reads all logs of a table by itself."""
 
-    def floor(self, partition_number: int) -> int:
-        """The counter up to which it needs no records of a log any more."""
+    @property
+    def subscription(self) -> Subscription:
+        """Which logs are kept for it now."""
+        ...
+
+    @property
+    def contract(self) -> Contract:
+        """What its sink states."""
         ...
 
     def split(self, children: Sequence[ChangeFeed]) -> None:
@@ -60,9 +83,15 @@ class ActorFollowing:
         self.actor = actor
         self._supervisor = supervisor
 
-    def floor(self, partition_number: int) -> int:
+    @property
+    def subscription(self) -> Subscription:
         """As the actor."""
-        return self.actor.floor(partition_number)
+        return self.actor.subscription
+
+    @property
+    def contract(self) -> Contract:
+        """As the actor."""
+        return self.actor.contract
 
     def split(self, parent: int, children: list[ChangeFeed]) -> None:
         """As the actor."""
@@ -165,7 +194,9 @@ class Followers:
         else:
             self._feeds[parent].begin(ended.last, ended.logged_bytes)
             self._feeds[parent].end()
-            for following in (*self.indexes.values(), *self._followings.values()):
+            for actors in self.indexes.values():
+                actors.split(parent, feeds)
+            for following in self._followings.values():
                 following.split(parent, feeds)
         return feeds
 
@@ -231,32 +262,76 @@ class Followers:
         if following is not None:
             await following.close()
 
-    def floor(self, partition_number: int, tail: int) -> int:
-        """The counter up to which no follower needs a log's records any more."""
-        record = self._record()
-        ended = record.ended_log(partition_number)
-        floors = [tail]
-        for subscriber_id, following in self._followings.items():
-            if ended is None or subscriber_id in ended.subscribers:
-                floors.append(following.floor(partition_number))
-        for index in record.definition.global_indexes:
-            index_id = index.definition.index_id
-            if ended is not None:
-                subscriber = key_layout.index_subscriber(record.definition.table_id, index_id)
-                if subscriber not in ended.subscribers:
+    async def floors(self) -> dict[int, int]:
+        """The counters up to which no subscriber needs a log's records, by partition number.
+
+        The stored checkpoints say so, and nothing else.
+        """
+        feeds = await self.feeds()
+        needs = [
+            (feed, subscriber_id)
+            for feed in feeds
+            for subscriber_id in self._subscribers_of(feed.partition_number)
+        ]
+        values = await self._store.latest.load(
+            [key_layout.checkpoint(id_, feed.partition_number) for feed, id_ in needs]
+        )
+        floors = {feed.partition_number: feed.tail for feed in feeds}
+        for (feed, subscriber_id), value in zip(needs, values, strict=True):
+            following = self._followings.get(subscriber_id)
+            stored = checkpoint.decode(value)
+            if following is not None:
+                if value is None and following.subscription is Subscription.KNOWN:
                     continue
-            actors = self.indexes.get(index_id)
-            if actors is not None:
-                floors.append(actors.floor(partition_number))
-            elif index.holds_entries:
-                floors.append(0)
-        return min(floors)
+                may_miss = following.contract.gap is Gap.MISSING
+                lag_bytes = feed.logged_bytes - stored.logged_bytes
+                if may_miss and following.contract.is_delayed_too_long(lag_bytes):
+                    continue
+            number = feed.partition_number
+            floors[number] = min(floors[number], stored.counter)
+        return floors
+
+    def _subscribers_of(self, partition_number: int) -> list[bytes]:
+        """The subscribers that may need a log; those of an ended log followed it then."""
+        record = self._record()
+        table_id = record.definition.table_id
+        found = [
+            key_layout.index_subscriber(table_id, index.definition.index_id)
+            for index in record.definition.global_indexes
+            if index.holds_entries or index.definition.index_id in self.indexes
+        ]
+        found += self._following_ids
+        ended = record.ended_log(partition_number)
+        if ended is None:
+            return found
+        return [subscriber_id for subscriber_id in found if subscriber_id in ended.subscribers]
+
+    @property
+    def _following_ids(self) -> list[bytes]:
+        return [
+            subscriber_id
+            for subscriber_id, following in self._followings.items()
+            if following.subscription is not Subscription.NONE
+        ]
 
     @property
     def subscriber_ids(self) -> tuple[bytes, ...]:
         """Who follows the table's logs now."""
         indexes = (each.subscriber_id for each in self.indexes.values() if each.is_followed)
-        return (*indexes, *self._followings)
+        return (*indexes, *self._following_ids)
+
+    def first_checkpoints(self, children: Sequence[int]) -> list[tuple[bytes, bytes]]:
+        """The rows of those who will follow the logs of these new partitions."""
+        return [
+            row
+            for subscriber_id in self.subscriber_ids
+            if self._follows_all(subscriber_id)
+            for row in first_checkpoints(subscriber_id, dict.fromkeys(children, 0))
+        ]
+
+    def _follows_all(self, subscriber_id: bytes) -> bool:
+        following = self._followings.get(subscriber_id)
+        return following is None or following.subscription is Subscription.ALL
 
     def index_lag_records(self, index: IndexDefinition) -> int:
         """How many changes an index may be behind its table; 0 for one that is not followed."""
@@ -265,7 +340,8 @@ class Followers:
 
     async def close(self) -> None:
         """Stop all of them after their present run."""
-        followings = [*self.indexes.values(), *self._followings.values()]
-        await asyncio.gather(*(following.close() for following in followings))
+        closing = [each.close() for each in self.indexes.values()]
+        closing += [each.close() for each in self._followings.values()]
+        await asyncio.gather(*closing)
         self.indexes.clear()
         self._followings.clear()

@@ -60,8 +60,8 @@ ORDERS: Final = (
     Fault(
         "follower reports the end of its log before storing it",
         "actors/derived/follower.py",
-        "        self._move(last)\n        is_stored",
-        "        self._move(last)\n        self.ended.set_result(None)\n        is_stored",
+        "        self._move(end)\n        if await",
+        "        self._move(end)\n        self.ended.set_result(None)\n        if await",
         "tests/actors/derived/test_subscribers.py",
         [
             "test_a_childs_follower_begins_when_the_end_of_its_parents_log_is_stored",
@@ -196,39 +196,17 @@ ORDERS: Final = (
         ],
     ),
     Fault(
-        "follower looks whether its log ended after reading",
-        "actors/derived/follower.py",
-        """\
-            additions, last = self.feed.additions, self.feed.last
-            records = await self.feed.read(
-                self.position, max_records=_RUN_RECORDS, max_bytes=_RUN_BYTES
-            )
-""",
-        """\
-            additions = self.feed.additions
-            records = await self.feed.read(
-                self.position, max_records=_RUN_RECORDS, max_bytes=_RUN_BYTES
-            )
-            last = self.feed.last
-""",
-        "tests/actors/derived/test_subscribers.py",
-        [
-            "test_a_log_that_ends_while_a_follower_reads_the_disk_is_followed_to_its_end",
-        ],
-    ),
-    Fault(
         "follower counts additions after reading",
         "actors/derived/follower.py",
         """\
-            additions, last = self.feed.additions, self.feed.last
-            records = await self.feed.read(
-                self.position, max_records=_RUN_RECORDS, max_bytes=_RUN_BYTES
+            additions = self.feed.additions
+            records, end = await self._log.read(
+                self._log.position, max_records=_RUN_RECORDS, max_bytes=_RUN_BYTES
             )
 """,
         """\
-            last = self.feed.last
-            records = await self.feed.read(
-                self.position, max_records=_RUN_RECORDS, max_bytes=_RUN_BYTES
+            records, end = await self._log.read(
+                self._log.position, max_records=_RUN_RECORDS, max_bytes=_RUN_BYTES
             )
             additions = self.feed.additions
 """,
@@ -448,14 +426,14 @@ ORDERS: Final = (
         "split shows in streams before it is stored",
         "actors/splitting/splits.py",
         """\
-            await self._commit(new, catalog_head, split, streams, has_log=kept)
+            await self._commit(new, catalog_head, split, streams, first, has_log=kept)
         for stream in streams:
             self._streams.remember(stream)
 """,
         """\
             for stream in streams:
                 self._streams.remember(stream)
-            await self._commit(new, catalog_head, split, streams, has_log=kept)
+            await self._commit(new, catalog_head, split, streams, first, has_log=kept)
 """,
         "tests/actors/derived/test_stream_steps.py",
         [
@@ -678,78 +656,63 @@ ORDERS: Final = (
         ],
     ),
     Fault(
-        "relay looks whether a log ended after reading it",
-        "actors/derived/kafka/relay_rounds.py",
+        "reader looks whether a log ended after reading it",
+        "actors/derived/followed_log.py",
         """\
-        end = log.end
-        records = await log.feed.read(
-            position.counter,
-            max_records=min(_READ_RECORDS, _ROUND_RECORDS - current.records),
-            max_bytes=limit_bytes - current.size_bytes,
-        )
+        end = self.end
+        records = await self.feed.read(after.counter, max_records=max_records, max_bytes=max_bytes)
 """,
         """\
-        records = await log.feed.read(
-            position.counter,
-            max_records=min(_READ_RECORDS, _ROUND_RECORDS - current.records),
-            max_bytes=limit_bytes - current.size_bytes,
-        )
-        end = log.end
+        records = await self.feed.read(after.counter, max_records=max_records, max_bytes=max_bytes)
+        end = self.end
 """,
         "tests/actors/kafka/test_publishing_steps.py",
         [
             "test_a_relay_publishes_the_last_change_of_a_log_that_ends_while_it_reads",
+            "test_a_replay_publishes_the_last_change_of_a_log_that_ends_while_it_reads",
         ],
     ),
     Fault(
-        "relay keeps a checkpoint that conflicts",
-        "actors/derived/kafka/relay_logs.py",
+        "follower looks whether its log ended after reading",
+        "actors/derived/followed_log.py",
         """\
-            for log, value in zip(moved, stored, strict=True):
-                log.stored = value
-            return
-        except""",
+        end = self.end
+        records = await self.feed.read(after.counter, max_records=max_records, max_bytes=max_bytes)
+""",
         """\
-            del stored
-            return
-        except""",
+        records = await self.feed.read(after.counter, max_records=max_records, max_bytes=max_bytes)
+        end = self.end
+""",
+        "tests/actors/derived/test_subscribers.py",
+        [
+            "test_a_log_that_ends_while_a_follower_reads_the_disk_is_followed_to_its_end",
+        ],
+    ),
+    Fault(
+        "reader of several logs keeps a checkpoint that conflicts",
+        "actors/derived/stored_checkpoint.py",
+        """\
+        for each in values:
+            await each.load()
+""",
+        "",
         "tests/actors/kafka/test_publishing_steps.py",
         [
             "test_a_relay_stores_its_checkpoint_although_the_store_has_another_one",
         ],
     ),
     Fault(
-        "replay looks whether a log ended after reading it",
-        "actors/derived/kafka/replay.py",
+        "follower of several logs counts additions after reading",
+        "actors/derived/round_follower.py",
         """\
-        last = feed.last
-        found = await feed.read(position, max_records=_ROUND_RECORDS, max_bytes=_ROUND_BYTES)
+        seen = self.logs.seen()
+        if self._round is None:
+            self._round = await self._next()
 """,
         """\
-        found = await feed.read(position, max_records=_ROUND_RECORDS, max_bytes=_ROUND_BYTES)
-        last = feed.last
-""",
-        "tests/actors/kafka/test_publishing_steps.py",
-        [
-            "test_a_replay_publishes_the_last_change_of_a_log_that_ends_while_it_reads",
-        ],
-    ),
-    Fault(
-        "replay counts additions after reading",
-        "actors/derived/kafka/replay.py",
-        """\
-            additions = [feed.additions for feed in feeds]
-            records = 0
-            for feed in feeds:
-                if self._is_next(feed):
-                    records += await self._publish_run(feed)
-""",
-        """\
-            records = 0
-            for feed in feeds:
-                if self._is_next(feed):
-                    records += await self._publish_run(feed)
-            additions = [feed.additions for feed in feeds]
+        if self._round is None:
+            self._round = await self._next()
+        seen = self.logs.seen()
 """,
         "tests/actors/kafka/test_publishing_steps.py",
         [
@@ -758,7 +721,7 @@ ORDERS: Final = (
     ),
     Fault(
         "snapshot takes positions of a later moment than its items",
-        "actors/derived/kafka/table_snapshot.py",
+        "actors/derived/table_snapshot.py",
         """\
         values = await view.load(list(map(key_layout.partition_head, numbers)))
 """,
@@ -772,14 +735,14 @@ ORDERS: Final = (
     ),
     Fault(
         "destination is active before the end of its snapshot is stored",
-        "actors/derived/kafka/relay.py",
+        "actors/derived/round_follower.py",
         """\
-            await self._logs.store_checkpoints()
-            self._settled(self._rounds.partition_count)
+            await self.logs.try_store()
+            self._on_current()
 """,
         """\
-            self._settled(self._rounds.partition_count)
-            await self._logs.store_checkpoints()
+            self._on_current()
+            await self.logs.try_store()
 """,
         "tests/actors/kafka/test_publishing_steps.py",
         [

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from dynactor.actors.derived.sink import Contract, Gap, Order, RowSink
+from dynactor.actors.derived.sink import Contract, Delivery, Gap, Order, RowSink
 from dynactor.model.keys import key as keys
 from dynactor.model.keys.key import KeySchema
 from dynactor.model.tables.time_to_live import ExpiryReader, expires_at_us
@@ -31,7 +31,7 @@ class ExpiryTimes(RowSink[int]):
     row would keep an expired item for ever.
     """
 
-    contract = Contract(Order.ITEM, Gap.REBUILD, trim_delay_bytes=None)
+    contract = Contract(Order.ITEM, Gap.REBUILD, None, Delivery.WITH_CHECKPOINT)
 
     def __init__(
         self,

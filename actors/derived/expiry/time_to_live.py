@@ -16,6 +16,7 @@ from dynactor.actors.derived.scan import TableScan
 from dynactor.actors.partition.change_feed import ChangeFeed
 from dynactor.actors.partition.partition_map import PartitionMap
 from dynactor.actors.table.environment import TableEnvironment
+from dynactor.actors.table.followers import Subscription
 from dynactor.actors.table.table import Table
 from dynactor.model.limits import TIME_TO_LIVE_CHANGE_SECONDS
 from dynactor.storage import key_layout
@@ -36,6 +37,9 @@ class TimeToLiveSettings(Struct, frozen=True):
 
 class TimeToLiveActors:
     """The actors of one table's time to live; they follow it as a whole (``Following``)."""
+
+    subscription = Subscription.ALL
+    contract = ExpiryTimes.contract
 
     def __init__(
         self,
@@ -142,10 +146,6 @@ class TimeToLiveActors:
         """
         have_passed = await self._expirers.wait_caught_up()
         return have_passed and not self._is_closing
-
-    def floor(self, partition_number: int) -> int:
-        """The counter up to which a log's records are not needed any more."""
-        return self._expirers.floor(partition_number)
 
     async def close(self) -> None:
         """Stop all, the sweepers first: nothing is deleted from then on."""

@@ -191,10 +191,6 @@ class GlobalIndexActors:
         with anyio.move_on_after(self.reads_wait_seconds):
             await self._maintainers.wait_caught_up()
 
-    def floor(self, partition_number: int) -> int:
-        """The counter up to which a log's records are not needed any more."""
-        return self._maintainers.floor(partition_number)
-
     @property
     def lag_records(self) -> int:
         """How many changes its followers are behind, at most."""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from dynactor.actors.derived.kafka.relay_settings import RelaySettings
 from dynactor.actors.derived.kafka.shared_publisher import SharedPublisher
 from dynactor.actors.runtime.clock import Clock
+from dynactor.actors.table.environment import TableEnvironment
 from dynactor.streams.kafka.broker import Broker
 
 
@@ -20,3 +21,17 @@ class KafkaEnvironment(NamedTuple):
     clock: Clock
     at_work: set[bytes]
     randomness: Random
+
+    @classmethod
+    def of(
+        cls, broker: Broker, settings: RelaySettings, environment: TableEnvironment
+    ) -> KafkaEnvironment:
+        """What those share who publish to a broker."""
+        return cls(
+            broker,
+            SharedPublisher(broker),
+            settings,
+            environment.clock,
+            set(),
+            environment.randomness,
+        )

@@ -72,7 +72,7 @@ class KafkaSender:
         self,
         session: TopicSession,
         sink: KafkaSink,
-        on_change: Callable[[BrokerError | None], None],
+        on_change: Callable[[BrokerError | None], None] = lambda _: None,
         *,
         is_new: bool = False,
     ) -> None:

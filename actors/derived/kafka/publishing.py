@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
+from dynactor.actors.derived.kafka.kafka_environment import KafkaEnvironment
 from dynactor.actors.derived.kafka.relay_settings import RelaySettings
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.environment import TableEnvironment
 from dynactor.model.errors import ValidationException
 from dynactor.model.tables import destination_rules as rules
 from dynactor.model.tables.table import TableDefinition
-from dynactor.streams.kafka.broker import Broker
 from dynactor.streams.kafka.message import KafkaSource
 
 
@@ -26,27 +26,27 @@ class Origins(Struct, frozen=True):
 
 
 class Publishing(NamedTuple):
-    """``tell`` has the database's actor get a message. Without a broker nothing is published."""
+    """``tell`` has the database's actor get a message. Without Kafka nothing is published."""
 
     owner: CatalogOwner
     environment: TableEnvironment
     settings: RelaySettings
     origins: Origins
-    broker: Broker | None
+    kafka: KafkaEnvironment | None
     tell: Callable[[Message[Any]], None]
 
-    def needed_broker(self) -> Broker:
-        """The broker.
+    def needed_kafka(self) -> KafkaEnvironment:
+        """The way to the broker.
 
         Raises:
             ValidationException: there is none.
         """
-        if self.broker is None:
+        if self.kafka is None:
             raise ValidationException(
                 "Changes can't be published: the server was started without "
                 "--kafka-bootstrap-servers"
             )
-        return self.broker
+        return self.kafka
 
     def source(self, definition: TableDefinition) -> KafkaSource:
         """What consumers are told of a table; times are as its destination in use has them."""

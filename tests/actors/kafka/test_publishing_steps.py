@@ -9,17 +9,18 @@ from random import Random
 
 from dynactor.actors.catalog.destination_phases import EnableDestination
 from dynactor.actors.derived.checkpoint import Checkpoint
-from dynactor.actors.derived.kafka.relay_environment import RelayTarget
-from dynactor.actors.derived.kafka.relay_logs import RelayLogs
-from dynactor.actors.derived.kafka.relay_rounds import RelayRounds
+from dynactor.actors.derived.followed_logs import FollowedLogs
+from dynactor.actors.derived.kafka.kafka_environment import KafkaEnvironment
+from dynactor.actors.derived.kafka.kafka_sink import KafkaSink, relay_contract
 from dynactor.actors.derived.kafka.replay import Replay, ReplayPlace
 from dynactor.actors.derived.kafka.replay_progress import ReplayStart
 from dynactor.actors.derived.kafka.shared_publisher import SharedPublisher
-from dynactor.actors.derived.kafka.table_snapshot import TableSnapshot
+from dynactor.actors.derived.rounds import Rounds
+from dynactor.actors.derived.table_snapshot import TableSnapshot
 from dynactor.actors.partition.change_feed import ChangeFeed
 from dynactor.storage import key_layout
 from dynactor.storage.store import Group
-from dynactor.streams.kafka.message import KafkaForm, KafkaSource
+from dynactor.streams.kafka.message import KafkaSource
 from tests.support.databases.databases import SetClock, put, table_definition, thread
 from tests.support.databases.published import TOPIC, relay_settings
 from tests.support.kafka.fake_broker import FakeBroker
@@ -60,14 +61,15 @@ async def unrecorded_log() -> AsyncIterator[tuple[SteppedStore, PartitionLog]]:
             store.open_all()
 
 
-def relay_logs(store: SteppedStore, log: PartitionLog) -> RelayLogs:
-    return RelayLogs([log.feed], subscriber=SUBSCRIBER, store=store, relay="relay")
+def relay_logs(store: SteppedStore, log: PartitionLog) -> FollowedLogs:
+    return FollowedLogs([log.feed], store, subscriber_id=SUBSCRIBER, reader="relay")
 
 
 async def test_a_relay_publishes_the_last_change_of_a_log_that_ends_while_it_reads() -> None:
     async with unrecorded_log() as (store, log), asyncio.TaskGroup() as tasks:
-        place = RelayTarget(1, SUBSCRIBER, "publisher", TOPIC, SOURCE, partition_count=1)
-        rounds = RelayRounds(place, KafkaForm(), relay_logs(store, log), store)
+        settings = relay_settings()
+        sink = KafkaSink(SOURCE, settings, relay_contract(settings), partition_count=1)
+        rounds = Rounds(relay_logs(store, log), sink)
         reading = store.gate_behind(pages_of(*key_layout.change_range(LOG)))
         first = tasks.create_task(rounds.next(1 << 20))
         await reading.reached()
@@ -86,8 +88,8 @@ async def test_a_relay_stores_its_checkpoint_although_the_store_has_another_one(
         # As when the store was opened again, with a checkpoint that it had before.
         await (await store.commit([Group(key, None, Checkpoint(1, 10).encode())]))
         logs.passed({LOG: Checkpoint(3, 30)}, 3)
-        await logs.store_checkpoints()
-        await logs.store_checkpoints()
+        await logs.try_store()
+        await logs.try_store()
         assert await store.latest.load([key]) == [Checkpoint(3, 30).encode()]
 
 
@@ -98,12 +100,11 @@ class Replaying:
         self.broker = FakeBroker()
         place = ReplayPlace(
             replay_id="replay",
-            table_id=1,
+            subscriber=SUBSCRIBER,
             source=SOURCE,
             topic=TOPIC,
             start=ReplayStart("beginning"),
             follows=True,
-            positions={LOG: 0},
             is_whole=True,
             items=0,
         )
@@ -111,11 +112,15 @@ class Replaying:
             place,
             [feed],
             store,
-            SetClock(),
-            broker=self.broker,
-            settings=relay_settings(),
+            KafkaEnvironment(
+                self.broker,
+                SharedPublisher(self.broker),
+                relay_settings(),
+                SetClock(),
+                set(),
+                Random(1),
+            ),
             ended=lambda: None,
-            randomness=Random(1),
         )
 
 

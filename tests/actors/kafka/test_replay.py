@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from dynactor.actors.catalog.destination_phases import EnableDestination
-from dynactor.actors.derived.kafka.replay import Replay
+from dynactor.actors.derived.kafka.kafka_sink import KafkaSink
 from dynactor.actors.derived.kafka.replay_progress import ReplayStart
 from dynactor.actors.table.table import Table
 from dynactor.model.errors import ResourceNotFoundException, ValidationException
@@ -159,14 +159,14 @@ async def test_a_snapshot_that_was_given_up_is_begun_anew_behind_a_gap():
 async def test_a_crash_in_the_midst_of_a_snapshot_begins_another_one(monkeypatch):
     broker = FakeBroker()
     crashes = iter([*[False] * 200, True, *[False] * 50, True])
-    original = Replay._partition_of
+    original = KafkaSink.partition_of
 
     def crash(self, message):
         if next(crashes, False):
             raise RuntimeError("a bug")
         return original(self, message)
 
-    monkeypatch.setattr(Replay, "_partition_of", crash)
+    monkeypatch.setattr(KafkaSink, "partition_of", crash)
     async with running_database(broker=broker, relays=RELAYS) as database:
         table = await filled_table(database)
         async with writing(table):
@@ -183,14 +183,14 @@ async def test_a_job_that_crashes_on_and_on_fails_and_holds_nothing(monkeypatch)
     def crash(*_: object) -> int:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(Replay, "_partition_of", crash)
+    monkeypatch.setattr(KafkaSink, "partition_of", crash)
     async with running_database(broker=FakeBroker(), relays=RELAYS) as database:
         table = await filled_table(database, items=5)
         started = await replay(database, SNAPSHOT)
         while database.replays.find(started.replay_id).state != "FAILED":
             await asyncio.sleep(0)
-        numbers = [partition.number for partition in table.record.partitions]
-        assert all(table.followers.floor(number, 1_000) == 1_000 for number in numbers)
+        tails = {feed.partition_number: feed.tail for feed in await table.followers.feeds()}
+        assert await table.followers.floors() == tails
         cancelled = await database.cancel_replay(started.replay_id)
         assert cancelled.state == "FAILED"
         assert "the server's log" in (cancelled.problem or "")

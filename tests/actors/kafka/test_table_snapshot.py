@@ -7,12 +7,26 @@ import asyncio
 from msgspec import structs
 
 from dynactor.actors.derived.checkpoint import Checkpoint
-from dynactor.actors.derived.kafka.table_snapshot import TableSnapshot
+from dynactor.actors.derived.table_snapshot import TableSnapshot
 from dynactor.storage import catalog, key_layout
 from dynactor.storage.catalog import EndedLog, PartitionHead, PartitionRange, TableRecord
 from dynactor.storage.store import Group
 from tests.support.databases.databases import table_definition
 from tests.support.stores.store import memory_store
+
+
+class Known:
+    """The logs that a reader knows."""
+
+    def __init__(self, numbers: set[int]) -> None:
+        self.numbers = numbers
+        self.joined = asyncio.Event()
+
+    def __contains__(self, number: object, /) -> bool:
+        return number in self.numbers
+
+    async def wait_joined(self) -> None:
+        await self.joined.wait()
 
 
 async def test_it_waits_until_the_partitions_of_a_split_that_is_durable_are_known():
@@ -29,13 +43,14 @@ async def test_it_waits_until_the_partitions_of_a_split_that_is_durable_are_know
         ),
         (key_layout.partition_head(3), catalog.encode_partition_head(PartitionHead())),
     ]
-    known = {1}
+    known = Known({1})
     async with memory_store() as store:
         await (await store.commit([Group(b"\x00", None, b"head", puts)]))
         taking = asyncio.create_task(TableSnapshot.take(store, "Thread", known))
         await asyncio.wait([taking], timeout=0.05)
         assert not taking.done()
-        known |= {2, 3}
+        known.numbers |= {2, 3}
+        known.joined.set()
         taken = await taking
         assert taken.positions == {
             1: Checkpoint(70, 7_000),

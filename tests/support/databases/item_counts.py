@@ -11,10 +11,11 @@ from collections.abc import Sequence
 
 from dynactor.actors.derived.log_followers import LogFollowers
 from dynactor.actors.derived.scan import TableScan
-from dynactor.actors.derived.sink import Contract, Gap, Order, RowSink
+from dynactor.actors.derived.sink import Contract, Delivery, Gap, Order, RowSink
 from dynactor.actors.derived.stored_checkpoint import first_checkpoints
 from dynactor.actors.partition.change_feed import ChangeFeed
 from dynactor.actors.runtime.supervisor import Supervisor
+from dynactor.actors.table.followers import Subscription
 from dynactor.actors.table.table import Table
 from dynactor.model.keys import key as keys
 from dynactor.model.keys.key import KeySchema
@@ -31,7 +32,7 @@ _ROWS = b"\x7f"
 class ItemCounts(RowSink[str]):
     """One row for each item that has the attribute; the rows of a value are counted."""
 
-    contract = Contract(Order.ITEM, Gap.REBUILD, trim_delay_bytes=None)
+    contract = Contract(Order.ITEM, Gap.REBUILD, None, Delivery.WITH_CHECKPOINT)
 
     def __init__(self, key_schema: KeySchema, attribute_name: str) -> None:
         self._key_schema = key_schema
@@ -49,6 +50,9 @@ class ItemCounts(RowSink[str]):
 
 class CountedTable:
     """The counts of one table, whose changes are recorded."""
+
+    subscription = Subscription.ALL
+    contract = ItemCounts.contract
 
     def __init__(self, table: Table, sink: ItemCounts, store: Store, actors: Supervisor) -> None:
         self.subscriber_id = key_layout.index_subscriber(table.definition.table_id, _SUBSCRIBER_ID)
@@ -77,9 +81,6 @@ class CountedTable:
 
     async def _follow_all(self) -> None:
         self.followers.follow(await self._table.followers.feeds_for(self.subscriber_id))
-
-    def floor(self, partition_number: int) -> int:
-        return self.followers.floor(partition_number)
 
     def split(self, parent: int, children: Sequence[ChangeFeed]) -> None:
         self.followers.split(parent, children)
