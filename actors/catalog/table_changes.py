@@ -16,9 +16,11 @@ from dynactor.actors.catalog.destination_phases import DestinationPhases
 from dynactor.actors.catalog.space_reclaim import LARGE_BYTES, SpaceReclaimer, reclaim_row
 from dynactor.actors.catalog.streams import StreamRegistry, stream_row
 from dynactor.actors.catalog.tables import Tables
+from dynactor.actors.derived.stored_checkpoint import first_checkpoints
 from dynactor.actors.partition import partition_map
 from dynactor.actors.runtime.randomness import random_uuid
 from dynactor.actors.table.environment import TableEnvironment
+from dynactor.actors.table.followers import subscribers_at_birth
 from dynactor.actors.table.messages import UpdateTable
 from dynactor.actors.table.state import IndexCounters, TableState, state_of
 from dynactor.actors.table.table import Table
@@ -87,7 +89,19 @@ class TableChanges:
         )
         positions = {partition.number: 0 for partition in record.partitions}
         stream = self._streams.enabled(definition, positions, now) if definition.stream else None
-        await self._owner.put(record, head=head, puts=[stream_row(stream)] if stream else ())
+        await self._owner.put(
+            record,
+            head=head,
+            puts=[
+                *([stream_row(stream)] if stream else ()),
+                # Before they start: trimming goes by these rows.
+                *(
+                    row
+                    for subscriber_id in subscribers_at_birth(definition)
+                    for row in first_checkpoints(subscriber_id, positions)
+                ),
+            ],
+        )
         if stream is not None:
             self._streams.remember(stream)
         self._tables[definition.name] = Table(record, self._environment)

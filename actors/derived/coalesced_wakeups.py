@@ -54,4 +54,5 @@ class CoalescedWakeups:
 
 async def wait_wakeup() -> None:
     """Wait until the next tick of the loop's clock, the same for all followers."""
+    # A pause between two runs: changes that come meanwhile go together.
     await asyncio.sleep(_TICK_SECONDS - asyncio.get_running_loop().time() % _TICK_SECONDS)

@@ -21,7 +21,7 @@ from dynactor.actors.runtime.supervisor import Actor, Supervisor
 from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.throttle import BackfillUnits, FreeUnits, TableThrottle
 from dynactor.model.indexes.index import IndexDefinition
-from dynactor.model.tables.table import GlobalIndex
+from dynactor.model.tables.table import GlobalIndex, TableDefinition
 from dynactor.storage import catalog, key_layout
 from dynactor.storage.catalog import TableRecord
 
@@ -345,3 +345,16 @@ class Followers:
         await asyncio.gather(*closing)
         self.indexes.clear()
         self._followings.clear()
+
+
+def subscribers_at_birth(definition: TableDefinition) -> list[bytes]:
+    """The ids of those who follow a table from its first change on."""
+    table_id = definition.table_id
+    return [
+        key_layout.index_subscriber(table_id, index.definition.index_id)
+        for index in definition.global_indexes
+        if index.holds_entries
+    ] + [
+        key_layout.destination_subscriber(table_id, destination.destination_id)
+        for destination in definition.destinations
+    ]

@@ -15,6 +15,7 @@ from dynactor.actors.derived.kafka.replay_progress import ReplayStart
 from dynactor.actors.table.table import Table
 from dynactor.model.errors import ResourceNotFoundException, ValidationException
 from dynactor.model.writes.write import Delete
+from dynactor.storage import key_layout
 from dynactor.streams import log_bounds
 from dynactor.streams.kafka.broker import Refused
 from tests.support.databases.databases import (
@@ -24,6 +25,7 @@ from tests.support.databases.databases import (
     table_definition,
     thread,
 )
+from tests.support.databases.expiry import rows_of
 from tests.support.databases.published import published_table, relay_settings, write_threads
 from tests.support.databases.replays import (
     BEGINNING,
@@ -35,6 +37,7 @@ from tests.support.databases.replays import (
     wait_done,
     wait_state,
 )
+from tests.support.databases.splitting import halve
 from tests.support.kafka.fake_broker import FakeBroker
 from tests.support.stores.store import memory_store
 
@@ -363,6 +366,45 @@ async def test_a_job_whose_changes_would_fill_the_disk_is_given_up():
         assert progress.state == "FAILED"
         assert "10,000 bytes" in (progress.problem or "")
         await stopped_recording(table)
+
+
+async def test_a_job_has_stored_checkpoints_before_it_starts_and_none_when_it_is_over():
+    broker = FakeBroker()
+    async with (
+        memory_store() as store,
+        running_database(store, broker=broker, relays=RELAYS) as database,
+    ):
+        table = await filled_table(database, items=20)
+        begin, end = key_layout.checkpoint_range(table.definition.table_id)
+        with broker.silent():
+            started = await replay(database, SNAPSHOT, follows=True)
+            subscriber = key_layout.replay_subscriber(table.definition.table_id, started.replay_id)
+            keys = [key_layout.checkpoint(subscriber, each) for each in table.record.log_numbers]
+            assert [row.key async for row in rows_of(store, begin, end)] == keys
+            floors = await table.followers.floors()
+            await write_threads(table, range(100, 120))
+            assert await table.followers.floors() == floors
+            # It follows the children of a partition that is split.
+            children = await halve(database, table, table.record.partitions[0].number)
+            keys += [key_layout.checkpoint(subscriber, each) for each in children]
+            assert [row.key async for row in rows_of(store, begin, end)] == keys
+        await all_published(database, started.replay_id)
+        assert Told.by(broker).items == await items_of(table)
+        await database.cancel_replay(started.replay_id)
+        await stopped_recording(table)
+        assert not [row async for row in rows_of(store, begin, end)]
+
+
+async def test_a_job_that_is_given_up_is_over_without_anybody_asking(monkeypatch):
+    def crash(*_: object) -> int:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(KafkaSink, "partition_of", crash)
+    async with running_database(broker=FakeBroker(), relays=RELAYS) as database:
+        table = await filled_table(database, items=5)
+        started = await replay(database, SNAPSHOT)
+        await stopped_recording(table)
+        assert database.replays.find(started.replay_id).state == "FAILED"
 
 
 async def test_a_topic_that_is_in_use_is_refused():

@@ -1,0 +1,140 @@
+"""A sink delays the trimming of logs as long as its contract says, and then takes a gap."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from contextlib import asynccontextmanager
+
+import anyio
+import pytest
+
+from dynactor.actors.catalog.database import Database
+from dynactor.actors.derived.follower import Follower
+from dynactor.actors.derived.log_followers import LogFollowers
+from dynactor.actors.derived.sink import Contract, Delivery, Gap, MessageSink, Order
+from dynactor.actors.derived.stored_checkpoint import first_checkpoints
+from dynactor.actors.partition.change_feed import ChangeFeed, RecentChanges
+from dynactor.actors.runtime.supervisor import Supervisor
+from dynactor.actors.table.followers import Subscription
+from dynactor.actors.table.table import Table
+from dynactor.storage import key_layout
+from dynactor.storage.store import Group, Store
+from dynactor.streams.change_record import ChangeRecord
+from tests.support.databases.databases import running_database
+from tests.support.databases.expiry import rows_of
+from tests.support.databases.published import published_table, relay_settings, write_threads
+from tests.support.kafka.fake_broker import FakeBroker
+from tests.support.stores.stepped_store import soon
+from tests.support.stores.store import memory_store
+
+LIMIT_BYTES = 5_000
+# An id that no index of a table has.
+SUBSCRIBER_ID = 0x7000_0000
+
+
+class Gate(MessageSink):
+    """Passes records on while it is open, and may miss some."""
+
+    contract = Contract(Order.ITEM, Gap.MISSING, trim_delay_bytes=LIMIT_BYTES)
+
+    def __init__(self, gate: asyncio.Event) -> None:
+        self.counters: list[int] = []
+        self._gate = gate
+
+    def send(self, records: list[ChangeRecord]) -> Sequence[Awaitable[object]]:
+        self.counters += [record.sequence_number.counter for record in records]
+        return [self._gate.wait()]
+
+
+class GatedTable:
+    """Feeds the changes of a table's only partition to a gate."""
+
+    subscription = Subscription.ALL
+    contract = Gate.contract
+
+    def __init__(self, supervisor: Supervisor, subscriber_id: bytes) -> None:
+        self.gate = asyncio.Event()
+        self.sink = Gate(self.gate)
+        self.followers = LogFollowers("gate", subscriber_id, lambda _: self.sink, supervisor)
+
+    def split(self, parent: int, children: Sequence[ChangeFeed]) -> None:
+        self.followers.split(parent, children)
+
+    async def close(self) -> None:
+        self.gate.set()
+        await self.followers.close()
+
+
+@asynccontextmanager
+async def gated(store: Store) -> AsyncIterator[tuple[Database, Table, GatedTable]]:
+    relays = relay_settings()
+    settings = {"relays": relays, "partitions_per_table": 1, "keep_streams_seconds": 600}
+    async with running_database(store, broker=FakeBroker(), **settings) as database:
+        table = await published_table(database)
+        subscriber = key_layout.index_subscriber(table.definition.table_id, SUBSCRIBER_ID)
+        feeds = await table.followers.feeds()
+        rows = first_checkpoints(subscriber, {feed.partition_number: 0 for feed in feeds})
+        await (await store.commit([Group(b"\x7f", None, b"", puts=rows)]))
+        async with anyio.create_task_group() as tasks:
+            gated_table = GatedTable(Supervisor(tasks), subscriber)
+            table.followers.attach(subscriber, gated_table)
+            gated_table.followers.follow(feeds)
+            try:
+                yield database, table, gated_table
+            finally:
+                await table.followers.detach(subscriber)
+
+
+async def first_counter(store: Store, table: Table) -> int:
+    """The counter of the first change that is in the log."""
+    (number,) = [partition.number for partition in table.record.partitions]
+    rows = [row async for row in rows_of(store, *key_layout.change_range(number))]
+    return key_layout.change_counter(rows[0].key)
+
+
+async def test_a_log_is_trimmed_past_a_sink_that_may_miss_changes_and_takes_none() -> None:
+    async with memory_store() as store, gated(store) as (database, table, gated_table):
+        await write_threads(table, range(5))
+        await soon(lambda: bool(gated_table.sink.counters))
+        await database.actor.keep_streams()
+        assert await first_counter(store, table) == 1
+
+        # More than the relay publishes without a checkpoint.
+        await write_threads(table, range(5, 5_005))
+        floor = await wait_trimmed(database, table)
+        assert await first_counter(store, table) == floor + 1
+
+        gated_table.gate.set()
+        assert await gated_table.followers.wait_caught_up()
+        # What is still in memory does not count as missing.
+        assert gated_table.sink.counters[-1] == 5_005
+
+
+async def wait_trimmed(database: Database, table: Table) -> int:
+    """Wait until a log is trimmed as far as the relay's checkpoint; the counter that this is."""
+    async with asyncio.timeout(30):
+        while not (floor := min((await table.followers.floors()).values())):
+            await asyncio.sleep(0)
+    await database.actor.keep_streams()
+    return floor
+
+
+class Needing(Gate):
+    """A sink that can't miss changes, and says that it is passed over."""
+
+    contract = Contract(Order.ITEM, Gap.REBUILD, trim_delay_bytes=LIMIT_BYTES)
+
+
+class Promising(Gate):
+    """A sink that sends messages and promises that they are sent once."""
+
+    contract = Contract(Order.ITEM, Gap.REBUILD, None, Delivery.WITH_CHECKPOINT)
+
+
+@pytest.mark.parametrize("kind", [Needing, Promising])
+async def test_a_contract_that_nobody_carries_out_is_refused(kind: type[Gate]) -> None:
+    async with memory_store() as store:
+        feed = ChangeFeed(1, store, RecentChanges())
+        with pytest.raises(AssertionError):
+            Follower("gate", b"subscriber", feed, kind(asyncio.Event()))

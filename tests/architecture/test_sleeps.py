@@ -1,0 +1,34 @@
+"""Followers and senders wait for events; a wait for time has its reason in the line above."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from tests.architecture.sources import PROJECT, tree_of
+
+DERIVED = PROJECT / "actors" / "derived"
+FILES = sorted([*DERIVED.glob("*.py"), *(DERIVED / "kafka").glob("*.py")])
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_a_sleep_has_its_reason(path):
+    lines = path.read_text().splitlines()
+    sleeps = [
+        node.lineno
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Attribute) and node.attr == "sleep"
+    ]
+    assert [line for line in sleeps if not lines[line - 2].strip().startswith("#")] == []
+
+
+def test_one_file_alone_tries_again_to_reach_a_broker():
+    catching = {
+        path.name
+        for path in (DERIVED / "kafka").glob("*.py")
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.ExceptHandler) and node.type and "Error" in ast.unparse(node.type)
+    }
+    # ``client_calls`` makes a failure of the delivery of a cancellation.
+    assert catching - {"client_calls.py"} == {"kafka_sender.py"}
