@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from inspect import cleandoc
 from typing import Final
 
 from cyclopts import App
-from cyclopts.config import Env
 
 from dynactor import __version__
+from dynactor.api.environment_variables import (
+    COMMAND_VARIABLES,
+    SERVER_VARIABLES,
+    drop_empty_variables,
+    warn_of_unknown_variables,
+)
 from dynactor.api.serve.configuration_error import ConfigurationError
 
 # Commands by name, with the function that carries out each and its help. The help stands here so
@@ -64,11 +70,15 @@ app = App(
     # Without Markdown, which takes 50 ms to import. The commands' own help is in Markdown.
     help_format="plaintext",
     version_format="plaintext",
-    config=Env("DYNACTOR_", command=False),
+    config=COMMAND_VARIABLES,
 )
 for _name, (_function, _help) in _COMMANDS.items():
     app.command(
-        f"dynactor.api.{_function}", name=_name, help=cleandoc(_help), help_format="markdown"
+        f"dynactor.api.{_function}",
+        name=_name,
+        help=cleandoc(_help),
+        help_format="markdown",
+        config=SERVER_VARIABLES if _name == "serve" else COMMAND_VARIABLES,
     )
 # It has commands of its own, and says itself how its help is written.
 app.command(
@@ -80,6 +90,8 @@ app.command(
 
 def main() -> None:
     """The console script."""
+    drop_empty_variables(os.environ)
+    warn_of_unknown_variables(app, os.environ)
     try:
         app()
     except ConfigurationError as error:

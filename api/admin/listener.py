@@ -23,7 +23,7 @@ from dynactor.api.admin.clock_messages import CLOCK_PATH, STEP_PATH
 from dynactor.api.admin.insights_messages import INSIGHTS_PATH
 from dynactor.api.admin.metrics_path import METRICS_PATH
 from dynactor.api.admin.replay_messages import REPLAYS_PATH
-from dynactor.api.http.browser_access import Access
+from dynactor.api.http.browser_access import Access, host_refusal
 from dynactor.api.http.protocol import Protocol
 from dynactor.api.http.server import url
 from dynactor.api.http.settings import SERVER_NAME
@@ -71,8 +71,7 @@ class _Admin:
         if not self._access.allows_host(host):
             return _text(
                 HTTPStatus.FORBIDDEN,
-                f"Host {host!r} is neither localhost nor an IP address; "
-                "allow it by --allowed-hosts",
+                host_refusal(host),
             )
         if request.path in (CLOCK_PATH, STEP_PATH):
             return await clock_routes.answer(self._database.clock_control, request)

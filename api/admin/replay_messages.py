@@ -14,8 +14,8 @@ REPLAYS_PATH: Final = "/replays"
 class ReplayRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """The body of ``POST /replays``.
 
-    ``from`` is ``beginning``, ``snapshot``, a sequence number of 21 digits, or a time: ISO 8601 or
-    seconds since 1970.
+    ``from`` is ``beginning``, ``snapshot``, a sequence number of 21 digits, a time (ISO 8601 or
+    seconds since 1970), or how long ago (such as 90s, 15m, 1h or 2d).
     """
 
     table: str

@@ -19,7 +19,7 @@ from dynactor.actors.runtime.clock import LATEST_EPOCH_SECONDS
 from dynactor.actors.runtime.mailbox import MailboxClosed
 from dynactor.api.admin.answers import fault, json_answer, other_method, other_type
 from dynactor.api.admin.replay_messages import REPLAYS_PATH, ReplayAnswer, ReplayRequest
-from dynactor.api.commands.times import iso_time, parse_time
+from dynactor.api.commands.times import is_length, iso_time, parse_length, parse_time
 from dynactor.model.errors import (
     DynamoDBError,
     InternalServerError,
@@ -66,12 +66,19 @@ async def _started(database: Database, request: web.BaseRequest) -> web.Response
     if refusal is not None:
         return refusal
     wanted = msgspec.json.decode(await request.read(), type=ReplayRequest)
-    message = StartReplay(wanted.table, wanted.to_topic, parse_start(wanted.start), wanted.follow)
+    message = StartReplay(
+        wanted.table,
+        wanted.to_topic,
+        parse_start(wanted.start, database.clock.now_epoch_seconds()),
+        wanted.follow,
+    )
     return json_answer(HTTPStatus.CREATED, _shown(await database.start_replay(message)))
 
 
-def parse_start(text: str) -> ReplayStart:
-    """From where a replay is to begin, as people write it.
+def parse_start(text: str, now_epoch_seconds: float) -> ReplayStart:
+    """The place in a table's changes where a replay starts, as people write it.
+
+    A length of time, such as 1h, counts back from now.
 
     Raises:
         ValueError: it is nothing of that; the message says what would be.
@@ -83,13 +90,15 @@ def parse_start(text: str) -> ReplayStart:
     if len(text) == WIRE_DIGITS and (number := sequence_number.parse(text)) is not None:
         return ReplayStart("sequence-number", number.packed())
     try:
-        seconds = parse_time(text)
+        ago = is_length(text)
+        seconds = now_epoch_seconds - parse_length(text) if ago else parse_time(text)
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds <= LATEST_EPOCH_SECONDS:
         raise ValueError(
             f"{text!r} is no place to begin: give beginning, snapshot, a sequence number of "
-            f"{WIRE_DIGITS} digits, seconds since 1970, or ISO 8601 such as 2030-01-31T12:00:00Z"
+            f"{WIRE_DIGITS} digits, a length of time such as 1h, seconds since 1970, or ISO 8601 "
+            "such as 2030-01-31T12:00:00Z"
         )
     return ReplayStart("time", round(seconds * MICROSECONDS_PER_SECOND))
 

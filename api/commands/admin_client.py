@@ -27,8 +27,10 @@ class AdminRequestFailed(Exception):
 class AdminClient:
     """Asks one server, over a connection for each question."""
 
-    def __init__(self, endpoint: str) -> None:
+    def __init__(self, endpoint: str, kind: str = "dynactor's admin listener") -> None:
         self._endpoint = endpoint.rstrip("/")
+        # The kind of server that is expected, as error messages name it.
+        self._kind = kind
 
     def ask(
         self,
@@ -55,8 +57,7 @@ class AdminClient:
             message = msgspec.json.decode(content)["message"]
         except (msgspec.MsgspecError, KeyError, TypeError):
             raise CannotCall(
-                f"{self._endpoint} does not answer as dynactor's admin listener does "
-                f"(HTTP status {status})"
+                f"{self._endpoint} does not answer as {self._kind} does (HTTP status {status})"
             ) from None
         raise AdminRequestFailed(message)
 

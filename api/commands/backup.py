@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from cyclopts import Parameter
 
 from dynactor.api.admin.backup_messages import BACKUPS_PATH, BackupAnswer
-from dynactor.api.commands.admin_client import AdminClient, AdminRequestFailed
+from dynactor.api.commands.admin_client import AdminRequestFailed
 from dynactor.api.commands.reach import CannotCall
+from dynactor.api.commands.server_address import ServerAddress
 
 DONE: Final = 0
 FAILED: Final = 1
@@ -24,8 +25,7 @@ class BackupOptions:
     name: str | None = None
     """The name of the backup, and of its directory; without it, the time."""
 
-    admin_endpoint: str = "http://127.0.0.1:8001"
-    """The server's admin listener, as it announces it."""
+    server: ServerAddress = field(default_factory=ServerAddress)
 
 
 def backup(options: BackupOptions | None = None) -> int:
@@ -43,5 +43,5 @@ def backup(options: BackupOptions | None = None) -> int:
 def _ask(options: BackupOptions) -> BackupAnswer:
     body = {} if options.name is None else {"name": options.name}
     # It may have to wait until what deleted tables have left is gone.
-    server = AdminClient(options.admin_endpoint)
+    server = options.server.admin_client()
     return server.ask("POST", BACKUPS_PATH, BackupAnswer, body=body, timeout_seconds=None)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
 from dynactor.api.admin.clock_messages import CLOCK_PATH, STEP_PATH, ClockAnswer
-from dynactor.api.commands.admin_client import AdminClient, AdminRequestFailed
+from dynactor.api.commands.admin_client import AdminRequestFailed
 from dynactor.api.commands.reach import CannotCall
+from dynactor.api.commands.server_address import ServerAddress
 from dynactor.api.commands.times import pace, parse_length
 
 _FAILED: Final = 1
@@ -22,24 +22,15 @@ clock = App(
 )
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class ClockOptions:
-    """Where the clock is."""
-
-    admin_endpoint: str = "http://127.0.0.1:8001"
-    """The server's admin listener, as it announces it."""
-
-
 @clock.default
 @clock.command
-def read(*, options: ClockOptions | None = None) -> None:
+def read(*, server: ServerAddress | None = None) -> None:
     """Print the time, and how fast it runs."""
-    _carry_out(options, "GET", CLOCK_PATH)
+    _carry_out(server, "GET", CLOCK_PATH)
 
 
 @clock.command(name="set")
-def set_time(time: str, /, *, options: ClockOptions | None = None) -> None:
+def set_time(time: str, /, *, server: ServerAddress | None = None) -> None:
     """Set the clock to a later time.
 
     Parameters
@@ -47,11 +38,11 @@ def set_time(time: str, /, *, options: ClockOptions | None = None) -> None:
     time
         Seconds since 1970, or ISO 8601 such as 2030-01-31T12:00:00Z.
     """
-    _carry_out(options, "PUT", CLOCK_PATH, {"now": time})
+    _carry_out(server, "PUT", CLOCK_PATH, {"now": time})
 
 
 @clock.command
-def step(length: str, /, *, options: ClockOptions | None = None) -> None:
+def step(length: str, /, *, server: ServerAddress | None = None) -> None:
     """Move the clock on.
 
     Parameters
@@ -63,11 +54,11 @@ def step(length: str, /, *, options: ClockOptions | None = None) -> None:
         seconds = parse_length(length)
     except ValueError as error:
         _give_up(str(error))
-    _carry_out(options, "POST", STEP_PATH, {"seconds": seconds})
+    _carry_out(server, "POST", STEP_PATH, {"seconds": seconds})
 
 
 @clock.command
-def speed(speed: float, /, *, options: ClockOptions | None = None) -> None:
+def speed(speed: float, /, *, server: ServerAddress | None = None) -> None:
     """Have the clock run at a speed.
 
     Parameters
@@ -75,16 +66,16 @@ def speed(speed: float, /, *, options: ClockOptions | None = None) -> None:
     speed
         Seconds of the clock in a real second: 0 stands still, 1 is real, 60 a minute a second.
     """
-    _carry_out(options, "PUT", CLOCK_PATH, {"speed": speed})
+    _carry_out(server, "PUT", CLOCK_PATH, {"speed": speed})
 
 
 def _carry_out(
-    options: ClockOptions | None, method: str, path: str, body: dict[str, Any] | None = None
+    server: ServerAddress | None, method: str, path: str, body: dict[str, Any] | None = None
 ) -> None:
     """Ask the server, and print how the clock stands then."""
-    endpoint = (options or ClockOptions()).admin_endpoint
     try:
-        standing = AdminClient(endpoint).ask(method, path, ClockAnswer, body=body)
+        client = (server or ServerAddress()).admin_client()
+        standing = client.ask(method, path, ClockAnswer, body=body)
     except (CannotCall, AdminRequestFailed) as error:
         _give_up(str(error))
     sys.stdout.write(f"{standing.now_iso} ({standing.now:.6f}), {pace(standing.speed)}\n")

@@ -7,7 +7,7 @@ listener.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -15,10 +15,11 @@ from cyclopts import Parameter
 from cyclopts.types import PositiveInt
 
 from dynactor.api.admin.insights_messages import INSIGHTS_PATH, InsightsAnswer
-from dynactor.api.commands.admin_client import AdminClient, AdminRequestFailed
+from dynactor.api.commands.admin_client import AdminRequestFailed
 from dynactor.api.commands.advise.text import figure, key_text, percent, table, time_span
 from dynactor.api.commands.advise.traffic import ACCESSES, CONFLICTS, THROTTLES, Traffic
 from dynactor.api.commands.reach import CannotCall
+from dynactor.api.commands.server_address import ServerAddress
 from dynactor.model.advice.key_traffic import EVERY, KEPT_KEYS, MINUTE_SECONDS, WHOLE_REQUESTS, Kind
 
 DONE: Final = 0
@@ -47,8 +48,7 @@ class InsightsOptions:
     json: Annotated[bool, Parameter(negative=())] = False
     """Print JSON."""
 
-    admin_endpoint: str = "http://127.0.0.1:8001"
-    """The server's admin listener, as it announces it."""
+    server: ServerAddress = field(default_factory=ServerAddress)
 
 
 def insights(options: InsightsOptions) -> int:
@@ -73,7 +73,7 @@ def _ask(options: InsightsOptions) -> InsightsAnswer:
     parameters = {"table": options.table}
     if options.index is not None:
         parameters["index"] = options.index
-    server = AdminClient(options.admin_endpoint)
+    server = options.server.admin_client()
     return server.ask("GET", INSIGHTS_PATH, InsightsAnswer, parameters=parameters)
 
 

@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Event
 from typing import Annotated, Final, Protocol
 
@@ -15,8 +15,9 @@ from cyclopts import Parameter
 
 from dynactor.actors.derived.kafka.replay_progress import ENDED
 from dynactor.api.admin.replay_messages import REPLAYS_PATH, ReplayAnswer
-from dynactor.api.commands.admin_client import AdminClient, AdminRequestFailed
+from dynactor.api.commands.admin_client import AdminRequestFailed
 from dynactor.api.commands.reach import CannotCall
+from dynactor.api.commands.server_address import ServerAddress
 
 DONE: Final = 0
 TROUBLE: Final = 1
@@ -35,7 +36,8 @@ class ReplayOptions:
     """The table whose changes are published."""
 
     start: Annotated[str, Parameter(name="--from")]
-    """beginning, snapshot, a sequence number, or a time: ISO 8601 or seconds since 1970.
+    """beginning, snapshot, a sequence number, a time (ISO 8601 or seconds since 1970), or how long
+    ago (90s, 15m, 1h, 2d).
 
     beginning is the oldest change that is kept. snapshot publishes every item first, and then
     what was changed since. A sequence number stands for its change and all that was made from
@@ -51,8 +53,7 @@ class ReplayOptions:
     json: Annotated[bool, Parameter(negative=())] = False
     """Print how it stands as JSON: a line whenever something has changed, the end as the last."""
 
-    admin_endpoint: str = "http://127.0.0.1:8001"
-    """The server's admin listener, as it announces it."""
+    server: ServerAddress = field(default_factory=ServerAddress)
 
 
 def replay(options: ReplayOptions) -> int:
@@ -75,7 +76,7 @@ def _run(options: ReplayOptions) -> int:
         "to_topic": options.to_topic,
         "follow": options.follow,
     }
-    server = AdminClient(options.admin_endpoint)
+    server = options.server.admin_client()
     # Signals are received from the start: no job is left behind.
     with _stop_signal() as stop:
         replay = server.ask("POST", REPLAYS_PATH, ReplayAnswer, body=body)

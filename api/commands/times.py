@@ -42,6 +42,12 @@ def parse_length(text: str) -> float:
     return float(found[1]) * _SECONDS[found[2]]
 
 
+def is_length(text: str) -> bool:
+    """Whether the text is a length of time with its unit behind it."""
+    found = _LENGTH.match(text)
+    return found is not None and found[2] != ""
+
+
 def iso_time(epoch_seconds: float) -> str:
     """The time in ISO 8601, in UTC, with milliseconds."""
     time = datetime.fromtimestamp(epoch_seconds, tz=UTC)

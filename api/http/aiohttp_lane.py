@@ -11,21 +11,24 @@ from collections.abc import Iterable
 from contextlib import ExitStack, nullcontext
 from http import HTTPStatus
 from typing import Final
+from urllib.parse import urlsplit
 from zlib import crc32
 
 import structlog
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestPayloadError
-from msgspec import structs
+from msgspec import json, structs
 
 from dynactor.api.answers.explain import REQUEST_HEADER, RESPONSE_HEADER
 from dynactor.api.http.body_memory import SMALL_REQUEST_BYTES, Place, RequestRoom
 from dynactor.api.http.bounded_reads import PIECE_BYTES, BoundedReads
+from dynactor.api.http.browser_access import host_refusal
 from dynactor.api.http.compression import most_decompressed_bytes
 from dynactor.api.http.drain_body import BodyDrain
 from dynactor.api.http.pipelining import Turns
 from dynactor.api.http.protocol import Answer, Protocol, Request, is_packed
+from dynactor.api.http.server_identity import IDENTITY_PATH, http_url
 from dynactor.api.http.settings import HEADER_BYTES, SERVER_NAME, HttpSettings
 from dynactor.model.errors import (
     AccessDeniedException,
@@ -116,12 +119,7 @@ class PlainLane:
         headers = request.headers
         host = headers.get("Host", "")
         if not access.allows_host(host):
-            return self._refuse(
-                AccessDeniedException(
-                    f"Host {host!r} is neither localhost nor an IP address; "
-                    "allow it by --allowed-hosts"
-                )
-            )
+            return self._refuse(AccessDeniedException(host_refusal(host)))
         if sum(len(name) + len(text) + 4 for name, text in request.raw_headers) > HEADER_BYTES:
             return self._refuse(SerializationException("Headers exceed 16 KB"))
         origin = headers.get("Origin", "")
@@ -129,6 +127,8 @@ class PlainLane:
             return self._preflight(request, origin)
         if request.method in ("GET", "HEAD") and request.path == "/":
             return self._health()
+        if request.method in ("GET", "HEAD") and request.path == IDENTITY_PATH:
+            return self._identity(host)
         if request.method != "POST" or request.path != "/":
             return _response_of(self._protocol.not_understood())
         if len(headers.getall("Authorization", ())) > 1:
@@ -258,6 +258,16 @@ class PlainLane:
     def _health(self) -> web.Response:
         body = f"healthy: dynamodb.{self._settings.region}.amazonaws.com ".encode()
         return _response_of(Answer(200, "text/plain", body, next(self._protocol.request_ids)))
+
+    def _identity(self, host: str) -> web.Response:
+        """Who this is. An admin listener on all addresses is named as the client named this one."""
+        identity = self._settings.identity
+        name = urlsplit(f"//{host}").hostname
+        if self._settings.admin_is_everywhere and identity.admin_endpoint and name:
+            port = urlsplit(identity.admin_endpoint).port
+            identity = structs.replace(identity, admin_endpoint=http_url(name, port))
+        body = json.encode(identity) + b"\n"
+        return _response_of(Answer(200, "application/json", body, next(self._protocol.request_ids)))
 
 
 def _connection_of(request: web.BaseRequest) -> BoundedReads | None:

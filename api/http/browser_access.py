@@ -24,6 +24,9 @@ _HOST: Final = re.compile(
 )
 
 
+_NAME: Final = re.compile(r"[a-z0-9._-]+", re.ASCII)
+
+
 class Access(Struct, frozen=True):
     """What the configuration allows.
 
@@ -63,6 +66,13 @@ class Access(Struct, frozen=True):
             "Access-Control-Allow-Headers": requested_headers,
             "Access-Control-Max-Age": str(_PREFLIGHT_SECONDS),
         }
+
+
+def host_refusal(host: str) -> str:
+    """The message for a Host header that is not served, with the option that would allow it."""
+    name = _host_name(host)
+    advice = f"; allow it by --allowed-hosts {name}" if _NAME.fullmatch(name) else ""
+    return f"Host {host!r} is neither localhost nor an IP address{advice}"
 
 
 @lru_cache(maxsize=256)

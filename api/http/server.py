@@ -17,9 +17,12 @@ from dynactor.api.http.body_memory import RequestRoom
 from dynactor.api.http.fast_lane import FastLanes
 from dynactor.api.http.pipelining import Turns
 from dynactor.api.http.protocol import Protocol
+from dynactor.api.http.server_identity import http_url
 from dynactor.api.http.settings import HttpSettings
 
 _BACKLOG: Final = 1024
+# The addresses that stand for all, which nobody can connect to, with those that clients use then.
+_LOOPBACK: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - no address is bound here
 
 
 class CannotListen(Exception):
@@ -59,7 +62,12 @@ def listen(host: str, port: int, *, option_prefix: str = "--") -> socket.socket:
 def url(listener: socket.socket) -> str:
     """Where clients of the same machine reach it."""
     host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return http_url(_LOOPBACK.get(host, host), port)
+
+
+def listens_everywhere(listener: socket.socket) -> bool:
+    """Whether it listens on all addresses of the machine."""
+    return listener.getsockname()[0] in _LOOPBACK
 
 
 @asynccontextmanager

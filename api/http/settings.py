@@ -6,7 +6,9 @@ from typing import Final
 
 from msgspec import Struct
 
+from dynactor import __version__
 from dynactor.api.http.browser_access import Access
+from dynactor.api.http.server_identity import ServerIdentity
 from dynactor.model.limits import KIB, MIB, REQUEST_BYTES
 
 HEADER_BYTES: Final = 16 * KIB  # <= of a request's line and headers; more is answered 400
@@ -21,11 +23,14 @@ class HttpSettings(Struct, frozen=True):
     under way when the server stops. ``large_requests_bytes`` is how much of large requests is held
     at a time, ``grace_seconds`` how long the sender of one may be late while others wait for room
     (``dynactor.api.http.body_memory``). ``unsent_answers_bytes`` is how much of answers is held for
-    clients that do not read them (``dynactor.api.http.unsent_answers``).
+    clients that do not read them (``dynactor.api.http.unsent_answers``). ``admin_is_everywhere`` is
+    set if the admin listener of ``identity`` listens on all addresses.
     """
 
     region: str
     access: Access = Access()
+    identity: ServerIdentity = ServerIdentity(__version__, "memory")
+    admin_is_everywhere: bool = False
     idle_seconds: float = 120
     transfer_seconds: float = 60
     drain_seconds: float = 10

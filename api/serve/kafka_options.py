@@ -17,8 +17,11 @@ from dynactor.streams.kafka.message import KafkaForm, KafkaFormat, KafkaKey
 _KAFKA: Final = Group(
     "Kafka",
     help="Publish the changes of tables. Without --kafka-bootstrap-servers the others do nothing.",
-    sort_key=2,
+    sort_key=5,
 )
+_KAFKA_RECORDS: Final = Group("Kafka: records", sort_key=6)
+_KAFKA_DELIVERY: Final = Group("Kafka: delivery", sort_key=7)
+_KAFKA_SECURITY: Final = Group("Kafka: security", sort_key=8)
 _Flag: TypeAlias = Annotated[bool, Parameter(negative=())]
 _SeveralServers: TypeAlias = Annotated[tuple[str, ...], Parameter(negative=())]
 _ImageForm: TypeAlias = Literal["dynamodb", "plain"]
@@ -51,58 +54,64 @@ class KafkaOptions:
     kafka_replication: int = 1
     """Replicas of topics that are created."""
 
-    kafka_format: KafkaFormat = "dynamodb"
+    kafka_format: Annotated[KafkaFormat, Parameter(group=_KAFKA_RECORDS)] = "dynamodb"
     """What a change looks like: as in Kinesis streams of DynamoDB, or as Debezium's events."""
 
-    kafka_key: KafkaKey = "item"
+    kafka_key: Annotated[KafkaKey, Parameter(group=_KAFKA_RECORDS)] = "item"
     """What records have as key: the primary key, or the partition key alone."""
 
-    kafka_tombstones: bool | None = None
+    kafka_tombstones: Annotated[bool | None, Parameter(group=_KAFKA_RECORDS)] = None
     """Follow a removal with a null value, for compacted topics; by default with debezium alone."""
 
-    kafka_cloud_events: _Flag = False
+    kafka_cloud_events: Annotated[bool, Parameter(group=_KAFKA_RECORDS, negative=())] = False
     """Add the headers of CloudEvents (ce_id, ce_source, …)."""
 
-    kafka_debezium_images: _ImageForm = "dynamodb"
+    kafka_debezium_images: Annotated[_ImageForm, Parameter(group=_KAFKA_RECORDS)] = "dynamodb"
     """Items in Debezium's events: as DynamoDB's JSON, with types, or as plain JSON."""
 
-    kafka_debezium_schema: _Flag = False
+    kafka_debezium_schema: Annotated[bool, Parameter(group=_KAFKA_RECORDS, negative=())] = False
     """Put Debezium's events into an envelope that brings their schema."""
 
-    kafka_delivery: Delivery = "at-least-once"
+    kafka_delivery: Annotated[Delivery, Parameter(group=_KAFKA_DELIVERY)] = "at-least-once"
     """Whether records may come twice after a failure, or go in Kafka's transactions."""
 
-    kafka_snapshot: SnapshotMode = "never"
+    kafka_snapshot: Annotated[SnapshotMode, Parameter(group=_KAFKA_DELIVERY)] = "never"
     """Whether a topic of a table that has data begins with every item, or with what comes then."""
 
-    kafka_retention_bytes: int = 10 * 1024 * 1024 * 1024
+    kafka_retention_bytes: Annotated[int, Parameter(group=_KAFKA_DELIVERY)] = (
+        10 * 1024 * 1024 * 1024
+    )
     """How much is kept for a topic that does not take it, before it is cut off."""
 
-    kafka_retention_seconds: float | None = None
+    kafka_retention_seconds: Annotated[float | None, Parameter(group=_KAFKA_DELIVERY)] = None
     """How long it is kept; without it, as long as there is room."""
 
-    kafka_security_protocol: SecurityProtocol = "PLAINTEXT"
+    kafka_security_protocol: Annotated[SecurityProtocol, Parameter(group=_KAFKA_SECURITY)] = (
+        "PLAINTEXT"
+    )
     """Whether connections to brokers are encrypted (SSL), and ask for a password (SASL)."""
 
-    kafka_sasl_mechanism: SaslMechanism = "PLAIN"
+    kafka_sasl_mechanism: Annotated[SaslMechanism, Parameter(group=_KAFKA_SECURITY)] = "PLAIN"
     """With SASL: how the server proves that it knows the password."""
 
-    kafka_sasl_username: str | None = None
+    kafka_sasl_username: Annotated[str | None, Parameter(group=_KAFKA_SECURITY)] = None
     """With SASL: the server's name."""
 
-    kafka_sasl_password: str | None = field(default=None, repr=False)
+    kafka_sasl_password: Annotated[str | None, Parameter(group=_KAFKA_SECURITY)] = field(
+        default=None, repr=False
+    )
     """With SASL: the password, which other users of the machine can see. Better give a file."""
 
-    kafka_sasl_password_file: Path | None = None
+    kafka_sasl_password_file: Annotated[Path | None, Parameter(group=_KAFKA_SECURITY)] = None
     """With SASL: a file with the password."""
 
-    kafka_ssl_cafile: Path | None = None
+    kafka_ssl_cafile: Annotated[Path | None, Parameter(group=_KAFKA_SECURITY)] = None
     """With SSL: certificates of authorities that sign brokers; without it, the system's."""
 
-    kafka_ssl_certfile: Path | None = None
+    kafka_ssl_certfile: Annotated[Path | None, Parameter(group=_KAFKA_SECURITY)] = None
     """With SSL: the server's own certificate."""
 
-    kafka_ssl_keyfile: Path | None = None
+    kafka_ssl_keyfile: Annotated[Path | None, Parameter(group=_KAFKA_SECURITY)] = None
     """The key of that certificate, if it stands in a file of its own."""
 
     def __post_init__(self) -> None:

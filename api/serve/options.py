@@ -34,10 +34,26 @@ from dynactor.model.limits import (
 from dynactor.model.throttling.throttling_setting import ThrottlingSetting
 from dynactor.storage.disk_sync import can_sync
 
-_FOR_TESTERS: Final = Group(
-    "For testers", help="What AWS fixes or hides, to be reached by a test.", sort_key=3
+# Each group fits on a screen of its own.
+_ACCESS: Final = Group("Addresses and access", sort_key=1)
+_DATA: Final = Group("Data", sort_key=2)
+_PROCESS: Final = Group("Admin port and process", sort_key=3)
+_LIMITS: Final = Group("Throughput and expiry", sort_key=4)
+_TEST_TABLES: Final = Group(
+    "For testers: tables and indexes",
+    help="Limits and delays that AWS fixes or hides.",
+    sort_key=9,
 )
-
+_TEST_PARTITIONS: Final = Group(
+    "For testers: partitions and throughput",
+    help="Limits and delays that AWS fixes or hides.",
+    sort_key=10,
+)
+_TEST_TIMES: Final = Group(
+    "For testers: streams and clocks",
+    help="Limits and delays that AWS fixes or hides.",
+    sort_key=11,
+)
 
 _AWAITED: Final = "awaited"
 # An index follows within milliseconds, unless the disk is full.
@@ -64,128 +80,130 @@ class ServeOptions:
     Invariant: an address other than loopback was allowed by name.
     """
 
-    host: str = "127.0.0.1"
+    host: Annotated[str, Parameter(group=_ACCESS)] = "127.0.0.1"
     """Address to listen on."""
 
-    port: UInt16 = 8000
+    port: Annotated[UInt16, Parameter(group=_ACCESS)] = 8000
     """Port to listen on; 0 takes a free one."""
 
-    data_dir: Path | None = None
+    data_dir: Annotated[Path | None, Parameter(group=_DATA)] = None
     """Where data is kept; without it, dynactor under $XDG_DATA_HOME or ~/.local/share."""
 
-    in_memory: Annotated[bool, Parameter(negative=())] = False
+    in_memory: Annotated[bool, Parameter(group=_DATA, negative=())] = False
     """Keep data in memory: it is gone when the server stops."""
 
-    cache_mib: int | None = None
+    cache_mib: Annotated[int | None, Parameter(group=_DATA)] = None
     """Memory for what is read of the data, in MiB. Without it, a sixteenth of what the machine or
     the control group has, or 256, but at most a quarter."""
 
-    backup_dir: Path | None = None
+    backup_dir: Annotated[Path | None, Parameter(group=_DATA)] = None
     """Where dynactor backup puts copies of the data, on the same file system as these."""
 
-    admin_port: UInt16 | None = None
+    admin_port: Annotated[UInt16 | None, Parameter(group=_PROCESS)] = None
     """Port for metrics (at /metrics), the virtual clock, replays, insights, backups; 0 takes a free
     one."""
 
-    admin_host: str = "127.0.0.1"
+    admin_host: Annotated[str, Parameter(group=_PROCESS)] = "127.0.0.1"
     """Address of that port."""
 
-    region: str = "us-east-1"
+    region: Annotated[str, Parameter(group=_ACCESS)] = "us-east-1"
     """The region shown in ARNs. Requests for any region are served."""
 
-    log_level: LogLevel = "info"
+    log_level: Annotated[LogLevel, Parameter(group=_PROCESS)] = "info"
     """The least severe messages to log."""
 
-    credentials_file: Path | None = None
+    credentials_file: Annotated[Path | None, Parameter(group=_ACCESS)] = None
     """The keys that clients must sign with, in the form of ~/.aws/credentials. Without it every
     signature is taken."""
 
-    exit_with_parent: Annotated[bool, Parameter(negative=())] = False
+    exit_with_parent: Annotated[bool, Parameter(group=_PROCESS, negative=())] = False
     """Stop when the process that started the server ends, also after SIGKILL."""
 
-    allow_open: Annotated[bool, Parameter(negative=())] = False
+    allow_open: Annotated[bool, Parameter(group=_ACCESS, negative=())] = False
     """Listen on an address other than loopback although anybody who reaches it is let in."""
 
-    allowed_hosts: Annotated[tuple[str, ...], Parameter(negative=())] = ()
+    allowed_hosts: Annotated[tuple[str, ...], Parameter(group=_ACCESS, negative=())] = ()
     """Names, beside localhost and IP addresses, under which clients may address the server."""
 
-    cors_origins: Annotated[tuple[str, ...], Parameter(negative=())] = ()
+    cors_origins: Annotated[tuple[str, ...], Parameter(group=_ACCESS, negative=())] = ()
     """Origins of web pages that may use the server from a browser; * for all."""
 
-    ttl_delay_seconds: float = 1.0
+    ttl_delay_seconds: Annotated[float, Parameter(group=_LIMITS)] = 1.0
     """How long an item that has expired stays in its table at least."""
 
-    ttl_deletes_per_second: float = 4_000.0
+    ttl_deletes_per_second: Annotated[float, Parameter(group=_LIMITS)] = 4_000.0
     """How many expired items are deleted in a second at most, of all tables together."""
 
-    throttling: ThrottlingSetting = "auto"
+    throttling: Annotated[ThrottlingSetting, Parameter(group=_LIMITS)] = "auto"
     """What is done beyond a table's capacity: enforce answers with DynamoDB's errors, observe only
     counts, off neither; auto enforces for provisioned tables and observes those on demand. The tag
     dynactor:throttling says so of one table."""
 
-    throughput_decreases_per_day: int = THROUGHPUT_DECREASES_PER_DAY
+    throughput_decreases_per_day: Annotated[int, Parameter(group=_LIMITS)] = (
+        THROUGHPUT_DECREASES_PER_DAY
+    )
     """How often in a UTC day a table's or index's units may be lowered; then once an hour."""
 
-    key_traffic: bool = True
+    key_traffic: Annotated[bool, Parameter(group=_LIMITS)] = True
     """Count some requests by their keys, for the advice of dynactor advise."""
 
     kafka: KafkaOptions = field(default_factory=KafkaOptions)
 
-    item_collection_limit_bytes: Annotated[int, Parameter(group=_FOR_TESTERS)] = (
+    item_collection_limit_bytes: Annotated[int, Parameter(group=_TEST_TABLES)] = (
         ITEM_COLLECTION_BYTES
     )
     """The largest item collection of a table with local secondary indexes."""
 
-    partition_limit_bytes: Annotated[int, Parameter(group=_FOR_TESTERS)] = PARTITION_BYTES
+    partition_limit_bytes: Annotated[int, Parameter(group=_TEST_PARTITIONS)] = PARTITION_BYTES
     """The size from which a partition of a table or global index is split."""
 
-    split_heat_seconds: Annotated[float, Parameter(group=_FOR_TESTERS)] = 60
+    split_heat_seconds: Annotated[float, Parameter(group=_TEST_PARTITIONS)] = 60
     """How long a partition is nearly as busy as it can be before it is split."""
 
-    split_check_seconds: Annotated[float, Parameter(group=_FOR_TESTERS)] = 5
+    split_check_seconds: Annotated[float, Parameter(group=_TEST_PARTITIONS)] = 5
     """How often it is looked for partitions that are to be split."""
 
-    initial_burst_seconds: Annotated[float, Parameter(group=_FOR_TESTERS)] = BURST_SECONDS
+    initial_burst_seconds: Annotated[float, Parameter(group=_TEST_PARTITIONS)] = BURST_SECONDS
     """The unused capacity with which a new provisioned table or index begins, in seconds of its
     units. With 1, a test sees throttling at once."""
 
-    table_transition_seconds: Annotated[float, Parameter(group=_FOR_TESTERS)] = 0
+    table_transition_seconds: Annotated[float, Parameter(group=_TEST_TABLES)] = 0
     """How long a table stays CREATING, UPDATING or DELETING."""
 
-    partitions_per_table: Annotated[int | None, Parameter(group=_FOR_TESTERS)] = None
+    partitions_per_table: Annotated[int | None, Parameter(group=_TEST_PARTITIONS)] = None
     """The number of partitions of every new table, instead of DynamoDB's own rule."""
 
-    index_allocation_seconds: Annotated[float, Parameter(group=_FOR_TESTERS)] = 0.05
+    index_allocation_seconds: Annotated[float, Parameter(group=_TEST_TABLES)] = 0.05
     """How long an index that UpdateTable adds stays in its first phase, Backfilling false."""
 
-    gsi_lag: Annotated[str, Parameter(group=_FOR_TESTERS)] = "none"
+    gsi_lag: Annotated[str, Parameter(group=_TEST_TABLES)] = "none"
     """How far global indexes stay behind: none, fixed:SECONDS or random:FROM-TO:SEED. With awaited,
     a read of one waits until it has what was answered before."""
 
-    transaction_delay: Annotated[str, Parameter(group=_FOR_TESTERS)] = "none"
+    transaction_delay: Annotated[str, Parameter(group=_TEST_TABLES)] = "none"
     """How long a transaction waits between steps: none, fixed:SECONDS or random:FROM-TO:SEED."""
 
-    shard_roll_seconds: Annotated[float, Parameter(group=_FOR_TESTERS)] = 4 * 60 * 60
+    shard_roll_seconds: Annotated[float, Parameter(group=_TEST_TIMES)] = 4 * 60 * 60
     """How old a stream's shard grows before another one follows it."""
 
-    stream_retention_seconds: Annotated[float, Parameter(group=_FOR_TESTERS)] = 24 * 60 * 60
+    stream_retention_seconds: Annotated[float, Parameter(group=_TEST_TIMES)] = 24 * 60 * 60
     """How long stream records can be read."""
 
-    keep_streams_seconds: Annotated[float, Parameter(group=_FOR_TESTERS)] = 30
+    keep_streams_seconds: Annotated[float, Parameter(group=_TEST_TIMES)] = 30
     """How often shards are rolled and old records deleted."""
 
-    virtual_clock: Annotated[str | None, Parameter(group=_FOR_TESTERS)] = None
+    virtual_clock: Annotated[str | None, Parameter(group=_TEST_TIMES)] = None
     """A clock of its own: begins at this ISO 8601 time, these epoch seconds, or now."""
 
-    ttl_change_interval_seconds: Annotated[float, Parameter(group=_FOR_TESTERS)] = (
+    ttl_change_interval_seconds: Annotated[float, Parameter(group=_TEST_TIMES)] = (
         TIME_TO_LIVE_CHANGE_SECONDS
     )
     """How long a table's time to live can't be changed again."""
 
-    ttl_transition_seconds: Annotated[float, Parameter(group=_FOR_TESTERS)] = 0
+    ttl_transition_seconds: Annotated[float, Parameter(group=_TEST_TIMES)] = 0
     """How long time to live stays ENABLING or DISABLING at least; 0 shows neither state."""
 
-    copy_messages: Annotated[bool, Parameter(group=_FOR_TESTERS, negative=())] = False
+    copy_messages: Annotated[bool, Parameter(group=_TEST_TIMES, negative=())] = False
     """Send every message between actors through its bytes, as if it crossed a process boundary."""
 
     def __post_init__(self) -> None:
@@ -204,6 +222,10 @@ class ServeOptions:
                 f"--region {self.region!r} is none: give letters, digits and hyphens, as us-east-1"
             )
         self._check_names()
+        if self.cache_mib is not None and self.cache_mib < 1:
+            raise ConfigurationError(
+                "--cache-mib must be at least 1: without the option, the server chooses a size"
+            )
         self._check_numbers()
         self._check_backup_dir()
         if self.partitions_per_table is not None and self.partitions_per_table < 1:

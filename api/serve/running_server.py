@@ -17,7 +17,8 @@ from dynactor.actors.catalog.virtual_clock import ClockState
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
 from dynactor.actors.splitting.split_watch import SplitSettings
 from dynactor.api.http.protocol import Protocol
-from dynactor.api.http.server import listen, serving
+from dynactor.api.http.server import listen, listens_everywhere, serving
+from dynactor.api.http.server_identity import ServerIdentity
 from dynactor.api.http.settings import HttpSettings
 from dynactor.api.http.signature import Signatures
 from dynactor.api.registry import NOT_IMPLEMENTED, OPERATIONS
@@ -36,9 +37,10 @@ _UNSENT_ANSWERS_SHARE: Final = 16
 
 
 class RunningServer(Struct, frozen=True):
-    """The addresses of a server."""
+    """The addresses of a server. ``is_everywhere``: it listens on all of the machine's."""
 
     endpoint: str
+    is_everywhere: bool
     admin_endpoint: str | None
     # None: time is real.
     clock: ClockState | None
@@ -51,12 +53,6 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
     Raises:
         CannotListen, CannotOpen, Damaged, Full, ClockBehindData, Refused: the server can't start.
     """
-    http_settings = HttpSettings(
-        region=options.region,
-        access=options.access,
-        large_requests_bytes=memory_bytes() // _LARGE_REQUESTS_SHARE,
-        unsent_answers_bytes=memory_bytes() // _UNSENT_ANSWERS_SHARE,
-    )
     database_settings = DatabaseSettings(
         region=options.region,
         item_collection_limit_bytes=options.item_collection_limit_bytes,
@@ -119,11 +115,30 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
                         _backups(options, store),
                     )
                 )
+            http_settings = _http_settings(options, admin_endpoint, admin)
             endpoint = await enter(serving(protocol, http_settings, listener))
             clock_control = database.clock_control
             yield RunningServer(
-                endpoint, admin_endpoint, None if clock_control is None else clock_control.state
+                endpoint,
+                listens_everywhere(listener),
+                admin_endpoint,
+                None if clock_control is None else clock_control.state,
             )
+
+
+def _http_settings(
+    options: ServeOptions, admin_endpoint: str | None, admin: socket.socket | None
+) -> HttpSettings:
+    return HttpSettings(
+        region=options.region,
+        access=options.access,
+        identity=ServerIdentity(
+            __version__, "memory" if options.in_memory else "disk", admin_endpoint
+        ),
+        admin_is_everywhere=admin is not None and listens_everywhere(admin),
+        large_requests_bytes=memory_bytes() // _LARGE_REQUESTS_SHARE,
+        unsent_answers_bytes=memory_bytes() // _UNSENT_ANSWERS_SHARE,
+    )
 
 
 def _broker(options: ServeOptions) -> Broker | None:

@@ -78,15 +78,17 @@ async def serve_until_signal(options: ServeOptions) -> None:
 def _announce(running: RunningServer, options: ServeOptions) -> None:
     endpoint = running.endpoint
     place = options.data_directory or "memory, gone when the server stops"
+    everywhere = " and all other addresses of this machine" if running.is_everywhere else ""
     admin = running.admin_endpoint
     keys = options.credentials_file
+    with_key = f", with a key of {keys}" if keys else ""
     any_key = ', aws_access_key_id="any", aws_secret_access_key="any"'
     sys.stdout.write(
-        f"Listening on {endpoint}\n"
+        f"Listening on {endpoint}{everywhere}\n"
         + (f"Metrics on {admin}{METRICS_PATH}\n" if admin else "")
         + (_of_clock(running.clock) if running.clock else "")
         + f"Data in {place}\n"
-        + (f"Try it from Python, with a key of {keys}:\n" if keys else "Try it from Python:\n")
+        + f"Try it from Python{with_key} (pip install boto3):\n"
         + f'  import boto3; dynamodb = boto3.resource("dynamodb", endpoint_url="{endpoint}", '
         f'region_name="{options.region}"{"" if keys else any_key})\n'
     )

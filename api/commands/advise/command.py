@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from textwrap import fill
 from typing import Annotated, Any, Final
 
@@ -13,7 +13,7 @@ import msgspec
 from cyclopts import Parameter
 from cyclopts.types import NonNegativeInt, PositiveFloat, PositiveInt
 
-from dynactor.api.commands.admin_client import AdminClient, AdminRequestFailed
+from dynactor.api.commands.admin_client import AdminRequestFailed
 from dynactor.api.commands.advise.facts import Facts, gather
 from dynactor.api.commands.advise.index_findings import index_findings, index_key_findings
 from dynactor.api.commands.advise.key_findings import (
@@ -26,6 +26,7 @@ from dynactor.api.commands.advise.key_findings import (
 from dynactor.api.commands.advise.text import figure, size, time_span
 from dynactor.api.commands.client import RequestFailed, open_client
 from dynactor.api.commands.reach import CannotCall
+from dynactor.api.commands.server_address import ServerAddress
 
 DONE: Final = 0
 TROUBLE: Final = 1
@@ -65,11 +66,7 @@ class AdviseOptions:
     json: Annotated[bool, Parameter(negative=())] = False
     """Print JSON."""
 
-    endpoint: str = "http://127.0.0.1:8000"
-    """Where the dynactor server is."""
-
-    admin_endpoint: str = "http://127.0.0.1:8001"
-    """The server's admin listener, as it announces it."""
+    server: ServerAddress = field(default_factory=ServerAddress)
 
 
 def advise(options: AdviseOptions) -> int:
@@ -88,8 +85,8 @@ def advise(options: AdviseOptions) -> int:
 
 
 async def _gather(options: AdviseOptions) -> Facts:
-    async with open_client(options.endpoint) as client:
-        return await gather(AdminClient(options.admin_endpoint), client, options)
+    async with open_client(options.server.endpoint) as client:
+        return await gather(options.server.admin_client(), client, options)
 
 
 def _findings(facts: Facts, options: AdviseOptions) -> list[tuple[str, list[Finding]]]:

@@ -130,7 +130,7 @@ def test_the_command_reads_and_moves_it(port: int):
 
 
 def test_the_command_finds_its_server_by_an_environment_variable(standing_port: int):
-    done = run_command("clock", DYNACTOR_ADMIN_ENDPOINT=f"http://127.0.0.1:{standing_port}")
+    done = run_command("clock", DYNACTOR_CLOCK_ADMIN_ENDPOINT=f"http://127.0.0.1:{standing_port}")
     assert done.stdout.startswith("2030-01-31T12:00:00.000Z")
 
 

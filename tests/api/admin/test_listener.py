@@ -61,7 +61,7 @@ def test_it_opens_by_an_address_of_its_own():
     everywhere = ("--admin-host", "0.0.0.0", "--allow-open")  # noqa: S104 - the test is of this
     with running_server("--admin-port", "0", *everywhere) as server:
         assert server.endpoint.startswith("http://127.0.0.1:")
-        port = admin_port(server, "0.0.0.0")  # noqa: S104
+        port = admin_port(server)
         assert ask(port, "/metrics", host="dynactor:8001").status == 200
         assert ask(port, "/metrics", address="127.0.0.2").status == 200
 
@@ -69,7 +69,7 @@ def test_it_opens_by_an_address_of_its_own():
 def test_an_open_one_answers_to_the_names_that_are_given():
     everywhere = ("--admin-host", "0.0.0.0", "--allow-open")  # noqa: S104 - the test is of this
     with running_server("--admin-port", "0", *everywhere, "--allowed-hosts", "db.test") as server:
-        port = admin_port(server, "0.0.0.0")  # noqa: S104
+        port = admin_port(server)
         assert ask(port, "/metrics", host="db.test").status == 200
         assert ask(port, "/metrics", host="db.example").status == 403
 

@@ -23,12 +23,18 @@ NOBODY = ("--admin-endpoint", "http://127.0.0.1:9")
 PARSER = {"attr", "attrs", "cyclopts", "docstring_parser", "typing_extensions"}
 CLIENT = PARSER | {"msgspec"}
 COMMAND_LINE = {"dynactor", "dynactor.api", "dynactor.api.command_line"} | {
-    f"dynactor.api.{name}" for name in ("serve", "serve.configuration_error")
+    f"dynactor.api.{name}"
+    for name in ("environment_variables", "serve", "serve.configuration_error")
 }
 ADMIN_CLIENT = COMMAND_LINE | {
-    f"dynactor.api.{name}" for name in ("admin", "commands", "commands.admin_client")
+    f"dynactor.api.{name}"
+    for name in ("admin", "commands", "commands.admin_client", "commands.server_address")
 }
-ADMIN_CLIENT |= {"dynactor.api.commands.reach"}
+ADMIN_CLIENT |= {
+    "dynactor.api.commands.reach",
+    "dynactor.api.http",
+    "dynactor.api.http.server_identity",
+}
 
 COMMANDS = {
     ("--version",): (PARSER | {"rich"}, COMMAND_LINE),

@@ -203,9 +203,13 @@ async def test_other_methods_and_forms_are_refused():
 
 
 def test_a_place_is_read_as_people_write_it():
-    assert parse_start("1577836800.123456").number == 1_577_836_800_123_456
-    assert parse_start("2020-01-01T00:00:00+01:00").number == 1_577_833_200_000_000
-    assert parse_start("000000000549755813893").number == 549755813893
+    assert parse_start("1577836800.123456", 0).number == 1_577_836_800_123_456
+    assert parse_start("2020-01-01T00:00:00+01:00", 0).number == 1_577_833_200_000_000
+    assert parse_start("000000000549755813893", 0).number == 549755813893
+    assert parse_start("1h", 7_200.5).number == 3_600_500_000
+    for text in ("2h", "1w", "h"):
+        with pytest.raises(ValueError, match="a length of time such as 1h"):
+            parse_start(text, 7_199)
 
 
 async def test_the_command_tells_what_it_has_published():

@@ -125,3 +125,9 @@ def test_a_transactions_delay_between_its_steps_is_fixed_or_drawn():
     assert drawn.transaction_steps_delay == IndexLag(0.0, 0.05, 7)
     with pytest.raises(ConfigurationError, match="--transaction-delay soon is not understood"):
         _ = ServeOptions(transaction_delay="soon").transaction_steps_delay
+
+
+@pytest.mark.parametrize("mib", [0, -1])
+def test_a_cache_of_no_size_is_refused(mib: int):
+    with pytest.raises(ConfigurationError, match="--cache-mib must be at least 1"):
+        ServeOptions(cache_mib=mib)

@@ -1,0 +1,44 @@
+"""The address of the server that a command works on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cyclopts import Parameter
+
+from dynactor.api.commands.admin_client import AdminClient, AdminRequestFailed
+from dynactor.api.commands.reach import CannotCall
+from dynactor.api.http.server_identity import IDENTITY_PATH, ServerIdentity
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ServerAddress:
+    """The options that name a server."""
+
+    endpoint: str = "http://127.0.0.1:8000"
+    """The server's address, which serve prints. The server tells where its admin listener is."""
+
+    admin_endpoint: str | None = None
+    """The address of the admin listener, if the server at --endpoint can't be asked."""
+
+    def admin_client(self) -> AdminClient:
+        """A client of the server's admin listener.
+
+        Raises:
+            CannotCall: there is no server at the endpoint, or it has no admin listener.
+        """
+        if self.admin_endpoint is not None:
+            return AdminClient(self.admin_endpoint)
+        try:
+            identity = AdminClient(self.endpoint, "dynactor").ask(
+                "GET", IDENTITY_PATH, ServerIdentity
+            )
+        except AdminRequestFailed as error:
+            raise CannotCall(f"{self.endpoint} does not answer as dynactor does: {error}") from None
+        if identity.admin_endpoint is None:
+            raise CannotCall(
+                f"The server at {self.endpoint} has no admin listener: start it with "
+                "--admin-port 8001"
+            )
+        return AdminClient(identity.admin_endpoint)

@@ -1,0 +1,99 @@
+"""Commands find the admin listener by the address of the server."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import dynactor
+from tests.api.commands.test_command_line import assert_gives_up
+from tests.support.servers.admin import admin_port, ask
+from tests.support.servers.server import Server, run_command, running_server
+
+EVERYWHERE = ("--host", "0.0.0.0", "--allow-open")  # noqa: S104 - the test is of this
+ADMIN_EVERYWHERE = ("--admin-port", "0", "--admin-host", "0.0.0.0", "--allow-open")  # noqa: S104
+VIRTUAL_CLOCK = ("--virtual-clock", "2030-01-31T12:00:00Z")
+
+
+def port_of(server: Server) -> int:
+    return int(server.endpoint.rpartition(":")[2])
+
+
+def test_a_server_tells_its_version_its_store_and_its_admin_listener_and_nothing_else():
+    with running_server("--admin-port", "0") as server:
+        answer = ask(port_of(server), "/_dynactor")
+        assert json.loads(answer.body) == {
+            "version": dynactor.__version__,
+            "store": "memory",
+            "admin_endpoint": f"http://127.0.0.1:{admin_port(server)}",
+        }
+        assert ask(port_of(server), "/_dynactor", host="db.example").status == 403
+        assert ask(port_of(server), "/_dynactor/more").status == 404
+
+
+def test_a_server_on_disk_without_an_admin_listener_says_so(tmp_path):
+    with running_server(data_dir=tmp_path) as server:
+        told = json.loads(ask(port_of(server), "/_dynactor").body)
+    assert (told["store"], told["admin_endpoint"]) == ("disk", None)
+
+
+def test_an_admin_listener_on_all_addresses_is_named_as_the_server_was():
+    with running_server(*ADMIN_EVERYWHERE, "--allowed-hosts", "db.test") as server:
+        port = admin_port(server)
+        for host, name in (("db.test:1", "db.test"), ("[::1]:80", "[::1]"), ("10.0.0.1", None)):
+            told = json.loads(ask(port_of(server), "/_dynactor", host=host).body)
+            assert told["admin_endpoint"] == f"http://{name or host}:{port}"
+
+
+def test_the_clock_and_insights_are_found_by_the_servers_address():
+    with running_server("--admin-port", "0", *VIRTUAL_CLOCK) as server:
+        place = ("--endpoint", server.endpoint)
+        assert run_command("clock", *place).stdout.startswith("2030-01-31T12:00:00.000Z")
+        done = run_command("insights", "--table", "Missing", *place)
+        assert "There is no table Missing" in done.stderr
+        assert_gives_up(run_command("backup", *place), "--backup-dir")
+        done = run_command("replay", "--table", "T", "--from", "1h", "--to-topic", "U", *place)
+        assert_gives_up(done, "T")
+        done = run_command("advise", "--table", "Missing", *place)
+        assert "Missing" in done.stderr
+
+
+def test_a_server_without_an_admin_listener_is_told_what_to_start_it_with():
+    with running_server() as server:
+        done = run_command("clock", "--endpoint", server.endpoint)
+        assert_gives_up(done, f"{server.endpoint} has no admin listener", "--admin-port 8001")
+
+
+@pytest.mark.parametrize("command", [("clock",), ("insights", "--table", "T"), ("backup",)])
+def test_a_server_that_is_not_there_is_told_what_starts_one(command: tuple[str, ...]):
+    done = run_command(*command, "--endpoint", "http://127.0.0.1:9")
+    assert_gives_up(done, "http://127.0.0.1:9", "is the server running there?", "dynactor serve")
+
+
+def test_another_kind_of_server_is_told_from_a_dynactor():
+    with running_server("--admin-port", "0") as server:
+        place = f"http://127.0.0.1:{admin_port(server)}"
+        done = run_command("clock", "--endpoint", place)
+        assert_gives_up(done, f"{place} does not answer as dynactor does")
+
+
+@pytest.mark.parametrize("place", ["127.0.0.1:8000", "ftp://127.0.0.1", "http://", "http://[::1"])
+def test_an_address_that_is_none_is_told_how_one_looks(place: str):
+    assert_gives_up(run_command("clock", "--endpoint", place), "give http://HOST:PORT")
+
+
+def test_a_server_on_all_addresses_prints_one_that_can_be_used():
+    with running_server(*EVERYWHERE) as server:
+        line = server.announcement.splitlines()[0]
+        assert line.startswith("Listening on http://127.0.0.1:")
+        assert line.endswith(" and all other addresses of this machine")
+        assert ask(port_of(server), "/").status == 200
+
+
+def test_a_refused_host_is_told_the_option_that_allows_it():
+    with running_server("--admin-port", "0") as server:
+        for port in (port_of(server), admin_port(server)):
+            body = ask(port, "/metrics", host="db.example:8000").body.decode()
+            assert "allow it by --allowed-hosts db.example" in body
+            assert "--allowed-hosts" not in ask(port, "/metrics", host="a b").body.decode()
