@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, ParamSpec
+from typing import Final, NamedTuple, ParamSpec
 from weakref import WeakSet
 
 import structlog
@@ -32,6 +32,7 @@ from dynactor.storage.rocks_options import RocksOptions
 from dynactor.storage.rocks_reads import DiskReads
 from dynactor.storage.rocks_view import LatestView, PinnedView, pin
 from dynactor.storage.store import (
+    ClearableStore,
     Closed,
     Conflict,
     Fenced,
@@ -44,6 +45,9 @@ from dynactor.storage.store import (
 )
 
 P = ParamSpec("P")
+
+# Opening an engine holds the GIL for milliseconds: the store is used again at once after a `clear`.
+_PREPARE_AFTER_SECONDS: Final = 0.005
 
 _log = structlog.get_logger(__name__)
 
@@ -67,10 +71,10 @@ async def open_rocks(
     return _RocksStore(engine, options, reads)
 
 
-async def open_rocks_in_memory(options: RocksOptions | None = None) -> Store:
+async def open_rocks_in_memory(options: RocksOptions | None = None) -> ClearableStore:
     """Open an empty store that keeps nothing when it is closed."""
     options = options or RocksOptions()
-    return _RocksStore(MemoryEngine(options), options)
+    return _MemoryStore(MemoryEngine(options), options)
 
 
 class _Mark(NamedTuple):
@@ -364,6 +368,36 @@ class _RocksStore:
     @staticmethod
     def _loop_seconds() -> float:
         return asyncio.get_running_loop().time()
+
+
+class _MemoryStore(_RocksStore):
+    """A store in memory. It can forget every row at once."""
+
+    def __init__(self, engine: MemoryEngine, options: RocksOptions) -> None:
+        super().__init__(engine, options)
+        self._memory = engine
+        # What prepares the next ``clear``: it begins a little later, when requests are answered.
+        self._timer: asyncio.TimerHandle | None = None
+        self._preparing: Future[None] | None = None
+
+    async def clear(self) -> None:
+        self._raise_if_closed()
+        await self._synchroniser.wait_idle()
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._preparing is not None:
+            await self._preparing
+        self._memory.clear()
+        self._show_engine()
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(_PREPARE_AFTER_SECONDS, self._prepare)
+
+    def _prepare(self) -> None:
+        if not self._is_closed:
+            # In the thread of checkpoints, which `close` waits for.
+            self._preparing = asyncio.get_running_loop().run_in_executor(
+                self._checkpoints, self._memory.prepare_clear
+            )
 
 
 def _frees_space(groups: Sequence[Group]) -> bool:

@@ -260,13 +260,41 @@ class MemoryEngine:
     """An empty engine that keeps nothing when it is closed."""
 
     def __init__(self, options: RocksOptions) -> None:
-        # rocksdict writes a small configuration file beside the database even in memory.
-        self._directory = TemporaryDirectory(prefix="dynactor-")
-        in_memory = engine_options(options)
-        in_memory.set_env(Env.mem_env())
+        self._options = options
         self._is_interrupted = False
         self.is_for_writing = True
-        self.rows = _open_rows(Path(self._directory.name), in_memory, AccessType.read_write())
+        # An empty engine that is ready for ``clear``, and those that it replaced.
+        self._spare: tuple[TemporaryDirectory[str], Rdict] | None = None
+        self._replaced: list[tuple[TemporaryDirectory[str], Rdict]] = []
+        self._directory, self.rows = self._open_empty()
+
+    def _open_empty(self) -> tuple[TemporaryDirectory[str], Rdict]:
+        # rocksdict writes a small configuration file beside the database even in memory.
+        directory = TemporaryDirectory(prefix="dynactor-")
+        in_memory = engine_options(self._options)
+        in_memory.set_env(Env.mem_env())
+        return directory, _open_rows(Path(directory.name), in_memory, AccessType.read_write())
+
+    def prepare_clear(self) -> None:
+        """Open the engine that ``clear`` will use, and close those that it replaced.
+
+        May run in a thread. Takes some milliseconds.
+        """
+        while self._replaced:
+            directory, _ = self._replaced.pop()
+            directory.cleanup()
+        if self._spare is None:
+            self._spare = self._open_empty()
+
+    def clear(self) -> None:
+        """Forget every row, by an empty engine in the place of this one.
+
+        Deleting the rows would leave tombstones, which slow down reads more with every time.
+        """
+        if self._spare is None:
+            self._spare = self._open_empty()
+        self._replaced.append((self._directory, self.rows))
+        (self._directory, self.rows), self._spare = self._spare, None
 
     def take_space(self, size_bytes: int) -> None:
         """Memory is not watched."""
@@ -322,6 +350,12 @@ class MemoryEngine:
         # Rdict.close would sync the log; this engine ends with its last user.
         del self.rows
         self._directory.cleanup()
+        if self._spare is not None:
+            self._replaced.append(self._spare)
+            self._spare = None
+        while self._replaced:
+            directory, _ = self._replaced.pop()
+            directory.cleanup()
 
 
 def _check_can_link(data: DataDirectory, copy: DataDirectory) -> None:

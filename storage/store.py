@@ -11,7 +11,7 @@ from asyncio import Future
 from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -174,4 +174,13 @@ class Store(Protocol):
 
     async def close(self) -> None:
         """Make what was accepted durable, complete its futures, and close. May be repeated."""
+        ...
+
+
+@runtime_checkable
+class ClearableStore(Store, Protocol):
+    """An open store that can forget every row."""
+
+    async def clear(self) -> None:
+        """Delete every row. Nobody else may use the store meanwhile."""
         ...

@@ -239,6 +239,11 @@ async def open_clock(
     return control
 
 
+def clock_row(epoch_seconds: float, speed: float) -> tuple[bytes, bytes]:
+    """The row, key and value, from which a virtual clock starts at this time and speed."""
+    return key_layout.VIRTUAL_CLOCK, _encode(StoredClock(epoch_seconds, speed))
+
+
 def _limit(epoch_seconds: float, speed: float) -> float:
     return min(epoch_seconds + speed * _AHEAD_SECONDS, LATEST_EPOCH_SECONDS)
 

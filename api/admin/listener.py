@@ -23,6 +23,7 @@ from dynactor.api.admin.clock_messages import CLOCK_PATH, STEP_PATH
 from dynactor.api.admin.insights_messages import INSIGHTS_PATH
 from dynactor.api.admin.metrics_path import METRICS_PATH
 from dynactor.api.admin.replay_messages import REPLAYS_PATH
+from dynactor.api.admin.reset_routes import SuiteControls
 from dynactor.api.http.browser_access import Access, host_refusal
 from dynactor.api.http.protocol import Protocol
 from dynactor.api.http.server import url
@@ -37,14 +38,15 @@ _log = structlog.get_logger(__name__)
 
 @asynccontextmanager
 async def serving_admin(
-    database: Database,
     protocol: Protocol,
     access: Access,
     listener: socket.socket,
     backups: Backups | None = None,
+    suite_controls: SuiteControls | None = None,
 ) -> AsyncIterator[str]:
     """Serve within the context; yields the listener's URL."""
-    server = web.Server(_Admin(database, protocol, access, backups).answer, access_log=None)
+    admin = _Admin(protocol, access, backups, suite_controls)
+    server = web.Server(admin.answer, access_log=None)
     runner = web.ServerRunner(server, shutdown_timeout=_SHUTDOWN_SECONDS)
     await runner.setup()
     try:
@@ -58,12 +60,21 @@ class _Admin:
     """Answers requests."""
 
     def __init__(
-        self, database: Database, protocol: Protocol, access: Access, backups: Backups | None
+        self,
+        protocol: Protocol,
+        access: Access,
+        backups: Backups | None,
+        suite_controls: SuiteControls | None,
     ) -> None:
-        self._database = database
         self._protocol = protocol
+        self._suite_controls = suite_controls
         self._access = access
         self._backups = backups
+
+    @property
+    def _database(self) -> Database:
+        """The one that requests use: a reset opens another."""
+        return self._protocol.database
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer a request, whatever it asks for."""
@@ -73,6 +84,9 @@ class _Admin:
                 HTTPStatus.FORBIDDEN,
                 host_refusal(host),
             )
+        controls = self._suite_controls
+        if controls is not None and controls.serves(request.path):
+            return await controls.answer(request)
         if request.path in (CLOCK_PATH, STEP_PATH):
             return await clock_routes.answer(self._database.clock_control, request)
         if f"{request.path}/".startswith(f"{REPLAYS_PATH}/"):

@@ -6,6 +6,7 @@ Knows nothing of sockets: both ways into the server (``dynactor.api.http.server`
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from asyncio import CancelledError
@@ -16,6 +17,7 @@ from itertools import count
 from secrets import choice
 from typing import Any, Final
 
+import anyio
 import msgspec
 import structlog
 from msgspec import Struct
@@ -55,6 +57,8 @@ _ID_CHARACTERS: Final = 52
 _ID_COUNTER_DIGITS: Final = 16
 # A plain number: to take the member of the enumeration anew costs 3 % of a get.
 _OK: Final = HTTPStatus.OK.value
+# How long a reset waits for pending requests.
+_PENDING_SECONDS: Final = 5.0
 
 _log = structlog.get_logger(__name__)
 _encode = msgspec.json.Encoder().encode
@@ -109,7 +113,7 @@ class Protocol:
         signatures: Signatures | None = None,
     ) -> None:
         """``signatures`` know who is let in; without them everybody is who shows any signature."""
-        self._database = database
+        self.database = database
         self._signatures = signatures
         self._operations = {
             operation.target: (
@@ -122,12 +126,19 @@ class Protocol:
         self.request_ids = _request_ids()
         # How many requests were throttled since the server started, by table and operation.
         self.throttled_requests: Counter[tuple[str, str]] = Counter()
+        # Requests whose answers are awaited.
+        self._pending_count = 0
+        self._idle: asyncio.Event | None = None
+        # Set while requests are held back; completes when they go on.
+        self._resumed: asyncio.Future[None] | None = None
 
     def answer(self, request: Request) -> Answer | Awaitable[Answer]:
         """Answer a request, at once if nothing has to be waited for.
 
         Nothing that a client sends makes this raise, nor what it returns.
         """
+        if self._resumed is not None:
+            return self._answer_when_resumed(request, self._resumed)
         request_id = next(self.request_ids)
         content_type = _media_type(request.content_type)
         if content_type not in (JSON_1_0, JSON):
@@ -144,6 +155,7 @@ class Protocol:
             return _answer(asked, *self._failure(asked, error))
         if isinstance(done, bytes):
             return _answer(asked, _OK, done)
+        self._pending_count += 1
         return self._answer_when(asked, done)
 
     async def _answer_when(self, asked: _Asked, work: Awaitable[bytes]) -> Answer:
@@ -153,7 +165,36 @@ class Protocol:
             if is_cancellation(error):
                 raise
             return _answer(asked, *self._failure(asked, error))
+        finally:
+            self._pending_count -= 1
+            if self._idle is not None and not self._pending_count:
+                self._idle.set()
         return _answer(asked, _OK, body)
+
+    async def _answer_when_resumed(self, request: Request, resumed: asyncio.Future[None]) -> Answer:
+        await asyncio.shield(resumed)
+        answer = self.answer(request)
+        return answer if isinstance(answer, Answer) else await answer
+
+    async def hold(self) -> None:
+        """Hold new requests back until ``resume``, and wait until pending ones are answered.
+
+        After 5 seconds the pending ones are left to themselves.
+        """
+        assert self._resumed is None
+        self._resumed = asyncio.get_running_loop().create_future()
+        if self._pending_count:
+            self._idle = asyncio.Event()
+            with anyio.move_on_after(_PENDING_SECONDS):
+                await self._idle.wait()
+            self._idle = None
+
+    def resume(self, database: Database) -> None:
+        """Answer requests, those that were held back too, from this database."""
+        self.database = database
+        if self._resumed is not None:
+            self._resumed.set_result(None)
+            self._resumed = None
 
     def refusal(self, head: Request) -> Answer | None:
         """The answer to a request that is refused whatever its body is; None: that decides.
@@ -199,7 +240,7 @@ class Protocol:
             self._signatures.check(request.headers, request.query, request.body, time.time())
         operation, decoder = found
         decoded = decoder.decode(_plain_body(request))
-        call = asked.call = Call(self._database, decoded, request.host, asked.paid, request.headers)
+        call = asked.call = Call(self.database, decoded, request.host, asked.paid, request.headers)
         return operation.handle(call)
 
     def _failure(self, asked: _Asked, error: BaseException) -> tuple[int, bytes]:

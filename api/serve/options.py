@@ -16,7 +16,7 @@ from cyclopts import Group, Parameter
 from cyclopts.types import UInt16
 
 from dynactor.actors.derived.indexes.index_lag import NO_LAG, IndexLag
-from dynactor.actors.runtime.clock import Clock, SystemClock, VirtualClock
+from dynactor.actors.runtime.clock import MAX_SPEED, Clock, SystemClock, VirtualClock
 from dynactor.api.commands.times import parse_time
 from dynactor.api.http.access_keys import BadCredentialsFile, read_access_keys
 from dynactor.api.http.browser_access import Access
@@ -116,6 +116,10 @@ class ServeOptions:
     """The keys that clients must sign with, in the form of ~/.aws/credentials. Without it every
     signature is taken."""
 
+    allow_reset: Annotated[bool, Parameter(group=_ACCESS, negative=())] = False
+    """Let the admin port delete everything, and bring back snapshots, though data is kept on disk.
+    With --in-memory it may do so without this."""
+
     exit_with_parent: Annotated[bool, Parameter(group=_PROCESS, negative=())] = False
     """Stop when the process that started the server ends, also after SIGKILL."""
 
@@ -195,6 +199,9 @@ class ServeOptions:
     virtual_clock: Annotated[str | None, Parameter(group=_TEST_TIMES)] = None
     """A clock of its own: begins at this ISO 8601 time, these epoch seconds, or now."""
 
+    clock_speed: Annotated[float, Parameter(group=_TEST_TIMES)] = 0
+    """Seconds of the virtual clock in a real second: 1 is real time, with 0 it stands still."""
+
     ttl_change_interval_seconds: Annotated[float, Parameter(group=_TEST_TIMES)] = (
         TIME_TO_LIVE_CHANGE_SECONDS
     )
@@ -244,7 +251,9 @@ class ServeOptions:
                 raise ConfigurationError(
                     "--virtual-clock needs --admin-port: nobody could move the clock without it"
                 )
-            self.new_clock()
+            self._standing_clock()
+        if self.clock_speed > MAX_SPEED:
+            raise ConfigurationError(f"--clock-speed must be at most {MAX_SPEED:,.0f}")
 
     def _check_hosts(self) -> None:
         """Nobody lets everybody in by accident."""
@@ -301,11 +310,17 @@ class ServeOptions:
                 raise ConfigurationError(f"--{name} must be at least 0, and finite: it is {value}")
 
     def new_clock(self) -> Clock:
-        """Domain time: the machine's, or a virtual clock that stands still.
+        """Domain time: the machine's, or a virtual clock. Needs a running event loop.
 
         Raises:
             ConfigurationError: the virtual clock can't begin then.
         """
+        clock = self._standing_clock()
+        if isinstance(clock, VirtualClock):
+            clock.set_speed(self.clock_speed)
+        return clock
+
+    def _standing_clock(self) -> Clock:
         if self.virtual_clock is None:
             return SystemClock()
         try:
@@ -318,19 +333,17 @@ class ServeOptions:
     @property
     def index_lag(self) -> IndexLag:
         """The lag of global indexes."""
-        if self.gsi_lag == _AWAITED:
-            return NO_LAG
-        return _lag("--gsi-lag", self.gsi_lag, f"none, {_AWAITED}")
+        return index_lag(self.gsi_lag)
 
     @property
     def index_reads_wait_seconds(self) -> float:
         """How long a read of a global index waits for what was answered before it, at most."""
-        return _INDEX_READS_WAIT_SECONDS if self.gsi_lag == _AWAITED else 0.0
+        return index_reads_wait_seconds(self.gsi_lag)
 
     @property
     def transaction_steps_delay(self) -> IndexLag:
         """What transactions wait for between their steps."""
-        return _lag("--transaction-delay", self.transaction_delay, "none")
+        return transaction_steps_delay(self.transaction_delay)
 
     @property
     def data_directory(self) -> Path | None:
@@ -374,6 +387,31 @@ class ServeOptions:
             host_names=names if names or _is_loopback(host) else None,
             origins=frozenset(_split(self.cors_origins)),
         )
+
+
+def index_lag(gsi_lag: str) -> IndexLag:
+    """The lag of global indexes that ``--gsi-lag`` stands for.
+
+    Raises:
+        ConfigurationError: it is not understood.
+    """
+    if gsi_lag == _AWAITED:
+        return NO_LAG
+    return _lag("--gsi-lag", gsi_lag, f"none, {_AWAITED}")
+
+
+def index_reads_wait_seconds(gsi_lag: str) -> float:
+    """How long a read of a global index waits at most for what was answered before it."""
+    return _INDEX_READS_WAIT_SECONDS if gsi_lag == _AWAITED else 0.0
+
+
+def transaction_steps_delay(transaction_delay: str) -> IndexLag:
+    """How long transactions wait between their steps.
+
+    Raises:
+        ConfigurationError: it is not understood.
+    """
+    return _lag("--transaction-delay", transaction_delay, "none")
 
 
 def _lag(option: str, text: str, words: str) -> IndexLag:

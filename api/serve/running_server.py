@@ -10,7 +10,6 @@ from typing import Final
 from msgspec import Struct
 
 from dynactor import __version__
-from dynactor.actors.catalog.database import open_database
 from dynactor.actors.catalog.database_settings import DatabaseSettings
 from dynactor.actors.catalog.streams import StreamSettings
 from dynactor.actors.catalog.virtual_clock import ClockState
@@ -22,6 +21,7 @@ from dynactor.api.http.server_identity import ServerIdentity
 from dynactor.api.http.settings import HttpSettings
 from dynactor.api.http.signature import Signatures
 from dynactor.api.registry import NOT_IMPLEMENTED, OPERATIONS
+from dynactor.api.serve.database_host import Opening, hosting_database
 from dynactor.api.serve.options import ServeOptions
 from dynactor.storage.directory_backups import Backups
 from dynactor.storage.machine_memory import memory_bytes
@@ -91,33 +91,35 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
             enter = stack.enter_async_context
             store = await enter(_store(options))
             broker = _broker(options)
-            database = await enter(
-                open_database(store, database_settings, options.new_clock(), broker)
+            host = await enter(
+                hosting_database(store, Opening(database_settings, options.new_clock, broker))
             )
             keys = options.access_keys
             protocol = Protocol(
-                database,
+                host.database,
                 OPERATIONS.values(),
                 NOT_IMPLEMENTED,
                 None if keys is None else Signatures(keys),
             )
+            host.attach(protocol)
             admin_endpoint = None
             if admin is not None:
                 # A server without an admin port need not import what only that port uses.
                 from dynactor.api.admin.listener import serving_admin  # noqa: PLC0415
+                from dynactor.api.admin.reset_routes import SuiteControls  # noqa: PLC0415
 
                 admin_endpoint = await enter(
                     serving_admin(
-                        database,
                         protocol,
                         options.admin_access,
                         admin,
                         _backups(options, store),
+                        SuiteControls(host, can_reset=options.in_memory or options.allow_reset),
                     )
                 )
             http_settings = _http_settings(options, admin_endpoint, admin)
             endpoint = await enter(serving(protocol, http_settings, listener))
-            clock_control = database.clock_control
+            clock_control = host.database.clock_control
             yield RunningServer(
                 endpoint,
                 listens_everywhere(listener),

@@ -111,9 +111,7 @@ async def running_admin() -> AsyncIterator[Admin]:
         protocol = Protocol(database, OPERATIONS.values(), NOT_IMPLEMENTED)
         listener = stack.enter_context(listen("127.0.0.1", 0))
         access = Access(host_names=frozenset())
-        endpoint = await stack.enter_async_context(
-            serving_admin(database, protocol, access, listener)
-        )
+        endpoint = await stack.enter_async_context(serving_admin(protocol, access, listener))
         table = await published_table(database)
         await write_threads(table, range(30))
         yield Admin(endpoint, database, table, broker)

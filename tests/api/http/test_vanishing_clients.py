@@ -275,7 +275,7 @@ async def arena(directory: Path, seed: int) -> AsyncIterator[Arena]:
             protocol, backups = Protocol(database, ()), Backups(store, directory)
             with listen("127.0.0.1", 0) as listener:
                 async with (
-                    serving_admin(database, protocol, Access(), listener, backups) as admin,
+                    serving_admin(protocol, Access(), listener, backups) as admin,
                     splitting(database, database.table(TABLES[0]), PARTITIONS),
                 ):
                     yield Arena(database, admin, iterators, told, draw)

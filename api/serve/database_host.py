@@ -1,0 +1,293 @@
+"""Keeps a server's database open, and opens it again: empty, as it was, or with other settings.
+
+Tests use this to begin anew within milliseconds. The listeners and the store stay open meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Final
+
+import anyio
+import structlog
+from anyio.abc import TaskGroup
+from msgspec import Struct
+
+from dynactor.actors.catalog.database import Database, open_database
+from dynactor.actors.catalog.database_settings import DatabaseSettings
+from dynactor.actors.catalog.virtual_clock import clock_row
+from dynactor.actors.runtime.clock import Clock, VirtualClock
+from dynactor.api.http.protocol import Protocol
+from dynactor.storage.contents import Contents, TooLarge, read_contents, replace_contents
+from dynactor.storage.machine_memory import memory_bytes
+from dynactor.storage.store import Row, Store, StoreError
+from dynactor.streams.kafka.broker import Broker
+
+MOST_SNAPSHOTS: Final = 20
+# All snapshots together take at most this part of the memory.
+_SNAPSHOTS_SHARE: Final = 4
+
+_log = structlog.get_logger(__name__)
+
+
+class HostError(Exception):
+    """The database can't be reopened so; the message says why. Nothing has changed."""
+
+
+class SnapshotExists(HostError):
+    """There is a snapshot of that name."""
+
+
+class NoSuchSnapshot(HostError):
+    """There is no snapshot of that name."""
+
+
+class TooManySnapshots(HostError):
+    """No more can be kept."""
+
+
+class _Job:
+    """Work on the store that is done while the database is closed."""
+
+    def __init__(self, work: Callable[[], Awaitable[None]]) -> None:
+        self.work = work
+        self.failure: Exception | None = None
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def finish(self) -> None:
+        """Tell who asked that the database is open again."""
+        if self.done.done():
+            return
+        if self.failure is None:
+            self.done.set_result(None)
+        else:
+            self.done.set_exception(self.failure)
+
+
+class Opening(Struct, frozen=True):
+    """What a database is opened with at the start, and after every reset."""
+
+    settings: DatabaseSettings
+    new_clock: Callable[[], Clock]
+    broker: Broker | None = None
+
+
+class DatabaseHost:
+    """Owns the open database.
+
+    One task opens and closes it. While it is closed, ``protocol`` holds all requests back.
+    """
+
+    database: Database
+
+    def __init__(self, store: Store, opening: Opening) -> None:
+        self._store = store
+        self._opening = opening
+        self._settings = opening.settings
+        self._clock = opening.new_clock()
+        self._jobs: asyncio.Queue[_Job | None] = asyncio.Queue()
+        self._protocol: Protocol | None = None
+        self._on_reset: list[Callable[[], None]] = []
+        self._snapshots: dict[str, Contents] = {}
+
+    @property
+    def settings(self) -> DatabaseSettings:
+        """What the database was opened with."""
+        return self._settings
+
+    @property
+    def snapshots(self) -> dict[str, int]:
+        """The snapshots in the order in which they were made, and their sizes in bytes."""
+        return {name: contents.size_bytes for name, contents in self._snapshots.items()}
+
+    def attach(self, protocol: Protocol) -> None:
+        """Have these requests wait while the database is closed, and then use the new one."""
+        self._protocol = protocol
+
+    def on_reset(self, forget: Callable[[], None]) -> None:
+        """Call this with every reset."""
+        self._on_reset.append(forget)
+
+    async def reset(self) -> None:
+        """Open an empty database with the settings and the clock of the server's start.
+
+        Raises:
+            StoreError: as the store.
+        """
+        await self._reopen(self._empty)
+        for forget in self._on_reset:
+            forget()
+
+    async def change_settings(self, settings: DatabaseSettings) -> None:
+        """Open the database with other settings."""
+
+        async def change() -> None:
+            self._settings = settings
+            self._keep_time()
+
+        await self._reopen(change)
+
+    async def make_snapshot(self, name: str) -> None:
+        """Keep a copy of everything in the memory of the server.
+
+        Raises:
+            SnapshotExists, TooManySnapshots: nothing was kept.
+            StoreError: as the store.
+        """
+        if name in self._snapshots:
+            raise SnapshotExists(f"There is a snapshot of that name: {name}")
+        if len(self._snapshots) >= MOST_SNAPSHOTS:
+            raise TooManySnapshots(f"There are {MOST_SNAPSHOTS} snapshots already: delete one")
+        room_bytes = memory_bytes() // _SNAPSHOTS_SHARE - sum(self.snapshots.values())
+
+        async def copy() -> None:
+            self._keep_time()
+            try:
+                self._snapshots[name] = await read_contents(self._store, room_bytes)
+            except TooLarge:
+                raise TooManySnapshots(
+                    f"Snapshots take at most a quarter of the memory, and {room_bytes:,} bytes "
+                    "of it are free"
+                ) from None
+
+        await self._reopen(copy)
+
+    async def restore_snapshot(self, name: str) -> None:
+        """Open the database as it was when the snapshot was made; the settings stay as they are.
+
+        Raises:
+            NoSuchSnapshot: nothing has changed.
+            StoreError: as the store.
+        """
+        contents = self._snapshots.get(name)
+        if contents is None:
+            raise NoSuchSnapshot(f"There is no snapshot of that name: {name}")
+
+        async def restore() -> None:
+            await replace_contents(self._store, contents.rows)
+            self._keep_time()
+
+        await self._reopen(restore)
+
+    def delete_snapshot(self, name: str) -> None:
+        """Forget a snapshot.
+
+        Raises:
+            NoSuchSnapshot: there is none.
+        """
+        if self._snapshots.pop(name, None) is None:
+            raise NoSuchSnapshot(f"There is no snapshot of that name: {name}")
+
+    async def _empty(self) -> None:
+        self._clock = self._opening.new_clock()
+        self._settings = self._opening.settings
+        rows = []
+        if isinstance(self._clock, VirtualClock):
+            # Else the clock would start no earlier than real time, as over data of another server.
+            rows.append(clock_row(self._clock.now_epoch_seconds(), self._clock.speed))
+        await replace_contents(self._store, [Row(*row) for row in rows])
+
+    def _keep_time(self) -> None:
+        """Have a virtual clock go on from the time that is stored."""
+        if isinstance(self._clock, VirtualClock):
+            self._clock = VirtualClock(0.0)
+
+    async def _reopen(self, work: Callable[[], Awaitable[None]]) -> None:
+        job = _Job(work)
+        self._jobs.put_nowait(job)
+        await job.done
+
+    async def run(self, group: TaskGroup, opened: asyncio.Future[None]) -> None:
+        """Keep the database open until ``end``. ``opened`` completes when it is open at first.
+
+        If the database ends by itself, this cancels ``group``: the server can't go on without it.
+        """
+        job: _Job | None = None
+        try:
+            while True:
+                is_ended = True
+                async with open_database(
+                    self._store, self._settings, self._clock, self._opening.broker
+                ) as self.database:
+                    self._tell_opened(job, opened)
+                    job = await self._jobs.get()
+                    if job is not None and self._protocol is not None:
+                        await self._protocol.hold()
+                    is_ended = False
+                if is_ended:
+                    group.cancel_scope.cancel()
+                    return
+                if job is None:
+                    return
+                await self._carry_out(job)
+        except Exception as error:
+            if opened.done():
+                raise
+            opened.set_exception(error)
+        finally:
+            self._refuse_rest()
+
+    def end(self) -> None:
+        """Have the database closed for good."""
+        self._jobs.put_nowait(None)
+
+    def _refuse_rest(self) -> None:
+        while not self._jobs.empty():
+            job = self._jobs.get_nowait()
+            if job is not None:
+                job.failure = HostError("The server stops")
+                job.finish()
+
+    def _tell_opened(self, job: _Job | None, opened: asyncio.Future[None]) -> None:
+        if self._protocol is not None:
+            self._protocol.resume(self.database)
+        if job is not None:
+            job.finish()
+        if not opened.done():
+            opened.set_result(None)
+
+    @staticmethod
+    async def _carry_out(job: _Job) -> None:
+        try:
+            await job.work()
+        except (HostError, StoreError) as error:
+            _log.warning("not_reopened_as_asked", error=str(error))
+            job.failure = error
+
+
+@asynccontextmanager
+async def hosting_database(store: Store, opening: Opening) -> AsyncIterator[DatabaseHost]:
+    """A host whose database is open, over an open store, which stays open when this ends.
+
+    Raises:
+        StoreError, ClockBehindData: as ``open_database``.
+    """
+    host = DatabaseHost(store, opening)
+    opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    closed = anyio.Event()
+
+    async def run() -> None:
+        try:
+            await host.run(group, opened)
+        finally:
+            closed.set()
+
+    failure = None
+    async with anyio.create_task_group() as group:
+        group.start_soon(run)
+        try:
+            await opened
+        except Exception as error:  # noqa: BLE001 - raised again outside of the group
+            failure = error
+        else:
+            try:
+                yield host
+            finally:
+                host.end()
+                with anyio.CancelScope(shield=True):
+                    await closed.wait()
+    # The group would have made an ExceptionGroup of it.
+    if failure is not None:
+        raise failure
