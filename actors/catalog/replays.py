@@ -198,6 +198,8 @@ class Replays:
         ended = [replay_id for replay_id, replay in self._replays.items() if replay.is_over]
         for replay_id in ended[: max(0, len(ended) - _SHOWN_AFTERWARDS + 1)]:
             del self._replays[replay_id]
+            # That of a table that was deleted.
+            self._recording.discard(replay_id)
 
     def _is_replayed(self, table: Table) -> bool:
         table_id = table.definition.table_id

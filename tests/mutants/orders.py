@@ -720,6 +720,46 @@ ORDERS: Final = (
         ],
     ),
     Fault(
+        "child's log is read before the end of its parent's is stored",
+        "actors/derived/followed_logs.py",
+        "return parent is None or (parent.has_ended and self._is_open(parent))",
+        "return parent is None or (parent.is_whole and self._is_open(parent))",
+        "tests/actors/derived/test_followed_logs.py",
+        [
+            "test_a_childs_log_is_open_once_the_end_of_its_parents_is_stored",
+        ],
+    ),
+    Fault(
+        "replay starts without stored checkpoints",
+        "actors/catalog/replays.py",
+        "for number, counter in first.items()",
+        "for number, counter in ()",
+        "tests/actors/kafka/test_replay.py",
+        [
+            "test_a_job_has_stored_checkpoints_before_it_starts_and_none_when_it_is_over",
+        ],
+    ),
+    Fault(
+        "children of a split get no checkpoints of those who follow them",
+        "actors/splitting/splits.py",
+        "first = table.followers.first_checkpoints(children) if kept else []",
+        "first: list[tuple[bytes, bytes]] = []",
+        "tests/actors/kafka/test_replay.py",
+        [
+            "test_a_job_has_stored_checkpoints_before_it_starts_and_none_when_it_is_over",
+        ],
+    ),
+    Fault(
+        "trimming waits for a sink that may miss changes",
+        "actors/table/followers.py",
+        "if may_miss and following.contract.is_delayed_too_long(lag_bytes):",
+        "if False:",
+        "tests/actors/derived/test_trim_delay.py",
+        [
+            "test_a_log_is_trimmed_past_a_sink_that_may_miss_changes_and_takes_none",
+        ],
+    ),
+    Fault(
         "snapshot takes positions of a later moment than its items",
         "actors/derived/table_snapshot.py",
         """\

@@ -185,11 +185,13 @@ class KafkaSender:
         if isinstance(error, TooLarge):
             # It is sent otherwise, at once: nothing is wrong with the broker.
             self._on_change(error)
+        else:
+            self._turn("FAILING", error)
+        # Also if the sink is stopped now: nobody else closes the publisher.
+        with anyio.CancelScope(shield=True):
             await self._session.throw_away()
-            return
-        self._turn("FAILING", error)
-        await self._session.throw_away()
-        await self._back_off.pause(stopped, error)
+        if not isinstance(error, TooLarge):
+            await self._back_off.pause(stopped, error)
 
     def _turn(self, state: SenderState, trouble: BrokerError | None) -> None:
         self.state = state

@@ -28,6 +28,7 @@ from tests.support.databases.published import (
     relay_settings,
     write_threads,
 )
+from tests.support.databases.replays import COPY, SNAPSHOT, replay, wait_state
 from tests.support.databases.transacting import actions, transact
 from tests.support.kafka.fake_broker import FakeBroker
 from tests.support.stores.claimed_store import ClaimedStore
@@ -179,6 +180,20 @@ async def test_a_relay() -> None:
         await table.close()
         assert it.fenced == [relay.name]
         assert it.store.refused == 1
+
+
+async def test_a_replay() -> None:
+    broker = FakeBroker()
+    async with claimed(broker=broker, relays=relay_settings()) as it:
+        table = await it.table()
+        started = await replay(it.database, SNAPSHOT, follows=True)
+        await wait_state(it.database, started.replay_id, "FOLLOWING")
+        prefix = key_layout.checkpoint(b"", 0)[:1]
+        await it.store.take_over(lambda head: head[:1] == prefix)
+        await write_threads(table, range(10))
+        await it.wait_fenced(COPY)
+        assert it.store.refused == 1
+        assert it.database.replays.find(started.replay_id).state == "FAILED"
 
 
 async def test_a_phase_of_the_database() -> None:

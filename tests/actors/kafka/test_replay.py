@@ -477,6 +477,8 @@ async def test_a_server_that_is_started_again_knows_nothing_of_a_job_and_records
         async with running_database(store, broker=broker, relays=RELAYS) as database:
             table = database.table("Thread")
             assert not table.definition.records_changes
+            checkpoints = key_layout.checkpoint_range(table.definition.table_id)
+            assert not [row async for row in rows_of(store, *checkpoints)]
             with pytest.raises(ResourceNotFoundException, match="started again"):
                 database.replays.find(started.replay_id)
 

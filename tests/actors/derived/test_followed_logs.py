@@ -1,0 +1,92 @@
+"""Several logs of one sink: which are open, and how their checkpoints are stored."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from dynactor.actors.derived.checkpoint import Checkpoint
+from dynactor.actors.derived.followed_logs import FollowedLogs
+from dynactor.storage import key_layout
+from dynactor.storage.store import Full
+from tests.support.stores.faulty_store import FaultyStore
+from tests.support.stores.store import memory_store
+from tests.support.streams.partition_log import PartitionLog
+
+SUBSCRIBER = b"subscriber"
+PARENT, CHILD, GRANDCHILD = 1, 2, 3
+
+
+@asynccontextmanager
+async def family() -> AsyncIterator[tuple[FaultyStore, FollowedLogs]]:
+    """A log with a record that ended, its child's, which ended empty, and a grandchild's."""
+    async with memory_store() as inner:
+        store = FaultyStore(inner)
+        parent = PartitionLog(store, PARENT)
+        child = PartitionLog(store, CHILD, PARENT)
+        grandchild = PartitionLog(store, GRANDCHILD, CHILD)
+        await parent.write(1)
+        parent.feed.end()
+        child.feed.end()
+        await grandchild.write(1)
+        feeds = [parent.feed, child.feed, grandchild.feed]
+        yield store, FollowedLogs(feeds, store, subscriber_id=SUBSCRIBER, reader="reader")
+
+
+def numbers(logs: FollowedLogs) -> list[int]:
+    return [log.number for log in logs.open]
+
+
+async def test_a_childs_log_is_open_once_the_end_of_its_parents_is_stored() -> None:
+    async with family() as (store, logs):
+        await logs.load()
+        assert numbers(logs) == [PARENT]
+        logs.passed({PARENT: Checkpoint(1, 10)}, 1)
+        store.refuse_commits(Full("the disk is full"))
+        await logs.try_store()
+        assert logs.has_unstored_end
+        assert numbers(logs) == []
+        store.allow_commits()
+        await logs.try_store()
+        assert not logs.has_unstored_end
+        # The empty log between them ended at once.
+        assert numbers(logs) == [GRANDCHILD]
+
+
+async def test_an_end_is_stored_however_long_the_store_refuses() -> None:
+    async with family() as (store, logs):
+        await logs.load()
+        logs.passed({PARENT: Checkpoint(1, 10)}, 1)
+        store.refuse_commits(Full("the disk is full"))
+        stopped = asyncio.get_running_loop().create_future()
+        storing = asyncio.create_task(logs.store_ends(stopped))
+        await asyncio.wait([storing], timeout=0.05)
+        assert not storing.done()
+        store.allow_commits()
+        await storing
+        assert numbers(logs) == [GRANDCHILD]
+
+
+async def test_a_restart_continues_behind_the_stored_checkpoints() -> None:
+    async with family() as (store, logs):
+        await logs.load()
+        logs.passed({PARENT: Checkpoint(1, 10), GRANDCHILD: Checkpoint(1, 7)}, 2)
+        await logs.try_store()
+        feeds = [log.feed for log in logs]
+        again = FollowedLogs(feeds, store, subscriber_id=SUBSCRIBER, reader="reader")
+        await again.load()
+        assert [log.position for log in again if log.number == GRANDCHILD] == [Checkpoint(1, 7)]
+        assert again.lag_records == 0
+        key = key_layout.checkpoint(SUBSCRIBER, GRANDCHILD)
+        assert await store.latest.load([key]) == [Checkpoint(1, 7).encode()]
+
+
+async def test_who_waits_for_logs_is_told_when_they_join() -> None:
+    async with family() as (store, logs):
+        waiting = asyncio.create_task(logs.wait_joined())
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        logs.add([PartitionLog(store, 4, GRANDCHILD).feed])
+        await waiting
+        assert 4 in logs
