@@ -99,6 +99,9 @@ class _RocksStore:
         self._longest_read_seconds = options.longest_read_seconds
         self._refusal: StoreError | None = None
         self._is_closed = False
+        self._full_disk_refusals = 0
+        # The last commit was refused because it would have used the disk's reserve.
+        self._is_reserve_reached = False
         # Of each kind one after another. A backup does not wait for a compaction of minutes.
         self._reclaims = ThreadPoolExecutor(max_workers=1, thread_name_prefix="storage-reclaim")
         self._checkpoints = ThreadPoolExecutor(max_workers=1, thread_name_prefix="storage-copy")
@@ -125,16 +128,27 @@ class _RocksStore:
     def durable(self) -> View:
         return self._durable
 
+    @property
+    def full_disk_refusals(self) -> int:
+        return self._full_disk_refusals
+
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
         if not groups:
             return self._behind_accepted()
+        try:
+            return self._commit_nowait(groups)
+        except Full:
+            self._full_disk_refusals += 1
+            raise
+
+    def _commit_nowait(self, groups: Sequence[Group]) -> Future[None]:
         if self._refusal is not None:
             self._raise_unless_reopened()
         self._assert_guards(groups)
         self._assert_heads(groups)
         batch = _batch(groups)
         if not _frees_space(groups):
-            self._engine.take_space(batch.size_in_bytes())
+            self._take_space(batch.size_in_bytes())
         # Before it is written: a thread may read it at once.
         self._changed.note(groups)
         try:
@@ -147,6 +161,19 @@ class _RocksStore:
             raise self._end_writing(error) from error
         self._remember_heads(groups)
         return self._synchroniser.accepted()
+
+    def _take_space(self, size_bytes: int) -> None:
+        """Account for a commit; log a line when the reserve is reached, and one when it is free."""
+        try:
+            self._engine.take_space(size_bytes)
+        except Full as error:
+            if not self._is_reserve_reached:
+                self._is_reserve_reached = True
+                _log.error("disk_full", error=str(error))
+            raise
+        if self._is_reserve_reached:
+            self._is_reserve_reached = False
+            _log.info("disk_has_space_again")
 
     def _behind_accepted(self) -> Future[None]:
         # A sync may be under way though nothing is written any more.

@@ -138,6 +138,11 @@ class Store(Protocol):
         """
         ...
 
+    @property
+    def full_disk_refusals(self) -> int:
+        """Number of commits refused since the store was opened because the disk is full."""
+        ...
+
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
         """Write all groups or none; returns when they are accepted.
 

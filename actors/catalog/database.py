@@ -72,6 +72,7 @@ class Database:
     ) -> None:
         self.settings = settings
         self.clock = clock
+        self._store = store
         # Who moves the clock, if it is virtual.
         self.clock_control = clock_control
         self._tables = Tables()
@@ -138,6 +139,11 @@ class Database:
         if table is None or table.definition.status in ("CREATING", "DELETING"):
             return None
         return table
+
+    @property
+    def full_disk_refusals(self) -> int:
+        """Number of commits refused since the start because the disk is full."""
+        return self._store.full_disk_refusals
 
     @property
     def partition_splits(self) -> Mapping[SplitReason, int]:

@@ -86,6 +86,7 @@ async def exposition(
     expiry = list(map(_expiry_state, database.tables))
     registry = CollectorRegistry()
     registry.register(_Partitions(database))
+    registry.register(_Disk(database))
     registry.register(_Collector(indexes, destinations, capacity, throttled_requests, expiry))
     if database.clock_control is not None:
         registry.register(_VirtualClock(database.clock_control.state))
@@ -324,6 +325,21 @@ class _Partitions(Collector):
         for reason, count in self._database.partition_splits.items():
             splits.add_metric((reason,), count)
         yield splits
+
+
+class _Disk(Collector):
+    """Gives the state of the disk to the registry."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def collect(self) -> Iterator[Metric]:
+        """How often the disk was full."""
+        yield CounterMetricFamily(
+            "dynactor_full_disk_refusals",
+            "Commits that were refused because the disk is full.",
+            value=self._database.full_disk_refusals,
+        )
 
 
 class _VirtualClock(Collector):

@@ -1,15 +1,24 @@
-"""A disk that hesitates, fails or is full, under a store in a process of its own."""
+"""A disk that hesitates, fails or is full, most of them under a store in a process of its own."""
 
 from __future__ import annotations
 
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from dynactor.storage.rocks import open_rocks
-from dynactor.storage.store import Closed, Full
+from dynactor.storage.rocks_options import MIB, RocksOptions
+from dynactor.storage.store import Closed, Full, Group, Store
 from tests.support.stores.power_loss import PowerLoss
 from tests.support.stores.store_process import StoreProcess
+
+# Others write to the same disk meanwhile, but hardly half of this.
+BALLAST_BYTES = 128 * MIB
 
 
 @pytest.fixture
@@ -200,3 +209,40 @@ async def test_an_error_that_the_engine_repeats_after_a_full_disk_leaves_it_a_fu
         assert isinstance(store._refusal, Closed)
     finally:
         await store.close()
+
+
+@asynccontextmanager
+async def store_in_reserve(directory: Path) -> AsyncIterator[Store]:
+    """A store on a disk whose reserve is reached until ``ballast`` is deleted."""
+    with (directory / "ballast").open("wb") as ballast:
+        os.posix_fallocate(ballast.fileno(), 0, BALLAST_BYTES)
+    disk = os.statvfs(directory)
+    reserve_bytes = disk.f_bavail * disk.f_frsize + BALLAST_BYTES // 2
+    store = await open_rocks(directory / "data", RocksOptions(reserve_bytes=reserve_bytes))
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+async def test_the_reserve_is_logged_once_when_it_is_reached_and_once_when_it_is_free(
+    tmp_path: Path,
+):
+    async with store_in_reserve(tmp_path) as store:
+        with capture_logs() as logs:
+            for refusals in (1, 2, 3):
+                with pytest.raises(Full, match="kept in reserve"):
+                    await store.commit([Group(b"head", None, b"1", puts=[(b"key", b"1")])])
+                assert store.full_disk_refusals == refusals
+            (tmp_path / "ballast").unlink()
+            async with asyncio.timeout(30):
+                while store.latest.get_nowait(b"head") is None:
+                    try:
+                        await (
+                            await store.commit([Group(b"head", None, b"1", puts=[(b"key", b"1")])])
+                        )
+                    except Full:
+                        await asyncio.sleep(0)
+        told = [(line["log_level"], line["event"]) for line in logs]
+    assert told == [("error", "disk_full"), ("info", "disk_has_space_again")]
+    assert str(tmp_path / "data") in logs[0]["error"]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 from msgspec import structs
@@ -19,6 +21,7 @@ from dynactor.api.admin import metrics
 from dynactor.api.http.protocol import Protocol, Request
 from dynactor.api.registry import OPERATIONS
 from dynactor.model.errors import (
+    InternalServerError,
     ThrottlingException,
     TransactionCanceledException,
     TransactionConflictException,
@@ -29,6 +32,8 @@ from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.tables.schema_rules import KeyElement
 from dynactor.model.tables.table import GlobalIndex, TableDefinition
 from dynactor.model.tables.table_rules import TableEdit
+from dynactor.storage.rocks import open_rocks
+from dynactor.storage.rocks_options import RocksOptions
 from tests.support.clients.clients import AUTHORIZATION, JSON_1_0, TARGET_PREFIX
 from tests.support.databases.databases import (
     SetClock,
@@ -314,3 +319,16 @@ async def test_partitions_and_their_splits_are_counted():
         of_table = (("index", ""), ("table", "Thread"))
         assert found["partitions"] == {of_table: 4, OF_INDEX: 3}
         assert found["partition_splits"] == {(("reason", "asked for"),): 3}
+
+
+async def test_commits_that_a_full_disk_refuses_are_counted(tmp_path: Path):
+    disk = os.statvfs(tmp_path)
+    everything = RocksOptions(reserve_bytes=disk.f_blocks * disk.f_frsize)
+    store = await open_rocks(tmp_path / "data", everything)
+    async with running_database(store) as database:
+        before = (await scrape(database))["full_disk_refusals"]
+        with pytest.raises(InternalServerError, match="kept in reserve"):
+            await database.create_table(table_definition())
+        after = (await scrape(database))["full_disk_refusals"]
+    await store.close()
+    assert after[()] > before[()]

@@ -103,6 +103,10 @@ class HeldStore:
     def latest(self) -> View:
         return self._store.latest
 
+    @property
+    def full_disk_refusals(self) -> int:
+        return self._store.full_disk_refusals
+
     def durable(self) -> View:
         return self._durable_view if self.holding else self._store.durable()
 

@@ -54,6 +54,10 @@ class FaultyStore:
     def latest(self) -> View:
         return self._unreadable or self._inner.latest
 
+    @property
+    def full_disk_refusals(self) -> int:
+        return self._inner.full_disk_refusals
+
     def durable(self) -> View:
         if self._unreadable is not None:
             return self._unreadable

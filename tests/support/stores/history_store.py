@@ -68,6 +68,10 @@ class DelayedStore:
     def latest(self) -> View:
         return DelayedView(self._inner.latest, self._delays)
 
+    @property
+    def full_disk_refusals(self) -> int:
+        return self._inner.full_disk_refusals
+
     def durable(self) -> View:
         return DelayedView(self._shown, self._delays)
 
