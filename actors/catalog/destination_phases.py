@@ -23,13 +23,13 @@ from msgspec import structs
 
 from dynactor.actors.catalog import definition_commit
 from dynactor.actors.catalog.definition_commit import Stored
-from dynactor.actors.derived.checkpoint import Checkpoint
 from dynactor.actors.derived.kafka.broken_destination import BrokenDestination
 from dynactor.actors.derived.kafka.kafka_sender import KafkaSender
 from dynactor.actors.derived.kafka.kafka_sink import KafkaSink, relay_contract
 from dynactor.actors.derived.kafka.publishing import Publishing
 from dynactor.actors.derived.kafka.relay import KafkaRelay, RelayTarget
 from dynactor.actors.derived.kafka.topic_session import TopicSession
+from dynactor.actors.derived.stored_checkpoint import first_checkpoints
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.followers import ActorFollowing
 from dynactor.actors.table.table import Table
@@ -319,14 +319,12 @@ class DestinationPhases:
             record = structs.replace(record, definition=rules.with_destination(definition, begun))
             return Stored(
                 definition_commit.without_followers(record, [subscriber]),
-                puts=[
-                    (
-                        key_layout.checkpoint(subscriber, feed.partition_number),
-                        # What came since then is counted as taken: a moment's records.
-                        Checkpoint(counters[feed.partition_number], feed.logged_bytes).encode(),
-                    )
-                    for feed in feeds
-                ],
+                # What came since then is counted as taken: a moment's records.
+                puts=first_checkpoints(
+                    subscriber,
+                    counters,
+                    {feed.partition_number: feed.logged_bytes for feed in feeds},
+                ),
             )
 
         await definition_commit.redefine(self._owner, table, definition, storing)

@@ -17,11 +17,11 @@ from msgspec import structs
 
 from dynactor.actors.catalog import definition_commit
 from dynactor.actors.catalog.definition_commit import Stored
-from dynactor.actors.derived.checkpoint import Checkpoint
 from dynactor.actors.derived.kafka.publishing import Publishing
 from dynactor.actors.derived.kafka.replay import Replay, ReplayPlace
 from dynactor.actors.derived.kafka.replay_progress import ReplayProgress, ReplayStart
 from dynactor.actors.derived.kafka.shared_publisher import SharedPublisher
+from dynactor.actors.derived.stored_checkpoint import first_checkpoints
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.runtime.randomness import random_uuid
 from dynactor.actors.table.followers import ActorFollowing
@@ -244,14 +244,8 @@ class Replays:
             # Durable with it is all that was accepted before: a snapshot shows it.
             return Stored(
                 definition_commit.with_follower(record, subscriber, first),
-                puts=[
-                    (
-                        key_layout.checkpoint(subscriber, number),
-                        # Bytes that were recorded before are kept for somebody else.
-                        Checkpoint(counter, logged_bytes[number]).encode(),
-                    )
-                    for number, counter in first.items()
-                ],
+                # Bytes that were recorded before are kept for somebody else.
+                puts=first_checkpoints(subscriber, first, logged_bytes),
             )
 
         definition = structs.replace(table.definition, is_replayed=True)

@@ -1,4 +1,4 @@
-"""How far a log of a table was published."""
+"""How far a reader has come in a log of a table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Checkpoint(Struct, frozen=True):
 
 
 def decode(value: bytes | None) -> Checkpoint:
-    """The checkpoint in a row's value; without one nothing was published."""
+    """The checkpoint in a row's value; without one nothing was applied."""
     value = value or b""
     return Checkpoint(
         int.from_bytes(value[:_NUMBER_BYTES], "big"),

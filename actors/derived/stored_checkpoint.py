@@ -13,6 +13,7 @@ from typing import Final
 
 import structlog
 
+from dynactor.actors.derived.checkpoint import Checkpoint
 from dynactor.actors.runtime.commit_retry import commit_with_retries
 from dynactor.storage import key_layout
 from dynactor.storage.store import Closed, Conflict, Fenced, Full, Group, Retry, Store
@@ -118,20 +119,25 @@ async def try_store(store: Store, values: Mapping[StoredCheckpoint, bytes]) -> b
 
 
 def encode_position(counter: int) -> bytes:
-    """The value of a checkpoint in a log."""
+    """The value of a checkpoint of a reader that counts no bytes."""
     return counter.to_bytes(_COUNTER_BYTES, "big")
 
 
-def decode_position(value: bytes | None) -> int:
-    """The counter in a checkpoint's value; 0 without a checkpoint."""
-    return int.from_bytes(value or b"", "big")
-
-
 def first_checkpoints(
-    subscriber_id: bytes, counters: Mapping[int, int]
+    subscriber_id: bytes,
+    counters: Mapping[int, int],
+    logged_bytes: Mapping[int, int] | None = None,
 ) -> list[tuple[bytes, bytes]]:
-    """The rows of a subscriber that starts behind these counters, by partition number."""
+    """The rows of a subscriber that starts behind these counters, by partition number.
+
+    ``logged_bytes`` are those of the logs' records up to there, for a reader that counts them.
+    """
     return [
-        (key_layout.checkpoint(subscriber_id, number), encode_position(counter))
+        (
+            key_layout.checkpoint(subscriber_id, number),
+            encode_position(counter)
+            if logged_bytes is None
+            else Checkpoint(counter, logged_bytes[number]).encode(),
+        )
         for number, counter in counters.items()
     ]

@@ -732,8 +732,8 @@ ORDERS: Final = (
     Fault(
         "replay starts without stored checkpoints",
         "actors/catalog/replays.py",
-        "for number, counter in first.items()",
-        "for number, counter in ()",
+        "puts=first_checkpoints(subscriber, first, logged_bytes),",
+        "puts=(),",
         "tests/actors/kafka/test_replay.py",
         [
             "test_a_job_has_stored_checkpoints_before_it_starts_and_none_when_it_is_over",

@@ -9,17 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Final
 
 from dynactor.actors.runtime.cancellation import is_cancellation
-from dynactor.model.limits import KIB
 from dynactor.streams.kafka.broker import DeliveryFailed, Publisher
 from dynactor.streams.kafka.message import KafkaMessage
-
-# The size of a batch until the broker refuses one as too large.
-FIRST_BATCH_BYTES: Final = 512 * KIB
-# A batch that the broker refuses is divided by this; the bound of its topic stays.
-BATCH_DIVISOR: Final = 4
 
 
 @contextmanager

@@ -9,15 +9,11 @@ from typing import Final, Literal, TypeAlias
 import anyio
 import structlog
 
-from dynactor.actors.derived.kafka.client_calls import (
-    BATCH_DIVISOR,
-    FIRST_BATCH_BYTES,
-    failing_if_cancelled,
-    publish_to_each,
-)
+from dynactor.actors.derived.kafka.client_calls import failing_if_cancelled, publish_to_each
 from dynactor.actors.derived.kafka.kafka_sink import KafkaSink
 from dynactor.actors.derived.kafka.topic_session import TopicSession
 from dynactor.actors.derived.round_sink import Opened, Round
+from dynactor.model.limits import KIB
 from dynactor.streams.kafka.broker import (
     BrokerError,
     DeliveryFailed,
@@ -30,6 +26,10 @@ from dynactor.streams.kafka.message import KafkaMessage
 
 SenderState: TypeAlias = Literal["CONNECTING", "SENDING", "WAITING", "FAILING"]
 
+# The size of a batch until the broker refuses one as too large.
+_FIRST_BATCH_BYTES: Final = 512 * KIB
+# A batch that the broker refuses is divided by this; the bound of its topic stays.
+_BATCH_DIVISOR: Final = 4
 # How often in a row a broker answers others before a publisher that waits for it is given up.
 _ANSWERS_BESIDE: Final = 6
 
@@ -88,7 +88,7 @@ class KafkaSender:
         self._on_change = on_change
         self._is_new = is_new
         self._back_off = BackOff(session)
-        self._batch_bytes = FIRST_BATCH_BYTES
+        self._batch_bytes = _FIRST_BATCH_BYTES
         self._is_stuck = False
 
     @property
@@ -141,8 +141,9 @@ class KafkaSender:
         if self._is_new and known == 0 and not any(counters.values()):
             # The topic may tell of an earlier table of the same name.
             needs_snapshot = not await session.has_new_topic(found.partition_count)
-        sink.partition_count = known or found.partition_count
         reached = await session.read_positions(counters) if session.is_transactional else {}
+        # Last: a failed attempt leaves the topic as new as it was.
+        sink.partition_count = known or found.partition_count
         return Opened(reached, needs_snapshot)
 
     async def deliver(self, current: Round[KafkaMessage], stopped: asyncio.Future[None]) -> bool:
@@ -250,7 +251,7 @@ class KafkaSender:
         """What to do about a batch that the broker finds too large: smaller ones, or no images."""
         if refusal.count > 1:
             # Large records went alone: this is a bound of the topic, and it stays.
-            self._batch_bytes = max(1, self._batch_bytes // BATCH_DIVISOR)
+            self._batch_bytes = max(1, self._batch_bytes // _BATCH_DIVISOR)
             return
         whole = messages[refusal.delivered]
         cut = self._sink.without_images(whole)

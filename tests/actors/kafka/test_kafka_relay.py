@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 
 import pytest
 from msgspec import structs
@@ -12,7 +13,7 @@ from dynactor.actors.runtime.mailbox import Message
 from dynactor.model.errors import ValidationException
 from dynactor.storage import key_layout
 from dynactor.storage.store import Group
-from dynactor.streams.kafka.broker import Refused
+from dynactor.streams.kafka.broker import Refused, Unreachable
 from dynactor.streams.kafka.message import KafkaMessage
 from dynactor.streams.kafka.partitioner import partition_of
 from tests.support.databases.databases import put, running_database, table_definition, thread
@@ -330,6 +331,31 @@ async def test_exactly_once_a_fenced_relay_goes_on_from_what_was_committed():
         await broker.wait_messages(TOPIC, 40)
         await other.close()
         assert sorted(numbers_by_item(broker.messages(TOPIC)).values()) == in_order(40)
+
+
+class ForgetfulBroker(FakeBroker):
+    """Can't read the positions that it has, the first time that it is asked."""
+
+    is_forgetful = True
+
+    async def read_last(self, topic: str, keys: Iterable[bytes]) -> dict[bytes, bytes]:
+        if self.is_forgetful:
+            self.is_forgetful = False
+            raise Unreachable("played by a test")
+        return await super().read_last(topic, keys)
+
+
+async def test_a_topic_that_tells_of_another_table_is_told_of_a_gap_behind_a_failed_attempt():
+    broker = ForgetfulBroker()
+    broker.topics[TOPIC] = EXACTLY_ONCE.topic(TOPIC)
+    broker.append(TOPIC, 0, [KafkaMessage(b"key", b"{}", (), 0)], None)
+    async with running_database(broker=broker, relays=EXACTLY_ONCE) as database:
+        await write_threads(await published_table(database), range(5))
+        async with asyncio.timeout(20):
+            messages = await broker.wait_messages(TOPIC, 9)
+        names = [dict(message.headers).get("event-name") for message in messages]
+        assert names.count(b"GAP") == 3
+        assert not broker.is_forgetful
 
 
 async def test_after_a_restart_it_goes_on_where_it_was(relays):
