@@ -3,6 +3,7 @@
 #   make serve                      start the server on port 8000
 #   make serve ARGS="--port 9000"   the same, with options: see `make help`
 #   make test                       everything that a change must pass
+#   make kafka                      a Kafka broker to try things with: Java 17 and Maven too
 #   make test-kafka                 the tests that need a Kafka broker: Java 17 and Maven too
 #   make test-pythons               most tests on every other Python 3.11 to 3.13 of the machine
 #   make load ARGS="--workload get" a workload against a running server: make load ARGS=--help
@@ -31,7 +32,7 @@ WORKERS ?= 2
 PACKAGES := actors api model storage streams
 LINKS := $(addprefix dynactor/,$(PACKAGES))
 
-.PHONY: serve test test-kafka test-pythons check unit crash crash-kafka histories mutants pipelines \
+.PHONY: serve test kafka test-kafka test-pythons check unit crash crash-kafka histories mutants pipelines \
 	nightly differential bench load install-load scale compare image install clean help
 
 serve: $(VENV)/.runs
@@ -52,6 +53,10 @@ unit: $(VENV)/.develops
 # A broker of DYNACTOR_TEST_KAFKA=host:port, or Kafka started by Java 17 out of Maven's artifacts.
 test-kafka: $(VENV)/.develops
 	$(BIN)/pytest tests/kafka $(ARGS)
+
+# A broker to try things with: that of the tests, until Ctrl-C. Java 17 and Maven, as for test-kafka.
+kafka: $(VENV)/.develops
+	@exec $(BIN)/python -m tests.support.kafka
 
 # The tests of model, storage, streams and wire on every other supported Python that is found, each
 # in a virtual environment of its own; on one of them, another each day, with half of the wire tests'

@@ -93,7 +93,7 @@ def test_its_command_serves_and_its_health_check_tells(installed: Path, tmp_path
     ):
         try:
             server = Server(process, log)
-            assert server.endpoint == f"http://0.0.0.0:{environment['DYNACTOR_PORT']}"
+            assert server.endpoint == f"http://127.0.0.1:{environment['DYNACTOR_PORT']}"
             with closing(boto3_client(server.endpoint)) as client:
                 assert client.list_tables()["TableNames"] == []
             assert health(environment) == 0

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from codeop import compile_command
 from contextlib import closing
 from dataclasses import fields
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -36,6 +38,21 @@ def printed(block: str, server: Server) -> list[str]:
     return told.stdout.splitlines()
 
 
+def explained_by_curl(server: Server) -> bool:
+    """Whether the guide's curl has the answer that stands below it."""
+    guide = (PROJECT / "docs" / "EXPLAIN.md").read_text()
+    [(command, expected)] = re.findall(
+        r"```console\n\$ (.*?) \| grep \w+\n(.*?)\n```", guide, re.DOTALL
+    )
+    words = shlex.split(command.replace("\\\n", ""))
+    headers = dict(words[at + 1].split(": ") for at, word in enumerate(words) if word == "-H")
+    body = words[words.index("-d") + 1]
+    request = Request(server.endpoint, body.encode(), headers)  # noqa: S310 - it is the server's
+    with urlopen(request) as answer:  # noqa: S310
+        name, _, explanation = expected.partition(": ")
+        return bool(answer.headers[name] == explanation)
+
+
 def test_the_tour_works_when_pasted_and_its_table_outlives_the_server(tmp_path: Path):
     tour, statements, transactions, _, added_index, *_ = BLOCKS
     with running_server(data_dir=tmp_path / "data") as server:
@@ -58,6 +75,7 @@ def test_the_tour_works_when_pasted_and_its_table_outlives_the_server(tmp_path: 
         ]
         [explanation] = printed(EXPLAINED, server)
         assert "'Bytes': 67, 'Blocks': 1, 'Consistent': False, 'Units': 0.5" in explanation
+        assert explained_by_curl(server)
         *states, one, two, three = printed(added_index, server)
     assert states[-1] == "ACTIVE Backfilling: None"
     assert sorted((one, two, three)) == [f"EC2 thread 0{n} {n}" for n in (19, 47, 75)]

@@ -1,0 +1,33 @@
+"""The tests' broker for somebody to try: ``python -m tests.support.kafka``, until Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.support.kafka.kafka_broker import running_broker
+
+
+def _main() -> None:
+    """Run a broker with its data in a directory that is gone at the end."""
+    with (
+        tempfile.TemporaryDirectory(prefix="kafka-") as directory,
+        running_broker(Path(directory)) as broker,
+    ):
+        # Only now: the broker's process would inherit it.
+        stop_signals = {signal.SIGINT, signal.SIGTERM}
+        signal.pthread_sigmask(signal.SIG_BLOCK, stop_signals)
+        servers = broker.bootstrap_servers
+        sys.stdout.write(
+            f"Kafka listens on {servers}; Ctrl-C ends it and deletes its data\n"
+            "Publish all tables there:\n"
+            f"  dynactor serve --kafka-all-tables --kafka-bootstrap-servers {servers}\n"
+        )
+        sys.stdout.flush()
+        signal.sigwait(stop_signals)
+
+
+if __name__ == "__main__":
+    _main()
