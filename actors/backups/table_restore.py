@@ -17,7 +17,7 @@ from msgspec import Struct
 from dynactor.actors.derived.pacing import Pacing
 from dynactor.actors.derived.scan import DONE, read_page
 from dynactor.actors.derived.stored_checkpoint import StoredCheckpoint
-from dynactor.actors.partition.partition import RestoreItems
+from dynactor.actors.partition.messages import RestoreItems
 from dynactor.actors.runtime.fencing import is_fenced
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.actors.runtime.replies import for_nobody

@@ -23,7 +23,7 @@ from dynactor.actors.catalog.tables import Tables
 from dynactor.actors.catalog.virtual_clock import VirtualClockControl, open_clock
 from dynactor.actors.derived.kafka.replay_progress import ReplayProgress
 from dynactor.actors.partition.change_feed import RecentChanges
-from dynactor.actors.partition.partition import PartitionSettings
+from dynactor.actors.partition.table_partition import PartitionSettings
 from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.runtime.mailbox import MailboxFull, Message, ReplyT
 from dynactor.actors.runtime.randomness import open_randomness

@@ -1,13 +1,17 @@
-"""A partition of a global secondary index: the one owner of a range of index entries.
+"""A partition of a global secondary index: its messages, and what they do to its entries.
 
-It is told of changes by the followers of the table's partitions. In the batch of the effect it
-keeps the highest counter applied from each source log, and passes over anything at or below it:
+The followers of the table's partitions send changes. In the batch of the effect the partition
+keeps the highest counter applied from each source log, and skips anything at or below it, so
 repeated and late messages do no harm, deletes included.
 """
 
 from __future__ import annotations
 
-from dynactor.actors.partition.row_owner import Batch, RowOwner
+from collections.abc import Sequence
+from typing import Any
+
+from dynactor.actors.partition.batch import Batch
+from dynactor.actors.partition.partition import NoEffects, Partition
 from dynactor.actors.runtime.mailbox import Envelope, Message
 from dynactor.model.indexes.index import IndexDefinition
 from dynactor.model.limits import INDEX_ENTRY_OVERHEAD_BYTES
@@ -41,44 +45,43 @@ class Backfill(Message[None], frozen=True):
     items: tuple[bytes, bytes] | None = None
 
 
-class _EntryBatch(Batch):
-    """Sizes of the entries that the batch touches; None, or nothing, for one that is not there."""
+class EntryBatch(Batch):
+    """What one batch does to entries: beside rows, the sizes of the entries that it touches.
+
+    None, or nothing, stands for an entry that is not there.
+    """
+
+    __slots__ = ("positions", "sizes")
 
     def __init__(self, head: PartitionHead) -> None:
         super().__init__(head)
         self.sizes: dict[bytes, int | None] = {}
+        # The entries whose sizes the messages don't tell.
+        self.positions: dict[bytes, None] = {}
 
 
-class IndexPartition(RowOwner[_EntryBatch]):
-    """The actor.
+class IndexCore:
+    """The core of an index's partition.
 
     Invariant: none of its entries is of an item above ``_filled_up_to``, where that is known.
     """
 
-    def __init__(
-        self,
-        number: int,
-        index: IndexDefinition,
-        row_prefix: bytes,
-        store: Store,
-        *,
-        copy_messages: bool,
-    ) -> None:
-        super().__init__(
-            f"partition {number} of index {index.name}", number, store, copy_messages=copy_messages
-        )
+    def __init__(self, index_id: int, row_prefix: bytes) -> None:
+        self._index_id = index_id
         self._row_prefix = row_prefix
-        self._index_id = index.index_id
         self._filled_up_to: bytes | None = None
 
-    def started(self) -> None:
-        """Only of an empty partition is it known what the backfill finds in it."""
-        self._filled_up_to = None if self.head.item_counts.get(self._index_id) else b""
+    def begin(self, head: PartitionHead) -> None:
+        """Start with the stored head: a backfill finds no entries only if there are none."""
+        self._filled_up_to = None if head.item_counts.get(self._index_id) else b""
 
-    async def load(self, envelopes: list[Envelope]) -> _EntryBatch:
-        """Load the sizes of the entries that the messages will change and don't tell themselves."""
-        batch = _EntryBatch(self.head)
-        positions: dict[bytes, None] = {}
+    def forget(self) -> None:
+        """Do nothing: messages are decided on stored rows alone."""
+
+    def open(self, head: PartitionHead, envelopes: Sequence[Envelope]) -> EntryBatch:
+        """Return a batch that wants the sizes that the messages need and don't tell."""
+        batch = EntryBatch(head)
+        positions = batch.positions
         for envelope in envelopes:
             match envelope.message:
                 case ApplyChanges(changes=changes, follows_all=False):
@@ -86,12 +89,6 @@ class IndexPartition(RowOwner[_EntryBatch]):
                 case Backfill(entries=entries, items=items):
                     if not self._is_first_to_fill(items):
                         positions.update(dict.fromkeys(position for position, _ in entries))
-        if positions:
-            values = await self._store.latest.load(
-                [self._row_prefix + position for position in positions]
-            )
-            for position, value in zip(positions, values, strict=True):
-                batch.sizes[position] = None if value is None else codec.size_bytes(value)
         return batch
 
     def _is_first_to_fill(self, items: tuple[bytes, bytes] | None) -> bool:
@@ -103,28 +100,70 @@ class IndexPartition(RowOwner[_EntryBatch]):
         self._filled_up_to = max(filled_up_to, last)
         return first > filled_up_to
 
-    def decide(self, batch: _EntryBatch, envelope: Envelope) -> None:
-        """What one message does to the batch."""
-        match envelope.message:
-            case ApplyChanges(source=source, changes=changes, follows_all=follows_all):
-                applied = batch.applied.get(source, 0)
-                for change in changes:
-                    if change.counter > applied:
-                        if follows_all:
-                            batch.sizes[change.position] = change.replaced_bytes
-                        self._put(batch, change.position, change.value)
-                if changes:
-                    batch.applied[source] = max(applied, changes[-1].counter)
-            case Backfill(entries=entries):
-                for position, value in entries:
-                    self._put(batch, position, value)
-            case message:
-                raise AssertionError(message)
+    def row_keys(self, batch: EntryBatch) -> list[bytes]:
+        """Return the keys of the entries whose sizes a batch wants."""
+        prefix = self._row_prefix
+        return [prefix + position for position in batch.positions]
 
-    def _put(self, batch: _EntryBatch, position: bytes, value: bytes | None) -> None:
+    def fill(self, batch: EntryBatch, values: Sequence[bytes | None]) -> None:
+        """Give a batch the entries whose sizes it wants."""
+        for position, value in zip(batch.positions, values, strict=True):
+            batch.sizes[position] = None if value is None else codec.size_bytes(value)
+
+    def decide(self, batch: EntryBatch, message: Message[Any]) -> Any:
+        """Decide which changes of a message are new, or which entries it puts."""
+        match message:
+            case ApplyChanges(source=source, changes=changes):
+                applied = batch.applied.get(source, 0)
+                if changes and changes[0].counter > applied:
+                    return changes
+                return tuple(change for change in changes if change.counter > applied)
+            case Backfill(entries=entries):
+                return entries
+        raise AssertionError(message)
+
+    def apply(self, batch: EntryBatch, message: Message[Any], decision: Any) -> None:
+        """Write entries into the batch, and how far their source log was applied."""
+        if isinstance(message, ApplyChanges):
+            for change in decision:
+                if message.follows_all:
+                    batch.sizes[change.position] = change.replaced_bytes
+                self._put(batch, change.position, change.value)
+            if decision:
+                batch.applied[message.source] = decision[-1].counter
+        else:
+            for position, value in decision:
+                self._put(batch, position, value)
+
+    def accepted(self, batch: EntryBatch, head: PartitionHead) -> None:
+        """Do nothing: messages are decided on stored rows alone."""
+
+    def rejected(self, batch: EntryBatch) -> None:
+        """Do nothing: the batch has left nothing but rows."""
+
+    def _put(self, batch: EntryBatch, position: bytes, value: bytes | None) -> None:
         size_bytes = None if value is None else codec.size_bytes(value)
         batch.count_sizes(
             self._index_id, batch.sizes.get(position), size_bytes, INDEX_ENTRY_OVERHEAD_BYTES
         )
         batch.sizes[position] = size_bytes
         batch.rows[self._row_prefix + position] = value
+
+
+def index_partition(
+    number: int,
+    index: IndexDefinition,
+    row_prefix: bytes,
+    store: Store,
+    *,
+    copy_messages: bool,
+) -> Partition[EntryBatch]:
+    """Return the actor of an index's partition."""
+    return Partition(
+        f"partition {number} of index {index.name}",
+        number,
+        store,
+        IndexCore(index.index_id, row_prefix),
+        NoEffects(),
+        copy_messages=copy_messages,
+    )

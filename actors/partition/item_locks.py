@@ -16,6 +16,8 @@ it again and again; nothing of it refers back.
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import Struct
 
 from dynactor.actors.runtime.mailbox import Message
@@ -77,6 +79,11 @@ class Transact(Message[Accepted | PartRejected], frozen=True, gc=False):
 
     part: TransactionPart
     rows: tuple[tuple[bytes, bytes], ...] = ()
+
+
+def actions_of(message: Message[Any]) -> tuple[Action, ...]:
+    """Return the actions that a message decides; none if it is not part of a transaction."""
+    return message.part.actions if isinstance(message, Prepare | Transact) else ()
 
 
 class Join(Message[Joined | None], frozen=True):

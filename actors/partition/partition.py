@@ -1,496 +1,451 @@
-"""A partition: the one owner of a range of items and their local index entries.
+"""A partition: the actor that alone writes a range of rows, batch by batch.
 
-Each write is decided on the item it finds. One atomic group holds the items, the local index
-rows, the change records and the partition's head.
+The loop takes what waits in the mailbox as one batch, loads the rows that the messages concern, has
+the core decide each message on what the earlier ones leave, commits the rows as one group under the
+partition's head, and settles: replies go out when the group is durable; a reply without a write
+goes out when everything it saw is durable.
+
+A core decides and does no I/O. It is a table's (``table_core``) or a global index's
+(``index_partition``). Only the loop awaits, and only the loop carries out effects: units of
+throughput, counters of the metrics, the tail of the change feed (``table_effects``).
+
+Transactions over several partitions are committed by a round of theirs, in the place of the loop
+(``participant``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Final
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
-from msgspec import Struct
-
-from dynactor.actors.derived.indexes.index_lag import NO_LAG, IndexLag
-from dynactor.actors.partition.change_feed import ChangeFeed
-from dynactor.actors.partition.item_locks import ItemLocks
-from dynactor.actors.partition.row_owner import Batch, RowOwner
-from dynactor.actors.runtime.clock import Clock
-from dynactor.actors.runtime.mailbox import Envelope, Message
-from dynactor.actors.table.throttle import Paid, TableThrottle
-from dynactor.model.capacity.capacity import Receipt
-from dynactor.model.errors import (
-    ConditionalCheckFailedException,
-    DynamoDBError,
-    ItemCollectionSizeLimitExceededException,
-    Throttled,
-    TransactionConflictException,
-)
-from dynactor.model.keys import key as keys
-from dynactor.model.limits import INDEX_ENTRY_OVERHEAD_BYTES, ITEM_SIZE_BYTES
-from dynactor.model.tables.table import TABLE_INDEX_ID, TableDefinition
-from dynactor.model.tables.time_to_live import ExpiryReader, expire
-from dynactor.model.time_units import MICROSECONDS_PER_SECOND
-from dynactor.model.values import item as items
-from dynactor.model.values.item import Item
-from dynactor.model.values.stored_item import StoredItem
-from dynactor.model.writes.change import Change, refused_change, restoration
-from dynactor.model.writes.transaction import Action
-from dynactor.model.writes.write import Delete, Put, Write, decide
-from dynactor.storage import codec, key_layout
+from dynactor.actors.partition.batch import Batch
+from dynactor.actors.partition.item_locks import Join
+from dynactor.actors.runtime.commit_retry import commit_past_stalls
+from dynactor.actors.runtime.mailbox import Envelope, Mailbox, Message
+from dynactor.actors.runtime.ref import Ref
+from dynactor.model.errors import DynamoDBError, InternalServerError
+from dynactor.storage import catalog, key_layout
 from dynactor.storage.catalog import PartitionHead
-from dynactor.storage.store import Store
-from dynactor.streams import change_log
-from dynactor.streams.change_record import ChangeRecord, Origin, TransactionPlace
-from dynactor.streams.entry_change import EntryChange, ItemRow, entry_changes
-from dynactor.streams.sequence_number import SequenceNumber
+from dynactor.storage.store import Conflict, Damaged, Fenced, Full, Group, Store, StoreError
 
-_SIZE_BYTES: Final = 8
-# Of so many item collections the sizes are kept in memory.
-_KNOWN_COLLECTIONS: Final = 1_024
+MAILBOX_MESSAGES: Final = 10_000
+BATCH_MESSAGES: Final = 256
+BATCH_BYTES: Final = 1024 * 1024
+# The time that a batch may take of the event loop; the next batch is smaller if one took more.
+# Updates of large items are expensive, and their messages do not show it.
+BATCH_SECONDS: Final = 0.005
 
+UNKNOWN: Final = "Whether this was written is unknown"
 
-class PartitionSettings(Struct, frozen=True):
-    """What may be set for partitions; see ``DatabaseSettings``."""
+BatchT = TypeVar("BatchT", bound=Batch)
+BatchT_contra = TypeVar("BatchT_contra", bound=Batch, contravariant=True)
 
-    item_collection_limit_bytes: int
-    copy_messages: bool = False
-    index_lag: IndexLag = NO_LAG
-    index_reads_wait_seconds: float = 0.0
+# A message and its reply, or the error that it is refused with. No class: each write has one.
+Outcome: TypeAlias = tuple[Envelope, Any]
 
 
-class Written(Struct, frozen=True):
-    """The reply to a write.
+class Core(Protocol[BatchT]):
+    """What messages do to the rows of a partition; it awaits nothing and reads no clock.
 
-    ``collection_size_bytes`` is the size of the item's collection, None on a table without
-    local indexes.
+    ``decide`` is pure: it changes neither the core nor the batch, and gives the same decision when
+    it is called again. A decision is a value whose form the message determines. ``apply`` carries
+    the decision into the batch.
     """
 
-    attributes: Item | None
-    receipt: Receipt
-    collection_size_bytes: int | None
+    def begin(self, head: PartitionHead) -> None:
+        """Start with the stored head; called before the first batch, also after a crash."""
+        ...
+
+    def forget(self) -> None:
+        """Drop all that was decided on rows that the store may have lost."""
+        ...
+
+    def open(self, head: PartitionHead, envelopes: Sequence[Envelope]) -> BatchT:
+        """Return an empty batch for these messages."""
+        ...
+
+    def row_keys(self, batch: BatchT) -> list[bytes]:
+        """Return the keys of the rows that a batch is decided on."""
+        ...
+
+    def fill(self, batch: BatchT, values: Sequence[bytes | None]) -> None:
+        """Give a batch the values of its ``row_keys``, in their order."""
+        ...
+
+    def decide(self, batch: BatchT, message: Message[Any]) -> Any:
+        """Decide one message on what a batch holds: a value, or the error of the reply."""
+        ...
+
+    def apply(self, batch: BatchT, message: Message[Any], decision: Any) -> Any:
+        """Carry a decision into the batch; return the reply, or the error of the reply."""
+        ...
+
+    def accepted(self, batch: BatchT, head: PartitionHead) -> None:
+        """The store has accepted a batch, and this is the partition's head now."""
+        ...
+
+    def rejected(self, batch: BatchT) -> None:
+        """The store has refused a batch."""
+        ...
 
 
-class WriteItem(Message[Written], frozen=True):
-    """Carry out a write on the item at a position, its encoded key: the two keys together."""
+class Effects(Protocol[BatchT_contra]):
+    """What the loop does for its partition besides writing rows."""
 
-    partition_key: bytes
-    sort_key: bytes
-    position: bytes
-    write: Write
+    def begin(self, head: PartitionHead) -> None:
+        """Start with the stored head; called before the first batch, also after a crash."""
+        ...
 
+    def forget(self) -> None:
+        """Undo the effects of decisions that come to nothing, as the store may have lost rows."""
+        ...
 
-class Expired(Struct, frozen=True):
-    """How many items were deleted, and the counter of the last change they saw or made.
+    def loaded(self, batch: BatchT_contra) -> None:
+        """Give a batch the time, now that its rows are loaded."""
+        ...
 
-    ``held`` are the positions that were passed over, as a transaction has them.
-    """
+    def charge(self, envelope: Envelope, decision: Any) -> Any:
+        """Charge the units of a decision; return the decision, or the refusal in its place."""
+        ...
 
-    deleted_items: int
-    counter: int
-    held: tuple[bytes, ...] = ()
+    def accepted(self, batch: BatchT_contra, outcomes: Sequence[Outcome]) -> None:
+        """The store has accepted a batch, or there was nothing to write."""
+        ...
 
+    def durable(self, batch: BatchT_contra) -> None:
+        """A batch is durable; called before its replies go out."""
+        ...
 
-class ExpireItems(Message[Expired], frozen=True):
-    """Delete those of the items at these positions that have expired by this attribute (S120)."""
+    def rejected(self, envelopes: Sequence[Envelope]) -> None:
+        """Nothing was written for these messages; called before their replies go out."""
+        ...
 
-    attribute_name: str
-    positions: tuple[bytes, ...]
-
-
-class RestoreItems(Message[None], frozen=True):
-    """Put items of a backup, as its rows have them, at these positions, each where there is none.
-
-    For a table that nobody else writes to yet; what a crash made come again is passed over.
-    """
-
-    positions: tuple[bytes, ...]
-    rows: tuple[bytes, ...]
-
-
-class Redefine(Message[int], frozen=True):
-    """Keep to this definition of the table from now on.
-
-    The reply is the counter of the last change made under the old one.
-    """
-
-    definition: TableDefinition
+    def done(self) -> None:
+        """The batch was accepted or rejected; called before the next one is taken."""
+        ...
 
 
-class WriteBatch(Batch):
-    """What the writes of one batch see and leave, over what is stored.
+class Committer(Protocol[BatchT]):
+    """What has groups committed in the loop's place: a partition's part in transactions."""
 
-    Items by position, collections' sizes by encoded partition key.
-    """
+    decisions: Ref
 
-    def __init__(self, head: PartitionHead) -> None:
-        super().__init__(head)
-        self.items: dict[bytes, StoredItem | None] = {}
-        self.collections: dict[bytes, int] = {}
-        self.records: list[ChangeRecord] = []
+    async def resume(self, partition: Partition[BatchT]) -> None:
+        """Finish what was under way when the actor crashed."""
+        ...
+
+    async def join(self, partition: Partition[BatchT], envelope: Envelope) -> float:
+        """Take part in a round; return how many seconds of it were spent waiting."""
+        ...
 
 
-class Partition(RowOwner[WriteBatch]):
-    """The actor.
+class NoEffects:
+    """The effects of a partition that charges nobody and that nobody follows."""
 
-    Invariants: a position that is held is written by nobody but the transaction that holds it.
-    ``_collections`` are sizes of item collections as they are stored under ``_collections_head``:
-    whatever moves the head otherwise than a batch does makes them unknown.
-    """
+    def begin(self, head: PartitionHead) -> None:
+        """Do nothing."""
 
-    def __init__(
+    def forget(self) -> None:
+        """Do nothing."""
+
+    def loaded(self, batch: Batch) -> None:
+        """Do nothing."""
+
+    def charge(self, envelope: Envelope, decision: Any) -> Any:  # noqa: ARG002 - of the protocol
+        """Return the decision: it costs nothing."""
+        return decision
+
+    def accepted(self, batch: Batch, outcomes: Sequence[Outcome]) -> None:
+        """Do nothing."""
+
+    def durable(self, batch: Batch) -> None:
+        """Do nothing."""
+
+    def rejected(self, envelopes: Sequence[Envelope]) -> None:
+        """Do nothing."""
+
+    def done(self) -> None:
+        """Do nothing."""
+
+
+class Partition(Generic[BatchT]):
+    """The actor. Invariant: ``head`` is the head of the last accepted group."""
+
+    def __init__(  # noqa: PLR0917 - its parts, made and named in two places
         self,
-        feed: ChangeFeed,
-        table: TableDefinition,
+        name: str,
+        number: int,
         store: Store,
-        clock: Clock,
-        settings: PartitionSettings,
+        core: Core[BatchT],
+        effects: Effects[BatchT],
+        committer: Committer[BatchT] | None = None,
         *,
-        throttle: TableThrottle,
+        copy_messages: bool,
     ) -> None:
-        number = feed.partition_number
-        super().__init__(
-            f"partition {number} of {table.name}",
-            number,
-            store,
-            copy_messages=settings.copy_messages,
-        )
-        self._feed = feed
-        self._item_collection_limit_bytes = settings.item_collection_limit_bytes
-        self._keep_to(table)
-        self._versions = SequenceNumber(number, 0).packed()
-        self._clock = clock
-        self._throttle = throttle
-        # What became of the units of each write in hand: a write that is decided again pays once.
-        self._paid: dict[object, Paid | Throttled] = {}
-        self._item_locks = ItemLocks()
-        self._collections: dict[bytes, int] = {}
-        self._collections_head = self.head
-        self._reader: ExpiryReader | None = None
-        self._row_prefix = key_layout.row_prefix(table.table_id)
-        self._index_prefixes = {
-            index.index_id: key_layout.row_prefix(table.table_id, index.index_id)
-            for index in table.local_indexes
-        }
+        self.name = name
+        self.mailbox = Mailbox(MAILBOX_MESSAGES, copy_messages=copy_messages)
+        self.ref = Ref(self.mailbox)
+        self.in_hand: list[Envelope] = []
+        self.head = PartitionHead()
+        self._store = store
+        self._core = core
+        self._effects = effects
+        self._committer = committer
+        self._head_key = key_layout.partition_head(number)
+        self._head_bytes: bytes | None = None
+        self._last_commit: asyncio.Future[None] | None = None
 
-    def _keep_to(self, table: TableDefinition) -> None:
-        """Go by this definition; what each write asks of it is worked out once."""
-        self._table = table
-        self._has_local_indexes = bool(table.local_indexes)
-        # Up to this size no write can take an item collection beyond its limit.
-        written_bytes = (1 + len(table.local_indexes)) * (
-            ITEM_SIZE_BYTES + INDEX_ENTRY_OVERHEAD_BYTES
-        )
-        self._far_below_limit_bytes = self._item_collection_limit_bytes - written_bytes
-        self._records_changes = table.records_changes
-        self._held_indexes = _held_indexes(table)
+    @property
+    def decisions(self) -> Ref:
+        """Where a partition that has joined a round is told its outcome."""
+        assert self._committer is not None, "only a table's partition joins rounds"
+        return self._committer.decisions
 
-    def became_durable(self, batch: WriteBatch) -> None:
-        """Move the tail of the log."""
-        self._feed.advance(batch.counter, batch.records, batch.logged_bytes)
+    async def run(self) -> None:
+        """Load the head, then work through the mailbox until it is closed and drained."""
+        if self._committer is not None:
+            await self._committer.resume(self)
+        while not await self._is_head_loaded():
+            self.in_hand = await self.mailbox.take(BATCH_MESSAGES, BATCH_BYTES)
+            if not self.in_hand:
+                return
+        self._core.begin(self.head)
+        self._effects.begin(self.head)
+        max_messages = BATCH_MESSAGES
+        loop = asyncio.get_running_loop()
+        while batch := self.in_hand or await self.mailbox.take(max_messages, BATCH_BYTES):
+            self.in_hand = batch
+            began = loop.time()
+            waited_seconds = 0.0
+            if isinstance(batch[0].message, Join):
+                waited_seconds, batch = await self._join(batch)
+            if batch:
+                await self._work(batch)
+            self._effects.done()
+            if loop.time() - began - waited_seconds > BATCH_SECONDS:
+                max_messages = max(1, len(self.in_hand) // 2)
+            else:
+                max_messages = min(BATCH_MESSAGES, max_messages * 2)
+            self.in_hand = []
+            if len(self.mailbox):
+                # A mailbox that is never empty must not keep the loop to itself.
+                await asyncio.sleep(0)
+        if self._last_commit is not None and not self._last_commit.done():
+            await asyncio.wait([self._last_commit])
 
-    def started(self) -> None:
-        """The log begins where the stored counter stands.
+    # -- load -------------------------------------------------------------------------------
 
-        What became of writes in hand when the actor crashed is unknown: they have paid.
+    async def _is_head_loaded(self) -> bool:
+        """Load the head. If it can't be read, the messages that wait are refused.
+
+        Each batch tries again, so a partition is not given up because of its disk.
         """
-        self._paid.clear()
-        self._feed.begin_once(self.head.counter, self.head.logged_bytes)
-
-    async def load(self, envelopes: list[Envelope]) -> WriteBatch:
-        """Load the items and collection sizes that the messages will change."""
-        batch = WriteBatch(self.head)
-        positions = []
-        for envelope in envelopes:
-            message = envelope.message
-            if isinstance(message, WriteItem):
-                positions.append(message.position)
-                batch.collections[message.partition_key] = 0
-            elif isinstance(message, ExpireItems | RestoreItems):
-                positions += message.positions
-                if self._has_local_indexes:
-                    schema = self._table.key_schema
-                    for position in message.positions:
-                        batch.collections[keys.split(schema, position)[0]] = 0
-            else:
-                for action in self.actions_of(message):
-                    positions.append(action.position)
-                    batch.collections[action.partition_key] = 0
-        row_keys = [self._row_prefix + position for position in positions]
-        collections = self._unknown_collections(batch) if self._has_local_indexes else []
-        row_keys += [
-            key_layout.collection_row(self._table.table_id, partition_key)
-            for partition_key in collections
-        ]
-        values = await self._store.latest.load(row_keys)
-        for position, value in zip(positions, values, strict=False):
-            batch.items[position] = None if value is None else codec.decode(value)
-        for partition_key, value in zip(collections, values[len(positions) :], strict=True):
-            batch.collections[partition_key] = int.from_bytes(value or b"", "big")
-        return batch
-
-    def _unknown_collections(self, batch: WriteBatch) -> list[bytes]:
-        """Give the batch the sizes that are known; the collections of which they are not."""
-        if self._collections_head is not self.head:
-            self._collections.clear()
-            return list(batch.collections)
-        known = self._collections
-        unknown = []
-        for partition_key in batch.collections:
-            size_bytes = known.get(partition_key)
-            if size_bytes is None:
-                unknown.append(partition_key)
-            else:
-                batch.collections[partition_key] = size_bytes
-        return unknown
-
-    def was_accepted(self, batch: WriteBatch) -> None:
-        """Know the sizes of collections that are likely to be written again."""
-        if self._has_local_indexes:
-            if len(self._collections) > _KNOWN_COLLECTIONS:
-                self._collections.clear()
-            self._collections.update(batch.collections)
-        self._collections_head = self.head
-
-    async def load_collections(self, batch: WriteBatch, partition_keys: Iterable[bytes]) -> None:
-        """Load the sizes of these item collections alone."""
-        collections = list(partition_keys)
-        values = await self._store.latest.load(
-            [key_layout.collection_row(self._table.table_id, each) for each in collections]
-        )
-        for partition_key, value in zip(collections, values, strict=True):
-            batch.collections[partition_key] = int.from_bytes(value or b"", "big")
-
-    def decide(self, batch: WriteBatch, envelope: Envelope) -> Any:
-        """What one message does to the batch; its reply, or the error it is refused with."""
-        message = envelope.message
-        if not isinstance(message, WriteItem):
-            return self.decide_other(batch, envelope)
-        position = message.position
-        if position in self._item_locks.positions:
-            self._throttle.count_conflict(position)
-            return TransactionConflictException()
-        old = batch.items[position]
         try:
-            change = decide(self._table, old, message.write, self._versions + batch.counter + 1)
-            if (
-                self._has_local_indexes
-                and batch.collections[message.partition_key] > self._far_below_limit_bytes
-            ):
-                self._check_collection(batch, message.partition_key, change)
-        except ConditionalCheckFailedException as error:
-            return self._pay(envelope.reply, position, refused_change(error.receipt)) or error
-        except DynamoDBError as error:
-            return error
-        refused = self._pay(envelope.reply, position, change)
-        if refused is not None:
-            return refused
-        if self._has_effect(change):
-            self._apply(batch, message, change)
-        return Written(
-            change.attributes,
-            change.receipt,
-            batch.collections[message.partition_key] if self._has_local_indexes else None,
+            await self._load_head()
+        except StoreError as error:
+            self._refuse(self.in_hand, InternalServerError(f"Nothing was written: {error}"))
+            self.in_hand = []
+            return False
+        return True
+
+    async def _load_head(self) -> None:
+        self._core.forget()
+        self._effects.forget()
+        (self._head_bytes,) = await self._store.latest.load([self._head_key])
+        self.head = catalog.decode_partition_head(self._head_bytes)
+
+    async def load(self, batch: BatchT) -> bool:
+        """Load the rows of a batch, and the time.
+
+        Returns:
+            False if the store has lost commits of this partition; the head is reloaded then, and
+            the batch is void.
+
+        Raises:
+            StoreError: the rows can't be read.
+        """
+        row_keys = self._core.row_keys(batch)
+        if row_keys:
+            self._core.fill(batch, await self._store.latest.load(row_keys))
+        if self._is_store_in_doubt() and await self._is_taken_back():
+            return False
+        self._effects.loaded(batch)
+        return True
+
+    def _is_store_in_doubt(self) -> bool:
+        """Whether this partition's last commit failed, or it has made none to know better."""
+        commit = self._last_commit
+        return commit is None or (commit.done() and commit.exception() is not None)
+
+    async def _is_taken_back(self) -> bool:
+        """Whether the store has rolled back a commit of this partition; the head is then reloaded.
+
+        After a failed commit the store may go back to what is durable at any moment. What is
+        loaded from then on does not go with what the partition keeps in memory.
+        """
+        (head_bytes,) = await self._store.latest.load([self._head_key])
+        if head_bytes == self._head_bytes:
+            return False
+        await self._load_head()
+        return True
+
+    # -- decide and commit ------------------------------------------------------------------
+
+    async def _work(self, envelopes: list[Envelope]) -> None:
+        """Carry out a batch of messages.
+
+        With several nodes, a partition whose guard fails could refuse only the messages that asked
+        for the guard, and write the others as before, since any node may write a table's rows: the
+        messages of one batch would be divided by their guards, each part with a group of its own.
+        Today only work that has one owner is guarded, so ``Fenced`` ends the actor.
+        """
+        try:
+            batch, outcomes = await self._decide_and_commit(envelopes)
+        except _BatchRejected as refusal:
+            self._refuse(envelopes, refusal.error)
+        except Fenced as error:
+            refused = InternalServerError("Nothing was written: the data have another owner now")
+            refused.__cause__ = error
+            self._refuse(envelopes, refused)
+            raise
+        except StoreError as error:
+            if len(envelopes) == 1 or not isinstance(error, Damaged):
+                self._refuse(envelopes, InternalServerError(f"Nothing was written: {error}"))
+            else:
+                # One damaged item must not refuse the others of its batch.
+                for envelope in envelopes:
+                    await self._work([envelope])
+        else:
+            self._settle_later(batch, outcomes)
+            self._effects.accepted(batch, outcomes)
+
+    async def _decide_and_commit(self, envelopes: list[Envelope]) -> tuple[BatchT, list[Outcome]]:
+        core, charge = self._core, self._effects.charge
+        while True:
+            batch = core.open(self.head, envelopes)
+            if not await self.load(batch):
+                continue
+            outcomes: list[Outcome] = []
+            for envelope in envelopes:
+                message = envelope.message
+                decision = charge(envelope, core.decide(batch, message))
+                outcomes.append((envelope, core.apply(batch, message, decision)))
+            # What is decided after a commit that failed has seen what may never be durable.
+            # Only another commit tells whether the store goes on, so there is one in any case.
+            if batch.rows or self._is_store_in_doubt():
+                try:
+                    await self._commit(batch)
+                except Fenced:
+                    raise
+                except Conflict:
+                    # The store was opened again, without the commit that had failed.
+                    await self._load_head()
+                    continue
+            return batch, outcomes
+
+    async def _commit(self, batch: BatchT) -> None:
+        """Commit a batch.
+
+        Raises:
+            _BatchRejected: the store takes no writes; nothing was written.
+            Fenced: a guard failed; nothing was written.
+            Conflict: the head is not the stored one; nothing was written.
+        """
+        head = batch.head()
+        group = self.group(batch, head)
+        try:
+            self._last_commit = await commit_past_stalls(self._store, [group])
+        except Conflict:
+            raise
+        except Full as error:
+            self._core.rejected(batch)
+            raise _BatchRejected(
+                f"Nothing was written, the disk is full: {error}", error
+            ) from error
+        except StoreError as error:
+            self._core.rejected(batch)
+            raise _BatchRejected(f"Nothing was written: {error}", error) from error
+        self.head, self._head_bytes = head, group.head
+        self._core.accepted(batch, head)
+
+    def group(self, batch: BatchT, head: PartitionHead) -> Group:
+        """A batch as the store takes it."""
+        return Group(
+            head_key=self._head_key,
+            expected_head=self._head_bytes,
+            head=catalog.encode_partition_head(head),
+            puts=[(key, value) for key, value in batch.rows.items() if value is not None],
+            deletes=[key for key, value in batch.rows.items() if value is None],
         )
 
-    def on_batch_done(self) -> None:
-        """Nothing of the batch is decided again: what was paid is spent."""
-        for paid in self._paid.values():
-            if not isinstance(paid, Throttled):
-                self._throttle.count_write(paid)
-        self._paid.clear()
+    # -- settle -----------------------------------------------------------------------------
 
-    def on_batch_rejected(self, envelopes: list[Envelope]) -> None:
-        """What the store refuses is not paid."""
+    def _settle_later(self, batch: BatchT, outcomes: list[Outcome]) -> None:
+        commit = self._last_commit
+        if commit is None:
+            self._settle(batch, outcomes, None)
+        else:
+            # Also if the commit is done: those before it may not have been settled yet.
+            commit.add_done_callback(partial(self._settle, batch, outcomes))
+
+    def _settle(
+        self, batch: BatchT, outcomes: list[Outcome], commit: asyncio.Future[None] | None
+    ) -> None:
+        """Send the replies of a batch, once everything it wrote and saw is durable."""
+        failure = None if commit is None else commit.exception()
+        if failure is None:
+            self._effects.durable(batch)
+        for envelope, result in outcomes:
+            is_refused = isinstance(result, DynamoDBError)
+            if failure is not None:
+                known = "Nothing was written" if is_refused else UNKNOWN
+                envelope.refuse(InternalServerError(f"{known}: {failure}"))
+            elif is_refused:
+                envelope.refuse(result)
+            else:
+                envelope.answer(result)
+
+    def _refuse(self, envelopes: list[Envelope], error: DynamoDBError) -> None:
+        self._effects.rejected(envelopes)
         for envelope in envelopes:
-            actions = self.actions_of(envelope.message)
-            for payer in (envelope.reply, *((envelope.reply, each.ordinal) for each in actions)):
-                paid = self._paid.pop(payer, None)
-                if isinstance(paid, Paid):
-                    self._throttle.give_back(self.partition_number, paid)
+            envelope.refuse(error)
 
-    def _pay(self, payer: object, position: bytes, change: Change) -> Throttled | None:
-        """Have a write pay, once; why it can't, if so."""
-        paid = self._paid.get(payer)
-        if paid is None:
-            paid = self._throttle.take_write(self.partition_number, position, change)
-            self._paid[payer] = paid
-        return paid if isinstance(paid, Throttled) else None
+    # -- commits by others ------------------------------------------------------------------
 
-    def decide_other(self, batch: WriteBatch, envelope: Envelope) -> Any:
-        """As ``decide``, of messages that are no single writes."""
-        match envelope.message:
-            case Redefine(definition=definition):
-                self._keep_to(definition)
-                return batch.counter
-            case ExpireItems() as message:
-                return self._expire(batch, message)
-            case RestoreItems() as message:
-                return self._restore(batch, message)
-        raise AssertionError(envelope.message)
+    async def _join(self, envelopes: list[Envelope]) -> tuple[float, list[Envelope]]:
+        """Take part in the rounds that a batch begins with.
 
-    def actions_of(self, message: Message[Any]) -> tuple[Action, ...]:  # noqa: ARG002 - see below
-        """The actions in a message that is part of a transaction; there are none here."""
-        return ()
+        Returns:
+            The seconds spent waiting for their outcomes, and the messages behind them.
+        """
+        assert self._committer is not None, "only a table's partition is asked to join"
+        waited_seconds = 0.0
+        joins = 0
+        while joins < len(envelopes) and isinstance(envelopes[joins].message, Join):
+            waited_seconds += await self._committer.join(self, envelopes[joins])
+            joins += 1
+        return waited_seconds, envelopes[joins:]
 
-    def _expire(self, batch: WriteBatch, message: ExpireItems) -> Expired:
-        """Decide on what each item says now: a write that came before is honoured (S127)."""
-        reader = self._expiry_reader()
-        if reader is None or reader.attribute_name != message.attribute_name:
-            return Expired(0, batch.counter)
-        schema = self._table.key_schema
-        now = self._clock.now_epoch_seconds()
-        deleted_items = 0
-        held = []
-        for position in message.positions:
-            if position in self._item_locks.positions:
-                held.append(position)
-                continue
-            expiry = expire(self._table, reader, batch.items[position], now)
-            if expiry is not None:
-                write = WriteItem(*keys.split(schema, position), position, Delete(expiry.key))
-                self._apply(batch, write, expiry.change, Origin.TTL)
-                deleted_items += 1
-        return Expired(deleted_items, batch.counter, tuple(held))
-
-    def _restore(self, batch: WriteBatch, message: RestoreItems) -> None:
-        schema = self._table.key_schema
-        for position, row in zip(message.positions, message.rows, strict=True):
-            if batch.items[position] is not None:
-                continue
-            item = codec.decode(row)
-            item.version = self._versions + batch.counter + 1
-            write = WriteItem(
-                *keys.split(schema, position), position, Put(item.item, item.size_bytes)
-            )
-            self._apply(batch, write, restoration(self._table, item))
-
-    def _expiry_reader(self) -> ExpiryReader | None:
-        """What reads the times of items; None where time to live is off."""
-        settings = self._table.time_to_live
-        if settings is None or not settings.deletes:
-            return None
-        if self._reader is None or self._reader.attribute_name != settings.attribute_name:
-            self._reader = ExpiryReader(self._table.key_schema, settings.attribute_name)
-        return self._reader
-
-    def _has_effect(self, change: Change) -> bool:
-        """Whether a change must be written: where changes are recorded, equal is no change."""
-        old, new = change.old, change.new
-        if old is None or new is None:
-            return old is not new
-        return not self._records_changes or old.item != new.item
-
-    def _check_collection(
-        self,
-        batch: WriteBatch,
-        partition_key: bytes,
-        change: Change,
-        grown_before_bytes: int = 0,
-    ) -> int:
-        """Refuse to let a full item collection grow (S66, S67); returns by how much it grows."""
-        if not self._has_local_indexes:
-            return 0
-        grown_bytes = _grown_bytes(change)
-        size_bytes = batch.collections[partition_key] + grown_before_bytes + grown_bytes
-        if grown_bytes > 0 and size_bytes > self._item_collection_limit_bytes:
-            raise ItemCollectionSizeLimitExceededException(
-                "Collection size exceeded. Attempting to grow an item collection beyond its "
-                f"limit of {self._item_collection_limit_bytes} bytes"
-            )
-        return grown_bytes
-
-    def _apply(
-        self,
-        batch: WriteBatch,
-        message: WriteItem | Action,
-        change: Change,
-        origin: Origin = Origin.USER,
-        transaction: TransactionPlace | None = None,
-    ) -> None:
-        position, rows, item = message.position, batch.rows, change.new
-        batch.counter += 1
-        batch.items[position] = item
-        row = None if item is None else codec.encode(item)
-        rows[self._row_prefix + position] = row
-        if self._records_changes:
-            self._record(batch, message, change, origin, transaction)
-        grown_bytes = batch.count(TABLE_INDEX_ID, change.old, item)
-        if not self._has_local_indexes:
-            return
-        partition_key, sort_key = message.partition_key, message.sort_key
-        for of_index in change.local_changes:
-            index, old, new = of_index.definition, of_index.old, of_index.new
-            prefix = self._index_prefixes[index.index_id] + partition_key
-            # An entry that stays under its key is written over.
-            if old is not None and (new is None or of_index.moves):
-                rows[prefix + keys.encode_sort(index.key_schema, old.item) + sort_key] = None
-            if new is not None:
-                # Where an entry is the whole item, so is its row.
-                value = row if new is item else codec.encode(new)
-                rows[prefix + keys.encode_sort(index.key_schema, new.item) + sort_key] = value
-            grown_bytes += batch.count(index.index_id, old, new, INDEX_ENTRY_OVERHEAD_BYTES)
-        size_bytes = batch.collections[partition_key] + grown_bytes
-        batch.collections[partition_key] = size_bytes
-        traffic = self._throttle.traffic
-        if traffic is not None:
-            traffic.grow(partition_key, size_bytes)
-        if grown_bytes:
-            collection_row = key_layout.collection_row(self._table.table_id, partition_key)
-            rows[collection_row] = size_bytes.to_bytes(_SIZE_BYTES, "big") if size_bytes else None
-
-    def _record(
-        self,
-        batch: WriteBatch,
-        message: WriteItem | Action,
-        change: Change,
-        origin: Origin,
-        transaction: TransactionPlace | None,
-    ) -> None:
-        key = self._table.key_schema.key_of(message.write.identity)
-        record = ChangeRecord(
-            SequenceNumber(self.partition_number, batch.counter),
-            int(self._clock.now_epoch_seconds() * MICROSECONDS_PER_SECOND),
-            origin,
-            items.encode(key),
-            None if change.old is None else change.old.undecoded(),
-            None if change.new is None else change.new.undecoded(),
-            transaction,
-            self._entry_changes(batch, message, change),
-        )
-        batch.records.append(record)
-        row_key, row = change_log.row(record)
-        batch.rows[row_key] = row
-        batch.logged_bytes += len(row)
-
-    def _entry_changes(
-        self, batch: WriteBatch, message: WriteItem | Action, change: Change
-    ) -> dict[int, tuple[EntryChange, ...]]:
-        """What followers need not work out again; nothing if it was not worked out."""
-        if change.global_changes is None:
-            return {}
-        position = message.position
-        row = batch.rows[self._row_prefix + position]
-        item_row = ItemRow(change.new, row) if change.new and row else None
-        table_key = keys.without_hash(position)
-        found: dict[int, tuple[EntryChange, ...]] = dict.fromkeys(self._held_indexes, ())
-        for one in change.global_changes:
-            found[one.definition.index_id] = entry_changes(one, batch.counter, table_key, item_row)
-        return found
+    async def was_committed(self, batch: BatchT, head: PartitionHead, group: Group) -> None:
+        """Go on from a group that somebody else has committed for this partition."""
+        self.head, self._head_bytes = head, group.head
+        self._effects.accepted(batch, [])
+        try:
+            self._last_commit = await self._store.commit([])
+        except StoreError:
+            # The next commit tells what became of it.
+            self._last_commit = None
+        else:
+            self._settle_later(batch, [])
 
 
-def _held_indexes(table: TableDefinition) -> list[int]:
-    """The ids of the global indexes into which changes are carried."""
-    return [index.definition.index_id for index in table.global_indexes if index.holds_entries]
+class _BatchRejected(Exception):
+    """The store refused a batch as a whole."""
 
-
-def _grown_bytes(change: Change) -> int:
-    old, new = change.old, change.new
-    grown_bytes = (new.size_bytes if new else 0) - (old.size_bytes if old else 0)
-    for of_index in change.local_changes:
-        old, new = of_index.old, of_index.new
-        if new is not None:
-            grown_bytes += new.size_bytes + INDEX_ENTRY_OVERHEAD_BYTES
-        if old is not None:
-            grown_bytes -= old.size_bytes + INDEX_ENTRY_OVERHEAD_BYTES
-    return grown_bytes
+    def __init__(self, message: str, cause: StoreError) -> None:
+        super().__init__(message)
+        self.error = InternalServerError(message)
+        # For callers that wait until the store takes writes, and tell this apart from damage.
+        self.error.__cause__ = cause

@@ -9,40 +9,33 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic
 
+from dynactor.actors.partition.partition import MAILBOX_MESSAGES, BatchT, Partition
 from dynactor.actors.partition.partition_map import PartitionMap, PartitionMoved
-from dynactor.actors.partition.row_owner import MAILBOX_MESSAGES, RowOwner
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
+from dynactor.actors.runtime.ref import Ref
 from dynactor.actors.runtime.supervisor import Supervisor
 from dynactor.storage.catalog import PartitionHead, PartitionRange
 
-PartitionT = TypeVar("PartitionT", bound=RowOwner[Any])
 
+class PartitionActors(dict[int, Ref], Generic[BatchT]):
+    """References to the partitions; one that is looked up and is not at work yet is started.
 
-class Sealed(NamedTuple):
-    """What stands in a partition's place while it is being split: the messages that wait.
-
-    A sender finds a mailbox like any other, so that splitting costs nothing on its way.
-    """
-
-    mailbox: Mailbox
-
-
-class PartitionActors(dict[int, PartitionT | Sealed], Generic[PartitionT]):
-    """The partitions; one that is looked up by its number, and is not at work yet, is begun.
+    A partition that is being split has a reference to a mailbox from which nobody takes. A sender
+    does not see the difference, so splitting costs nothing on its way.
 
     Invariant: all of them are in ``map``, which tells who owns what; a split puts another in its
     place.
     """
 
-    # The map is read with every request: sooner so than from a dict of the instance's own.
-    __slots__ = ("_copy_messages", "_make", "_supervisor", "map")
+    # The map is read with every request, and a slot is faster than a dict of the instance's own.
+    __slots__ = ("_actors", "_copy_messages", "_make", "_sealed", "_supervisor", "map")
 
     def __init__(
         self,
         ranges: tuple[PartitionRange, ...],
-        make: Callable[[int], PartitionT],
+        make: Callable[[int], Partition[BatchT]],
         supervisor: Supervisor,
         *,
         copy_messages: bool,
@@ -53,34 +46,40 @@ class PartitionActors(dict[int, PartitionT | Sealed], Generic[PartitionT]):
         self._make = make
         self._supervisor = supervisor
         self._copy_messages = copy_messages
+        self._actors: dict[int, Partition[BatchT]] = {}
+        self._sealed: dict[int, Mailbox] = {}
 
-    def __missing__(self, number: int) -> PartitionT:
-        """Begin a partition.
+    def __missing__(self, number: int) -> Ref:
+        """Start a partition.
 
         Raises:
             PartitionMoved: it was split.
         """
         if number not in self.map:
             raise PartitionMoved
-        return self._begin(number)
+        return self._start(number)
 
-    def _begin(self, number: int) -> PartitionT:
-        partition = self[number] = self._make(number)
+    def _start(self, number: int) -> Ref:
+        partition = self._actors[number] = self._make(number)
+        self[number] = partition.ref
         self._supervisor.start(partition)
-        return partition
+        return partition.ref
 
-    def at_work(self, number: int) -> PartitionT | None:
-        """A partition, if it has begun and is not being split."""
-        partition = self.get(number)
-        return None if isinstance(partition, Sealed) else partition
+    def at_work(self, number: int) -> Partition[BatchT] | None:
+        """A partition, if it has started and is not being split."""
+        return self._actors.get(number)
+
+    def decisions(self, number: int) -> Ref:
+        """Where a partition that has joined a round is told its outcome."""
+        return self._actors[number].decisions
 
     def is_sealed(self, number: int) -> bool:
         """Whether a partition is being split."""
-        return isinstance(self.get(number), Sealed)
+        return number in self._sealed
 
     def head(self, number: int) -> PartitionHead | None:
-        """What a partition knows of itself, if it is at work."""
-        partition = self.at_work(number)
+        """The head of a partition that is at work, as of its last accepted commit."""
+        partition = self._actors.get(number)
         return None if partition is None else partition.head
 
     @asynccontextmanager
@@ -91,16 +90,22 @@ class PartitionActors(dict[int, PartitionT | Sealed], Generic[PartitionT]):
         partition goes on with what waits.
         """
         assert not self.is_sealed(number)
-        partition = self.at_work(number)
-        self[number] = Sealed(Mailbox(MAILBOX_MESSAGES, copy_messages=self._copy_messages))
+        partition = self._actors.pop(number, None)
+        self._sealed[number] = Mailbox(MAILBOX_MESSAGES, copy_messages=self._copy_messages)
+        self[number] = Ref(self._sealed[number])
         if partition is not None:
             await self._supervisor.stop(partition)
         try:
             yield
         except BaseException:
-            for envelope in self.pop(number).mailbox.drain():
-                self[number].mailbox.give(envelope)
+            for envelope in self._unseal(number):
+                self[number].forward(envelope)
             raise
+
+    def _unseal(self, number: int) -> list[Envelope]:
+        """Take a sealed partition away; returns the messages that waited for it."""
+        del self[number]
+        return self._sealed.pop(number).drain()
 
     def divide(
         self, ranges: tuple[PartitionRange, ...], parent: int, children: tuple[int, int]
@@ -111,13 +116,18 @@ class PartitionActors(dict[int, PartitionT | Sealed], Generic[PartitionT]):
             What waited for it.
         """
         self.map = PartitionMap(ranges)
-        waiting = self.pop(parent).mailbox.drain()
+        waiting = self._unseal(parent)
         # At work, whether or not anything waits: who looks for large partitions finds them.
         for number in children:
-            self._begin(number)
+            self._start(number)
         return waiting
 
     async def stop(self) -> None:
         """Stop those that are at work, once all that they took is answered."""
-        partitions = [each for each in self.values() if not isinstance(each, Sealed)]
-        await asyncio.gather(*map(self._supervisor.stop, partitions))
+        await asyncio.gather(*map(self._supervisor.stop, self._actors.values()))
+
+    def clear(self) -> None:
+        """Forget the partitions, which have stopped; each starts again with its next message."""
+        super().clear()
+        self._actors.clear()
+        self._sealed.clear()

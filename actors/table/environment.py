@@ -7,7 +7,7 @@ from random import Random, SystemRandom
 from typing import NamedTuple
 
 from dynactor.actors.partition.change_feed import RecentChanges
-from dynactor.actors.partition.partition import PartitionSettings
+from dynactor.actors.partition.table_partition import PartitionSettings
 from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.runtime.supervisor import Supervisor
 from dynactor.actors.table.burst_balances import BalanceWriter

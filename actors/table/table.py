@@ -13,12 +13,14 @@ from typing import Final
 import structlog
 from msgspec import Struct
 
+from dynactor.actors.partition.batch import TableBatch
 from dynactor.actors.partition.change_feed import ChangeFeed
 from dynactor.actors.partition.item_locks import Join, Joined, Resolve
-from dynactor.actors.partition.partition import Expired, ExpireItems, Redefine, WriteItem, Written
+from dynactor.actors.partition.messages import Expired, ExpireItems, Redefine, WriteItem, Written
+from dynactor.actors.partition.partition import Partition
 from dynactor.actors.partition.partition_actors import PartitionActors
 from dynactor.actors.partition.partition_map import PartitionMoved
-from dynactor.actors.partition.transacting_partition import TransactingPartition
+from dynactor.actors.partition.table_partition import table_partition
 from dynactor.actors.runtime.mailbox import MailboxClosed, MailboxFull, Message, ReplyT
 from dynactor.actors.splitting.split_gate import SplitGate
 from dynactor.actors.table.environment import TableEnvironment
@@ -183,9 +185,7 @@ class Table:
 
     def resolve(self, number: int, message: Resolve) -> None:
         """Tell a partition what became of the round that it joined."""
-        partition = self.partitions.at_work(number)
-        assert partition is not None, "no split comes between"
-        partition.decisions.put_nowait(message, always=True)
+        self.partitions.decisions(number).tell(message, always=True)
 
     def _put(
         self,
@@ -196,9 +196,9 @@ class Table:
         always: bool = False,
         first: bool = False,
     ) -> asyncio.Future[ReplyT]:
-        mailbox = self.partitions[number].mailbox
+        partition = self.partitions[number]
         try:
-            return mailbox.put_nowait(message, size_bytes, always=always, first=first)
+            return partition.ask(message, size_bytes, always=always, first=first)
         except MailboxFull:
             self.write_throttle_events += 1
             raise ThrottlingException(
@@ -219,10 +219,10 @@ class Table:
             InternalServerError: the store takes no writes, or the partition was given up.
             ResourceNotFoundException: the table is being deleted.
         """
-        mailbox = self.partitions[number].mailbox
+        partition = self.partitions[number]
         try:
             # Even if it is full: at most one such message waits in a mailbox.
-            reply = mailbox.put_nowait(ExpireItems(attribute_name, positions), always=True)
+            reply = partition.ask(ExpireItems(attribute_name, positions), always=True)
         except MailboxClosed:
             raise InternalServerError("A partition of this table has failed") from None
         expired = await reply
@@ -360,9 +360,9 @@ class Table:
         replies: dict[int, asyncio.Future[int]] = {}
         given_up = []
         for number in self.partitions.map.numbers:
-            mailbox = self.partitions[number].mailbox
+            partition = self.partitions[number]
             try:
-                replies[number] = mailbox.put_nowait(Redefine(definition), always=True)
+                replies[number] = partition.ask(Redefine(definition), always=True)
             except MailboxClosed:
                 given_up.append(number)
         counters = dict(zip(replies, await asyncio.gather(*replies.values()), strict=True))
@@ -405,7 +405,7 @@ class Table:
         for envelope in self.partitions.divide(record.partitions, parent, children):
             message = envelope.message
             if isinstance(message, WriteItem):
-                self.partitions[self.number_of(message.position)].mailbox.give(envelope)
+                self.partitions[self.number_of(message.position)].forward(envelope)
             else:
                 envelope.refuse(PartitionMoved())
         return feeds
@@ -425,10 +425,10 @@ class Table:
         actors = self.followers.indexes.get(index_id)
         return actors.partitions.head(number) if actors else None
 
-    def _make_partition(self, number: int) -> TransactingPartition:
+    def _make_partition(self, number: int) -> Partition[TableBatch]:
         if self._closed:
             raise _not_found()
-        return TransactingPartition(
+        return table_partition(
             self.followers.feed(number),
             self.definition,
             self._store,

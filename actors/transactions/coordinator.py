@@ -289,7 +289,7 @@ class Transactions:
 
         Each pays for itself when all were read. If limits refuse some of them by then, the others
         have paid all the same: they were read, and the guide names nothing that is given back to
-        a transaction that is cancelled (``TransactingPartition``). Who is refused at the door, as
+        a transaction that is cancelled (``TransactionParts``). Who is refused at the door, as
         the next ones are, reads nothing, and nobody pays.
 
         Raises:

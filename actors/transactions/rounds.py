@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from dynactor.actors.partition.item_locks import Join, Joined, Resolve
-from dynactor.actors.partition.row_owner import BATCH_BYTES, BATCH_MESSAGES, UNKNOWN
+from dynactor.actors.partition.partition import BATCH_BYTES, BATCH_MESSAGES, UNKNOWN
 from dynactor.actors.runtime.commit_retry import commit_past_stalls
 from dynactor.actors.runtime.replies import results, wait_done
 from dynactor.actors.table.table import Table

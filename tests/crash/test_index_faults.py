@@ -11,8 +11,8 @@ from msgspec import structs
 
 from dynactor.actors.catalog.index_phases import IndexPhases
 from dynactor.actors.derived.indexes.global_index import GlobalIndexActors
-from dynactor.actors.partition.index_partition import ApplyChanges, IndexPartition
-from dynactor.actors.partition.partition import Partition
+from dynactor.actors.partition.index_partition import ApplyChanges, IndexCore
+from dynactor.actors.partition.table_core import TableCore
 from dynactor.streams import shard as shards
 from tests.crash.test_index_messages import disturbed
 from tests.support.crowds.indexed_database import GlobalIndex
@@ -24,8 +24,8 @@ PATIENCE_SECONDS = 0.5
 
 
 def forgets_what_was_applied(patch: pytest.MonkeyPatch) -> None:
-    def decide(self, batch, envelope):
-        match envelope.message:
+    def apply(self, batch, message, _decision):
+        match message:
             case ApplyChanges(changes=changes):
                 rows = [(change.position, change.value) for change in changes]
             case backfill:
@@ -33,21 +33,21 @@ def forgets_what_was_applied(patch: pytest.MonkeyPatch) -> None:
         for position, value in rows:
             self._put(batch, position, value)
 
-    patch.setattr(IndexPartition, "decide", decide)
+    patch.setattr(IndexCore, "apply", apply)
 
 
 def leaves_records_out(patch: pytest.MonkeyPatch) -> None:
-    record, draw = Partition._record, Random(1)
+    record, draw = TableCore._record, Random(1)
 
     def leaving_out(self, *what):
         if draw.random() > 0.02:
             record(self, *what)
 
-    patch.setattr(Partition, "_record", leaving_out)
+    patch.setattr(TableCore, "_record", leaving_out)
 
 
 def records_twice(patch: pytest.MonkeyPatch) -> None:
-    record, draw = Partition._record, Random(1)
+    record, draw = TableCore._record, Random(1)
 
     def twice(self, batch, *what):
         record(self, batch, *what)
@@ -55,11 +55,11 @@ def records_twice(patch: pytest.MonkeyPatch) -> None:
             batch.counter += 1
             record(self, batch, *what)
 
-    patch.setattr(Partition, "_record", twice)
+    patch.setattr(TableCore, "_record", twice)
 
 
 def records_what_changed_nothing(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Partition, "_has_effect", lambda _partition, change: change.old or change.new)
+    patch.setattr(TableCore, "has_effect", lambda _core, change: change.old or change.new)
 
 
 def follows_while_it_fills(patch: pytest.MonkeyPatch) -> None:

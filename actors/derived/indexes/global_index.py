@@ -16,7 +16,13 @@ from dynactor.actors.derived.indexes.index_changes import IndexChanges
 from dynactor.actors.derived.indexes.index_lag import IndexLag
 from dynactor.actors.derived.log_followers import LogFollowers
 from dynactor.actors.partition.change_feed import ChangeFeed
-from dynactor.actors.partition.index_partition import ApplyChanges, Backfill, IndexPartition
+from dynactor.actors.partition.index_partition import (
+    ApplyChanges,
+    Backfill,
+    EntryBatch,
+    index_partition,
+)
+from dynactor.actors.partition.partition import Partition
 from dynactor.actors.partition.partition_actors import PartitionActors
 from dynactor.actors.partition.partition_map import PartitionMoved
 from dynactor.actors.runtime.fencing import is_fenced
@@ -212,7 +218,7 @@ class GlobalIndexActors:
         the index has another owner now.
         """
         try:
-            reply = self.partitions[number].mailbox.put_nowait(message)
+            reply = self.partitions[number].ask(message)
         except MailboxFull:
             if isinstance(message, Backfill):
                 self.backfill_throttle_events += 1
@@ -227,7 +233,7 @@ class GlobalIndexActors:
         """Wait for the reply to a message; send it, again, where there is none or a refusal."""
         while True:
             try:
-                await (reply or self.partitions[number].mailbox.put_nowait(message))
+                await (reply or self.partitions[number].ask(message))
             except MailboxFull:
                 await anyio.sleep(_ROOM_SECONDS)
             except PartitionMoved:
@@ -283,9 +289,9 @@ class GlobalIndexActors:
                     put[self.number_of(entry[0])].append(entry)
                 return [(number, Backfill(tuple(part))) for number, part in put.items()]
 
-    def _make_partition(self, number: int) -> IndexPartition:
+    def _make_partition(self, number: int) -> Partition[EntryBatch]:
         definition = self.place.definition
-        return IndexPartition(
+        return index_partition(
             number,
             definition,
             key_layout.row_prefix(self.place.table_id, definition.index_id),

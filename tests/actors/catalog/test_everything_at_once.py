@@ -191,7 +191,7 @@ class Crowd:
 
     async def _crash_partition(self, table: Table) -> None:
         number = self._draw.choice(table.partitions.map.numbers)
-        await table.partitions[number].mailbox.put_nowait(Poison(), always=True)
+        await table.partitions[number].ask(Poison(), always=True)
 
     async def _crash_database(self, _: Table) -> None:
         await self._database.actor.mailbox.put_nowait(Poison())

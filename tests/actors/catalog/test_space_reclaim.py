@@ -12,7 +12,7 @@ from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.catalog.database import Database
 from dynactor.actors.catalog.space_reclaim import EndReclaim, SpaceReclaimer, reclaim_row
 from dynactor.actors.partition.change_feed import RecentChanges
-from dynactor.actors.partition.partition import PartitionSettings
+from dynactor.actors.partition.table_partition import PartitionSettings
 from dynactor.actors.runtime.clock import SystemClock
 from dynactor.actors.runtime.supervisor import Supervisor
 from dynactor.actors.table.burst_balances import BalanceWriter

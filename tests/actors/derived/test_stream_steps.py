@@ -226,7 +226,7 @@ async def test_a_stream_that_is_disabled_ends_behind_all_that_it_showed() -> Non
         slow = tasks.create_task(it.table.write(put(thread(forums[second], "a"))))
         await busy.reached()
         disabled = tasks.create_task(it.database.update_table("Thread", OFF))
-        await soon(lambda: len(it.table.partitions[second].mailbox) > 0)
+        await soon(lambda: len(it.table.partitions[second]._mailbox) > 0)
         await it.table.write(put(thread(forums[first], "a")))
         [shard] = [shard for shard in it.shards if shard.partition_number == first]
         assert await it.read(shard) == [1]

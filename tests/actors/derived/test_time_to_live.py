@@ -16,7 +16,7 @@ from dynactor.actors.derived.expiry.sweep_rate import SweepRate
 from dynactor.actors.derived.expiry.sweeper import Sweeper, SweepMeans, SweptRange
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
 from dynactor.actors.partition.change_feed import ChangeFeed, RecentChanges
-from dynactor.actors.partition.partition import Expired
+from dynactor.actors.partition.messages import Expired
 from dynactor.actors.table.table import Table
 from dynactor.model.errors import ConditionalCheckFailedException, ThrottlingException
 from dynactor.model.expressions.condition import parse_condition
@@ -429,7 +429,7 @@ async def test_an_item_that_cannot_be_read_does_not_keep_the_others(
 
 
 async def test_a_partition_with_too_much_to_do_deletes_too(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("dynactor.actors.partition.row_owner.MAILBOX_MESSAGES", 2)
+    monkeypatch.setattr("dynactor.actors.partition.partition.MAILBOX_MESSAGES", 2)
     clock = SetClock(NOW)
     async with running_database(clock=clock, time_to_live=SETTINGS) as database:
         await database.create_table(table_definition())

@@ -11,7 +11,7 @@ from dynactor.actors.derived.expiry.expiry_times import ExpiryTimes, Listed
 from dynactor.actors.derived.expiry.sweep_rate import SweepRate
 from dynactor.actors.derived.expiry.sweeper import Sweeper, SweepMeans, SweptRange
 from dynactor.actors.partition.change_feed import ChangeFeed, RecentChanges
-from dynactor.actors.partition.partition import Expired
+from dynactor.actors.partition.messages import Expired
 from dynactor.actors.runtime.supervisor import Supervisor
 from dynactor.model.errors import InternalServerError
 from dynactor.model.keys.key import KeyAttribute, KeySchema

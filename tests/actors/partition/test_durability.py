@@ -140,7 +140,7 @@ async def test_the_tail_stays_where_it_is_when_a_partition_begins_anew_before_a_
         first = table.submit(put(thread("EC2", "a", posts=2)))
         await soon(lambda: store.held_count == 1)
         with pytest.raises(InternalServerError):
-            await table.partitions[number].mailbox.put_nowait(Poison())
+            await table.partitions[number].ask(Poison())
         second = table.submit(put(thread("EC2", "a", posts=3)))
         await soon(lambda: store.held_count == 2)
         assert feed.tail == 1

@@ -55,10 +55,10 @@ async def give_up_one(database: Database, definition: TableDefinition) -> Table:
     for number in range(20):
         await table.write(put(thread(f"f{number}", "s")))
     number = sorted(table.partitions.map.numbers)[1]
-    mailbox = table.partitions[number].mailbox
-    while not mailbox.closed:
+    partition = table.partitions[number]
+    while not partition.is_closed:
         with pytest.raises(InternalServerError):
-            await mailbox.put_nowait(Poison())
+            await partition.ask(Poison())
         await asyncio.sleep(0)
     return table
 

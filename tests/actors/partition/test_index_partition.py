@@ -6,7 +6,7 @@ import random
 import anyio
 import pytest
 
-from dynactor.actors.partition.index_partition import ApplyChanges, Backfill, IndexPartition
+from dynactor.actors.partition.index_partition import ApplyChanges, Backfill, index_partition
 from dynactor.actors.runtime.supervisor import Supervisor
 from dynactor.model.indexes.index import IndexDefinition, Projection
 from dynactor.model.keys.key import KeyAttribute, KeySchema
@@ -74,7 +74,7 @@ async def test_doubled_and_late_runs_of_a_log_change_nothing(seed):
 
     async with memory_store() as store, anyio.create_task_group() as task_group:
         supervisor = Supervisor(task_group)
-        partition = IndexPartition(NUMBER, INDEX, PREFIX, store, copy_messages=True)
+        partition = index_partition(NUMBER, INDEX, PREFIX, store, copy_messages=True)
         supervisor.start(partition)
         replies = []
         for at, run in enumerate(runs):
@@ -101,7 +101,7 @@ async def test_doubled_and_late_runs_of_a_log_change_nothing(seed):
 async def test_logs_are_told_apart():
     async with memory_store() as store, anyio.create_task_group() as task_group:
         supervisor = Supervisor(task_group)
-        partition = IndexPartition(NUMBER, INDEX, PREFIX, store, copy_messages=True)
+        partition = index_partition(NUMBER, INDEX, PREFIX, store, copy_messages=True)
         supervisor.start(partition)
         put_late = EntryChange(2, b"row", value(2))
         await partition.mailbox.put_nowait(ApplyChanges(3, (EntryChange(9, b"other", value(9)),)))
@@ -125,7 +125,7 @@ async def test_a_backfill_that_is_doubled_late_or_begun_anew_counts_each_entry_o
         begins_at = 0
         # The actor of a server that was stopped, then of one that went on from a cursor behind.
         for ends_at in (source.randrange(20, 50), len(rows)):
-            partition = IndexPartition(NUMBER, INDEX, PREFIX, store, copy_messages=True)
+            partition = index_partition(NUMBER, INDEX, PREFIX, store, copy_messages=True)
             supervisor.start(partition)
             sent: list[Backfill] = []
             replies = []

@@ -11,7 +11,8 @@ import pytest
 from msgspec import structs
 
 from dynactor.actors.catalog.database import Database
-from dynactor.actors.partition.partition import Partition
+from dynactor.actors.partition.charges import Charges
+from dynactor.actors.partition.table_partition import TableEffects
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
@@ -43,6 +44,13 @@ from tests.support.stores.store import memory_store
 
 BY_POSTS = "by_posts"
 PARTITION_HEADS = key_layout.partition_head(0)[:1]
+
+
+def charges_of(table: Table) -> Charges:
+    """What the messages of the table's only partition have paid."""
+    (partition,) = table.partitions._actors.values()
+    assert isinstance(partition._effects, TableEffects)
+    return partition._effects._charges
 
 
 class Poison(Message[None], frozen=True):
@@ -120,9 +128,7 @@ async def test_a_write_that_is_refused_stays_refused_when_its_batch_is_decided_a
             assert [isinstance(each, Exception) for each in results] == [False, True, True, True]
             assert table.throttle.throttle_events.total() == 3
             # It is remembered for that batch alone.
-            (partition,) = table.partitions.values()
-            assert isinstance(partition, Partition)
-            assert not partition._paid
+            assert not charges_of(table)._in_progress
             clock.step(1)
             assert await accepted(table, 3) == 1
 
@@ -136,7 +142,7 @@ async def test_a_write_to_a_partition_that_has_nothing_left_does_not_reach_it():
         await table.write(put(thread("EC2", "a")))
         with pytest.raises(ProvisionedThroughputExceededException):
             table.submit(put(thread("EC2", "b")))
-        assert not any(partition.mailbox for partition in table.partitions.values())
+        assert not any(len(each._mailbox) for each in table.partitions.values())
         assert table.throttle.throttle_events.total() == 1
 
 
@@ -418,9 +424,7 @@ async def test_a_partition_that_crashed_forgets_what_its_writes_have_paid():
                 await table.write(put(thread("EC2", "a")))
             store.refusal = None
             await table.write(put(thread("EC2", "b")))
-            (partition,) = table.partitions.values()
-            assert isinstance(partition, Partition)
-            assert not partition._paid
+            assert not charges_of(table)._in_progress
             # Whether it was written was not known to the partition: it has paid.
             assert write_balances(table) == [3]
             assert table.throttle.consumed.write_units == 1

@@ -9,7 +9,7 @@ from dynactor.actors.derived.expiry.sweep_rate import SweepRate
 from dynactor.actors.derived.expiry.sweeper import Sweeper, SweepMeans, SweptRange
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
 from dynactor.actors.partition.change_feed import ChangeFeed, RecentChanges
-from dynactor.actors.partition.partition import Expired
+from dynactor.actors.partition.messages import Expired
 from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.storage.store import Group
 from tests.support.databases.databases import (

@@ -61,15 +61,14 @@ async def test_a_crash_before_the_outcome_is_known() -> None:
     async with coordinating() as (_, database, coordinator):
         table = coordinator.table
         await coordinator.commit(b"first")
-        partition = table.partitions.at_work(coordinator.number)
-        assert partition is not None
-        partition.decisions.put_nowait(Poison())
-        await soon(lambda: not len(partition.decisions))
+        decisions = table.partitions.decisions(coordinator.number)
+        decisions.ask(Poison())
+        await soon(lambda: not len(decisions._mailbox))
 
         written = table.submit(put(thread("EC2", "second")))
         coordinator.resolve(b"first")
         await written
-        assert not len(partition.decisions)
+        assert not len(decisions._mailbox)
         assert await items(table, ITEM) == [ITEM]
         assert (await database.describe("Thread")).item_count == 3
 

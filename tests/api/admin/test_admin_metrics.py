@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from dynactor.actors.catalog.database import Database
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
-from dynactor.actors.partition import row_owner
+from dynactor.actors.partition import partition as partitions
 from dynactor.actors.partition.item_locks import Prepare, Release, TransactionPart
 from dynactor.actors.runtime.mailbox import MailboxFull
 from dynactor.actors.table.table import Table
@@ -220,7 +220,7 @@ async def test_a_backfill_that_must_wait_for_room_is_throttled_once_for_each_pie
         table = database.table("Thread")
         await table.write(put(thread("EC2", "a", posts=1)))
         # For partitions that begin from now on: those of the index.
-        monkeypatch.setattr(row_owner, "MAILBOX_MESSAGES", 0)
+        monkeypatch.setattr(partitions, "MAILBOX_MESSAGES", 0)
         await add_index(database)
         while (
             actors := table.followers.indexes.get(1)
@@ -229,7 +229,7 @@ async def test_a_backfill_that_must_wait_for_room_is_throttled_once_for_each_pie
         # It asks again and again; that is still one event.
         await asyncio.sleep(0.01)
         (partition,) = actors.partitions.values()
-        partition.mailbox._capacity = 10
+        partition._mailbox._capacity = 10
         await until_active(table)
         found = await scrape(database)
     assert found["online_index_throttle_events"] == {OF_INDEX: 1}
@@ -247,10 +247,9 @@ async def test_writes_that_meet_a_full_mailbox_are_counted():
         table = database.table("Thread")
         await table.write(put(thread("EC2", "a")))
         (partition,) = table.partitions.values()
-        assert partition is not None
-        partition.mailbox._capacity = 0
+        partition._mailbox._capacity = 0
         with pytest.raises(MailboxFull):
-            partition.mailbox.put_nowait(None)
+            partition.ask(None)
         with pytest.raises(ThrottlingException):
             await table.write(put(thread("EC2", "b")))
         protocol = Protocol(database, OPERATIONS.values())

@@ -15,7 +15,9 @@ import structlog
 
 from dynactor.actors.catalog.database import Database
 from dynactor.actors.derived.indexes.index_lag import IndexLag
-from dynactor.actors.partition.transacting_partition import TransactingPartition
+from dynactor.actors.partition.participant import Participant
+from dynactor.actors.partition.table_core import TableCore
+from dynactor.actors.partition.table_partition import TableEffects
 from dynactor.actors.table.table import Table
 from dynactor.api.admin.listener import serving_admin
 from dynactor.api.http.aiohttp_lane import plain_server
@@ -119,17 +121,20 @@ def held(database: Database) -> dict[str, Any]:
     for table in database.tables:
         name = table.definition.name
         found[f"inside the gate of {name}"] = table.split_gate._inside
-        for number, partition in table.partitions.items():
-            if not isinstance(partition, TransactingPartition):
-                found[f"split of {number} of {name}"] = partition
-                continue
+        found |= {f"split of {each} of {name}": True for each in table.partitions._sealed}
+        for partition in table.partitions._actors.values():
+            core, effects, participant = partition._core, partition._effects, partition._committer
+            assert isinstance(core, TableCore)
+            assert isinstance(effects, TableEffects)
+            assert isinstance(participant, Participant)
+            charges = effects._charges
             place = f"of {partition.name} of {name}"
             found |= {
                 f"messages {place}": len(partition.mailbox) + len(partition.in_hand),
                 f"commit {place}": _is_under_way(partition._last_commit),
-                f"held positions {place}": partition._item_locks.positions,
-                f"paid {place}": partition._paid or partition._held_paid,
-                f"round {place}": partition._joining,
+                f"held positions {place}": core.locks.positions,
+                f"paid {place}": charges._in_progress or charges._prepared,
+                f"round {place}": participant._joining,
             }
     return found
 

@@ -12,6 +12,7 @@ from msgspec import convert, json, structs
 
 from dynactor.actors.catalog.database import Database
 from dynactor.actors.catalog.streams import StreamSettings
+from dynactor.actors.partition.table_core import TableCore
 from dynactor.actors.table.messages import KeepStreams
 from dynactor.api.registry import OPERATIONS
 from dynactor.api.requests.operation import Call
@@ -163,7 +164,9 @@ async def test_a_record_that_is_durable_before_its_stream_is_disabled_is_shown_t
             await reader.write("a")
             partition = reader.database.table("Thread").partitions.at_work(1)
             assert partition is not None
-            definition = partition._table
+            core = partition._core
+            assert isinstance(core, TableCore)
+            definition = core.definition
             held.hold()
             before = asyncio.ensure_future(reader.write("b"))
             await turned_until(lambda: held.held == 1)
@@ -172,7 +175,7 @@ async def test_a_record_that_is_durable_before_its_stream_is_disabled_is_shown_t
                     "Thread", TableEdit(stream=StreamChange(enabled=False))
                 )
             )
-            await turned_until(lambda: partition._table is not definition)
+            await turned_until(lambda: core.definition is not definition)
             behind = asyncio.ensure_future(reader.write("c"))
             await turned_until(lambda: held.held == 2)
             await held.release_first()

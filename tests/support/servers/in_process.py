@@ -95,7 +95,7 @@ class Trouble:
         if self._draw.random() < 0.02 and self._may_crash(actors, source):
             self.crashes += 1
             with suppress(PartitionMoved):
-                actors.partitions[place].mailbox.put_nowait(message)
+                actors.partitions[place].ask(message)
             raise Crash
         asked = [message]
         if self._draw.random() < 0.3:

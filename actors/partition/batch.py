@@ -1,0 +1,95 @@
+"""What one batch of messages leaves in a partition: rows, change records and counts."""
+
+from __future__ import annotations
+
+from dynactor.model.values.stored_item import StoredItem
+from dynactor.storage.catalog import PartitionHead
+from dynactor.streams.change_record import ChangeRecord
+
+
+class Batch:
+    """The rows that one batch leaves, None for a deleted one, and the partition's counts."""
+
+    __slots__ = ("applied", "counter", "item_counts", "logged_bytes", "rows", "sizes_bytes")
+
+    def __init__(self, head: PartitionHead) -> None:
+        self.rows: dict[bytes, bytes | None] = {}
+        self.counter = head.counter
+        self.item_counts = dict(head.item_counts)
+        self.sizes_bytes = dict(head.sizes_bytes)
+        self.applied = dict(head.applied)
+        self.logged_bytes = head.logged_bytes
+
+    def head(self) -> PartitionHead:
+        """The head that goes with these rows."""
+        return PartitionHead(
+            self.counter, self.item_counts, self.sizes_bytes, self.applied, self.logged_bytes
+        )
+
+    def count(
+        self, index_id: int, old: StoredItem | None, new: StoredItem | None, overhead_bytes: int = 0
+    ) -> int:
+        """Count an item or entry in and out; returns by how many bytes the storage grew."""
+        # Most writes replace an item, by one of the same size or another.
+        if new is not None and old is not None:
+            grown_bytes = new.size_bytes - old.size_bytes
+            if grown_bytes:
+                self._grow(index_id, 0, grown_bytes)
+            return grown_bytes
+        grown_items = grown_bytes = 0
+        if new is not None:
+            grown_items, grown_bytes = 1, new.size_bytes + overhead_bytes
+        elif old is not None:
+            grown_items, grown_bytes = -1, -(old.size_bytes + overhead_bytes)
+        self._grow(index_id, grown_items, grown_bytes)
+        return grown_bytes
+
+    def count_sizes(
+        self, index_id: int, old_bytes: int | None, new_bytes: int | None, overhead_bytes: int = 0
+    ) -> int:
+        """As ``count``, by the sizes alone; None for an item that is not there."""
+        grown_items = (new_bytes is not None) - (old_bytes is not None)
+        grown_bytes = (new_bytes or 0) - (old_bytes or 0) + grown_items * overhead_bytes
+        self._grow(index_id, grown_items, grown_bytes)
+        return grown_bytes
+
+    def _grow(self, index_id: int, items: int, size_bytes: int) -> None:
+        if index_id in self.item_counts:
+            self.item_counts[index_id] += items
+            self.sizes_bytes[index_id] += size_bytes
+        else:
+            self.item_counts[index_id] = items
+            self.sizes_bytes[index_id] = size_bytes
+
+
+class TableBatch(Batch):
+    """What the writes of one batch see and leave, over what is stored.
+
+    Items by position, sizes of item collections by encoded partition key. The batch has one time,
+    which is read after its rows.
+    """
+
+    __slots__ = (
+        "collections",
+        "grown",
+        "items",
+        "now_epoch_seconds",
+        "positions",
+        "prepared",
+        "records",
+        "unknown_collections",
+    )
+
+    def __init__(self, head: PartitionHead) -> None:
+        super().__init__(head)
+        self.items: dict[bytes, StoredItem | None] = {}
+        self.collections: dict[bytes, int] = {}
+        self.records: list[ChangeRecord] = []
+        self.now_epoch_seconds = 0.0
+        # The rows to load: of these items, then of these collections.
+        self.positions: list[bytes] = []
+        self.unknown_collections: list[bytes] = []
+        # Each write of an item collection and the size that it left; on tables with local indexes.
+        self.grown: list[tuple[bytes, int]] = []
+        # The ids of the transactions whose items this batch has locked.
+        self.prepared: list[bytes] = []

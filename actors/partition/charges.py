@@ -1,0 +1,114 @@
+"""The units that messages of one partition have paid, until it is known what became of them.
+
+A write pays between its decision and its commit. A batch that is decided again, as its commit met
+a conflict, pays once: it is remembered what each write has paid, or why it was refused. When the
+batch is accepted its units are counted as consumed; when it is rejected they are given back. The
+units of a prepared transaction outlive its batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from dynactor.actors.partition.item_locks import Release, actions_of
+from dynactor.actors.partition.messages import WriteItem
+from dynactor.actors.partition.transaction_parts import PartDecision
+from dynactor.actors.runtime.mailbox import Envelope
+from dynactor.actors.table.throttle import Paid, TableThrottle
+from dynactor.model.errors import (
+    ConditionalCheckFailedException,
+    DynamoDBError,
+    Throttled,
+    TransactionConflictException,
+)
+from dynactor.model.writes.change import Change, refused_change
+
+
+class Charges:
+    """The units of the batch in progress, by the reply that each write waits for, or by its action.
+
+    Those of prepared transactions are kept by the transaction's id.
+    """
+
+    def __init__(self, partition_number: int, throttle: TableThrottle) -> None:
+        self._partition_number = partition_number
+        self._throttle = throttle
+        self._in_progress: dict[object, Paid | Throttled] = {}
+        self._prepared: dict[bytes, list[Paid]] = {}
+
+    def charge(self, envelope: Envelope, decision: Any) -> Any:
+        """Charge the units of a decision; return the decision, or the refusal in its place."""
+        message = envelope.message
+        if isinstance(message, WriteItem):
+            return self._pay(envelope.reply, message.position, decision)
+        if isinstance(decision, PartDecision):
+            part = zip(actions_of(message), decision.outcomes, strict=True)
+            outcomes = [
+                self._pay((envelope.reply, action.ordinal), action.position, outcome)
+                for action, outcome in part
+            ]
+            return PartDecision(outcomes, decision.grown_bytes)
+        if isinstance(message, Release):
+            self.let_go(message.transaction_id, gives_back=message.gives_back)
+        return decision
+
+    def _pay(
+        self, payer: object, position: bytes, decision: Change | DynamoDBError
+    ) -> Change | DynamoDBError:
+        """Have a write pay, once.
+
+        A false condition costs as much as the write; any other error costs nothing.
+        """
+        if isinstance(decision, Change):
+            change = decision
+        elif isinstance(decision, ConditionalCheckFailedException):
+            change = refused_change(decision.receipt)
+        else:
+            if isinstance(decision, TransactionConflictException):
+                self._throttle.count_conflict(position)
+            return decision
+        paid = self._in_progress.get(payer)
+        if paid is None:
+            paid = self._throttle.take_write(self._partition_number, position, change)
+            self._in_progress[payer] = paid
+        return paid if isinstance(paid, Throttled) else decision
+
+    def spend(self) -> None:
+        """Count what the batch has paid as consumed: nothing of it is decided again."""
+        for paid in self._in_progress.values():
+            if not isinstance(paid, Throttled):
+                self._throttle.count_write(paid)
+        self._in_progress.clear()
+
+    def give_back(self, envelopes: Iterable[Envelope]) -> None:
+        """Give back what these messages have paid: nothing was written for them."""
+        for envelope in envelopes:
+            actions = actions_of(envelope.message)
+            for payer in (envelope.reply, *((envelope.reply, each.ordinal) for each in actions)):
+                paid = self._in_progress.pop(payer, None)
+                if isinstance(paid, Paid):
+                    self._throttle.give_back(self._partition_number, paid)
+
+    def forget_batch(self) -> None:
+        """Leave what a batch has paid as it is: the actor crashed, so its outcome is unknown."""
+        self._in_progress.clear()
+
+    def keep(self, transaction_id: bytes, envelope: Envelope) -> None:
+        """Keep what a prepared transaction has paid until it is known what becomes of it."""
+        payers = ((envelope.reply, each.ordinal) for each in actions_of(envelope.message))
+        paid = (self._in_progress.pop(payer, None) for payer in payers)
+        self._prepared[transaction_id] = [one for one in paid if isinstance(one, Paid)]
+
+    def let_go(self, transaction_id: bytes, *, gives_back: bool) -> None:
+        """Count what a prepared transaction has paid as consumed, or give it back."""
+        for paid in self._prepared.pop(transaction_id, ()):
+            if gives_back:
+                self._throttle.give_back(self._partition_number, paid)
+            else:
+                self._throttle.count_write(paid)
+
+    def give_back_prepared(self) -> None:
+        """Give back what all prepared transactions have paid: nothing becomes of them."""
+        for transaction_id in list(self._prepared):
+            self.let_go(transaction_id, gives_back=True)

@@ -1,0 +1,100 @@
+"""A partition as a participant of transactions over several partitions.
+
+``item_locks`` describes the steps. The loop commits nothing between a join and its outcome: the
+round commits the partition's group together with those of the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final, NamedTuple
+
+from dynactor.actors.partition.batch import TableBatch
+from dynactor.actors.partition.charges import Charges
+from dynactor.actors.partition.item_locks import Join, Joined, Resolve
+from dynactor.actors.partition.partition import Partition
+from dynactor.actors.partition.table_core import TableCore
+from dynactor.actors.runtime.mailbox import Envelope, Mailbox
+from dynactor.actors.runtime.ref import Ref
+from dynactor.model.errors import InternalServerError
+from dynactor.storage.catalog import PartitionHead
+from dynactor.storage.store import Group, StoreError
+
+_DECISIONS: Final = 1_000
+
+
+class _Joining(NamedTuple):
+    """A round of transactions that was joined and is not resolved."""
+
+    round_id: bytes
+    transaction_ids: tuple[bytes, ...]
+    batch: TableBatch
+    head: PartitionHead
+    group: Group
+
+
+class Participant:
+    """The participant; it hears of outcomes through ``decisions``, while the mailbox waits."""
+
+    def __init__(self, core: TableCore, charges: Charges, *, copy_messages: bool) -> None:
+        self._outcomes = Mailbox(_DECISIONS, copy_messages=copy_messages)
+        self.decisions = Ref(self._outcomes)
+        self._core = core
+        self._charges = charges
+        self._joining: _Joining | None = None
+
+    async def resume(self, partition: Partition[TableBatch]) -> None:
+        """Resolve a round that was joined before a crash."""
+        if self._joining is not None:
+            await self._resolve(partition, self._joining)
+
+    async def join(self, partition: Partition[TableBatch], envelope: Envelope) -> float:
+        """Hand over the group of prepared transactions, and wait until they are resolved.
+
+        Returns:
+            The seconds spent waiting for the outcome.
+        """
+        message = envelope.message
+        assert isinstance(message, Join)
+        prepared = [self._core.locks.get(each) for each in message.transaction_ids]
+        locked = [each for each in prepared if each is not None]
+        if len(locked) < len(prepared):
+            envelope.answer(None)
+            return 0.0
+        batch = self._core.open_round(partition.head, locked)
+        try:
+            if not await partition.load(batch):
+                envelope.answer(None)
+                return 0.0
+        except StoreError as error:
+            envelope.refuse(InternalServerError(f"Nothing was written: {error}"))
+            return 0.0
+        if envelope.reply.done():
+            # The round was given up, and will not tell an outcome.
+            return 0.0
+        for each in locked:
+            self._core.carry_out_locked(batch, each)
+        batch.rows.update(message.rows)
+        head = batch.head()
+        group = partition.group(batch, head)
+        joining = _Joining(message.round_id, message.transaction_ids, batch, head, group)
+        self._joining = joining
+        envelope.answer(Joined(group))
+        return await self._resolve(partition, joining)
+
+    async def _resolve(self, partition: Partition[TableBatch], joining: _Joining) -> float:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        (envelope,) = await self._outcomes.take(1, 1)
+        waited_seconds = loop.time() - began
+        decision = envelope.message
+        assert isinstance(decision, Resolve)
+        assert decision.round_id == joining.round_id, "only partitions that joined are told"
+        # It comes once: after a crash from here on nobody waits for it again.
+        self._joining = None
+        if decision.committed:
+            await partition.was_committed(joining.batch, joining.head, joining.group)
+            for transaction_id in joining.transaction_ids:
+                self._core.locks.drop(transaction_id)
+                self._charges.let_go(transaction_id, gives_back=False)
+        return waited_seconds

@@ -1,0 +1,455 @@
+"""What messages do to the rows of a table's partition: items, local index entries, change records.
+
+Each write is decided on the item that it finds, and leaves rows, a change record and counts in its
+batch. There is no I/O here: the loop (``partition``) loads, charges and commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+from dynactor.actors.partition.batch import TableBatch
+from dynactor.actors.partition.item_locks import (
+    ItemLocks,
+    LockedPart,
+    Prepare,
+    Release,
+    Transact,
+    actions_of,
+)
+from dynactor.actors.partition.messages import (
+    Expired,
+    ExpireItems,
+    Redefine,
+    RestoreItems,
+    WriteItem,
+    Written,
+)
+from dynactor.actors.partition.transaction_parts import TransactionParts
+from dynactor.actors.runtime.mailbox import Envelope, Message
+from dynactor.model.errors import (
+    DynamoDBError,
+    ItemCollectionSizeLimitExceededException,
+    TransactionConflictException,
+)
+from dynactor.model.keys import key as keys
+from dynactor.model.limits import INDEX_ENTRY_OVERHEAD_BYTES, ITEM_SIZE_BYTES
+from dynactor.model.tables.table import TABLE_INDEX_ID, TableDefinition
+from dynactor.model.tables.time_to_live import ExpiryReader, expire
+from dynactor.model.time_units import MICROSECONDS_PER_SECOND
+from dynactor.model.values import item as items
+from dynactor.model.writes.change import Change, restoration
+from dynactor.model.writes.transaction import Action
+from dynactor.model.writes.write import Delete, Put, decide
+from dynactor.storage import codec, key_layout
+from dynactor.storage.catalog import PartitionHead
+from dynactor.streams import change_log
+from dynactor.streams.change_record import ChangeRecord, Origin, TransactionPlace
+from dynactor.streams.entry_change import EntryChange, ItemRow, entry_changes
+from dynactor.streams.sequence_number import SequenceNumber
+
+_SIZE_BYTES: Final = 8
+# Number of item collections whose sizes are cached.
+_KNOWN_COLLECTIONS: Final = 1_024
+
+
+class ItemChange(NamedTuple):
+    """A change that the system makes of an item, as the write that would make it."""
+
+    write: WriteItem
+    change: Change
+
+
+class ExpiryDecision(NamedTuple):
+    """The deletions of expired items, and the positions that transactions have locked."""
+
+    deletions: list[ItemChange]
+    locked: tuple[bytes, ...]
+
+
+class TableCore:
+    """The core of a table's partition.
+
+    Invariants: a locked position is written by no message but those of the transaction that has
+    locked it. ``_collections`` are sizes of item collections as they are stored under
+    ``_collections_head``; they are unknown once anything but a batch moves the head.
+    """
+
+    def __init__(
+        self, partition_number: int, definition: TableDefinition, collection_limit_bytes: int
+    ) -> None:
+        """``collection_limit_bytes``: how large an item collection may grow, with local indexes."""
+        table_id = definition.table_id
+        self.locks = ItemLocks()
+        self._partition_number = partition_number
+        self._collection_limit_bytes = collection_limit_bytes
+        self._versions = SequenceNumber(partition_number, 0).packed()
+        self._row_prefix = key_layout.row_prefix(table_id)
+        self._index_prefixes = {
+            index.index_id: key_layout.row_prefix(table_id, index.index_id)
+            for index in definition.local_indexes
+        }
+        self._collections: dict[bytes, int] = {}
+        self._collections_head: PartitionHead | None = None
+        self._parts = TransactionParts(self)
+        self._keep_to(definition)
+
+    def _keep_to(self, definition: TableDefinition) -> None:
+        """Go by this definition; what each write needs of it is worked out once."""
+        self.definition = definition
+        self.has_local_indexes = bool(definition.local_indexes)
+        # Up to this size no write can take an item collection beyond its limit.
+        written_bytes = (1 + len(definition.local_indexes)) * (
+            ITEM_SIZE_BYTES + INDEX_ENTRY_OVERHEAD_BYTES
+        )
+        self._far_below_limit_bytes = self._collection_limit_bytes - written_bytes
+        self.records_changes = definition.records_changes
+        # The ids of the global indexes into which changes are carried.
+        self._held_indexes = [
+            index.definition.index_id for index in definition.global_indexes if index.holds_entries
+        ]
+        self._expiry = _expiry_reader(definition)
+
+    # -- the loop's calls -------------------------------------------------------------------
+
+    def begin(self, head: PartitionHead) -> None:
+        """Start with the stored head: nothing else is kept of it."""
+
+    def forget(self) -> None:
+        """Release all locks: their transactions were decided on rows that may be gone."""
+        self.locks.clear()
+
+    def open(self, head: PartitionHead, envelopes: Sequence[Envelope]) -> TableBatch:
+        """Return a batch that wants the items and collection sizes that these messages change."""
+        batch = TableBatch(head)
+        positions, collections = batch.positions, batch.collections
+        has_local_indexes = self.has_local_indexes
+        for envelope in envelopes:
+            message = envelope.message
+            if isinstance(message, WriteItem):
+                positions.append(message.position)
+                if has_local_indexes:
+                    collections[message.partition_key] = 0
+            elif isinstance(message, ExpireItems | RestoreItems):
+                positions += message.positions
+                if has_local_indexes:
+                    schema = self.definition.key_schema
+                    for position in message.positions:
+                        collections[keys.split(schema, position)[0]] = 0
+            else:
+                for action in actions_of(message):
+                    positions.append(action.position)
+                    if has_local_indexes:
+                        collections[action.partition_key] = 0
+        if has_local_indexes:
+            self._give_known_collections(batch, head)
+        return batch
+
+    def open_round(self, head: PartitionHead, locked: Iterable[LockedPart]) -> TableBatch:
+        """Return a batch for prepared transactions, which a round commits.
+
+        Nobody has written their items since they were locked; other writes may have changed the
+        sizes of their item collections.
+        """
+        batch = TableBatch(head)
+        if self.has_local_indexes:
+            batch.unknown_collections = list(
+                dict.fromkeys(
+                    action.partition_key for each in locked for action in each.part.actions
+                )
+            )
+        return batch
+
+    def _give_known_collections(self, batch: TableBatch, head: PartitionHead) -> None:
+        """Give a batch the sizes that are known, and note the collections whose sizes are not."""
+        if self._collections_head is not head:
+            self._collections.clear()
+            batch.unknown_collections = list(batch.collections)
+            return
+        known = self._collections
+        for partition_key in batch.collections:
+            size_bytes = known.get(partition_key)
+            if size_bytes is None:
+                batch.unknown_collections.append(partition_key)
+            else:
+                batch.collections[partition_key] = size_bytes
+
+    def row_keys(self, batch: TableBatch) -> list[bytes]:
+        """Return the keys of the items that a batch wants, then of the collection sizes."""
+        prefix = self._row_prefix
+        row_keys = [prefix + position for position in batch.positions]
+        if batch.unknown_collections:
+            table_id = self.definition.table_id
+            row_keys += [
+                key_layout.collection_row(table_id, partition_key)
+                for partition_key in batch.unknown_collections
+            ]
+        return row_keys
+
+    def fill(self, batch: TableBatch, values: Sequence[bytes | None]) -> None:
+        """Give a batch the rows that it wants."""
+        positions, collections = batch.positions, batch.unknown_collections
+        for position, value in zip(positions, values, strict=False):
+            batch.items[position] = None if value is None else codec.decode(value)
+        for partition_key, value in zip(collections, values[len(positions) :], strict=True):
+            batch.collections[partition_key] = int.from_bytes(value or b"", "big")
+
+    def accepted(self, batch: TableBatch, head: PartitionHead) -> None:
+        """Remember the sizes of collections that are likely to be written again."""
+        if self.has_local_indexes:
+            if len(self._collections) > _KNOWN_COLLECTIONS:
+                self._collections.clear()
+            self._collections.update(batch.collections)
+        self._collections_head = head
+
+    def rejected(self, batch: TableBatch) -> None:
+        """Release the locks of a batch that the store has refused."""
+        for transaction_id in batch.prepared:
+            self.locks.drop(transaction_id)
+
+    # -- decide -----------------------------------------------------------------------------
+
+    def decide(self, batch: TableBatch, message: Message[Any]) -> Any:
+        """Decide one message on what a batch holds.
+
+        Returns:
+            For a write its change, or the error that refuses it; for others see ``apply``.
+        """
+        if not isinstance(message, WriteItem):
+            return self._decide_other(batch, message)
+        position = message.position
+        if position in self.locks.positions:
+            return TransactionConflictException()
+        try:
+            change = decide(
+                self.definition,
+                batch.items[position],
+                message.write,
+                self._versions + batch.counter + 1,
+            )
+            if (
+                self.has_local_indexes
+                and batch.collections[message.partition_key] > self._far_below_limit_bytes
+            ):
+                self.check_collection(batch, message.partition_key, change)
+        except DynamoDBError as error:
+            return error
+        return change
+
+    def apply(self, batch: TableBatch, message: Message[Any], decision: Any) -> Any:
+        """Carry a decision into the batch; return the reply, or the error of the reply."""
+        if not isinstance(message, WriteItem):
+            return self._apply_other(batch, message, decision)
+        if isinstance(decision, DynamoDBError):
+            return decision
+        if self.has_effect(decision):
+            self.put(batch, message, decision)
+        return Written(
+            decision.attributes,
+            decision.receipt,
+            batch.collections[message.partition_key] if self.has_local_indexes else None,
+        )
+
+    def _decide_other(self, batch: TableBatch, message: Message[Any]) -> Any:
+        match message:
+            case Prepare(part=part) | Transact(part=part):
+                return self._parts.decide(batch, part)
+            case ExpireItems():
+                return self._decide_expiry(batch, message)
+            case RestoreItems():
+                return self._decide_restoration(batch, message)
+            case Redefine() | Release():
+                return None
+        raise AssertionError(message)
+
+    def _apply_other(self, batch: TableBatch, message: Message[Any], decision: Any) -> Any:
+        match message:
+            case Prepare(part=part):
+                return self._parts.prepare(batch, part, decision)
+            case Transact(part=part, rows=rows):
+                return self._parts.transact(batch, part, rows, decision)
+            case Release(transaction_id=transaction_id):
+                self.locks.drop(transaction_id)
+            case ExpireItems():
+                for write, change in decision.deletions:
+                    self.put(batch, write, change, Origin.TTL)
+                return Expired(len(decision.deletions), batch.counter, decision.locked)
+            case RestoreItems():
+                for write, change in decision:
+                    self.put(batch, write, change)
+            case Redefine(definition=definition):
+                self._keep_to(definition)
+                return batch.counter
+        return None
+
+    def _decide_expiry(self, batch: TableBatch, message: ExpireItems) -> ExpiryDecision:
+        """Decide on what each item says now: a write that came before is honored (S127)."""
+        reader = self._expiry
+        if reader is None or reader.attribute_name != message.attribute_name:
+            return ExpiryDecision([], ())
+        schema = self.definition.key_schema
+        deletions: list[ItemChange] = []
+        locked: list[bytes] = []
+        # An item may be listed twice.
+        for position in dict.fromkeys(message.positions):
+            if position in self.locks.positions:
+                locked.append(position)
+                continue
+            expiry = expire(self.definition, reader, batch.items[position], batch.now_epoch_seconds)
+            if expiry is not None:
+                write = WriteItem(*keys.split(schema, position), position, Delete(expiry.key))
+                deletions.append(ItemChange(write, expiry.change))
+        return ExpiryDecision(deletions, tuple(locked))
+
+    def _decide_restoration(self, batch: TableBatch, message: RestoreItems) -> list[ItemChange]:
+        """Put each item where there is none."""
+        schema = self.definition.key_schema
+        version = self._versions + batch.counter
+        changes: dict[bytes, ItemChange] = {}
+        for position, row in zip(message.positions, message.rows, strict=True):
+            if batch.items[position] is not None or position in changes:
+                continue
+            item = codec.decode(row)
+            item.version = version = version + 1
+            write = WriteItem(
+                *keys.split(schema, position), position, Put(item.item, item.size_bytes)
+            )
+            changes[position] = ItemChange(write, restoration(self.definition, item))
+        return list(changes.values())
+
+    # -- rows -------------------------------------------------------------------------------
+
+    def carry_out_locked(self, batch: TableBatch, locked: LockedPart) -> None:
+        """Carry out a prepared transaction's part in a batch that a round commits."""
+        self._parts.carry_out_locked(batch, locked)
+
+    def next_version(self, batch: TableBatch) -> int:
+        """Return the version of the item that the next change of a batch writes."""
+        return self._versions + batch.counter + 1
+
+    def has_effect(self, change: Change) -> bool:
+        """Whether a change must be written; if changes are recorded, an equal item is no change."""
+        old, new = change.old, change.new
+        if old is None or new is None:
+            return old is not new
+        return not self.records_changes or old.item != new.item
+
+    def check_collection(
+        self,
+        batch: TableBatch,
+        partition_key: bytes,
+        change: Change,
+        grown_before_bytes: int = 0,
+    ) -> int:
+        """Return by how many bytes a change grows its item collection, on local indexes too.
+
+        Raises:
+            ItemCollectionSizeLimitExceededException: the collection would exceed its limit (S66,
+                S67).
+        """
+        grown_bytes = _grown_bytes(change)
+        size_bytes = batch.collections[partition_key] + grown_before_bytes + grown_bytes
+        if grown_bytes > 0 and size_bytes > self._collection_limit_bytes:
+            raise ItemCollectionSizeLimitExceededException(
+                "Collection size exceeded. Attempting to grow an item collection beyond its "
+                f"limit of {self._collection_limit_bytes} bytes"
+            )
+        return grown_bytes
+
+    def put(
+        self,
+        batch: TableBatch,
+        message: WriteItem | Action,
+        change: Change,
+        origin: Origin = Origin.USER,
+        transaction: TransactionPlace | None = None,
+    ) -> None:
+        """Write a change into a batch: item, change record, local index entries and counts."""
+        position, rows, item = message.position, batch.rows, change.new
+        batch.counter += 1
+        batch.items[position] = item
+        row = None if item is None else codec.encode(item)
+        rows[self._row_prefix + position] = row
+        if self.records_changes:
+            self._record(batch, message, change, origin, transaction)
+        grown_bytes = batch.count(TABLE_INDEX_ID, change.old, item)
+        if not self.has_local_indexes:
+            return
+        partition_key, sort_key = message.partition_key, message.sort_key
+        for of_index in change.local_changes:
+            index, old, new = of_index.definition, of_index.old, of_index.new
+            prefix = self._index_prefixes[index.index_id] + partition_key
+            # An entry that stays under its key is written over.
+            if old is not None and (new is None or of_index.moves):
+                rows[prefix + keys.encode_sort(index.key_schema, old.item) + sort_key] = None
+            if new is not None:
+                # Where an entry is the whole item, so is its row.
+                value = row if new is item else codec.encode(new)
+                rows[prefix + keys.encode_sort(index.key_schema, new.item) + sort_key] = value
+            grown_bytes += batch.count(index.index_id, old, new, INDEX_ENTRY_OVERHEAD_BYTES)
+        size_bytes = batch.collections[partition_key] + grown_bytes
+        batch.collections[partition_key] = size_bytes
+        batch.grown.append((partition_key, size_bytes))
+        if grown_bytes:
+            collection_row = key_layout.collection_row(self.definition.table_id, partition_key)
+            rows[collection_row] = size_bytes.to_bytes(_SIZE_BYTES, "big") if size_bytes else None
+
+    def _record(
+        self,
+        batch: TableBatch,
+        message: WriteItem | Action,
+        change: Change,
+        origin: Origin,
+        transaction: TransactionPlace | None,
+    ) -> None:
+        key = self.definition.key_schema.key_of(message.write.identity)
+        record = ChangeRecord(
+            SequenceNumber(self._partition_number, batch.counter),
+            int(batch.now_epoch_seconds * MICROSECONDS_PER_SECOND),
+            origin,
+            items.encode(key),
+            None if change.old is None else change.old.undecoded(),
+            None if change.new is None else change.new.undecoded(),
+            transaction,
+            self._entry_changes(batch, message, change),
+        )
+        batch.records.append(record)
+        row_key, row = change_log.row(record)
+        batch.rows[row_key] = row
+        batch.logged_bytes += len(row)
+
+    def _entry_changes(
+        self, batch: TableBatch, message: WriteItem | Action, change: Change
+    ) -> dict[int, tuple[EntryChange, ...]]:
+        """What followers need not work out again; nothing if it was not worked out."""
+        if change.global_changes is None:
+            return {}
+        position = message.position
+        row = batch.rows[self._row_prefix + position]
+        item_row = ItemRow(change.new, row) if change.new and row else None
+        table_key = keys.without_hash(position)
+        found: dict[int, tuple[EntryChange, ...]] = dict.fromkeys(self._held_indexes, ())
+        for one in change.global_changes:
+            found[one.definition.index_id] = entry_changes(one, batch.counter, table_key, item_row)
+        return found
+
+
+def _expiry_reader(definition: TableDefinition) -> ExpiryReader | None:
+    """What reads the times of items; None where time to live is off."""
+    settings = definition.time_to_live
+    if settings is None or not settings.deletes:
+        return None
+    return ExpiryReader(definition.key_schema, settings.attribute_name)
+
+
+def _grown_bytes(change: Change) -> int:
+    old, new = change.old, change.new
+    grown_bytes = (new.size_bytes if new else 0) - (old.size_bytes if old else 0)
+    for of_index in change.local_changes:
+        old, new = of_index.old, of_index.new
+        if new is not None:
+            grown_bytes += new.size_bytes + INDEX_ENTRY_OVERHEAD_BYTES
+        if old is not None:
+            grown_bytes -= old.size_bytes + INDEX_ENTRY_OVERHEAD_BYTES
+    return grown_bytes

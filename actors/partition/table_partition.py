@@ -1,0 +1,123 @@
+"""A table's partition: the loop, its core, its effects, and its part in transactions, composed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from dynactor.actors.derived.indexes.index_lag import NO_LAG, IndexLag
+from dynactor.actors.partition.batch import TableBatch
+from dynactor.actors.partition.change_feed import ChangeFeed
+from dynactor.actors.partition.charges import Charges
+from dynactor.actors.partition.item_locks import Accepted, ItemLocks, Prepare
+from dynactor.actors.partition.participant import Participant
+from dynactor.actors.partition.partition import Outcome, Partition
+from dynactor.actors.partition.table_core import TableCore
+from dynactor.actors.runtime.clock import Clock
+from dynactor.actors.runtime.mailbox import Envelope
+from dynactor.actors.table.throttle import TableThrottle
+from dynactor.model.tables.table import TableDefinition
+from dynactor.storage.catalog import PartitionHead
+from dynactor.storage.store import Store
+
+
+class PartitionSettings(Struct, frozen=True):
+    """What may be set for partitions; see ``DatabaseSettings``."""
+
+    item_collection_limit_bytes: int
+    copy_messages: bool = False
+    index_lag: IndexLag = NO_LAG
+    index_reads_wait_seconds: float = 0.0
+
+
+class TableEffects:
+    """What the loop of a table's partition does besides writing rows.
+
+    It charges writes, tells transactions that their items are locked, counts how item collections
+    grow, and moves the tail of the change feed.
+    """
+
+    def __init__(
+        self,
+        feed: ChangeFeed,
+        clock: Clock,
+        throttle: TableThrottle,
+        charges: Charges,
+        locks: ItemLocks,
+    ) -> None:
+        self.charge = charges.charge
+        self.done = charges.spend
+        self.rejected = charges.give_back
+        self._feed = feed
+        self._clock = clock
+        self._throttle = throttle
+        self._charges = charges
+        self._locks = locks
+
+    def begin(self, head: PartitionHead) -> None:
+        """Begin the log where the stored counter stands."""
+        self._charges.forget_batch()
+        self._feed.begin_once(head.counter, head.logged_bytes)
+
+    def forget(self) -> None:
+        """Give back what prepared transactions have paid: nothing becomes of them."""
+        self._charges.give_back_prepared()
+
+    def loaded(self, batch: TableBatch) -> None:
+        """Give a batch its time."""
+        batch.now_epoch_seconds = self._clock.now_epoch_seconds()
+
+    def accepted(self, batch: TableBatch, outcomes: Sequence[Outcome]) -> None:
+        """Count how collections grow, and answer those whose items the batch has locked."""
+        traffic = self._throttle.traffic
+        if traffic is not None:
+            for partition_key, size_bytes in batch.grown:
+                traffic.grow(partition_key, size_bytes)
+        if batch.prepared:
+            # All that the batch left is accepted: the transaction's commit comes behind it, and
+            # need not wait until it is durable.
+            for envelope, outcome in outcomes:
+                if isinstance(outcome, Accepted):
+                    self._answer_prepared(envelope, outcome)
+
+    def _answer_prepared(self, envelope: Envelope, accepted: Accepted) -> None:
+        if not isinstance(envelope.message, Prepare):
+            return
+        transaction_id = envelope.message.part.transaction_id
+        if envelope.reply.done():
+            # The coordinator has gone.
+            self._locks.drop(transaction_id)
+        elif self._locks.get(transaction_id) is not None:
+            # A transaction that is released within the batch has spent its units with it.
+            self._charges.keep(transaction_id, envelope)
+            envelope.answer(accepted)
+
+    def durable(self, batch: TableBatch) -> None:
+        """Move the tail of the log."""
+        self._feed.advance(batch.counter, batch.records, batch.logged_bytes)
+
+
+def table_partition(
+    feed: ChangeFeed,
+    definition: TableDefinition,
+    store: Store,
+    clock: Clock,
+    settings: PartitionSettings,
+    *,
+    throttle: TableThrottle,
+) -> Partition[TableBatch]:
+    """Return the actor of a table's partition; it takes its number from its change feed."""
+    number = feed.partition_number
+    copy_messages = settings.copy_messages
+    core = TableCore(number, definition, settings.item_collection_limit_bytes)
+    charges = Charges(number, throttle)
+    return Partition(
+        f"partition {number} of {definition.name}",
+        number,
+        store,
+        core,
+        TableEffects(feed, clock, throttle, charges, core.locks),
+        Participant(core, charges, copy_messages=copy_messages),
+        copy_messages=copy_messages,
+    )

@@ -1,0 +1,227 @@
+"""A partition's parts of transactions: deciding their actions, and carrying them out.
+
+``item_locks`` describes the steps of a transaction. Deciding changes nothing; a part that is
+accepted either locks its items, until a round commits it, or is carried out in the batch at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from msgspec import structs
+
+from dynactor.actors.partition.batch import TableBatch
+from dynactor.actors.partition.item_locks import (
+    Accepted,
+    Done,
+    ItemLocks,
+    LockedPart,
+    PartRejected,
+    TransactionPart,
+)
+from dynactor.model.capacity.capacity import Receipt
+from dynactor.model.errors import (
+    CancellationReason,
+    ConditionalCheckFailedException,
+    DynamoDBError,
+    TransactionConflictException,
+)
+from dynactor.model.tables.table import TableDefinition
+from dynactor.model.writes.change import Change, give_version
+from dynactor.model.writes.transaction import (
+    CANCELLING,
+    NO_REASON,
+    Action,
+    Check,
+    decide_action,
+    failed_action,
+    reason_of,
+)
+from dynactor.streams.change_record import Origin, TransactionPlace
+
+
+class PartDecision(NamedTuple):
+    """What each action of a part comes to, and by how much all of them grow item collections."""
+
+    outcomes: list[Change | DynamoDBError]
+    grown_bytes: dict[bytes, int]
+
+
+class Rows(Protocol):
+    """The rows of a table's partition, as far as transactions change them."""
+
+    @property
+    def definition(self) -> TableDefinition:
+        """The definition by which writes are decided now."""
+        ...
+
+    @property
+    def has_local_indexes(self) -> bool:
+        """Whether the sizes of item collections are limited."""
+        ...
+
+    @property
+    def records_changes(self) -> bool:
+        """Whether each change leaves a record."""
+        ...
+
+    @property
+    def locks(self) -> ItemLocks:
+        """The items that transactions have locked."""
+        ...
+
+    def check_collection(
+        self, batch: TableBatch, partition_key: bytes, change: Change, grown_before_bytes: int
+    ) -> int:
+        """Return by how much a change grows its item collection; refuse it if that is full."""
+        ...
+
+    def has_effect(self, change: Change) -> bool:
+        """Whether a change must be written."""
+        ...
+
+    def next_version(self, batch: TableBatch) -> int:
+        """Return the version of the item that the next change of a batch writes."""
+        ...
+
+    def put(
+        self,
+        batch: TableBatch,
+        message: Action,
+        change: Change,
+        origin: Origin,
+        transaction: TransactionPlace | None,
+    ) -> None:
+        """Write a change into a batch."""
+        ...
+
+
+class TransactionParts:
+    """Decides parts of transactions on the rows of one partition, and carries them out."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    def decide(self, batch: TableBatch, part: TransactionPart) -> PartDecision:
+        """Decide each action of a part on the item that is there."""
+        grown_bytes: dict[bytes, int] = {}
+        outcomes = [self._decide(batch, action, grown_bytes) for action in part.actions]
+        return PartDecision(outcomes, grown_bytes)
+
+    def _decide(
+        self, batch: TableBatch, action: Action, grown_bytes: dict[bytes, int]
+    ) -> Change | DynamoDBError:
+        """What an action comes to: a change, or an error with the units that it costs all the same.
+
+        An action pays when it is decided, and gets nothing back if others cancel it. It does if
+        the store refuses the transaction (``Release``).
+
+        A false condition costs as it does in a single write (Developer Guide, "Working with items
+        and attributes", conditional writes). Each item of a transaction is written twice, to
+        prepare and to commit ("Amazon DynamoDB transactions: how it works", capacity management);
+        the guide names nothing that is given back to one that is cancelled in between. An action
+        that meets another transaction, or a limit, has taken nothing.
+        """
+        rows = self._rows
+        position = action.position
+        if position in rows.locks.positions:
+            return TransactionConflictException()
+        old = batch.items[position]
+        try:
+            change = decide_action(rows.definition, old, action.write)
+            if rows.has_local_indexes:
+                partition_key = action.partition_key
+                before_bytes = grown_bytes.get(partition_key, 0)
+                grown_bytes[partition_key] = before_bytes + rows.check_collection(
+                    batch, partition_key, change, before_bytes
+                )
+        except ConditionalCheckFailedException as error:
+            error.receipt = failed_action(old, action.write).receipt
+            return error
+        except CANCELLING as error:
+            return error
+        return change
+
+    def prepare(
+        self, batch: TableBatch, part: TransactionPart, decision: PartDecision
+    ) -> Accepted | PartRejected:
+        """Lock the items of a part, if all of its actions may be done."""
+        changes = _changes(decision)
+        if changes is None:
+            return _rejected(decision)
+        rows = self._rows
+        rows.locks.add(LockedPart(part, changes, rows.definition))
+        batch.prepared.append(part.transaction_id)
+        return self._accepted(batch, part, changes, decision)
+
+    def transact(
+        self,
+        batch: TableBatch,
+        part: TransactionPart,
+        other_rows: Sequence[tuple[bytes, bytes]],
+        decision: PartDecision,
+    ) -> Accepted | PartRejected:
+        """Carry out a part with other rows of its transaction, if all its actions may be done."""
+        changes = _changes(decision)
+        if changes is None:
+            return _rejected(decision)
+        accepted = self._accepted(batch, part, changes, decision)
+        self._carry_out(batch, part, changes)
+        batch.rows.update(other_rows)
+        return accepted
+
+    def _accepted(
+        self,
+        batch: TableBatch,
+        part: TransactionPart,
+        changes: tuple[Change, ...],
+        decision: PartDecision,
+    ) -> Accepted:
+        outcomes: list[Done] = []
+        has_local_indexes = self._rows.has_local_indexes
+        for action, change in zip(part.actions, changes, strict=True):
+            size_bytes = None
+            if has_local_indexes:
+                partition_key = action.partition_key
+                size_bytes = batch.collections[partition_key] + decision.grown_bytes[partition_key]
+            outcomes.append(Done(change.attributes, change.receipt, size_bytes))
+        return Accepted(tuple(outcomes))
+
+    def carry_out_locked(self, batch: TableBatch, locked: LockedPart) -> None:
+        """Carry out a part that was prepared, in a batch that a round commits."""
+        changes = locked.changes
+        if locked.table is not self._rows.definition:
+            # The entries of indexes that came meanwhile are not worked out: their followers do so.
+            changes = tuple(structs.replace(change, global_changes=None) for change in changes)
+        self._carry_out(batch, locked.part, changes)
+
+    def _carry_out(
+        self, batch: TableBatch, part: TransactionPart, changes: tuple[Change, ...]
+    ) -> None:
+        """Write what was decided; its versions and records get their numbers only now."""
+        rows = self._rows
+        place = None
+        is_recorded = rows.records_changes
+        for action, change in zip(part.actions, changes, strict=True):
+            if isinstance(action.write, Check) or not rows.has_effect(change):
+                continue
+            give_version(change, rows.next_version(batch))
+            if is_recorded:
+                place = TransactionPlace(part.transaction_id, action.ordinal, part.total)
+            rows.put(batch, action, change, Origin.TRANSACTION, place)
+
+
+def _changes(decision: PartDecision) -> tuple[Change, ...] | None:
+    """The changes of a part, if all of its actions may be done."""
+    changes = [outcome for outcome in decision.outcomes if isinstance(outcome, Change)]
+    return tuple(changes) if len(changes) == len(decision.outcomes) else None
+
+
+def _rejected(decision: PartDecision) -> PartRejected:
+    reasons: list[CancellationReason] = []
+    receipts: list[Receipt] = []
+    for outcome in decision.outcomes:
+        reasons.append(NO_REASON if isinstance(outcome, Change) else reason_of(outcome))
+        receipts.append(outcome.receipt)
+    return PartRejected(tuple(reasons), tuple(receipts))

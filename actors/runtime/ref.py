@@ -1,0 +1,52 @@
+"""References to actors: the only way to speak to one."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from dynactor.actors.runtime.mailbox import Envelope, Mailbox, Message, ReplyT
+from dynactor.actors.runtime.replies import for_nobody
+
+
+class Ref:
+    """The sending side of an actor's mailbox. The actor keeps the mailbox, and takes from it."""
+
+    __slots__ = ("_mailbox",)
+
+    def __init__(self, mailbox: Mailbox) -> None:
+        self._mailbox = mailbox
+
+    def ask(
+        self,
+        message: Message[ReplyT],
+        size_bytes: int = 0,
+        *,
+        always: bool = False,
+        first: bool = False,
+    ) -> asyncio.Future[ReplyT]:
+        """Send a message; the future completes with the reply.
+
+        ``always``: even if the mailbox is full. ``first``: before all messages that wait.
+
+        Raises:
+            MailboxFull, MailboxClosed: the message was not sent.
+        """
+        return self._mailbox.put_nowait(message, size_bytes, always=always, first=first)
+
+    def tell(self, message: Message[Any], *, always: bool = False) -> None:
+        """Send a message whose reply nobody waits for.
+
+        Raises:
+            MailboxFull, MailboxClosed: as ``ask``.
+        """
+        self._mailbox.put_nowait(message, always=always).add_done_callback(for_nobody)
+
+    def forward(self, envelope: Envelope) -> None:
+        """Send a message that waited in another mailbox; its first sender gets the reply."""
+        self._mailbox.give(envelope)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the actor takes no more messages."""
+        return self._mailbox.closed
