@@ -16,8 +16,8 @@ from tests.mutants.run import main
 ORDERS: Final = (
     Fault(
         "transaction join ignores an index added after prepare",
-        "actors/partition/transacting_partition.py",
-        "if each.table is not self._table:",
+        "actors/partition/transaction_parts.py",
+        "if locked.table is not self._rows.definition:",
         "if False:",
         "tests/actors/transactions/test_transactions_and_new_indexes.py",
         ["test_an_item_held_while_an_index_was_added_is_in_the_index"],
@@ -51,9 +51,9 @@ ORDERS: Final = (
     ),
     Fault(
         "feed tail moves after a failed sync",
-        "actors/partition/row_owner.py",
-        "        if failure is None:\n            self.became_durable(batch)",
-        "        self.became_durable(batch)",
+        "actors/partition/partition.py",
+        "        if failure is None:\n            self._effects.durable(batch)",
+        "        self._effects.durable(batch)",
         "tests/actors/partition/test_durability.py",
         ["test_followers_of_a_table_never_see_a_change_whose_sync_failed"],
     ),
@@ -132,7 +132,7 @@ ORDERS: Final = (
     ),
     Fault(
         "partition keeps its counts after a lost commit",
-        "actors/partition/row_owner.py",
+        "actors/partition/partition.py",
         """\
                     await self._load_head()
                     continue
@@ -148,16 +148,12 @@ ORDERS: Final = (
     ),
     Fault(
         "partition keeps its holds after a lost commit",
-        "actors/partition/transacting_partition.py",
+        "actors/partition/partition.py",
         """\
-        self._item_locks.clear()
-        for transaction_id in list(self._held_paid):
-            self._let_go(transaction_id, gives_back=True)
-        await super()._load_head()
+        self._core.forget()
+        self._effects.forget()
 """,
-        """\
-        await super()._load_head()
-""",
+        "",
         "tests/actors/transactions/test_lost_commits.py",
         [
             "test_a_transaction_prepared_on_a_lost_item_is_not_joined",
@@ -234,12 +230,12 @@ ORDERS: Final = (
     ),
     Fault(
         "partition that crashed forgets the round it joined",
-        "actors/partition/transacting_partition.py",
+        "actors/partition/participant.py",
         """\
         if self._joining is not None:
-            await self._resolve(self._joining)
-        await super().run()""",
-        "        await super().run()",
+            await self._resolve(partition, self._joining)
+""",
+        "        del partition\n",
         "tests/actors/transactions/test_joined_partitions.py",
         [
             "test_a_crash_before_the_outcome_is_known",
@@ -247,7 +243,7 @@ ORDERS: Final = (
     ),
     Fault(
         "partition that crashed waits for an outcome it had",
-        "actors/partition/transacting_partition.py",
+        "actors/partition/participant.py",
         """\
         # It comes once: after a crash from here on nobody waits for it again.
         self._joining = None
@@ -442,7 +438,7 @@ ORDERS: Final = (
     ),
     Fault(
         "partition stops before its last write is answered",
-        "actors/partition/row_owner.py",
+        "actors/partition/partition.py",
         """\
         if self._last_commit is not None and not self._last_commit.done():
             await asyncio.wait([self._last_commit])
@@ -455,9 +451,9 @@ ORDERS: Final = (
     ),
     Fault(
         "feed tail moves when a partition restarts before a sync",
-        "actors/partition/partition.py",
-        "self._feed.begin_once(self.head.counter, self.head.logged_bytes)",
-        "self._feed.begin(self.head.counter, self.head.logged_bytes)",
+        "actors/partition/table_partition.py",
+        "self._feed.begin_once(head.counter, head.logged_bytes)",
+        "self._feed.begin(head.counter, head.logged_bytes)",
         "tests/actors/partition/test_durability.py",
         [
             "test_the_tail_stays_where_it_is_when_a_partition_begins_anew_before_a_sync",
