@@ -8,7 +8,7 @@ units of a prepared transaction outlive its batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dynactor.actors.partition.item_locks import Release, actions_of
@@ -23,6 +23,7 @@ from dynactor.model.errors import (
     TransactionConflictException,
 )
 from dynactor.model.writes.change import Change, refused_change
+from dynactor.model.writes.transaction import Action
 
 
 class Charges:
@@ -39,40 +40,55 @@ class Charges:
 
     def charge(self, envelope: Envelope, decision: Any) -> Any:
         """Charge the units of a decision; return the decision, or the refusal in its place."""
-        message = envelope.message
-        if isinstance(message, WriteItem):
-            return self._pay(envelope.reply, message.position, decision)
+        message: Any = envelope.message
+        # Nearly every decision is the change of a single write.
+        if isinstance(decision, Change):
+            paid = self._in_progress.get(envelope.reply) or self._take(
+                envelope.reply, message.position, decision
+            )
+            return paid if isinstance(paid, Throttled) else decision
         if isinstance(decision, PartDecision):
-            part = zip(actions_of(message), decision.outcomes, strict=True)
-            outcomes = [
-                self._pay((envelope.reply, action.ordinal), action.position, outcome)
-                for action, outcome in part
-            ]
-            return PartDecision(outcomes, decision.grown_bytes)
+            return self._charge_part(envelope.reply, message.part.actions, decision)
+        if isinstance(message, WriteItem):
+            return self._charge_one(envelope.reply, message.position, decision)
         if isinstance(message, Release):
             self.let_go(message.transaction_id, gives_back=message.gives_back)
         return decision
 
-    def _pay(
-        self, payer: object, position: bytes, decision: Change | DynamoDBError
+    def _charge_part(
+        self, reply: object, actions: Sequence[Action], decision: PartDecision
+    ) -> PartDecision:
+        charged = decision
+        for place, action in enumerate(actions):
+            outcome = decision.outcomes[place]
+            after = self._charge_one((reply, action.ordinal), action.position, outcome)
+            if after is not outcome:
+                charged = charged.replaced(place, after)
+        return charged
+
+    def _charge_one(
+        self, payer: object, position: bytes, outcome: Change | DynamoDBError
     ) -> Change | DynamoDBError:
-        """Have a write pay, once.
+        """Charge one write or action.
 
         A false condition costs as much as the write; any other error costs nothing.
         """
-        if isinstance(decision, Change):
-            change = decision
-        elif isinstance(decision, ConditionalCheckFailedException):
-            change = refused_change(decision.receipt)
+        if isinstance(outcome, Change):
+            change = outcome
+        elif isinstance(outcome, ConditionalCheckFailedException):
+            change = refused_change(outcome.receipt)
         else:
-            if isinstance(decision, TransactionConflictException):
+            if isinstance(outcome, TransactionConflictException):
                 self._throttle.count_conflict(position)
-            return decision
-        paid = self._in_progress.get(payer)
-        if paid is None:
-            paid = self._throttle.take_write(self._partition_number, position, change)
-            self._in_progress[payer] = paid
-        return paid if isinstance(paid, Throttled) else decision
+            return outcome
+        paid = self._in_progress.get(payer) or self._take(payer, position, change)
+        return paid if isinstance(paid, Throttled) else outcome
+
+    def _take(self, payer: object, position: bytes, change: Change) -> Paid | Throttled:
+        """Take the units of a write that has not paid yet; remember them, or the refusal."""
+        paid = self._throttle.take_write(self._partition_number, position, change)
+        self._in_progress[payer] = paid
+        return paid
 
     def spend(self) -> None:
         """Count what the batch has paid as consumed: nothing of it is decided again."""

@@ -83,7 +83,8 @@ class Transact(Message[Accepted | PartRejected], frozen=True, gc=False):
 
 def actions_of(message: Message[Any]) -> tuple[Action, ...]:
     """Return the actions that a message decides; none if it is not part of a transaction."""
-    return message.part.actions if isinstance(message, Prepare | Transact) else ()
+    # A tuple of classes: a union of them would be made with each call.
+    return message.part.actions if isinstance(message, (Prepare, Transact)) else ()
 
 
 class Join(Message[Joined | None], frozen=True):

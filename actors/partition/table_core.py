@@ -16,7 +16,6 @@ from dynactor.actors.partition.item_locks import (
     Prepare,
     Release,
     Transact,
-    actions_of,
 )
 from dynactor.actors.partition.messages import (
     Expired,
@@ -131,17 +130,17 @@ class TableCore:
                 positions.append(message.position)
                 if has_local_indexes:
                     collections[message.partition_key] = 0
+            elif isinstance(message, (Prepare, Transact)):
+                for action in message.part.actions:
+                    positions.append(action.position)
+                    if has_local_indexes:
+                        collections[action.partition_key] = 0
             elif isinstance(message, ExpireItems | RestoreItems):
                 positions += message.positions
                 if has_local_indexes:
                     schema = self.definition.key_schema
                     for position in message.positions:
                         collections[keys.split(schema, position)[0]] = 0
-            else:
-                for action in actions_of(message):
-                    positions.append(action.position)
-                    if has_local_indexes:
-                        collections[action.partition_key] = 0
         if has_local_indexes:
             self._give_known_collections(batch, head)
         return batch
@@ -241,15 +240,12 @@ class TableCore:
         """Carry a decision into the batch; return the reply, or the error of the reply."""
         if not isinstance(message, WriteItem):
             return self._apply_other(batch, message, decision)
-        if isinstance(decision, DynamoDBError):
+        if not isinstance(decision, Change):
             return decision
         if self.has_effect(decision):
             self.put(batch, message, decision)
-        return Written(
-            decision.attributes,
-            decision.receipt,
-            batch.collections[message.partition_key] if self.has_local_indexes else None,
-        )
+        size_bytes = batch.collections[message.partition_key] if self.has_local_indexes else None
+        return Written(decision.attributes, decision.receipt, size_bytes)
 
     def _decide_other(self, batch: TableBatch, message: Message[Any]) -> Any:
         match message:

@@ -47,6 +47,12 @@ class PartDecision(NamedTuple):
     outcomes: list[Change | DynamoDBError]
     grown_bytes: dict[bytes, int]
 
+    def replaced(self, place: int, outcome: Change | DynamoDBError) -> PartDecision:
+        """Return the same with another outcome of one action."""
+        outcomes = list(self.outcomes)
+        outcomes[place] = outcome
+        return PartDecision(outcomes, self.grown_bytes)
+
 
 class Rows(Protocol):
     """The rows of a table's partition, as far as transactions change them."""
@@ -106,7 +112,9 @@ class TransactionParts:
     def decide(self, batch: TableBatch, part: TransactionPart) -> PartDecision:
         """Decide each action of a part on the item that is there."""
         grown_bytes: dict[bytes, int] = {}
-        outcomes = [self._decide(batch, action, grown_bytes) for action in part.actions]
+        outcomes: list[Change | DynamoDBError] = []
+        for action in part.actions:
+            outcomes.append(self._decide(batch, action, grown_bytes))  # noqa: PERF401 - a frame less
         return PartDecision(outcomes, grown_bytes)
 
     def _decide(
@@ -214,8 +222,12 @@ class TransactionParts:
 
 def _changes(decision: PartDecision) -> tuple[Change, ...] | None:
     """The changes of a part, if all of its actions may be done."""
-    changes = [outcome for outcome in decision.outcomes if isinstance(outcome, Change)]
-    return tuple(changes) if len(changes) == len(decision.outcomes) else None
+    changes: list[Change] = []
+    for outcome in decision.outcomes:
+        if not isinstance(outcome, Change):
+            return None
+        changes.append(outcome)
+    return tuple(changes)
 
 
 def _rejected(decision: PartDecision) -> PartRejected:
