@@ -1,1 +1,1 @@
-"""Partition actors: the single owners of ranges of rows, and what they share."""
+"""Partitions: the loop that owns a range of rows, its cores and effects, and their change feeds."""

@@ -46,130 +46,6 @@ BatchT_contra = TypeVar("BatchT_contra", bound=Batch, contravariant=True)
 Outcome: TypeAlias = tuple[Envelope, Any]
 
 
-class Core(Protocol[BatchT]):
-    """What messages do to the rows of a partition; it awaits nothing and reads no clock.
-
-    ``decide`` is pure: it changes neither the core nor the batch, and gives the same decision when
-    it is called again. A decision is a value whose form the message determines. ``apply`` carries
-    the decision into the batch.
-    """
-
-    def begin(self, head: PartitionHead) -> None:
-        """Start with the stored head; called before the first batch, also after a crash."""
-        ...
-
-    def forget(self) -> None:
-        """Drop all that was decided on rows that the store may have lost."""
-        ...
-
-    def open(self, head: PartitionHead, envelopes: Sequence[Envelope]) -> BatchT:
-        """Return an empty batch for these messages."""
-        ...
-
-    def row_keys(self, batch: BatchT) -> list[bytes]:
-        """Return the keys of the rows that a batch is decided on."""
-        ...
-
-    def fill(self, batch: BatchT, values: Sequence[bytes | None]) -> None:
-        """Give a batch the values of its ``row_keys``, in their order."""
-        ...
-
-    def decide(self, batch: BatchT, message: Message[Any]) -> Any:
-        """Decide one message on what a batch holds: a value, or the error of the reply."""
-        ...
-
-    def apply(self, batch: BatchT, message: Message[Any], decision: Any) -> Any:
-        """Carry a decision into the batch; return the reply, or the error of the reply."""
-        ...
-
-    def accepted(self, batch: BatchT, head: PartitionHead) -> None:
-        """The store has accepted a batch, and this is the partition's head now."""
-        ...
-
-    def rejected(self, batch: BatchT) -> None:
-        """The store has refused a batch."""
-        ...
-
-
-class Effects(Protocol[BatchT_contra]):
-    """What the loop does for its partition besides writing rows."""
-
-    def begin(self, head: PartitionHead) -> None:
-        """Start with the stored head; called before the first batch, also after a crash."""
-        ...
-
-    def forget(self) -> None:
-        """Undo the effects of decisions that come to nothing, as the store may have lost rows."""
-        ...
-
-    def loaded(self, batch: BatchT_contra) -> None:
-        """Give a batch the time, now that its rows are loaded."""
-        ...
-
-    def charge(self, envelope: Envelope, decision: Any) -> Any:
-        """Charge the units of a decision; return the decision, or the refusal in its place."""
-        ...
-
-    def accepted(self, batch: BatchT_contra, outcomes: Sequence[Outcome]) -> None:
-        """The store has accepted a batch, or there was nothing to write."""
-        ...
-
-    def durable(self, batch: BatchT_contra) -> None:
-        """A batch is durable; called before its replies go out."""
-        ...
-
-    def rejected(self, envelopes: Sequence[Envelope]) -> None:
-        """Nothing was written for these messages; called before their replies go out."""
-        ...
-
-    def done(self) -> None:
-        """The batch was accepted or rejected; called before the next one is taken."""
-        ...
-
-
-class Committer(Protocol[BatchT]):
-    """What has groups committed in the loop's place: a partition's part in transactions."""
-
-    decisions: Ref
-
-    async def resume(self, partition: Partition[BatchT]) -> None:
-        """Finish what was under way when the actor crashed."""
-        ...
-
-    async def join(self, partition: Partition[BatchT], envelope: Envelope) -> float:
-        """Take part in a round; return how many seconds of it were spent waiting."""
-        ...
-
-
-class NoEffects:
-    """The effects of a partition that charges nobody and that nobody follows."""
-
-    def begin(self, head: PartitionHead) -> None:
-        """Do nothing."""
-
-    def forget(self) -> None:
-        """Do nothing."""
-
-    def loaded(self, batch: Batch) -> None:
-        """Do nothing."""
-
-    def charge(self, envelope: Envelope, decision: Any) -> Any:  # noqa: ARG002 - of the protocol
-        """Return the decision: it costs nothing."""
-        return decision
-
-    def accepted(self, batch: Batch, outcomes: Sequence[Outcome]) -> None:
-        """Do nothing."""
-
-    def durable(self, batch: Batch) -> None:
-        """Do nothing."""
-
-    def rejected(self, envelopes: Sequence[Envelope]) -> None:
-        """Do nothing."""
-
-    def done(self) -> None:
-        """Do nothing."""
-
-
 class Partition(Generic[BatchT]):
     """The actor. Invariant: ``head`` is the head of the last accepted group."""
 
@@ -439,6 +315,130 @@ class Partition(Generic[BatchT]):
             self._last_commit = None
         else:
             self._settle_later(batch, [])
+
+
+class Core(Protocol[BatchT]):
+    """What messages do to the rows of a partition; it awaits nothing and reads no clock.
+
+    ``decide`` is pure: it changes neither the core nor the batch, and gives the same decision when
+    it is called again. A decision is a value whose form the message determines. ``apply`` carries
+    the decision into the batch.
+    """
+
+    def begin(self, head: PartitionHead) -> None:
+        """Start with the stored head; called before the first batch, also after a crash."""
+        ...
+
+    def forget(self) -> None:
+        """Drop all that was decided on rows that the store may have lost."""
+        ...
+
+    def open(self, head: PartitionHead, envelopes: Sequence[Envelope]) -> BatchT:
+        """Return an empty batch for these messages."""
+        ...
+
+    def row_keys(self, batch: BatchT) -> list[bytes]:
+        """Return the keys of the rows that a batch is decided on."""
+        ...
+
+    def fill(self, batch: BatchT, values: Sequence[bytes | None]) -> None:
+        """Give a batch the values of its ``row_keys``, in their order."""
+        ...
+
+    def decide(self, batch: BatchT, message: Message[Any]) -> Any:
+        """Decide one message on what a batch holds: a value, or the error of the reply."""
+        ...
+
+    def apply(self, batch: BatchT, message: Message[Any], decision: Any) -> Any:
+        """Carry a decision into the batch; return the reply, or the error of the reply."""
+        ...
+
+    def accepted(self, batch: BatchT, head: PartitionHead) -> None:
+        """The store has accepted a batch, and this is the partition's head now."""
+        ...
+
+    def rejected(self, batch: BatchT) -> None:
+        """The store has refused a batch."""
+        ...
+
+
+class Effects(Protocol[BatchT_contra]):
+    """What the loop does for its partition besides writing rows."""
+
+    def begin(self, head: PartitionHead) -> None:
+        """Start with the stored head; called before the first batch, also after a crash."""
+        ...
+
+    def forget(self) -> None:
+        """Undo the effects of decisions that come to nothing, as the store may have lost rows."""
+        ...
+
+    def loaded(self, batch: BatchT_contra) -> None:
+        """Give a batch the time, now that its rows are loaded."""
+        ...
+
+    def charge(self, envelope: Envelope, decision: Any) -> Any:
+        """Charge the units of a decision; return the decision, or the refusal in its place."""
+        ...
+
+    def accepted(self, batch: BatchT_contra, outcomes: Sequence[Outcome]) -> None:
+        """The store has accepted a batch, or there was nothing to write."""
+        ...
+
+    def durable(self, batch: BatchT_contra) -> None:
+        """A batch is durable; called before its replies go out."""
+        ...
+
+    def rejected(self, envelopes: Sequence[Envelope]) -> None:
+        """Nothing was written for these messages; called before their replies go out."""
+        ...
+
+    def done(self) -> None:
+        """The batch was accepted or rejected; called before the next one is taken."""
+        ...
+
+
+class Committer(Protocol[BatchT]):
+    """What has groups committed in the loop's place: a partition's part in transactions."""
+
+    decisions: Ref
+
+    async def resume(self, partition: Partition[BatchT]) -> None:
+        """Finish what was under way when the actor crashed."""
+        ...
+
+    async def join(self, partition: Partition[BatchT], envelope: Envelope) -> float:
+        """Take part in a round; return how many seconds of it were spent waiting."""
+        ...
+
+
+class NoEffects:
+    """The effects of a partition that charges nobody and that nobody follows."""
+
+    def begin(self, head: PartitionHead) -> None:
+        """Do nothing."""
+
+    def forget(self) -> None:
+        """Do nothing."""
+
+    def loaded(self, batch: Batch) -> None:
+        """Do nothing."""
+
+    def charge(self, envelope: Envelope, decision: Any) -> Any:  # noqa: ARG002 - of the protocol
+        """Return the decision: it costs nothing."""
+        return decision
+
+    def accepted(self, batch: Batch, outcomes: Sequence[Outcome]) -> None:
+        """Do nothing."""
+
+    def durable(self, batch: Batch) -> None:
+        """Do nothing."""
+
+    def rejected(self, envelopes: Sequence[Envelope]) -> None:
+        """Do nothing."""
+
+    def done(self) -> None:
+        """Do nothing."""
 
 
 class _BatchRejected(Exception):

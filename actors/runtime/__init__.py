@@ -1,1 +1,1 @@
-"""What every actor stands on: clocks, mailboxes, supervision."""
+"""What every actor stands on: clocks, mailboxes, references, supervision."""
