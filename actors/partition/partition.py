@@ -7,7 +7,7 @@ goes out when everything it saw is durable.
 
 A core decides and does no I/O. It is a table's (``table_core``) or a global index's
 (``index_partition``). Only the loop awaits, and only the loop carries out effects: units of
-throughput, counters of the metrics, the tail of the change feed (``table_effects``).
+throughput, counters of the metrics, the tail of the change feed (``table_partition``).
 
 Transactions over several partitions are committed by a round of theirs, in the place of the loop
 (``participant``).
