@@ -51,6 +51,13 @@ class DiskSpace:
                 "Free some space on it."
             )
 
+    def free_bytes(self) -> int | None:
+        """How much is free now; None if the disk does not tell."""
+        try:
+            return _free_bytes(self._directory)
+        except OSError:
+            return None
+
     def has(self, size_bytes: int) -> bool:
         """Whether this much is free now, beside the reserve, for what is in the log alone.
 

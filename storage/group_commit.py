@@ -13,8 +13,10 @@ from asyncio import AbstractEventLoop, Future
 from collections.abc import Callable
 from queue import SimpleQueue
 from threading import Thread
+from time import perf_counter_ns
 from typing import Final, Generic, TypeVar
 
+from dynactor.model.latency_histogram import LatencyHistogram
 from dynactor.storage.store import Unknown
 
 # A sync takes processor time of its own, as much as several puts. While turns of the event loop
@@ -45,11 +47,14 @@ class Synchroniser(Generic[T]):
         sync: Callable[[T], None],
         publish: Callable[[T], None],
         failed: Callable[[Exception], object],
+        latency: LatencyHistogram | None = None,
     ) -> None:
+        """``latency`` counts how long syncs took that succeeded."""
         self._mark = mark
         self._sync = sync
         self._publish = publish
         self._failed = failed
+        self._latency = latency or LatencyHistogram()
         self._loop: AbstractEventLoop = asyncio.get_running_loop()
         self._waiting: list[Future[None]] = []
         self._covered: list[Future[None]] = []
@@ -131,16 +136,19 @@ class Synchroniser(Generic[T]):
         mark = self._marks.get()
         if mark is None:
             return False
+        began = perf_counter_ns()
         try:
             self._sync(mark)
         except Exception as error:  # noqa: BLE001 - carried to the loop, which ends writing
             # The frames of its traceback would keep the mark.
             self._loop.call_soon_threadsafe(self._fail, error.with_traceback(None))
         else:
-            self._loop.call_soon_threadsafe(self._finish, mark)
+            took = perf_counter_ns() - began
+            self._loop.call_soon_threadsafe(self._finish, mark, took)
         return True
 
-    def _finish(self, mark: T) -> None:
+    def _finish(self, mark: T, took_nanoseconds: int) -> None:
+        self._latency.observe(took_nanoseconds)
         covered, self._covered = self._covered, []
         self._running = False
         self._publish(mark)

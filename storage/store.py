@@ -15,6 +15,8 @@ from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from msgspec import Struct
 
+from dynactor.storage.store_figures import StoreFigures
+
 
 class StoreError(Exception):
     """The root of the errors that a store raises."""
@@ -138,11 +140,6 @@ class Store(Protocol):
         """
         ...
 
-    @property
-    def full_disk_refusals(self) -> int:
-        """Number of commits refused since the store was opened because the disk is full."""
-        ...
-
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
         """Write all groups or none; returns when they are accepted.
 
@@ -175,6 +172,10 @@ class Store(Protocol):
             Full, Retry, Closed: commits are refused, or began to be refused meanwhile.
             Damaged: a table can't be read.
         """
+        ...
+
+    def figures(self) -> StoreFigures:
+        """What the store tells of itself, for the metrics."""
         ...
 
     async def close(self) -> None:

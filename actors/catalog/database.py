@@ -141,11 +141,6 @@ class Database:
         return table
 
     @property
-    def full_disk_refusals(self) -> int:
-        """Number of commits refused since the start because the disk is full."""
-        return self._store.full_disk_refusals
-
-    @property
     def partition_splits(self) -> Mapping[SplitReason, int]:
         """How many partitions were split since the server started, by reason."""
         return self.actor.splits.splits

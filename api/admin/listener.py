@@ -11,16 +11,19 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from http import HTTPStatus
-from typing import Final
+from typing import Final, NamedTuple
 
 import structlog
 from aiohttp import web
 
 from dynactor.actors.catalog.database import Database
-from dynactor.api.admin import backup_routes, clock_routes, insights_routes, metrics, replay_routes
+from dynactor.api.admin import backup_routes, clock_routes, insights_routes, replay_routes
 from dynactor.api.admin.backup_messages import BACKUPS_PATH
 from dynactor.api.admin.clock_messages import CLOCK_PATH, STEP_PATH
 from dynactor.api.admin.insights_messages import INSIGHTS_PATH
+from dynactor.api.admin.metrics.exposition import exposition
+from dynactor.api.admin.metrics.loop_lag import measured_loop_lag
+from dynactor.api.admin.metrics.server import server_figures
 from dynactor.api.admin.metrics_path import METRICS_PATH
 from dynactor.api.admin.replay_messages import REPLAYS_PATH
 from dynactor.api.admin.reset_routes import SuiteControls
@@ -28,48 +31,50 @@ from dynactor.api.http.browser_access import Access, host_refusal
 from dynactor.api.http.protocol import Protocol
 from dynactor.api.http.server import url
 from dynactor.api.http.settings import SERVER_NAME
+from dynactor.model.latency_histogram import LatencyHistogram
 from dynactor.storage.directory_backups import Backups
-from dynactor.storage.store import StoreError
+from dynactor.storage.store import Store, StoreError
 
 _SHUTDOWN_SECONDS: Final = 1.0
 
 _log = structlog.get_logger(__name__)
 
 
+class Administered(NamedTuple):
+    """The server that the admin listener shows and changes."""
+
+    store: Store
+    protocol: Protocol
+    backups: Backups | None = None
+    suite_controls: SuiteControls | None = None
+
+
 @asynccontextmanager
 async def serving_admin(
-    protocol: Protocol,
-    access: Access,
-    listener: socket.socket,
-    backups: Backups | None = None,
-    suite_controls: SuiteControls | None = None,
+    administered: Administered, access: Access, listener: socket.socket
 ) -> AsyncIterator[str]:
     """Serve within the context; yields the listener's URL."""
-    admin = _Admin(protocol, access, backups, suite_controls)
-    server = web.Server(admin.answer, access_log=None)
-    runner = web.ServerRunner(server, shutdown_timeout=_SHUTDOWN_SECONDS)
-    await runner.setup()
-    try:
-        await web.SockSite(runner, listener).start()
-        yield url(listener)
-    finally:
-        await runner.cleanup()
+    async with measured_loop_lag() as loop_lag:
+        admin = _Admin(administered, access, loop_lag)
+        server = web.Server(admin.answer, access_log=None)
+        runner = web.ServerRunner(server, shutdown_timeout=_SHUTDOWN_SECONDS)
+        await runner.setup()
+        try:
+            await web.SockSite(runner, listener).start()
+            yield url(listener)
+        finally:
+            await runner.cleanup()
 
 
 class _Admin:
     """Answers requests."""
 
     def __init__(
-        self,
-        protocol: Protocol,
-        access: Access,
-        backups: Backups | None,
-        suite_controls: SuiteControls | None,
+        self, administered: Administered, access: Access, loop_lag: LatencyHistogram
     ) -> None:
-        self._protocol = protocol
-        self._suite_controls = suite_controls
+        self._store, self._protocol, self._backups, self._suite_controls = administered
+        self._loop_lag = loop_lag
         self._access = access
-        self._backups = backups
 
     @property
     def _database(self) -> Database:
@@ -110,9 +115,8 @@ class _Admin:
 
     async def _metrics(self, accept: str) -> web.Response:
         try:
-            body, content_type = await metrics.exposition(
-                self._database, self._protocol.throttled_requests, accept
-            )
+            figures = server_figures(self._protocol.figures, self._store, self._loop_lag)
+            body, content_type = await exposition(self._database, figures, accept)
         except StoreError as error:
             _log.error("metrics_unreadable", error=str(error))
             return _text(HTTPStatus.INTERNAL_SERVER_ERROR, f"The store failed: {error}")

@@ -75,6 +75,11 @@ class FastLanes(AbstractAsyncContextManager["FastLanes"]):
         self._unsent: list[FastLane] = []
         self._tasks = anyio.create_task_group()
 
+    @property
+    def open_connections(self) -> int:
+        """How many connections are in the fast lane."""
+        return len(self._connections)
+
     def connection(self) -> FastLane:
         """The protocol of a new connection."""
         return FastLane(self)

@@ -10,12 +10,12 @@ import asyncio
 import re
 import time
 from asyncio import CancelledError
-from collections import Counter
 from collections.abc import Awaitable, Iterable, Iterator, Mapping
 from http import HTTPStatus
 from itertools import count
 from secrets import choice
-from typing import Any, Final
+from time import perf_counter_ns
+from typing import Any, Final, NamedTuple
 
 import anyio
 import msgspec
@@ -26,6 +26,7 @@ from dynactor.actors.catalog.database import Database
 from dynactor.actors.runtime.cancellation import is_cancellation
 from dynactor.api.answers import explain
 from dynactor.api.http import compression
+from dynactor.api.http.request_figures import Failure, RequestFigures
 from dynactor.api.http.signature import Signatures
 from dynactor.api.requests import table_arn
 from dynactor.api.requests.input_decoder import UNDECODABLE, InputDecoder
@@ -43,6 +44,7 @@ from dynactor.model.errors import (
     UnknownOperationException,
     ValidationException,
 )
+from dynactor.model.latency_histogram import LatencyHistogram
 from dynactor.model.writes.transaction import THROTTLING_CODES
 from dynactor.storage.store import StoreError
 
@@ -59,6 +61,8 @@ _ID_COUNTER_DIGITS: Final = 16
 _OK: Final = HTTPStatus.OK.value
 # How long a reset waits for pending requests.
 _PENDING_SECONDS: Final = 5.0
+
+_OF_ANOTHER_PROTOCOL: Final = Failure("", "UnknownOperationException", 404)
 
 _log = structlog.get_logger(__name__)
 _encode = msgspec.json.Encoder().encode
@@ -102,6 +106,14 @@ class _Asked(Struct):
     call: Call[Any] | None = None
 
 
+class _Known(NamedTuple):
+    """An operation, and what is kept for it."""
+
+    operation: Operation
+    decoder: InputDecoder[Any]
+    latency: LatencyHistogram
+
+
 class Protocol:
     """Answers requests, each by its operation."""
 
@@ -115,17 +127,17 @@ class Protocol:
         """``signatures`` know who is let in; without them everybody is who shows any signature."""
         self.database = database
         self._signatures = signatures
+        self.figures = RequestFigures()
         self._operations = {
-            operation.target: (
+            operation.target: _Known(
                 operation,
                 InputDecoder(operation.input, layer_of(operation.name)),
+                self.figures.latency_of(operation.name),
             )
             for operation in operations
         }
         self._not_implemented = not_implemented
         self.request_ids = _request_ids()
-        # How many requests were throttled since the server started, by table and operation.
-        self.throttled_requests: Counter[tuple[str, str]] = Counter()
         # Requests whose answers are awaited.
         self._pending_count = 0
         self._idle: asyncio.Event | None = None
@@ -139,26 +151,33 @@ class Protocol:
         """
         if self._resumed is not None:
             return self._answer_when_resumed(request, self._resumed)
+        began = perf_counter_ns()
         request_id = next(self.request_ids)
         content_type = _media_type(request.content_type)
         if content_type not in (JSON_1_0, JSON):
             if request.content_type or request.body:
-                return _not_understood(request_id)
+                return self._not_understood(request_id)
             # Nothing at all is taken for JSON, as DynamoDB does.
             content_type = JSON_1_0
         asked = _Asked(request, request_id, content_type)
         if request.explain and explain.is_wanted(request.explain):
             asked.paid = []
+        known = self._operations.get(request.target)
         try:
-            done = self._perform(asked)
+            done = self._perform(asked, known)
         except Exception as error:  # noqa: BLE001 - see ``_failure``
             return _answer(asked, *self._failure(asked, error))
+        # Without an operation there is no success.
+        assert known is not None
         if isinstance(done, bytes):
+            known.latency.observe(perf_counter_ns() - began)
             return _answer(asked, _OK, done)
         self._pending_count += 1
-        return self._answer_when(asked, done)
+        return self._answer_when(asked, done, known.latency, began)
 
-    async def _answer_when(self, asked: _Asked, work: Awaitable[bytes]) -> Answer:
+    async def _answer_when(
+        self, asked: _Asked, work: Awaitable[bytes], latency: LatencyHistogram, began: int
+    ) -> Answer:
         try:
             body = await work
         except (Exception, CancelledError) as error:
@@ -169,6 +188,7 @@ class Protocol:
             self._pending_count -= 1
             if self._idle is not None and not self._pending_count:
                 self._idle.set()
+        latency.observe(perf_counter_ns() - began)
         return _answer(asked, _OK, body)
 
     async def _answer_when_resumed(self, request: Request, resumed: asyncio.Future[None]) -> Answer:
@@ -203,7 +223,7 @@ class Protocol:
         """
         asked = _Asked(head, next(self.request_ids), _media_type(head.content_type))
         if asked.content_type not in (JSON_1_0, JSON):
-            return _not_understood(asked.request_id)
+            return self._not_understood(asked.request_id)
         try:
             self._check_head(head)
         except Exception as error:  # noqa: BLE001 - see ``_failure``
@@ -221,16 +241,20 @@ class Protocol:
 
     def refuse(self, error: DynamoDBError) -> Answer:
         """The answer to a request that is refused before it is looked at."""
+        self.figures.failures[Failure("", type(error).__name__, error.http_status)] += 1
         return Answer(error.http_status, JSON_1_0, error_body(error), next(self.request_ids))
 
     def not_understood(self) -> Answer:
         """The answer to a request that is none of this protocol."""
-        return _not_understood(next(self.request_ids))
+        return self._not_understood(next(self.request_ids))
 
-    def _perform(self, asked: _Asked) -> bytes | Awaitable[bytes]:
+    def _not_understood(self, request_id: str) -> Answer:
+        self.figures.failures[_OF_ANOTHER_PROTOCOL] += 1
+        return Answer(_OF_ANOTHER_PROTOCOL.http_status, "text/xml", _NOT_UNDERSTOOD, request_id)
+
+    def _perform(self, asked: _Asked, known: _Known | None) -> bytes | Awaitable[bytes]:
         request = asked.request
-        found = self._operations.get(request.target)
-        if found is None:
+        if known is None:
             _check_json(_plain_body(request))
             raise self._no_such_operation(request.target)
         if self._signatures is None:
@@ -238,7 +262,7 @@ class Protocol:
         else:
             # Time of the world: a client does not know of a virtual clock.
             self._signatures.check(request.headers, request.query, request.body, time.time())
-        operation, decoder = found
+        operation, decoder, _ = known
         decoded = decoder.decode(_plain_body(request))
         call = asked.call = Call(self.database, decoded, request.host, asked.paid, request.headers)
         return operation.handle(call)
@@ -248,24 +272,32 @@ class Protocol:
 
         That may be a bug of ours: it must not cost the client its connection, nor others theirs.
         """
+        told = self._told(asked, error)
+        known = self._operations.get(asked.request.target)
+        operation = "" if known is None else known.operation.name
+        self.figures.failures[Failure(operation, type(told).__name__, told.http_status)] += 1
+        return told.http_status, error_body(told)
+
+    def _told(self, asked: _Asked, error: BaseException) -> DynamoDBError:
+        """The error that a client is told of, where this one was raised."""
         if asked.call is not None and isinstance(error, DynamoDBError):
             error = self._refusal(asked, asked.call, error)
         if isinstance(error, DynamoDBError):
-            return error.http_status, error_body(error)
+            return error
         if isinstance(error, StoreError):
             _log.error("store_error", request_id=asked.request_id, error=str(error))
-            return 500, error_body(InternalServerError(f"The store failed: {error}"))
+            return InternalServerError(f"The store failed: {error}")
         _log.error(
             "internal error",
             request_id=asked.request_id,
             target=asked.request.target,
             exc_info=error,
         )
-        return 500, error_body(InternalServerError("Internal server error"))
+        return InternalServerError("Internal server error")
 
     def _refusal(self, asked: _Asked, call: Call[Any], error: DynamoDBError) -> DynamoDBError:
         """The error that a client is told of, where its operation has raised this one."""
-        operation, decoder = self._operations[asked.request.target]
+        operation, decoder, _ = self._operations[asked.request.target]
         match error:
             case ValidationException() | ResourceNotFoundException():
                 try:
@@ -276,9 +308,9 @@ class Protocol:
                     return decoder.layer.worded(error)
             case Throttled():
                 for table in _table_names(call.request):
-                    self.throttled_requests[table, operation.name] += 1
+                    self.figures.throttled[table, operation.name] += 1
             case TransactionCanceledException():
-                self.throttled_requests.update(
+                self.figures.throttled.update(
                     (table, operation.name) for table in _throttled_tables(call.request, error)
                 )
         return error
@@ -303,10 +335,6 @@ def _answer(asked: _Asked, status: int, body: bytes) -> Answer:
         if coding is not None:
             body, encoding = compression.compress(body, coding), coding
     return Answer(status, asked.content_type, body, asked.request_id, encoding, explanation)
-
-
-def _not_understood(request_id: str) -> Answer:
-    return Answer(404, "text/xml", _NOT_UNDERSTOOD, request_id)
 
 
 def error_body(error: DynamoDBError) -> bytes:

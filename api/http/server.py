@@ -86,6 +86,7 @@ async def serving(
     turns = Turns()
     plain = plain_server(protocol, settings, room, turns)
     async with FastLanes(protocol, settings, plain, room, turns) as fast:
+        protocol.figures.connections = lambda: fast.open_connections + len(plain.connections)
         server = await asyncio.get_running_loop().create_server(
             fast.connection, sock=listener, backlog=_BACKLOG
         )

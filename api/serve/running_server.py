@@ -25,8 +25,8 @@ from dynactor.api.serve.database_host import Opening, hosting_database
 from dynactor.api.serve.options import ServeOptions
 from dynactor.storage.directory_backups import Backups
 from dynactor.storage.machine_memory import memory_bytes
-from dynactor.storage.rocks import open_rocks, open_rocks_in_memory
-from dynactor.storage.rocks_options import MIB, RocksOptions
+from dynactor.storage.rocks.options import MIB, RocksOptions
+from dynactor.storage.rocks.store import open_rocks, open_rocks_in_memory
 from dynactor.storage.store import Store
 from dynactor.streams.kafka.broker import Broker
 
@@ -105,16 +105,15 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
             admin_endpoint = None
             if admin is not None:
                 # A server without an admin port need not import what only that port uses.
-                from dynactor.api.admin.listener import serving_admin  # noqa: PLC0415
+                from dynactor.api.admin.listener import Administered, serving_admin  # noqa: PLC0415
                 from dynactor.api.admin.reset_routes import SuiteControls  # noqa: PLC0415
 
+                controls = SuiteControls(host, can_reset=options.in_memory or options.allow_reset)
                 admin_endpoint = await enter(
                     serving_admin(
-                        protocol,
+                        Administered(store, protocol, _backups(options, store), controls),
                         options.admin_access,
                         admin,
-                        _backups(options, store),
-                        SuiteControls(host, can_reset=options.in_memory or options.allow_reset),
                     )
                 )
             http_settings = _http_settings(options, admin_endpoint, admin)

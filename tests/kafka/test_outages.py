@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import psutil
 import pytest
 
-from dynactor.storage.rocks_options import RocksOptions
+from dynactor.storage.rocks.options import RocksOptions
 from tests.support.clients.clients import WireClient
 from tests.support.crowds.expiring_crowd import ExpiringCrowd
 from tests.support.kafka.kafka_broker import KafkaBroker

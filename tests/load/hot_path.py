@@ -36,7 +36,7 @@ from dynactor.api.operations.get_item import GetItemInput
 from dynactor.api.registry import OPERATIONS
 from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.serve.interpreter import set_interpreter
-from dynactor.storage.rocks import open_rocks
+from dynactor.storage.rocks.store import open_rocks
 from tests.load.run.fill import fillings
 from tests.load.servers import directory_on
 from tests.load.wire.answers import Answer

@@ -10,9 +10,9 @@ from threading import Event
 import pytest
 
 from dynactor.storage.data_directory import open_data_directory
-from dynactor.storage.rocks import _RocksStore
-from dynactor.storage.rocks_engine import DiskEngine
-from dynactor.storage.rocks_options import RocksOptions
+from dynactor.storage.rocks.engine import DiskEngine
+from dynactor.storage.rocks.options import RocksOptions
+from dynactor.storage.rocks.store import _RocksStore
 from dynactor.storage.store import Closed, Full, Group, Retry, Store
 from tests.support.stores.store import disk_store
 

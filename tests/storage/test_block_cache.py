@@ -7,9 +7,9 @@ from pathlib import Path
 
 from dynactor.storage.data_directory import open_data_directory
 from dynactor.storage.machine_memory import memory_bytes
-from dynactor.storage.rocks import open_rocks
-from dynactor.storage.rocks_engine import DiskEngine
-from dynactor.storage.rocks_options import MIB, RocksOptions
+from dynactor.storage.rocks.engine import DiskEngine
+from dynactor.storage.rocks.options import MIB, RocksOptions
+from dynactor.storage.rocks.store import open_rocks
 from dynactor.storage.store import Group
 
 

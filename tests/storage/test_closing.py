@@ -7,10 +7,10 @@ from threading import Event
 
 import anyio
 
-from dynactor.storage.rocks import _RocksStore
-from dynactor.storage.rocks_engine import MemoryEngine
-from dynactor.storage.rocks_options import RocksOptions
-from dynactor.storage.rocks_reads import DiskReads
+from dynactor.storage.rocks.engine import MemoryEngine
+from dynactor.storage.rocks.options import RocksOptions
+from dynactor.storage.rocks.reads import DiskReads
+from dynactor.storage.rocks.store import _RocksStore
 
 
 class SlowEngine(MemoryEngine):

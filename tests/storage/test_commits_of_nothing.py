@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from dynactor.storage.rocks import _RocksStore
-from dynactor.storage.rocks_engine import MemoryEngine
-from dynactor.storage.rocks_options import RocksOptions
+from dynactor.storage.rocks.engine import MemoryEngine
+from dynactor.storage.rocks.options import RocksOptions
+from dynactor.storage.rocks.store import _RocksStore
 from dynactor.storage.store import Closed, Full, Group, Unknown
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dynactor.storage.rocks import open_rocks
+from dynactor.storage.rocks.store import open_rocks
 from dynactor.storage.store import Damaged, Group, Row, Store
 from tests.support.stores.store_process import StoreProcess
 

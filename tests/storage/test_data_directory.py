@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dynactor.storage.data_directory import FORMAT_VERSION, open_data_directory
-from dynactor.storage.rocks import open_rocks
+from dynactor.storage.rocks.store import open_rocks
 from dynactor.storage.store import CannotOpen, Damaged
 from tests.support.stores.store_process import StoreProcess
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from dynactor.storage.rocks import open_rocks
-from dynactor.storage.rocks_options import MIB, RocksOptions
+from dynactor.storage.rocks.options import MIB, RocksOptions
+from dynactor.storage.rocks.store import open_rocks
 from dynactor.storage.store import Closed, Full, Group, Store
 from tests.support.stores.power_loss import PowerLoss
 from tests.support.stores.store_process import StoreProcess
@@ -233,7 +233,7 @@ async def test_the_reserve_is_logged_once_when_it_is_reached_and_once_when_it_is
             for refusals in (1, 2, 3):
                 with pytest.raises(Full, match="kept in reserve"):
                     await store.commit([Group(b"head", None, b"1", puts=[(b"key", b"1")])])
-                assert store.full_disk_refusals == refusals
+                assert store.figures().full_disk_refusals == refusals
             (tmp_path / "ballast").unlink()
             async with asyncio.timeout(30):
                 while store.latest.get_nowait(b"head") is None:

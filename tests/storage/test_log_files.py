@@ -10,7 +10,7 @@ import pytest
 from rocksdict import AccessType, Rdict, WriteBatch
 
 from dynactor.storage.log_files import cut_after, log_files, logged_bytes
-from dynactor.storage.rocks_options import RocksOptions, engine_options
+from dynactor.storage.rocks.options import RocksOptions, engine_options
 
 # Sizes around a record's header, a block's end and several blocks.
 SIZES = [0, 1, 5, 40, 300, 32_700, 32_734, 32_735, 32_741, 32_768, 100_000]

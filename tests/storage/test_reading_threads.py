@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from threading import Event
 from typing import Any
 
-from dynactor.storage.rocks_reads import DiskReads
+from dynactor.storage.rocks.reads import DiskReads
 
 THREADS = 16
 SLOW_SECONDS = 0.02

@@ -15,9 +15,9 @@ from random import Random
 import pytest
 from rocksdict import Rdict
 
-from dynactor.storage.rocks import open_rocks
-from dynactor.storage.rocks_options import RocksOptions
-from dynactor.storage.rocks_reads import DiskReads
+from dynactor.storage.rocks.options import RocksOptions
+from dynactor.storage.rocks.reads import DiskReads
+from dynactor.storage.rocks.store import open_rocks
 from dynactor.storage.store import NOT_AT_HAND, Closed, Damaged, Group, Store, View
 
 STORED = 50

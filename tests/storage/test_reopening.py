@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dynactor.storage.rocks_options import RocksOptions
+from dynactor.storage.rocks.options import RocksOptions
 from dynactor.storage.store import Closed, Damaged, Full, Group, Retry, Store, Unknown
 from tests.support.stores.full_engine import FullEngine, store_on
 from tests.support.stores.store import disk_store

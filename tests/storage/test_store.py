@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from dynactor.storage.rocks import open_rocks
+from dynactor.storage.rocks.store import open_rocks
 from dynactor.storage.store import CannotOpen, Closed, Conflict, Group, Row, Store
 from tests.support.stores.store import disk_store, memory_store
 

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import json
 
 from dynactor.actors.catalog.database import Database
-from dynactor.storage.rocks import open_rocks
+from dynactor.storage.rocks.store import open_rocks
 from dynactor.streams.kafka.message import KafkaMessage
 from tests.support.databases.databases import SetClock, running_database
 from tests.support.databases.published import relay_settings

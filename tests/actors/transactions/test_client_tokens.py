@@ -23,7 +23,7 @@ from dynactor.model.expressions.placeholders import Placeholders
 from dynactor.model.expressions.update import parse_update
 from dynactor.model.writes.write import Update
 from dynactor.storage import key_layout
-from dynactor.storage.rocks import open_rocks
+from dynactor.storage.rocks.store import open_rocks
 from dynactor.storage.store import Store
 from tests.support.databases.databases import (
     HeldStore,

@@ -29,7 +29,7 @@ from dynactor.model.tables.table import StreamSettings, TimeToLive
 from dynactor.model.values.item import Item
 from dynactor.model.writes.transaction import Action
 from dynactor.model.writes.write import Delete, Put, Update
-from dynactor.storage.rocks import open_rocks
+from dynactor.storage.rocks.store import open_rocks
 from dynactor.storage.store import Full, Group
 from dynactor.streams.change_record import Origin, stored_bytes
 from tests.support.databases.databases import (

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 from msgspec import structs
@@ -17,11 +14,12 @@ from dynactor.actors.partition import partition as partitions
 from dynactor.actors.partition.item_locks import Prepare, Release, TransactionPart
 from dynactor.actors.runtime.mailbox import MailboxFull
 from dynactor.actors.table.table import Table
-from dynactor.api.admin import metrics
+from dynactor.api.admin.metrics.exposition import exposition
+from dynactor.api.admin.metrics.tables import table_figures
 from dynactor.api.http.protocol import Protocol, Request
+from dynactor.api.http.request_figures import RequestFigures
 from dynactor.api.registry import OPERATIONS
 from dynactor.model.errors import (
-    InternalServerError,
     ThrottlingException,
     TransactionCanceledException,
     TransactionConflictException,
@@ -32,8 +30,6 @@ from dynactor.model.keys.key import KeyAttribute, KeySchema
 from dynactor.model.tables.schema_rules import KeyElement
 from dynactor.model.tables.table import GlobalIndex, TableDefinition
 from dynactor.model.tables.table_rules import TableEdit
-from dynactor.storage.rocks import open_rocks
-from dynactor.storage.rocks_options import RocksOptions
 from tests.support.clients.clients import AUTHORIZATION, JSON_1_0, TARGET_PREFIX
 from tests.support.databases.databases import (
     SetClock,
@@ -44,6 +40,7 @@ from tests.support.databases.databases import (
 )
 from tests.support.databases.expiry import switch, until_items, until_listed, until_status
 from tests.support.databases.transacting import actions, transact
+from tests.support.servers.figures import figures_of
 
 OF_FULL_MAILBOXES = (("index", ""), ("reason", "TooManyWritesWait"), ("table", "Thread"))
 OF_INDEX = (("index", "by_posts"), ("table", "Thread"))
@@ -51,10 +48,11 @@ Labels = tuple[tuple[str, str], ...]
 
 
 async def scrape(
-    database: Database, throttled: Mapping[tuple[str, str], int] | None = None
+    database: Database, requests: RequestFigures | None = None
 ) -> dict[str, dict[Labels, float]]:
     """The samples by name, without ``dynactor_``, then by labels."""
-    body, _ = await metrics.exposition(database, throttled or {}, "")
+    figures = figures_of(requests or RequestFigures())
+    body, _ = await exposition(database, figures, "")
     return {
         family.name.removeprefix("dynactor_"): {
             tuple(sorted(sample.labels.items())): sample.value
@@ -183,12 +181,13 @@ async def test_a_backfill_shows_its_progress_and_then_that_it_is_done():
         await add_index(database)
         progress = set()
         while table.definition.global_indexes[0].status != "ACTIVE":
-            found = await scrape(database)
-            progress |= set(found["online_index_percentage_progress"].values())
+            # Without the text: filling does not wait for that to be made.
+            (found_index,) = (await table_figures(database)).indexes
+            progress.add(found_index.percentage_progress or 0.0)
             actors = table.followers.indexes.get(1)
             # Nobody follows yet: there is no lag to tell of.
             if actors is None or not actors.is_followed:
-                assert found["index_lag_seconds"] == {}
+                assert found_index.lag_seconds is None
             await asyncio.sleep(0)
         await until_active(table)
         found = await scrape(database)
@@ -263,7 +262,7 @@ async def test_writes_that_meet_a_full_mailbox_are_counted():
         batch = b'{"RequestItems":{"Thread":[{"PutRequest":{"Item":%s}}]}}' % item
         answer = await protocol.answer(request_of("BatchWriteItem", batch))
         assert b"ThrottlingException" in answer.body
-        found = await scrape(database, protocol.throttled_requests)
+        found = await scrape(database, protocol.figures)
     assert found["throttled_requests"] == {
         (("operation", "PutItem"), ("table", "Thread")): 2,
         (("operation", "BatchWriteItem"), ("table", "Thread")): 1,
@@ -273,8 +272,10 @@ async def test_writes_that_meet_a_full_mailbox_are_counted():
 
 async def test_openmetrics_is_spoken_to_whom_it_is_asked_for():
     async with running_database() as database:
-        body, content_type = await metrics.exposition(
-            database, {}, "application/openmetrics-text; version=1.0.0"
+        body, content_type = await exposition(
+            database,
+            figures_of(RequestFigures()),
+            "application/openmetrics-text; version=1.0.0",
         )
     assert content_type.startswith("application/openmetrics-text")
     assert body.endswith(b"# EOF\n")
@@ -318,16 +319,3 @@ async def test_partitions_and_their_splits_are_counted():
         of_table = (("index", ""), ("table", "Thread"))
         assert found["partitions"] == {of_table: 4, OF_INDEX: 3}
         assert found["partition_splits"] == {(("reason", "asked for"),): 3}
-
-
-async def test_commits_that_a_full_disk_refuses_are_counted(tmp_path: Path):
-    disk = os.statvfs(tmp_path)
-    everything = RocksOptions(reserve_bytes=disk.f_blocks * disk.f_frsize)
-    store = await open_rocks(tmp_path / "data", everything)
-    async with running_database(store) as database:
-        before = (await scrape(database))["full_disk_refusals"]
-        with pytest.raises(InternalServerError, match="kept in reserve"):
-            await database.create_table(table_definition())
-        after = (await scrape(database))["full_disk_refusals"]
-    await store.close()
-    assert after[()] > before[()]

@@ -7,7 +7,8 @@ import asyncio
 from prometheus_client.parser import text_string_to_metric_families
 
 from dynactor.actors.catalog.database import Database
-from dynactor.api.admin import metrics
+from dynactor.api.admin.metrics.exposition import exposition
+from dynactor.api.http.request_figures import RequestFigures
 from tests.support.databases.databases import SetClock, running_database
 from tests.support.databases.published import (
     TOPIC,
@@ -17,6 +18,7 @@ from tests.support.databases.published import (
     write_threads,
 )
 from tests.support.kafka.fake_broker import FakeBroker
+from tests.support.servers.figures import figures_of
 from tests.support.stores.store import memory_store
 
 LABELS = {"table": "Thread", "topic": TOPIC}
@@ -24,7 +26,7 @@ LABELS = {"table": "Thread", "topic": TOPIC}
 
 async def scrape(database: Database) -> dict[str, float]:
     """The samples of the one destination, by name; its state as a name too."""
-    body, _ = await metrics.exposition(database, {}, "")
+    body, _ = await exposition(database, figures_of(RequestFigures()), "")
     found: dict[str, float] = {}
     for family in text_string_to_metric_families(body.decode()):
         for sample in family.samples:

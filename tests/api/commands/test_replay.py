@@ -18,7 +18,7 @@ from msgspec import json
 from dynactor.actors.catalog.database import Database
 from dynactor.actors.catalog.destination_phases import DisableDestination, EnableDestination
 from dynactor.actors.table.table import Table
-from dynactor.api.admin.listener import serving_admin
+from dynactor.api.admin.listener import Administered, serving_admin
 from dynactor.api.admin.replay_routes import parse_start
 from dynactor.api.http.browser_access import Access
 from dynactor.api.http.protocol import Protocol
@@ -40,6 +40,7 @@ from tests.support.databases.replays import COPY, Told, items_of
 from tests.support.kafka.fake_broker import FakeBroker
 from tests.support.servers.admin import admin_port
 from tests.support.servers.server import PROJECT, run_command, running_server
+from tests.support.stores.store import memory_store
 from tests.support.tables.tables import definition, wait_until_active
 
 _DEADLINE_SECONDS = 30
@@ -105,13 +106,16 @@ async def running_admin() -> AsyncIterator[Admin]:
     """A table of 7 items with 30 changes, which are recorded for a topic."""
     broker = FakeBroker()
     async with AsyncExitStack() as stack:
+        store = await stack.enter_async_context(memory_store())
         database = await stack.enter_async_context(
-            running_database(broker=broker, relays=relay_settings())
+            running_database(store, broker=broker, relays=relay_settings())
         )
         protocol = Protocol(database, OPERATIONS.values(), NOT_IMPLEMENTED)
         listener = stack.enter_context(listen("127.0.0.1", 0))
         access = Access(host_names=frozenset())
-        endpoint = await stack.enter_async_context(serving_admin(protocol, access, listener))
+        endpoint = await stack.enter_async_context(
+            serving_admin(Administered(store, protocol), access, listener)
+        )
         table = await published_table(database)
         await write_threads(table, range(30))
         yield Admin(endpoint, database, table, broker)

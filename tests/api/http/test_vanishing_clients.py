@@ -19,7 +19,7 @@ from dynactor.actors.partition.participant import Participant
 from dynactor.actors.partition.table_core import TableCore
 from dynactor.actors.partition.table_partition import TableEffects
 from dynactor.actors.table.table import Table
-from dynactor.api.admin.listener import serving_admin
+from dynactor.api.admin.listener import Administered, serving_admin
 from dynactor.api.http.aiohttp_lane import plain_server
 from dynactor.api.http.body_memory import RequestRoom
 from dynactor.api.http.browser_access import Access
@@ -277,10 +277,11 @@ async def arena(directory: Path, seed: int) -> AsyncIterator[Arena]:
             slow_database(real, seed) as (store, database),
         ):
             iterators = await make_tables(Asked(database))
-            protocol, backups = Protocol(database, ()), Backups(store, directory)
+            protocol = Protocol(database, ())
+            administered = Administered(store, protocol, Backups(store, directory))
             with listen("127.0.0.1", 0) as listener:
                 async with (
-                    serving_admin(protocol, Access(), listener, backups) as admin,
+                    serving_admin(administered, Access(), listener) as admin,
                     splitting(database, database.table(TABLES[0]), PARTITIONS),
                 ):
                     yield Arena(database, admin, iterators, told, draw)

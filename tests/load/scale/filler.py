@@ -30,8 +30,8 @@ from dynactor.model.values import item as items
 from dynactor.model.values.stored_item import StoredItem
 from dynactor.storage import catalog, codec, key_layout
 from dynactor.storage.catalog import PartitionHead, TableRecord
-from dynactor.storage.rocks import open_rocks
-from dynactor.storage.rocks_options import MIB, RocksOptions
+from dynactor.storage.rocks.options import MIB, RocksOptions
+from dynactor.storage.rocks.store import open_rocks
 from dynactor.storage.store import Group, Retry, Store
 from dynactor.streams.sequence_number import SequenceNumber
 from tests.load.work.plan import Plan

@@ -18,6 +18,7 @@ from dynactor.model.values import item as items
 from dynactor.model.values.item import Item
 from dynactor.model.writes.write import Put
 from dynactor.storage.store import Group, Store, View
+from dynactor.storage.store_figures import StoreFigures
 from dynactor.streams.kafka.broker import Broker
 from tests.support.stores.store import memory_store
 
@@ -103,10 +104,6 @@ class HeldStore:
     def latest(self) -> View:
         return self._store.latest
 
-    @property
-    def full_disk_refusals(self) -> int:
-        return self._store.full_disk_refusals
-
     def durable(self) -> View:
         return self._durable_view if self.holding else self._store.durable()
 
@@ -150,6 +147,9 @@ class HeldStore:
 
     async def checkpoint(self, directory: Path) -> None:
         await self._store.checkpoint(directory)
+
+    def figures(self) -> StoreFigures:
+        return self._store.figures()
 
     async def close(self) -> None:
         await self._store.close()

@@ -16,8 +16,8 @@ from msgspec import Struct
 
 import dynactor.api.command_line as entry
 from dynactor.api.serve import running_server
-from dynactor.storage.rocks import open_rocks
-from dynactor.storage.rocks_options import RocksOptions
+from dynactor.storage.rocks.options import RocksOptions
+from dynactor.storage.rocks.store import open_rocks
 from dynactor.storage.store import Store
 from tests.support.histories.history_bugs import STORES, Bug, answer_before_the_decision
 from tests.support.stores.history_store import DelayedStore, Delays

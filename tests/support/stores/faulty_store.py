@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dynactor.storage.store import Closed, Group, NotAtHand, Row, Store, StoreError, Unknown, View
+from dynactor.storage.store_figures import StoreFigures
 
 
 class UnreadableView:
@@ -54,10 +55,6 @@ class FaultyStore:
     def latest(self) -> View:
         return self._unreadable or self._inner.latest
 
-    @property
-    def full_disk_refusals(self) -> int:
-        return self._inner.full_disk_refusals
-
     def durable(self) -> View:
         if self._unreadable is not None:
             return self._unreadable
@@ -78,6 +75,9 @@ class FaultyStore:
 
     async def checkpoint(self, directory: Path) -> None:
         await self._inner.checkpoint(directory)
+
+    def figures(self) -> StoreFigures:
+        return self._inner.figures()
 
     async def close(self) -> None:
         await self.release_syncs()

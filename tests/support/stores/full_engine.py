@@ -16,9 +16,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from dynactor.storage.data_directory import open_data_directory
-from dynactor.storage.rocks import _RocksStore
-from dynactor.storage.rocks_engine import DiskEngine
-from dynactor.storage.rocks_options import RocksOptions
+from dynactor.storage.rocks.engine import DiskEngine
+from dynactor.storage.rocks.options import RocksOptions
+from dynactor.storage.rocks.store import _RocksStore
 from dynactor.storage.store import Full, Store, StoreError
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from random import Random
 
 from dynactor.storage.store import NOT_AT_HAND, Group, NotAtHand, Row, Store, StoreError, View
+from dynactor.storage.store_figures import StoreFigures
 
 
 class Delays:
@@ -68,10 +69,6 @@ class DelayedStore:
     def latest(self) -> View:
         return DelayedView(self._inner.latest, self._delays)
 
-    @property
-    def full_disk_refusals(self) -> int:
-        return self._inner.full_disk_refusals
-
     def durable(self) -> View:
         return DelayedView(self._shown, self._delays)
 
@@ -89,6 +86,9 @@ class DelayedStore:
 
     async def checkpoint(self, directory: Path) -> None:
         await self._inner.checkpoint(directory)
+
+    def figures(self) -> StoreFigures:
+        return self._inner.figures()
 
     async def close(self) -> None:
         if self._publisher is not None:

@@ -30,8 +30,8 @@ from typing import Self
 
 import structlog
 
-from dynactor.storage.rocks import open_rocks
-from dynactor.storage.rocks_options import RocksOptions
+from dynactor.storage.rocks.options import RocksOptions
+from dynactor.storage.rocks.store import open_rocks
 from dynactor.storage.store import Group, Store, StoreError, View
 from tests.support.stores.power_loss import PowerLoss
 

@@ -27,8 +27,8 @@ from typing import Any, Final, NamedTuple, cast
 from rocksdict import Rdict, RdictIter, ReadOptions, Snapshot
 
 from dynactor.storage.changed_keys import ALL_KEYS, ChangedKeys
-from dynactor.storage.rocks_errors import translate
-from dynactor.storage.rocks_reads import WAIT_SECONDS, DiskReads
+from dynactor.storage.rocks.errors import translate
+from dynactor.storage.rocks.reads import WAIT_SECONDS, DiskReads
 from dynactor.storage.store import NOT_AT_HAND, Closed, NotAtHand, Row, StoreError
 
 _SLICE_BYTES: Final = 128 * 1024

@@ -22,9 +22,10 @@ from dynactor.storage.data_directory import (
 from dynactor.storage.disk_space import DiskSpace, disk_bytes
 from dynactor.storage.durable_watermark import DurableMark
 from dynactor.storage.log_files import cut_after, logged_bytes
-from dynactor.storage.rocks_errors import translate
-from dynactor.storage.rocks_options import RocksOptions, engine_options
+from dynactor.storage.rocks.errors import translate
+from dynactor.storage.rocks.options import RocksOptions, engine_options
 from dynactor.storage.store import CannotOpen, Closed, Damaged, StoreError
+from dynactor.storage.store_figures import EngineFigures
 
 
 class Engine(Protocol):
@@ -73,6 +74,9 @@ class Engine(Protocol):
 
     def checkpoint(self, directory: Path) -> None:
         """Make a data directory with a copy of everything. Runs in a thread."""
+
+    def figures(self) -> EngineFigures:
+        """The sizes of what it holds."""
 
     def close(self) -> None:
         """Close, once every accepted commit had its sync. Runs in a thread."""
@@ -181,6 +185,11 @@ class DiskEngine:
             with closing(DurableMark(copy.mark)) as mark:
                 mark.settle(sequence)
             sync_directory(copy.path)
+
+    def figures(self) -> EngineFigures:
+        """As RocksDB and the disk tell them."""
+        logs_bytes = logged_bytes(self._directory.engine)
+        return _figures(self.rows, logs_bytes, self._space.free_bytes())
 
     def close(self) -> None:
         """Let go of the files and of the directory."""
@@ -345,6 +354,10 @@ class MemoryEngine:
         if self._is_interrupted:
             raise Closed("the store is closed")
 
+    def figures(self) -> EngineFigures:
+        """As RocksDB tells them; its log is in memory, and its size is not told."""
+        return _figures(self.rows, 0, None)
+
     def close(self) -> None:
         """Forget everything."""
         # Rdict.close would sync the log; this engine ends with its last user.
@@ -356,6 +369,19 @@ class MemoryEngine:
         while self._replaced:
             directory, _ = self._replaced.pop()
             directory.cleanup()
+
+
+def _figures(rows: Rdict, log_bytes: int, free_bytes: int | None) -> EngineFigures:
+    def of(name: str) -> int:
+        return rows.property_int_value(f"rocksdb.{name}") or 0
+
+    return EngineFigures(
+        table_bytes=of("total-sst-files-size"),
+        log_bytes=log_bytes,
+        memtable_bytes=of("cur-size-all-mem-tables"),
+        cache_bytes=of("block-cache-usage"),
+        free_bytes=free_bytes,
+    )
 
 
 def _check_can_link(data: DataDirectory, copy: DataDirectory) -> None:

@@ -1,16 +1,16 @@
-"""What a monitoring system reads of the server, named after CloudWatch's metrics of DynamoDB.
+"""Metrics of tables and indexes, named after CloudWatch's metrics of DynamoDB.
 
-Nothing is kept for it: all is read from the database when it is asked for. Each count begins
+Nothing is kept for them: all is read from the database when it is asked for. Each count begins
 when the server starts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from msgspec import Struct
-from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -19,12 +19,16 @@ from dynactor.actors.catalog.virtual_clock import ClockState
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveActors, subscriber_id
 from dynactor.actors.derived.indexes.global_index import GlobalIndexActors
 from dynactor.actors.table.table import Table
+from dynactor.api.admin.metrics.table_limit import limited
 from dynactor.model.errors import ThrottlingReason
 
 _INDEX = ("table", "index")
 _DESTINATION = ("table", "topic")
 # The reason that DynamoDB has no name for: a partition's mailbox was full.
 _TOO_MANY_WAIT = "TooManyWritesWait"
+# Tables that metrics name. To look at as many takes some milliseconds.
+MOST_TABLES: Final = 500
+_TABLES_A_TURN: Final = 50
 
 
 class _IndexState(Struct, frozen=True):
@@ -74,45 +78,72 @@ class _DestinationState(Struct, frozen=True):
     omitted_images: int = 0
 
 
-async def exposition(
-    database: Database, throttled_requests: Mapping[tuple[str, str], int], accept: str
-) -> tuple[bytes, str]:
-    """All metrics in the form that an Accept header asks for, and that form's content type."""
-    indexes = [state for table in database.tables for state in await _index_states(database, table)]
-    capacity = [state for table in database.tables for state in _capacity_states(table)]
-    destinations = [
-        state for table in database.tables for state in await _destination_states(database, table)
-    ]
-    expiry = list(map(_expiry_state, database.tables))
-    registry = CollectorRegistry()
-    registry.register(_Partitions(database))
-    registry.register(_Disk(database))
-    registry.register(_Collector(indexes, destinations, capacity, throttled_requests, expiry))
-    if database.clock_control is not None:
-        registry.register(_VirtualClock(database.clock_control.state))
-    encode, content_type = choose_encoder(accept)
-    return encode(registry), content_type
+class _PartitionState(Struct, frozen=True):
+    """How many partitions a table or an index has."""
+
+    labels: tuple[str, str]
+    partitions: int
 
 
-class _Collector(Collector):
+class TableFigures(Struct, frozen=True):
+    """What is shown of the tables, as it was found."""
+
+    names: Sequence[str]
+    indexes: Sequence[_IndexState]
+    destinations: Sequence[_DestinationState]
+    capacity: Sequence[_CapacityState]
+    expiry: Sequence[_ExpiryState]
+    partitions: Sequence[_PartitionState]
+    splits: Mapping[str, int]
+    clock: ClockState | None
+
+
+async def table_figures(database: Database) -> TableFigures:
+    """Look at all tables, with pauses for others.
+
+    Raises:
+        StoreError: the store can't be read.
+    """
+    tables = list(database.tables)
+    indexes: list[_IndexState] = []
+    destinations: list[_DestinationState] = []
+    capacity: list[_CapacityState] = []
+    partitions: list[_PartitionState] = []
+    for number, table in enumerate(tables, 1):
+        indexes += await _index_states(database, table)
+        destinations += await _destination_states(database, table)
+        capacity += _capacity_states(table)
+        partitions += _partition_states(table)
+        if number % _TABLES_A_TURN == 0:
+            await asyncio.sleep(0)
+    return TableFigures(
+        names=[table.definition.name for table in tables],
+        indexes=indexes,
+        destinations=destinations,
+        capacity=capacity,
+        expiry=list(map(_expiry_state, tables)),
+        partitions=partitions,
+        splits={str(reason): count for reason, count in database.partition_splits.items()},
+        clock=None if database.clock_control is None else database.clock_control.state,
+    )
+
+
+class TableCollector(Collector):
     """Gives what was found to the registry."""
 
     def __init__(
-        self,
-        indexes: list[_IndexState],
-        destinations: list[_DestinationState],
-        capacity: list[_CapacityState],
-        throttled_requests: Mapping[tuple[str, str], int],
-        expiry: list[_ExpiryState],
+        self, figures: TableFigures, throttled_requests: Mapping[tuple[str, str], int]
     ) -> None:
-        self._indexes = indexes
-        self._destinations = destinations
-        self._capacity = capacity
+        self._figures = figures
         self._throttled_requests = throttled_requests
-        self._expiry = expiry
 
     def collect(self) -> Iterator[Metric]:
         """Each metric, those of CloudWatch with its name there."""
+        shown = frozenset(self._figures.names[:MOST_TABLES])
+        yield from limited(self._all(), shown)
+
+    def _all(self) -> Iterator[Metric]:
+        yield from self._partitions()
         yield from self._consumed()
         yield from self._throttling()
         yield from self._conflicts()
@@ -120,6 +151,24 @@ class _Collector(Collector):
         yield from self._lag()
         yield from self._time_to_live()
         yield from self._publishing()
+        if self._figures.clock is not None:
+            yield from _virtual_clock(self._figures.clock)
+
+    def _partitions(self) -> Iterator[Metric]:
+        partitions = GaugeMetricFamily(
+            "dynactor_partitions", "Partitions of a table or global index.", labels=_INDEX
+        )
+        for state in self._figures.partitions:
+            partitions.add_metric(state.labels, state.partitions)
+        yield partitions
+        splits = CounterMetricFamily(
+            "dynactor_partition_splits",
+            "Partitions that were split since the server started, by what it was for.",
+            labels=("reason",),
+        )
+        for reason, count in self._figures.splits.items():
+            splits.add_metric((reason,), count)
+        yield splits
 
     def _throttling(self) -> Iterator[Metric]:
         requests = CounterMetricFamily(
@@ -140,7 +189,7 @@ class _Collector(Collector):
         }
         for name, text in told.items():
             events = CounterMetricFamily(f"dynactor_{name}", text, labels=(*_INDEX, "reason"))
-            for state in self._capacity:
+            for state in self._figures.capacity:
                 for reason, count in getattr(state, name).items():
                     events.add_metric((*state.labels, reason), count)
             yield events
@@ -151,7 +200,7 @@ class _Collector(Collector):
             "TransactionConflict: requests for an item that were refused as a transaction had it.",
             labels=("table",),
         )
-        for state in self._capacity:
+        for state in self._figures.capacity:
             if state.transaction_conflicts is not None:
                 conflicts.add_metric(state.labels[:1], state.transaction_conflicts)
         yield conflicts
@@ -165,7 +214,7 @@ class _Collector(Collector):
         }
         for name, text in told.items():
             units = CounterMetricFamily(f"dynactor_{name}", text, labels=_INDEX)
-            for state in self._capacity:
+            for state in self._figures.capacity:
                 units.add_metric(state.labels, getattr(state, name))
             yield units
 
@@ -187,7 +236,7 @@ class _Collector(Collector):
             "units of the index, or as too many writes waited for one of its partitions.",
             labels=_INDEX,
         )
-        for index in self._indexes:
+        for index in self._figures.indexes:
             if index.percentage_progress is not None:
                 progress.add_metric(index.labels, index.percentage_progress)
             if index.backfill_write_units is not None:
@@ -206,7 +255,7 @@ class _Collector(Collector):
             "The age of the oldest change of its table that is not in an index yet.",
             labels=_INDEX,
         )
-        for index in self._indexes:
+        for index in self._figures.indexes:
             if index.lag_seconds is not None:
                 records.add_metric(index.labels, index.lag_records)
                 seconds.add_metric(index.labels, index.lag_seconds)
@@ -223,7 +272,7 @@ class _Collector(Collector):
             "For how long the items have been expired that are deleted next.",
             labels=("table",),
         )
-        for table in self._expiry:
+        for table in self._figures.expiry:
             if table.lag_seconds is not None or table.deleted_items:
                 deleted.add_metric((table.name,), table.deleted_items)
             if table.lag_seconds is not None:
@@ -236,7 +285,7 @@ class _Collector(Collector):
             "1 for the state that a destination is in: PUBLISHING, or what keeps it from that.",
             labels=(*_DESTINATION, "state"),
         )
-        for destination in self._destinations:
+        for destination in self._figures.destinations:
             state.add_metric((*destination.labels, destination.state), 1)
         yield state
         gauges: dict[str, str] = {
@@ -246,7 +295,7 @@ class _Collector(Collector):
         }
         for name, told in gauges.items():
             gauge = GaugeMetricFamily(f"dynactor_destination_{name}", told, labels=_DESTINATION)
-            for destination in self._destinations:
+            for destination in self._figures.destinations:
                 gauge.add_metric(destination.labels, getattr(destination, name))
             yield gauge
         counts: dict[str, str] = {
@@ -257,7 +306,7 @@ class _Collector(Collector):
         }
         for name, told in counts.items():
             count = CounterMetricFamily(f"dynactor_destination_{name}", told, labels=_DESTINATION)
-            for destination in self._destinations:
+            for destination in self._figures.destinations:
                 count.add_metric(destination.labels, getattr(destination, name))
             yield count
 
@@ -299,67 +348,25 @@ def _expiry_state(table: Table) -> _ExpiryState:
     )
 
 
-class _Partitions(Collector):
-    """Gives the numbers of partitions to the registry."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def collect(self) -> Iterator[Metric]:
-        """How many there are, and how many were split."""
-        partitions = GaugeMetricFamily(
-            "dynactor_partitions", "Partitions of a table or global index.", labels=_INDEX
-        )
-        for table in self._database.tables:
-            record = table.record
-            partitions.add_metric((record.definition.name, ""), len(record.partitions))
-            for index in record.definition.global_indexes:
-                ranges = record.index_partitions.get(index.definition.index_id, ())
-                partitions.add_metric((record.definition.name, index.definition.name), len(ranges))
-        yield partitions
-        splits = CounterMetricFamily(
-            "dynactor_partition_splits",
-            "Partitions that were split since the server started, by what it was for.",
-            labels=("reason",),
-        )
-        for reason, count in self._database.partition_splits.items():
-            splits.add_metric((reason,), count)
-        yield splits
+def _partition_states(table: Table) -> Iterator[_PartitionState]:
+    record = table.record
+    yield _PartitionState((record.definition.name, ""), len(record.partitions))
+    for index in record.definition.global_indexes:
+        ranges = record.index_partitions.get(index.definition.index_id, ())
+        yield _PartitionState((record.definition.name, index.definition.name), len(ranges))
 
 
-class _Disk(Collector):
-    """Gives the state of the disk to the registry."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def collect(self) -> Iterator[Metric]:
-        """How often the disk was full."""
-        yield CounterMetricFamily(
-            "dynactor_full_disk_refusals",
-            "Commits that were refused because the disk is full.",
-            value=self._database.full_disk_refusals,
-        )
-
-
-class _VirtualClock(Collector):
-    """Gives a virtual clock to the registry."""
-
-    def __init__(self, state: ClockState) -> None:
-        self._state = state
-
-    def collect(self) -> Iterator[Metric]:
-        """The time and its speed."""
-        yield GaugeMetricFamily(
-            "dynactor_virtual_clock_epoch_seconds",
-            "The time of the virtual clock.",
-            value=self._state.now_epoch_seconds,
-        )
-        yield GaugeMetricFamily(
-            "dynactor_virtual_clock_speed",
-            "Seconds of the virtual clock in a real second; 0 while it stands still.",
-            value=self._state.speed,
-        )
+def _virtual_clock(state: ClockState) -> Iterator[Metric]:
+    yield GaugeMetricFamily(
+        "dynactor_virtual_clock_epoch_seconds",
+        "The time of the virtual clock.",
+        value=state.now_epoch_seconds,
+    )
+    yield GaugeMetricFamily(
+        "dynactor_virtual_clock_speed",
+        "Seconds of the virtual clock in a real second; 0 while it stands still.",
+        value=state.speed,
+    )
 
 
 async def _destination_states(database: Database, table: Table) -> list[_DestinationState]:

@@ -21,16 +21,17 @@ from weakref import WeakSet
 import structlog
 from rocksdict import WriteBatch, WriteOptions
 
+from dynactor.model.latency_histogram import LatencyHistogram
 from dynactor.storage.atomic_directory import whole_directory
 from dynactor.storage.attempt_interval import AttemptInterval
 from dynactor.storage.changed_keys import ChangedKeys
 from dynactor.storage.data_directory import open_data_directory
 from dynactor.storage.group_commit import Synchroniser
-from dynactor.storage.rocks_engine import DiskEngine, Engine, MemoryEngine
-from dynactor.storage.rocks_errors import is_of_reading, repeats_an_error, translate
-from dynactor.storage.rocks_options import RocksOptions
-from dynactor.storage.rocks_reads import DiskReads
-from dynactor.storage.rocks_view import LatestView, PinnedView, pin
+from dynactor.storage.rocks.engine import DiskEngine, Engine, MemoryEngine
+from dynactor.storage.rocks.errors import is_of_reading, repeats_an_error, translate
+from dynactor.storage.rocks.options import RocksOptions
+from dynactor.storage.rocks.reads import DiskReads
+from dynactor.storage.rocks.view import LatestView, PinnedView, pin
 from dynactor.storage.store import (
     ClearableStore,
     Closed,
@@ -43,6 +44,7 @@ from dynactor.storage.store import (
     StoreError,
     View,
 )
+from dynactor.storage.store_figures import StoreFigures
 
 P = ParamSpec("P")
 
@@ -118,6 +120,7 @@ class _RocksStore:
         self._write_options = WriteOptions()
         # A write stall would stop the whole event loop; the caller tries again instead.
         self._write_options.no_slowdown = True
+        self._syncs = LatencyHistogram()
         self._synchroniser = self._new_synchroniser()
         self._reopening = AttemptInterval()
 
@@ -127,10 +130,6 @@ class _RocksStore:
 
     def durable(self) -> View:
         return self._durable
-
-    @property
-    def full_disk_refusals(self) -> int:
-        return self._full_disk_refusals
 
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
         if not groups:
@@ -203,6 +202,15 @@ class _RocksStore:
         # All of it in the thread, which goes on whoever is cancelled, and ends before closing.
         with whole_directory(directory) as unfinished:
             self._engine.checkpoint(unfinished)
+
+    def figures(self) -> StoreFigures:
+        refusal = self._refusal
+        return StoreFigures(
+            self._engine.figures(),
+            self._syncs,
+            "" if refusal is None else type(refusal).__name__,
+            self._full_disk_refusals,
+        )
 
     async def close(self) -> None:
         if self._is_closed:
@@ -295,6 +303,7 @@ class _RocksStore:
             sync=self._sync,
             publish=self._publish,
             failed=self._end_writing,
+            latency=self._syncs,
         )
 
     def _take_mark(self) -> _Mark:

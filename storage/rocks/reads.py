@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from rocksdict import Rdict
 
-from dynactor.storage.rocks_errors import translate
+from dynactor.storage.rocks.errors import translate
 from dynactor.storage.store import Closed, StoreError
 
 # What the system's cache has is there sooner, the fastest disk's answer later.

@@ -1,0 +1,144 @@
+"""Metrics of the server as a whole: requests, connections, the store, the event loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from msgspec import Struct
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from dynactor.api.http.request_figures import Failure, RequestFigures
+from dynactor.model.latency_histogram import LatencyHistogram
+from dynactor.storage.store import Store
+from dynactor.storage.store_figures import StoreFigures
+
+_NANOSECONDS: Final = 1e-9
+_SERVER_ERROR: Final = 500
+_OPERATION_AND_CODE: Final = ("operation", "code")
+
+
+class ServerFigures(Struct, frozen=True):
+    """What is shown. The histograms go on counting while they are read."""
+
+    latencies: Mapping[str, LatencyHistogram]
+    failures: Mapping[Failure, int]
+    throttled_requests: Mapping[tuple[str, str], int]
+    connections: int
+    store: StoreFigures
+    loop_lag: LatencyHistogram
+
+
+def server_figures(
+    requests: RequestFigures, store: Store, loop_lag: LatencyHistogram
+) -> ServerFigures:
+    """Look at the server as it is now."""
+    return ServerFigures(
+        requests.latencies,
+        requests.failures.copy(),
+        requests.throttled.copy(),
+        requests.connections(),
+        store.figures(),
+        loop_lag,
+    )
+
+
+class ServerCollector(Collector):
+    """Gives the figures to the registry."""
+
+    def __init__(self, figures: ServerFigures) -> None:
+        self._figures = figures
+
+    def collect(self) -> Iterator[Metric]:
+        """Each metric, those of CloudWatch with its name there."""
+        yield from self._requests()
+        yield from self._store()
+        lag = HistogramMetricFamily(
+            "dynactor_event_loop_lag_seconds",
+            "By how much the event loop was late for a timer; it is asked once a second.",
+        )
+        _add(lag, (), self._figures.loop_lag)
+        yield lag
+
+    def _requests(self) -> Iterator[Metric]:
+        latency = HistogramMetricFamily(
+            "dynactor_successful_request_latency_seconds",
+            "SuccessfulRequestLatency: from a request that was read to its answer, without the "
+            "time on the network.",
+            labels=("operation",),
+        )
+        for operation, histogram in sorted(self._figures.latencies.items()):
+            if histogram.count:
+                _add(latency, (operation,), histogram)
+        yield latency
+        user = CounterMetricFamily(
+            "dynactor_user_errors",
+            "UserErrors and its kind: requests answered with HTTP status 4xx, by the error's name.",
+            labels=_OPERATION_AND_CODE,
+        )
+        system = CounterMetricFamily(
+            "dynactor_system_errors",
+            "SystemErrors: requests answered with HTTP status 5xx, by the error's name.",
+            labels=_OPERATION_AND_CODE,
+        )
+        for failure, count in sorted(self._figures.failures.items(), key=_name):
+            family = system if failure.http_status >= _SERVER_ERROR else user
+            family.add_metric((failure.operation, failure.code), count)
+        yield from (user, system)
+        yield GaugeMetricFamily(
+            "dynactor_connections", "Open connections of clients.", value=self._figures.connections
+        )
+
+    def _store(self) -> Iterator[Metric]:
+        store = self._figures.store
+        engine = store.engine
+        sizes = GaugeMetricFamily(
+            "dynactor_store_bytes",
+            "Size of the store: tables and logs on disk, memtables and cache in memory.",
+            labels=("kind",),
+        )
+        for kind in ("table", "log", "memtable", "cache"):
+            sizes.add_metric((kind,), getattr(engine, f"{kind}_bytes"))
+        yield sizes
+        if engine.free_bytes is not None:
+            yield GaugeMetricFamily(
+                "dynactor_disk_free_bytes",
+                "Free space of the disk that holds the data.",
+                value=engine.free_bytes,
+            )
+        yield CounterMetricFamily(
+            "dynactor_full_disk_refusals",
+            "Commits that were refused because the disk is full.",
+            value=store.full_disk_refusals,
+        )
+        refusing = GaugeMetricFamily(
+            "dynactor_store_refuses_writes",
+            "1 for the reason why the store refuses all writes: Full, Retry or Closed.",
+            labels=("reason",),
+        )
+        if store.refusal:
+            refusing.add_metric((store.refusal,), 1)
+        yield refusing
+        syncs = HistogramMetricFamily(
+            "dynactor_sync_seconds", "How long the disk took to make the log durable."
+        )
+        _add(syncs, (), store.syncs)
+        yield syncs
+
+
+def _name(item: tuple[Failure, int]) -> tuple[str, str]:
+    return item[0].operation, item[0].code
+
+
+def _add(
+    family: HistogramMetricFamily, labels: tuple[str, ...], histogram: LatencyHistogram
+) -> None:
+    buckets = [(str(bound), count) for bound, count in histogram.cumulative()]
+    buckets.append(("+Inf", histogram.count))
+    family.add_metric(labels, buckets, histogram.total_nanoseconds * _NANOSECONDS)

@@ -1,0 +1,41 @@
+"""Bounds how many tables the metrics name, since each name makes new time series."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import Final
+
+from prometheus_client.metrics_core import Metric
+from prometheus_client.samples import Sample
+
+OTHER: Final = "other"
+"""The name that all other tables share."""
+
+
+def limited(metrics: Iterable[Metric], shown: Collection[str]) -> Iterator[Metric]:
+    """The same metrics, with the samples of all tables that are not shown added up.
+
+    Of metrics in seconds or percent the largest one stays: a sum of ages would tell nothing.
+    """
+    for metric in metrics:
+        if any(sample.labels.get("table", OTHER) not in shown for sample in metric.samples):
+            metric.samples = list(_merged(metric, shown))
+        yield metric
+
+
+def _merged(metric: Metric, shown: Collection[str]) -> Iterator[Sample]:
+    is_sum = not metric.name.endswith(("_seconds", "_progress", "_state"))
+    found: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
+    for sample in metric.samples:
+        labels = dict(sample.labels)
+        if "table" in labels and labels["table"] not in shown:
+            labels |= {name: "" for name in ("index", "topic") if name in labels}
+            labels["table"] = OTHER
+        key = sample.name, tuple(labels.items())
+        before = found.get(key)
+        if before is None:
+            found[key] = sample.value
+        else:
+            found[key] = before + sample.value if is_sum else max(before, sample.value)
+    for (name, labels_of), value in found.items():
+        yield Sample(name, dict(labels_of), value)

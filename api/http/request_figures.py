@@ -1,0 +1,36 @@
+"""What the server has answered since it started, kept for the metrics."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from dynactor.model.latency_histogram import LatencyHistogram
+
+
+class Failure(Struct, frozen=True):
+    """Requests that failed alike. ``operation`` is empty where there is none of that name."""
+
+    operation: str
+    code: str
+    http_status: int
+
+
+class RequestFigures:
+    """Counts of all requests of one server. All are for the event loop's thread."""
+
+    def __init__(self) -> None:
+        # Of requests that succeeded, by operation: from the whole request to its whole answer,
+        # without the time on the network.
+        self.latencies: dict[str, LatencyHistogram] = {}
+        self.failures: Counter[Failure] = Counter()
+        # Requests that were answered by a throttling error, by table and operation.
+        self.throttled: Counter[tuple[str, str]] = Counter()
+        # How many connections are open; set by who serves them.
+        self.connections: Callable[[], int] = lambda: 0
+
+    def latency_of(self, operation: str) -> LatencyHistogram:
+        """The latencies of an operation, made when it is first asked for."""
+        return self.latencies.setdefault(operation, LatencyHistogram())

@@ -1,0 +1,48 @@
+"""A histogram of durations that costs little enough to be kept for every request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+# Nanoseconds are counted in units of 1,024: a shift by ten bits instead of a division.
+_UNIT_SECONDS: Final = 1024e-9
+# Bucket k holds durations below 2 ** k units. There is one for every duration of 64 bits.
+_BUCKETS: Final = 64
+# Shorter and longer durations are not told apart.
+_FIRST_SHOWN: Final = 5
+_LAST_SHOWN: Final = 26
+
+
+class LatencyHistogram:
+    """Counts of durations in buckets whose bounds double, from 33 microseconds to 69 seconds.
+
+    Not for several threads.
+    """
+
+    __slots__ = ("_counts", "total_nanoseconds")
+
+    def __init__(self) -> None:
+        self._counts = [0] * _BUCKETS
+        self.total_nanoseconds = 0
+
+    def observe(self, nanoseconds: int) -> None:
+        """Count a duration."""
+        self._counts[(nanoseconds >> 10).bit_length()] += 1
+        self.total_nanoseconds += nanoseconds
+
+    @property
+    def count(self) -> int:
+        """How many durations were counted."""
+        return sum(self._counts)
+
+    def cumulative(self) -> Iterator[tuple[float, int]]:
+        """Upper bounds in seconds, excluded, and how many durations are below each of them.
+
+        Durations above the last bound are in ``count`` alone.
+        """
+        below = 0
+        for bucket, count in enumerate(self._counts[: _LAST_SHOWN + 1]):
+            below += count
+            if bucket >= _FIRST_SHOWN:
+                yield (1 << bucket) * _UNIT_SECONDS, below

@@ -1,0 +1,1 @@
+"""The store on RocksDB: the engine and its files, its options and errors, and views of its rows."""

@@ -1,0 +1,30 @@
+"""What a store tells of itself, for the metrics."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from dynactor.model.latency_histogram import LatencyHistogram
+
+
+class EngineFigures(Struct, frozen=True):
+    """The sizes of an engine, in bytes. ``free_bytes`` is None where there is no disk."""
+
+    table_bytes: int
+    log_bytes: int
+    memtable_bytes: int
+    cache_bytes: int
+    free_bytes: int | None
+
+
+class StoreFigures(Struct, frozen=True):
+    """A store at this moment, and its syncs since it was opened.
+
+    ``full_disk_refusals`` is how many commits were refused because the disk is full.
+    ``refusal`` is the name of the error that commits are refused with, empty if they are not.
+    """
+
+    engine: EngineFigures
+    syncs: LatencyHistogram
+    refusal: str
+    full_disk_refusals: int = 0

@@ -1,0 +1,22 @@
+"""A server's figures for its metrics, without a server."""
+
+from __future__ import annotations
+
+from dynactor.api.admin.metrics.server import ServerFigures
+from dynactor.api.http.request_figures import RequestFigures
+from dynactor.model.latency_histogram import LatencyHistogram
+from dynactor.storage.store_figures import EngineFigures, StoreFigures
+
+_EMPTY_STORE = StoreFigures(EngineFigures(0, 0, 0, 0, None), LatencyHistogram(), "")
+
+
+def figures_of(requests: RequestFigures) -> ServerFigures:
+    """The figures, with those of an empty store."""
+    return ServerFigures(
+        requests.latencies,
+        requests.failures,
+        requests.throttled,
+        0,
+        _EMPTY_STORE,
+        LatencyHistogram(),
+    )
