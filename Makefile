@@ -6,6 +6,7 @@
 #   make kafka                      a Kafka broker to try things with: Java 17 and Maven too
 #   make test-kafka                 the tests that need a Kafka broker: Java 17 and Maven too
 #   make test-pythons               most tests on every other Python 3.11 to 3.13 of the machine
+#   make dist                       the wheel and the sdist, checked, in dist/
 #   make load ARGS="--workload get" a workload against a running server: make load ARGS=--help
 #
 # The long runs are not part of `make test`: make crash, make crash-kafka, make histories,
@@ -33,7 +34,7 @@ PACKAGES := actors api model storage streams
 LINKS := $(addprefix dynactor/,$(PACKAGES))
 
 .PHONY: serve test kafka test-kafka test-pythons check unit crash crash-kafka histories mutants pipelines \
-	nightly differential bench load install-load scale compare image install clean help
+	nightly differential bench load install-load scale compare dist image install clean help
 
 serve: $(VENV)/.runs
 	@exec $(BIN)/dynactor serve $(ARGS)
@@ -124,6 +125,13 @@ install-load: $(VENV)/.loads
 # latter needs Java 17. About an hour and a half: fewer lines or rounds by ARGS, see ARGS=--help.
 compare: $(VENV)/.loads
 	@$(BIN)/python -m tests.load peers $(ARGS)
+
+# Wheel and sdist, into dist/. Their tests are run on these very files: what they hold, that the
+# sdist's wheel is the same, that the wheel serves from anywhere.
+dist: $(VENV)/.develops
+	rm -rf dist
+	$(BIN)/python -m hatchling build --directory dist
+	DYNACTOR_TEST_ARCHIVES=dist $(BIN)/pytest -q tests/installation/test_wheel.py
 
 image:
 	docker build --file compose/Dockerfile --tag dynactor .

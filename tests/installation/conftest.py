@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import sysconfig
@@ -42,11 +43,25 @@ def run(*command: str | Path, cwd: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel"]
-    run(*command, "--directory", directory, cwd=PROJECT)
-    (built,) = directory.iterdir()
+def archives(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with the wheel and the sdist: those of ``make dist``, or some of its own."""
+    given = os.environ.get("DYNACTOR_TEST_ARCHIVES")
+    if given:
+        return Path(given).absolute()
+    directory = tmp_path_factory.mktemp("archives")
+    run(sys.executable, "-m", "hatchling", "build", "--directory", directory, cwd=PROJECT)
+    return directory
+
+
+@pytest.fixture(scope="session")
+def wheel(archives: Path) -> Path:
+    (built,) = archives.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="session")
+def sdist(archives: Path) -> Path:
+    (built,) = archives.glob("*.tar.gz")
     return built
 
 
