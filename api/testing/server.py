@@ -1,8 +1,9 @@
-"""A running server in the hands of a test: addresses, credentials, the clock, the end."""
+"""A running server in the hands of a test: addresses, clock, settings, snapshots, reset."""
 
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 from dynactor.api.testing import aws_environment
 from dynactor.api.testing.admin_calls import call_admin
@@ -42,8 +43,33 @@ class ServerClock:
         return time
 
 
+class ServerSnapshots:
+    """Copies of everything that the server has, in its memory; at most 20."""
+
+    def __init__(self, admin_endpoint: str) -> None:
+        self._admin_endpoint = admin_endpoint
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the snapshots, in the order in which they were made."""
+        answer = call_admin(self._admin_endpoint, "GET", "/snapshots")
+        return [each["name"] for each in answer["snapshots"]]
+
+    def make(self, name: str) -> None:
+        """Keep a copy under a name that has none yet."""
+        call_admin(self._admin_endpoint, "POST", "/snapshots", {"name": name})
+
+    def restore(self, name: str) -> None:
+        """Bring everything back as it was when the copy was made, the time too."""
+        call_admin(self._admin_endpoint, "POST", f"/snapshots/{quote(name)}/restore")
+
+    def delete(self, name: str) -> None:
+        """Forget a copy."""
+        call_admin(self._admin_endpoint, "DELETE", f"/snapshots/{quote(name)}")
+
+
 class Server:
-    """A server that a test uses. It needs an option ``--virtual-clock`` to have a ``clock``."""
+    """A server that a test uses."""
 
     def __init__(self, process: ServerProcess, region: str = aws_environment.REGION) -> None:
         """``process`` is ready."""
@@ -52,6 +78,7 @@ class Server:
         self.endpoint = process.endpoint
         self.admin_endpoint = process.admin_endpoint
         self.clock = ServerClock(self.admin_endpoint)
+        self.snapshots = ServerSnapshots(self.admin_endpoint)
 
     @property
     def process_id(self) -> int:
@@ -83,6 +110,43 @@ class Server:
     def log(self) -> str:
         """Everything that the server has logged."""
         return self._process.log
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The options of ``dynactor serve`` that a test can change, by name."""
+        settings: dict[str, Any] = call_admin(self.admin_endpoint, "GET", "/settings")
+        return settings
+
+    def change_settings(self, **settings: Any) -> None:
+        """Change options of ``dynactor serve`` until the next reset; tables and items stay.
+
+        Names as in ``settings``: ``change_settings(gsi_lag="fixed:1", throttling="enforce")``.
+        """
+        call_admin(self.admin_endpoint, "PATCH", "/settings", settings)
+
+    @property
+    def lag(self) -> str:
+        """How far global indexes stay behind: as ``--gsi-lag``. May be set."""
+        lag: str = self.settings["gsi_lag"]
+        return lag
+
+    @lag.setter
+    def lag(self, lag: str) -> None:
+        self.change_settings(gsi_lag=lag)
+
+    @property
+    def throttling(self) -> str:
+        """What is done beyond a table's capacity: as ``--throttling``. May be set."""
+        throttling: str = self.settings["throttling"]
+        return throttling
+
+    @throttling.setter
+    def throttling(self, throttling: str) -> None:
+        self.change_settings(throttling=throttling)
+
+    def reset(self) -> None:
+        """Delete everything but the snapshots; clock and settings are as at the server's start."""
+        call_admin(self.admin_endpoint, "POST", "/reset")
 
     def stop(self) -> None:
         """Stop the server; its data is gone. Later calls do nothing."""

@@ -25,8 +25,10 @@ _OPTIONS: Final = (
     "0",
     "--exit-with-parent",
 )
-_ENDPOINT: Final = re.compile(r"^Listening on (http://\S+)$", re.MULTILINE)
-_ADMIN: Final = re.compile(r"^Metrics on (http://\S+)/metrics$", re.MULTILINE)
+# A clock that runs as the real one until a test moves it.
+_CLOCK_OPTIONS: Final = ("--virtual-clock", "now", "--clock-speed", "1")
+_ENDPOINT: Final = re.compile(r"^Listening on (http://\S+)", re.MULTILINE)
+_ADMIN: Final = re.compile(r"^Metrics on (http://\S+)/metrics", re.MULTILINE)
 # The last thing that the server prints when it has started.
 _READY: Final = re.compile(r"^Data in .*\n", re.MULTILINE)
 # Options of servers that are meant for people: they don't concern servers of tests.
@@ -53,6 +55,8 @@ class ServerProcess:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by ``_close``
         # -P: files of the tests' directory must not replace modules of the server.
         self._command = [sys.executable, "-P", "-m", "dynactor", "serve", *_OPTIONS, *options]
+        if not any(option.startswith("--virtual-clock") for option in options):
+            self._command += _CLOCK_OPTIONS
         environment = {
             name: value
             for name, value in os.environ.items()
