@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 import structlog
-from msgspec import structs
+from msgspec import Struct, structs
 
 from dynactor.actors.backups.table_backups import TableBackups
-from dynactor.actors.backups.table_restore import Filled, TableFilling
+from dynactor.actors.backups.table_restore import RestoredItems
 from dynactor.actors.catalog import definition_commit
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.catalog.definition_commit import Stored
@@ -25,6 +25,7 @@ from dynactor.actors.catalog.destination_phases import DestinationPhases, Enable
 from dynactor.actors.catalog.table_changes import TableChanges
 from dynactor.actors.catalog.tables import Tables
 from dynactor.actors.derived.pacing import Pacing
+from dynactor.actors.derived.scan import TableScan
 from dynactor.actors.derived.stored_checkpoint import first_checkpoints
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.environment import TableEnvironment
@@ -58,6 +59,12 @@ class RestoreTable(Message[TableState], frozen=True):
     definition: TableDefinition
     backup_id: TableBackupId
     arn: str
+
+
+class Filled(Struct, frozen=True, tag=True):
+    """All items are durably in the table; or not, as the backup can't be read."""
+
+    failure: str | None = None
 
 
 class AdvanceRestore(Message[None], frozen=True):
@@ -95,7 +102,7 @@ class RestorePhases:
         self._destinations = destinations
         self._tell = tell
         # By the ids of their tables.
-        self._fillings: dict[int, TableFilling] = {}
+        self._fillings: dict[int, TableScan] = {}
         # The ids of tables whose next phase the store refused; it is asked for again.
         self._refused: set[int] = set()
 
@@ -142,12 +149,15 @@ class RestorePhases:
         if definition.restore_phase != "ITEMS" or table_id in self._fillings:
             return
         assert definition.restoration is not None
-        filling = self._fillings[table_id] = TableFilling(
-            table,
-            definition.restoration,
+        filling = self._fillings[table_id] = TableScan(
+            f"filling of {name}",
+            definition.restoration.backup_rows_id,
+            key_layout.filling_cursor(table_id),
+            RestoredItems(table),
             self._store,
-            Pacing(self._tables.consumed_units),
-            ended=lambda filled: self._tell(AdvanceRestore(table_id, name, filled)),
+            ended=lambda: self._tell(AdvanceRestore(table_id, name, Filled())),
+            failed=lambda reason: self._tell(AdvanceRestore(table_id, name, Filled(reason))),
+            pacing=Pacing(self._tables.consumed_units),
         )
         self._supervisor.start(filling)
 
@@ -195,7 +205,7 @@ class RestorePhases:
         filling = self._fillings.get(table_id)
         return (
             table_id in self._refused
-            or (filling is not None and (filling.waits_for_room or filling.mailbox.closed))
+            or (filling is not None and (filling.is_refused or filling.mailbox.closed))
             or any(actors.is_stuck for actors in table.followers.indexes.values())
         )
 

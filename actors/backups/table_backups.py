@@ -10,21 +10,17 @@ It belongs to the database's actor, which alone calls what changes something; al
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeAlias
 
 import structlog
-from msgspec import structs
+from msgspec import Struct, structs
 
-from dynactor.actors.backups.table_backup_copy import (
-    Copied,
-    CopyFailed,
-    CopyOutcome,
-    TableBackupCopy,
-)
+from dynactor.actors.backups.table_backup_copy import BackupCopy
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.catalog.space_reclaim import LARGE_BYTES, SpaceReclaimer, reclaim_row
 from dynactor.actors.catalog.tables import Tables
 from dynactor.actors.derived.pacing import Pacing
+from dynactor.actors.derived.scan import TableScan
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.state import state_of
@@ -48,6 +44,22 @@ _SUFFIX_BYTES: Final = 4
 _log = structlog.get_logger("actors")
 
 
+class Copied(Struct, frozen=True, tag=True):
+    """What a copy holds: how many items, and their size as DynamoDB counts it."""
+
+    item_count: int
+    size_bytes: int
+
+
+class CopyFailed(Struct, frozen=True, tag=True):
+    """The table can't be copied."""
+
+    reason: str
+
+
+CopyOutcome: TypeAlias = Copied | CopyFailed
+
+
 class CreateTableBackup(Message[TableBackup], frozen=True):
     """Make a backup of a table."""
 
@@ -67,6 +79,14 @@ class DeleteTableBackup(Message[TableBackup], frozen=True):
 
     backup_id: TableBackupId
     arn: str
+
+
+class _Copy:
+    """The scan that makes a backup, and its outcome once that is known."""
+
+    def __init__(self, scan: TableScan) -> None:
+        self.scan = scan
+        self.outcome: CopyOutcome | None = None
 
 
 class TableBackups:
@@ -92,7 +112,7 @@ class TableBackups:
         self._space = space
         self._tell = tell
         self._backups: dict[TableBackupId, TableBackup] = {}
-        self._copies: dict[TableBackupId, TableBackupCopy] = {}
+        self._copies: dict[TableBackupId, _Copy] = {}
 
     # -- for all ----------------------------------------------------------------------------
 
@@ -212,7 +232,7 @@ class TableBackups:
         """Stop what is being copied; the next start begins it anew."""
         copies, self._copies = self._copies, {}
         for copy in copies.values():
-            await self._supervisor.stop(copy)
+            await self._supervisor.stop(copy.scan)
 
     # -- parts ------------------------------------------------------------------------------
 
@@ -234,19 +254,29 @@ class TableBackups:
                 return backup
 
     def _copy(self, backup: TableBackup) -> None:
-        backup_id = backup.backup_id
-        copy = self._copies[backup_id] = TableBackupCopy(
-            backup,
+        backup_id, sink = backup.backup_id, BackupCopy(backup)
+
+        def end(outcome: CopyOutcome) -> None:
+            copy.outcome = outcome
+            self._tell(EndTableBackup(backup_id, outcome))
+
+        scan = TableScan(
+            f"backup {backup.name} of {backup.definition.name}",
+            backup.definition.table_id,
+            key_layout.filling_cursor(backup.rows_id),
+            sink,
             self._store,
-            Pacing(self._tables.consumed_units),
-            ended=lambda outcome: self._tell(EndTableBackup(backup_id, outcome)),
+            ended=lambda: end(Copied(sink.item_count, sink.size_bytes)),
+            failed=lambda reason: end(CopyFailed(reason)),
+            pacing=Pacing(self._tables.consumed_units),
         )
-        self._supervisor.start(copy)
+        copy = self._copies[backup_id] = _Copy(scan)
+        self._supervisor.start(scan)
 
     def _is_being_made(self, backup: TableBackup) -> bool:
         """Whether anybody makes it: not if its copy failed too often, and was given up."""
         copy = self._copies.get(backup.backup_id)
-        return copy is not None and not copy.mailbox.closed
+        return copy is not None and not copy.scan.mailbox.closed
 
     async def _take_away(self, backup: TableBackup) -> None:
         rows = key_layout.table_range(backup.rows_id)

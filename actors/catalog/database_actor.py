@@ -13,14 +13,18 @@ from typing import Any, Final
 import structlog
 from msgspec import structs
 
-from dynactor.actors.backups.restore_phases import AdvanceRestore, RestorePhases, RestoreTable
+from dynactor.actors.backups.restore_phases import (
+    AdvanceRestore,
+    Filled,
+    RestorePhases,
+    RestoreTable,
+)
 from dynactor.actors.backups.table_backups import (
     CreateTableBackup,
     DeleteTableBackup,
     EndTableBackup,
     TableBackups,
 )
-from dynactor.actors.backups.table_restore import Filled
 from dynactor.actors.catalog import definition_commit
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.catalog.contributor_insights import (

@@ -37,8 +37,7 @@ class Tables(dict[str, Table]):
 
     def consumed_units(self) -> float:
         """Units consumed by requests to all tables since the server started."""
-        consumed = [table.throttle.consumed for table in self.values()]
-        return sum(each.read_units + each.write_units for each in consumed)
+        return sum(table.throttle.consumed_units for table in self.values())
 
     def same(self, name: str, table_id: int) -> Table | None:
         """The table of that name, unless another has been made under it since."""

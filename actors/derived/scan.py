@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, NamedTuple
 
-from dynactor.actors.derived.sink import RowSink
+import structlog
+
+from dynactor.actors.derived.pacing import Pacing
+from dynactor.actors.derived.sink import FillSink, RowSink, Send, SnapshotSink, TakeUnits
 from dynactor.actors.derived.stored_checkpoint import Outcome, StoredCheckpoint
+from dynactor.actors.runtime.fencing import is_fenced
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
-from dynactor.storage import codec, key_layout
-from dynactor.storage.store import Row, Store, View
+from dynactor.model.errors import InternalServerError
+from dynactor.storage import key_layout
+from dynactor.storage.store import Damaged, Fenced, Full, Row, Store, StoreError, View
 
 # Few: a request waits while a page is processed.
 PAGE_ROWS: Final = 128
@@ -17,6 +24,16 @@ _PAGE_BYTES: Final = 256 * 1024
 
 # The cursor behind the last page.
 DONE: Final = b""
+
+# The port tells nobody when a full disk has room again, so a refused message is sent again.
+_REFUSED_SECONDS: Final = 0.1
+# A snapshot that was lost is taken again when the store has been reopened.
+_AGAIN_SECONDS: Final = 1.0
+
+_HASH_BYTES: Final = 8
+_HASH_SPACE: Final = 1 << 64
+
+_log = structlog.get_logger("actors")
 
 
 class Page(NamedTuple):
@@ -36,13 +53,28 @@ async def read_page(view: View, start: bytes, end: bytes) -> Page:
     return Page(rows, rows[-1].key + b"\x00" if rows else DONE)
 
 
+class _PageInFlight:
+    """A page whose messages were sent and are not known to be carried out."""
+
+    def __init__(self, following: bytes) -> None:
+        self.following = following
+        self.share_written = 0.0
+        self.sent: deque[tuple[Send, Awaitable[None]]] = deque()
+
+
 class TableScan:
-    """The actor that gives all items of a table to a sink, ``ended`` is called behind the last.
+    """The actor that gives all items of a table to a sink; calls ``ended`` behind the last.
 
-    Each page is read from a new durable view. So an item may be out of date, and it may be
-    gone: the followers that start behind the scan apply every change since before it.
+    A ``RowSink`` or ``FillSink`` gets each page from a new durable view, and a crashed scan
+    continues from the stored cursor. So an item may be out of date, and it may be gone: the
+    followers that start behind the scan apply every change since before it.
 
-    Invariant: the rows of all items before the stored cursor are durable.
+    A ``SnapshotSink`` gets all pages from one durable view. If the view is lost, in a crash or
+    because the store was reopened, the scan starts over. It doesn't wait for room on a full disk,
+    because its view would keep there what others delete.
+
+    Invariants: the effects of all items before the stored cursor are durable. When ``run`` ends,
+    no message of the scan is in flight: none may arrive behind a later change.
     """
 
     def __init__(
@@ -50,35 +82,236 @@ class TableScan:
         name: str,
         table_id: int,
         cursor_key: bytes,
-        sink: RowSink[Any],
+        sink: RowSink[Any] | FillSink | SnapshotSink,
         store: Store,
         *,
         ended: Callable[[], None],
+        failed: Callable[[str], None] | None = None,
+        pacing: Pacing | None = None,
     ) -> None:
+        """``failed`` gets the reason if the table can't be read, or its snapshot not be stored.
+
+        Without it such a scan crashes. With ``pacing`` the scan rests while others use the server.
+        """
         self.name = name
         self.mailbox = Mailbox(1)
         self.in_hand: list[Envelope] = []
+        # Whether the last message was refused, because the disk is full; the scan sends it again.
+        self.is_refused = False
         self._sink = sink
         self._store = store
         self._ended = ended
+        self._failed = failed
+        self._pacing = pacing
         self._prefix = key_layout.row_prefix(table_id)
-        self._cursor = StoredCheckpoint(store, cursor_key, name)
+        self._checkpoint = StoredCheckpoint(store, cursor_key, name)
+        # Behind the last page that is durable, and behind the last page that was read.
+        self._cursor = self._next = self._prefix
+        self._in_flight: deque[_PageInFlight] = deque()
+        self._durable_pages = 0
+        self._has_waited = False
+        self._waited_seconds = 0.0
+        # While a page is read, one page less than the sink allows is in flight.
+        self._most_in_flight = sink.pages_in_flight - 1 if isinstance(sink, FillSink) else 0
+        self._pages_per_cursor = sink.pages_per_cursor if isinstance(sink, FillSink) else 1
+
+    @property
+    def fraction_done(self) -> float:
+        """The share of the table's hash space that was scanned.
+
+        Of pages in flight, the messages that are carried out count.
+        """
+        begin = done = self._share_before(self._cursor)
+        for page in self._in_flight:
+            end = self._share_before(page.following)
+            done += (end - begin) * page.share_written
+            begin = end
+        return done
+
+    def _share_before(self, cursor: bytes) -> float:
+        if cursor == DONE:
+            return 1.0
+        position = cursor[len(self._prefix) :][:_HASH_BYTES].ljust(_HASH_BYTES, b"\x00")
+        return int.from_bytes(position, "big") / _HASH_SPACE
 
     async def run(self) -> None:
         """Read the table from the cursor to its end, unless the mailbox is closed before."""
-        closed = self.mailbox.when_closed()
-        end = key_layout.end_of(self._prefix)
-        await self._cursor.load()
-        while self._cursor.value != DONE and not closed.done():
-            start = self._cursor.value or self._prefix
-            page = await read_page(self._store.durable(), start, end)
-            puts = [(key, b"") for row in page.rows if (key := self._row(row)) is not None]
-            # A changed cursor is where the next page starts: rows may be lost with the last one.
-            if await self._cursor.commit(page.following, closed, puts) is Outcome.STOPPED:
+        stopped = self.mailbox.when_closed()
+        while not stopped.done():
+            try:
+                is_whole = await self._scan(stopped)
+            except Fenced:
+                raise
+            except StoreError as error:
+                is_snapshot = isinstance(self._sink, SnapshotSink)
+                if isinstance(error, Damaged) or (is_snapshot and isinstance(error, Full)):
+                    if self._failed is None:
+                        raise
+                    self._failed(str(error))
+                    return
+                if not is_snapshot:
+                    raise
+                _log.info("scan_starts_over", scan=self.name, reason=str(error))
+                await asyncio.wait([stopped], timeout=_AGAIN_SECONDS)
+            else:
+                if is_whole:
+                    self._ended()
                 return
-        if self._cursor.value == DONE:
-            self._ended()
 
-    def _row(self, row: Row) -> bytes | None:
-        entry = self._sink.entry(codec.decode(row.value))
-        return None if entry is None else self._sink.row(entry, row.key[len(self._prefix) :])
+    async def _scan(self, stopped: asyncio.Future[None]) -> bool:
+        """Read from the cursor to the end; False if the scan was stopped before."""
+        view = await self._start()
+        end = key_layout.end_of(self._prefix)
+        loop = asyncio.get_running_loop()
+        try:
+            while self._next != DONE:
+                if stopped.done():
+                    return False
+                began, self._waited_seconds = loop.time(), 0.0
+                page = await read_page(view or self._store.durable(), self._next, end)
+                self._next = page.following
+                if not await self._give(page.rows, stopped):
+                    return False
+                took_seconds = loop.time() - began - self._waited_seconds
+                if not await self._pass_down_to(self._most_in_flight, stopped):
+                    return False
+                await self._rest(took_seconds, stopped)
+            return await self._pass_down_to(0, stopped)
+        finally:
+            sent = [result for page in self._in_flight for _, result in page.sent]
+            await asyncio.gather(*sent, return_exceptions=True)
+
+    async def _start(self) -> View | None:
+        """Find the first page; return the view of all pages if there is one."""
+        self._in_flight.clear()
+        self._has_waited = False
+        view = None
+        stored = await self._checkpoint.load()
+        if isinstance(self._sink, SnapshotSink):
+            view = self._store.durable()
+            stored = self._prefix
+            await self._checkpoint.commit_once(stored, range_deletes=[self._sink.target])
+            self._sink.start()
+        self._cursor = self._next = self._prefix if stored is None else stored
+        return view
+
+    async def _rest(self, took_seconds: float, stopped: asyncio.Future[None]) -> None:
+        rest_seconds = self._pacing.seconds_after(took_seconds) if self._pacing else 0.0
+        if rest_seconds:
+            await asyncio.wait([stopped], timeout=rest_seconds)
+
+    async def _give(self, stored: Sequence[Row], stopped: asyncio.Future[None]) -> bool:
+        """Give a page to the sink; False if the scan was stopped before."""
+        skipped = len(self._prefix)
+        rows = [Row(key[skipped:], value) for key, value in stored]
+        if isinstance(self._sink, FillSink):
+            return await self._send(self._sink, rows, stopped)
+        return await self._commit(self._sink, rows, stopped)
+
+    # -- rows, committed with the cursor ------------------------------------------------------
+
+    async def _commit(
+        self, sink: RowSink[Any] | SnapshotSink, rows: Sequence[Row], stopped: asyncio.Future[None]
+    ) -> bool:
+        """Commit the rows for a page; False if the scan was stopped before."""
+        puts = sink.puts(rows)
+        if isinstance(sink, SnapshotSink):
+            await self._checkpoint.commit_once(self._next, puts)
+        else:
+            outcome = await self._checkpoint.commit(self._next, stopped, puts)
+            if outcome is Outcome.STOPPED:
+                return False
+            if outcome is Outcome.CHANGED:
+                # Rows may be lost with the last cursor: continue from the stored one.
+                self._next = self._checkpoint.value or self._prefix
+        self._cursor = self._next
+        return True
+
+    # -- messages -----------------------------------------------------------------------------
+
+    async def _send(
+        self, sink: FillSink, rows: Sequence[Row], stopped: asyncio.Future[None]
+    ) -> bool:
+        """Perform the steps for a page; False if the scan was stopped before."""
+        page = _PageInFlight(self._next)
+        # Before the first step: a crash may leave the page half sent.
+        self._in_flight.append(page)
+        for step in sink.steps(rows):
+            match step:
+                case Send(ask):
+                    page.sent.append((step, _asked(ask)))
+                case TakeUnits():
+                    if not await self._take(step, stopped):
+                        return False
+                case _:
+                    await asyncio.sleep(0)
+        return True
+
+    async def _take(self, units: TakeUnits, stopped: asyncio.Future[None]) -> bool:
+        """Wait until units are taken; False if the scan was stopped before."""
+        loop = asyncio.get_running_loop()
+        waited_since = loop.time()
+        # Units that were waited for are not to be taken again after a crash.
+        self._has_waited = True
+        refused: asyncio.Future[None] | None = units.refused
+        while refused is not None:
+            try:
+                # There is time to see how far the scan came.
+                for page in self._in_flight:
+                    if not await self._wait_durable(page, stopped):
+                        return False
+                await asyncio.wait([refused, stopped], return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                refused.cancel()
+            if stopped.done():
+                return False
+            refused = units.take()
+        self._waited_seconds += loop.time() - waited_since
+        return True
+
+    async def _pass_down_to(self, pages: int, stopped: asyncio.Future[None]) -> bool:
+        """Move the cursor until so many pages are in flight; False if stopped before."""
+        while len(self._in_flight) > pages:
+            page = self._in_flight[0]
+            if not await self._wait_durable(page, stopped):
+                return False
+            self._in_flight.popleft()
+            self._cursor = page.following
+            self._durable_pages += 1
+            is_due = self._durable_pages % self._pages_per_cursor == 0 or self._has_waited
+            if is_due or self._cursor == DONE:
+                self._has_waited = False
+                if not await self._checkpoint.store(self._cursor, stopped):
+                    return False
+        return True
+
+    async def _wait_durable(self, page: _PageInFlight, stopped: asyncio.Future[None]) -> bool:
+        """Wait until all that was sent is carried out; False if the scan was stopped before."""
+        while page.sent:
+            send, result = page.sent[0]
+            try:
+                await result
+            except InternalServerError as error:
+                if stopped.done():
+                    return False
+                if is_fenced(error):
+                    raise
+                _log.info("scan_refused", scan=self.name, error=str(error))
+                self.is_refused = True
+                await asyncio.wait([stopped], timeout=_REFUSED_SECONDS)
+                page.sent[0] = (send, _asked(send.ask))
+            else:
+                self.is_refused = False
+                page.sent.popleft()
+                page.share_written += send.share
+        return True
+
+
+def _asked(ask: Callable[[], Awaitable[None]]) -> Awaitable[None]:
+    """The result of asking; a refusal at once is an error of the result."""
+    try:
+        return ask()
+    except InternalServerError as error:
+        refused: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        refused.set_exception(error)
+        return refused

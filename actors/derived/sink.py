@@ -1,24 +1,33 @@
 """Destinations of a table's items and changes, as values and functions without I/O.
 
 A sink says what is derived from an item or a change. ``TableScan`` and ``Follower`` read, wait,
-commit, retry and keep checkpoints for it. Two kinds differ in how often an effect may happen:
+commit, retry and keep checkpoints for it. The kinds differ in how often an effect may happen:
 
 - A ``RowSink`` owns rows. They are committed in one batch with the checkpoint: exactly once.
-- A ``MessageSink`` sends messages to actors that own the rows. After a crash messages come again:
-  at least once, so their effects are idempotent.
+- A ``MessageSink`` sends a log's changes to actors that own the rows. After a crash messages are
+  sent again: at least once, so their effects are idempotent.
+- A ``FillSink`` sends a table's items to actors that own the rows: at least once, too.
+- A ``SnapshotSink`` owns a copy of a table as it was at one moment. After a crash the copy is
+  dropped and made again.
+
+A scan feeds a ``RowSink``, ``FillSink`` or ``SnapshotSink``, a follower a ``RowSink`` or
+``MessageSink``.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Sequence
+from asyncio import Future
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from enum import Enum
-from typing import ClassVar, Generic, NamedTuple, TypeVar
+from typing import ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import Struct
 
 from dynactor.model.values.item import Item
 from dynactor.model.values.stored_item import StoredItem
+from dynactor.storage import codec
+from dynactor.storage.store import Row
 from dynactor.streams.change_record import ChangeRecord
 
 T = TypeVar("T")
@@ -93,6 +102,14 @@ class RowSink(ABC, Generic[T]):
         """Rows that were put are durable; those of a scan are not reported."""
         del rows
 
+    def puts(self, rows: Sequence[Row]) -> list[tuple[bytes, bytes]]:
+        """The rows for a page of stored items, whose keys are positions."""
+        return [
+            (self.row(entry, row.key), b"")
+            for row in rows
+            if (entry := self.entry(codec.decode(row.value))) is not None
+        ]
+
 
 class MessageSink(ABC):
     """Sends each run of a log to the actors that own what is derived."""
@@ -107,6 +124,66 @@ class MessageSink(ABC):
         """How long to hold back the run that ends with a counter, of a log with this tail."""
         del last, tail
         return 0.0
+
+
+class Turn(NamedTuple):
+    """Let other tasks run before the next step."""
+
+
+class TakeUnits(NamedTuple):
+    """Take units of a limit before the next step.
+
+    Everything that was sent before is durable when the scan waits. ``refused`` completes when to
+    ``take`` the units again, which returns None once they are taken.
+    """
+
+    refused: Future[None]
+    take: Callable[[], Future[None] | None]
+
+
+class Send(NamedTuple):
+    """Send a message.
+
+    The result of ``ask`` completes when the message is carried out, durably. Either raises
+    InternalServerError if the store takes no writes; the scan then asks again. ``share`` is the
+    share of the page that the message carries.
+    """
+
+    ask: Callable[[], Awaitable[None]]
+    share: float
+
+
+Step: TypeAlias = Turn | TakeUnits | Send
+
+
+class FillSink(ABC):
+    """Sends a table's items, page by page, to the actors that own what is derived."""
+
+    # Number of pages that may be sent and not durable.
+    pages_in_flight: ClassVar[int]
+    # A crash makes the scan send up to this number of pages again.
+    pages_per_cursor: ClassVar[int]
+
+    @abstractmethod
+    def steps(self, rows: Sequence[Row]) -> Iterator[Step]:
+        """What to do with a page of stored items, whose keys are positions."""
+
+
+class SnapshotSink(ABC):
+    """Keeps rows for a table as it was at one moment."""
+
+    @property
+    @abstractmethod
+    def target(self) -> tuple[bytes, bytes]:
+        """The range of the rows, start inclusive, end exclusive: emptied before the first page."""
+
+    @abstractmethod
+    def start(self) -> None:
+        """The target is empty, and the first page comes next, perhaps once more."""
+
+    @abstractmethod
+    def puts(self, rows: Sequence[Row]) -> list[tuple[bytes, bytes]]:
+        """The rows for a page of stored items, whose keys are positions."""
 
 
 class RowChanges(NamedTuple):

@@ -14,7 +14,7 @@ from typing import Final
 import structlog
 
 from dynactor.actors.derived.checkpoint import Checkpoint
-from dynactor.actors.runtime.commit_retry import commit_with_retries
+from dynactor.actors.runtime.commit_retry import commit_past_stalls, commit_with_retries
 from dynactor.storage import key_layout
 from dynactor.storage.store import Closed, Conflict, Fenced, Full, Group, Retry, Store
 
@@ -74,6 +74,22 @@ class StoredCheckpoint:
             return Outcome.STOPPED
         self.value = value
         return Outcome.STORED
+
+    async def commit_once(
+        self,
+        value: bytes,
+        puts: Sequence[tuple[bytes, bytes]] = (),
+        range_deletes: Sequence[tuple[bytes, bytes]] = (),
+    ) -> None:
+        """Commit a value and rows once; wait until they are durable. Don't wait for a full disk.
+
+        Raises:
+            StoreError: as the store's ``commit``, but no ``Retry``. Load the value to go on.
+        """
+        group = Group(self._key, self.value, value, puts, range_deletes=range_deletes)
+        durable = await commit_past_stalls(self._store, [group])
+        await durable
+        self.value = value
 
     async def store(self, value: bytes, stopped: Future[None]) -> bool:
         """Store a value alone, whatever value the store holds.

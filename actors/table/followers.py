@@ -229,6 +229,7 @@ class Followers:
             lag=self._environment.settings.index_lag,
             reads_wait_seconds=self._environment.settings.index_reads_wait_seconds,
             units=self._backfill_units(index_id),
+            pacing=Pacing(self._consumed_units()),
         )
         self.indexes[index_id] = actors
         return actors
@@ -236,7 +237,14 @@ class Followers:
     def _backfill_units(self, index_id: int) -> BackfillUnits:
         if self._record().definition.restore_phase == "DONE":
             return BackfillUnits(self._throttle, index_id, self._environment.clock)
-        return FreeUnits(Pacing(self._environment.consumed_units))
+        return FreeUnits()
+
+    def _consumed_units(self) -> Callable[[], float]:
+        """The consumption that a backfill makes way for."""
+        if self._record().definition.restore_phase == "DONE":
+            return lambda: self._throttle.consumed_units
+        # Nobody uses this table yet, but others may be in use.
+        return self._environment.consumed_units
 
     async def stop_index(self, index_id: int) -> None:
         """Stop whatever works for a global index."""

@@ -20,7 +20,6 @@ from typing import Final
 
 from msgspec import Struct
 
-from dynactor.actors.derived.pacing import Pacing
 from dynactor.actors.partition.partition_map import PartitionMap
 from dynactor.actors.runtime.clock import Clock
 from dynactor.actors.splitting.position_sample import PositionSample
@@ -195,6 +194,11 @@ class TableThrottle:
                 consumed = self.consumed_by_index.get(index.name)
             if consumed is not None:
                 consumed.write_units += index.write_units
+
+    @property
+    def consumed_units(self) -> float:
+        """Units that requests to the table consumed, since the server started."""
+        return self.consumed.read_units + self.consumed.write_units
 
     def give_back(self, partition_number: int, paid: Paid) -> None:
         """Give back the units of a write that the store has refused."""
@@ -510,14 +514,6 @@ class BackfillUnits:
         self._throttle = throttle
         self._index_id = index_id
         self._clock = clock
-        self._consumed_units = 0.0
-
-    def is_table_in_use(self) -> bool:
-        """Whether anybody has read or written items of the table since this was last asked."""
-        consumed = self._throttle.consumed
-        before = self._consumed_units
-        self._consumed_units = consumed.read_units + consumed.write_units
-        return self._consumed_units > before
 
     def take(self, partition_number: int, units: int) -> asyncio.Future[None] | None:
         """Take the units of an entry for a partition of the index.
@@ -534,17 +530,10 @@ class BackfillUnits:
 
 
 class FreeUnits(BackfillUnits):
-    """Of an index of a table that is made from a backup: nothing is consumed by that.
+    """Units for an index of a table that is being restored: they are not counted."""
 
-    Nobody uses that table yet; it is the others that are used meanwhile.
-    """
-
-    def __init__(self, pause: Pacing) -> None:
-        self._pause = pause
-
-    def is_table_in_use(self) -> bool:
-        """Whether anybody has read or written items of any table since this was last asked."""
-        return self._pause.is_needed()
+    def __init__(self) -> None:
+        pass
 
     def take(self, partition_number: int, units: int) -> None:
         """Take nothing: the entry may be put."""

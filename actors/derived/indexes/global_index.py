@@ -15,6 +15,8 @@ from dynactor.actors.derived.indexes.index_backfill import IndexBackfill
 from dynactor.actors.derived.indexes.index_changes import IndexChanges
 from dynactor.actors.derived.indexes.index_lag import IndexLag
 from dynactor.actors.derived.log_followers import LogFollowers
+from dynactor.actors.derived.pacing import Pacing
+from dynactor.actors.derived.scan import TableScan
 from dynactor.actors.partition.change_feed import ChangeFeed
 from dynactor.actors.partition.index_partition import (
     ApplyChanges,
@@ -58,6 +60,14 @@ class IndexPlace(Struct, frozen=True):
         return key_layout.index_subscriber(self.table_id, self.definition.index_id)
 
 
+class BackfillProgress(Struct, frozen=True):
+    """How far an index is filled, what that consumed, and how often entries waited for units."""
+
+    fraction_done: float
+    write_units: int
+    throttle_events: int
+
+
 class _Asked(NamedTuple):
     """A message that was sent, or waits for room.
 
@@ -86,7 +96,9 @@ class GlobalIndexActors:
         lag: IndexLag,
         reads_wait_seconds: float,
         units: BackfillUnits,
+        pacing: Pacing,
     ) -> None:
+        """``units`` and ``pacing`` hold back the backfill."""
         self.place = place
         # How long reads of the index wait for it, at most: see ``wait_readable``.
         self.reads_wait_seconds = reads_wait_seconds
@@ -98,6 +110,7 @@ class GlobalIndexActors:
         self._copy_messages = copy_messages
         self._lag = lag
         self._units = units
+        self._pacing = pacing
         self._is_closing = False
         self._maintainers = LogFollowers(
             f"maintainer of index {place.definition.name}",
@@ -105,7 +118,8 @@ class GlobalIndexActors:
             self._changes_of,
             supervisor,
         )
-        self._backfill: IndexBackfill | None = None
+        self._backfill: TableScan | None = None
+        self._filling: IndexBackfill | None = None
         # One that is filled has entries of later changes than those that are carried into it.
         self.follows_all = True
         # Whether what was in the table at first is in the index.
@@ -148,21 +162,29 @@ class GlobalIndexActors:
             self.is_filled = True
             ended()
 
-        self._backfill = IndexBackfill(
-            self.place.definition,
-            self.place.table_id,
-            self.place.table_key,
-            self,
+        definition, table_id = self.place.definition, self.place.table_id
+        sink = IndexBackfill(definition, self.place.table_key, self, self._units)
+        scan = TableScan(
+            f"backfill of index {definition.name}",
+            table_id,
+            key_layout.backfill_cursor(table_id, definition.index_id),
+            sink,
             self._store,
-            units=self._units,
             ended=filled,
+            pacing=self._pacing,
         )
-        self._supervisor.start(self._backfill)
+        self._backfill = scan
+        self._filling = sink
+        self._supervisor.start(scan)
 
     @property
-    def filling(self) -> IndexBackfill | None:
-        """The backfill that is at work, or was since the server started."""
-        return self._backfill
+    def progress(self) -> BackfillProgress | None:
+        """The progress of the backfill that is at work, or was since the server started."""
+        if self._backfill is None or self._filling is None:
+            return None
+        return BackfillProgress(
+            self._backfill.fraction_done, self._filling.write_units, self._filling.throttle_events
+        )
 
     @property
     def is_stuck(self) -> bool:

@@ -409,17 +409,17 @@ async def _index_states(database: Database, table: Table) -> list[_IndexState]:
 async def _state_at_work(
     labels: tuple[str, str], actors: GlobalIndexActors, database: Database
 ) -> _IndexState:
-    filling = actors.filling
+    progress = actors.progress
     lag_seconds: float | None = None
     # Followers of an index that is being filled have not begun: it has no lag, but progress.
     if actors.is_followed:
         lag_seconds = _age_seconds(database, await actors.oldest_unapplied_us())
     return _IndexState(
         labels,
-        percentage_progress=100 * filling.fraction_done if filling else None,
-        backfill_write_units=filling.write_units if filling else None,
+        percentage_progress=100 * progress.fraction_done if progress else None,
+        backfill_write_units=progress.write_units if progress else None,
         backfill_throttle_events=actors.backfill_throttle_events
-        + (filling.throttle_events if filling else 0),
+        + (progress.throttle_events if progress else 0),
         lag_records=actors.lag_records,
         lag_seconds=lag_seconds,
     )

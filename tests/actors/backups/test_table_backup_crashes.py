@@ -40,7 +40,7 @@ ReplyT = TypeVar("ReplyT")
 def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """There are several pages of a few items."""
     monkeypatch.setattr("dynactor.actors.derived.scan.PAGE_ROWS", FEW_ROWS)
-    monkeypatch.setattr("dynactor.actors.backups.table_restore._CURSOR_PAGES", 2)
+    monkeypatch.setattr("dynactor.actors.backups.table_restore.RestoredItems.pages_per_cursor", 2)
 
 
 async def answered(request: Awaitable[ReplyT]) -> ReplyT | None:

@@ -25,7 +25,7 @@ FEW_ROWS: Final = 20
 def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """There are several pages of a few items."""
     monkeypatch.setattr("dynactor.actors.derived.scan.PAGE_ROWS", FEW_ROWS)
-    monkeypatch.setattr("dynactor.actors.backups.table_backup_copy._AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr("dynactor.actors.derived.scan._AGAIN_SECONDS", 0.01)
 
 
 class ReopenedStore(FailingPages):

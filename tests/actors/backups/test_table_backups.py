@@ -219,7 +219,7 @@ async def test_a_table_for_which_there_is_no_room_can_be_deleted_while_it_is_res
             store.is_holding = True
             with capture_logs() as logs:
                 await begin_restore(database, backup)
-                await until(lambda: any(each["event"] == "restore_refused" for each in logs))
+                await until(lambda: any(each["event"] == "scan_refused" for each in logs))
             state = await database.delete_table("Restored")
             assert state.definition.status == "DELETING"
             assert database.table_names() == ["Thread"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import count, pairwise
 
 import pytest
 from msgspec import structs
@@ -13,12 +13,13 @@ from structlog.testing import capture_logs
 
 from dynactor.actors.catalog.database import Database
 from dynactor.actors.derived.indexes.index_backfill import IndexBackfill
+from dynactor.actors.derived.pacing import Pacing
+from dynactor.actors.derived.scan import TableScan
 from dynactor.actors.partition.index_partition import ApplyChanges, Backfill
-from dynactor.actors.runtime.clock import SystemClock
 from dynactor.actors.table.messages import AdvanceIndex
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
-from dynactor.actors.table.throttle import BackfillUnits
+from dynactor.actors.table.throttle import BackfillUnits, FreeUnits
 from dynactor.model.indexes.global_index_rules import NewGlobalIndex
 from dynactor.model.indexes.index import IndexDefinition, Projection
 from dynactor.model.keys import key_range
@@ -30,6 +31,7 @@ from dynactor.model.tables.table_rules import TableEdit
 from dynactor.model.tables.time_to_live import TimeToLiveChange
 from dynactor.model.values.item import decode
 from dynactor.model.writes.write import Delete
+from dynactor.storage import key_layout
 from dynactor.storage.store import Full, Store
 from tests.support.databases.databases import (
     SetClock,
@@ -175,17 +177,10 @@ class _Writer:
         return done
 
 
-class _Units(BackfillUnits):
-    """Of an index without limits, whose table is in use or not."""
-
-    def __init__(self, *, in_use: bool) -> None:
-        self._in_use = in_use
-
-    def is_table_in_use(self) -> bool:
-        return self._in_use
-
-    def take(self, partition_number: int, units: int) -> None:  # noqa: ARG002 - there is enough
-        return None
+def _use(*, in_use: bool) -> Pacing:
+    """The pacing beside a table that is in use, or not."""
+    consumed = count()
+    return Pacing(lambda: next(consumed) if in_use else 0)
 
 
 class Turns:
@@ -228,15 +223,27 @@ def _backfill(
     ended: Callable[[], None] = lambda: None,
     *,
     in_use: bool = False,
-) -> IndexBackfill:
-    return IndexBackfill(
-        INDEX,
+) -> TableScan:
+    return _scan(table, store, writer, FreeUnits(), ended=ended, pacing=_use(in_use=in_use))
+
+
+def _scan(
+    table: Table,
+    store: Store,
+    writer: _Writer,
+    units: BackfillUnits,
+    *,
+    ended: Callable[[], None] = lambda: None,
+    pacing: Pacing | None = None,
+) -> TableScan:
+    return TableScan(
+        "backfill",
         table.definition.table_id,
-        table.definition.key_schema,
-        writer,
+        key_layout.backfill_cursor(table.definition.table_id, INDEX.index_id),
+        IndexBackfill(INDEX, table.definition.key_schema, writer, units),
         store,
-        units=_Units(in_use=in_use),
         ended=ended,
+        pacing=pacing,
     )
 
 
@@ -277,9 +284,6 @@ class _UnitsByHand(BackfillUnits):
         self.units = 0
         self.waiting: asyncio.Future[None] | None = None
 
-    def is_table_in_use(self) -> bool:
-        return False
-
     def take(self, partition_number: int, units: int) -> asyncio.Future[None] | None:  # noqa: ARG002
         if self.units >= units:
             self.units -= units
@@ -304,15 +308,7 @@ async def test_progress_follows_the_entries_that_are_written():
         for number in range(300):
             await table.write(put(thread(f"f{number}", "s", posts=number)))
         units, writer = _UnitsByHand(), _Writer(Turns())
-        backfill = IndexBackfill(
-            INDEX,
-            table.definition.table_id,
-            table.definition.key_schema,
-            writer,
-            store,
-            units=units,
-            ended=lambda: None,
-        )
+        backfill = _scan(table, store, writer, units)
         running = asyncio.ensure_future(backfill.run())
         while units.waiting is None:
             await asyncio.sleep(0)
@@ -332,10 +328,10 @@ async def test_a_backfill_is_told_whether_its_table_is_in_use():
     async with running_database() as database:
         await database.create_table(table_definition())
         table = database.table("Thread")
-        units = BackfillUnits(table.throttle, 1, SystemClock())
-        assert not units.is_table_in_use()
+        pacing = Pacing(lambda: table.throttle.consumed_units)
+        assert not pacing.is_needed()
         await table.write(put(thread("EC2", "a", posts=1)))
-        assert units.is_table_in_use()
-        assert not units.is_table_in_use()
+        assert pacing.is_needed()
+        assert not pacing.is_needed()
         await read_item(table, thread("EC2", "a"), consistent=False)
-        assert units.is_table_in_use()
+        assert pacing.is_needed()
