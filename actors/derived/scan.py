@@ -244,6 +244,7 @@ class TableScan:
                     if not await self._take(step, stopped):
                         return False
                 case _:
+                    # A page has more work than one turn of the loop should take.
                     await asyncio.sleep(0)
         return True
 
