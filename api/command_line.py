@@ -88,6 +88,11 @@ app.command(
 )
 
 
+app.register_install_completion_command(
+    help="Install completion of commands and options for bash, zsh or fish."
+)
+
+
 def main() -> None:
     """The console script."""
     drop_empty_variables(os.environ)

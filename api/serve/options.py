@@ -120,6 +120,9 @@ class ServeOptions:
     """Let the admin port delete everything, and bring back snapshots, though data is kept on disk.
     With --in-memory it may do so without this."""
 
+    drain_seconds: Annotated[float, Parameter(group=_PROCESS)] = 10
+    """How long requests that are under way may take when the server stops."""
+
     exit_with_parent: Annotated[bool, Parameter(group=_PROCESS, negative=())] = False
     """Stop when the process that started the server ends, also after SIGKILL."""
 

@@ -133,6 +133,7 @@ def _http_settings(
     return HttpSettings(
         region=options.region,
         access=options.access,
+        drain_seconds=options.drain_seconds,
         identity=ServerIdentity(
             __version__, "memory" if options.in_memory else "disk", admin_endpoint
         ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from importlib.util import find_spec
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import anyio
 import structlog
@@ -20,9 +20,13 @@ from dynactor.api.serve.logs import configure_logs
 from dynactor.api.serve.options import ServeOptions
 from dynactor.api.serve.parent_watch import end_with_parent
 from dynactor.api.serve.running_server import RunningServer, running_server
-from dynactor.storage.open_files import raise_open_files_limit
+from dynactor.api.serve.service_manager import tell_service_manager
+from dynactor.storage.open_files import open_files_limit, raise_open_files_limit
 from dynactor.storage.store import CannotOpen, Damaged, Full
 from dynactor.streams.kafka.broker import Refused
+
+# As many as a few hundred connections and the files of a large store take.
+_FEW_FILES: Final = 4_096
 
 _log = structlog.get_logger(__name__)
 
@@ -37,6 +41,7 @@ def run(options: ServeOptions) -> None:
     if options.exit_with_parent:
         end_with_parent()
     raise_open_files_limit()
+    _warn_of_few_files()
     backend_options = {"use_uvloop": find_spec("uvloop") is not None}
     try:
         anyio.run(serve_until_signal, options, backend_options=backend_options)
@@ -62,17 +67,40 @@ async def serve_until_signal(options: ServeOptions) -> None:
     """
     is_asked = False
     # Signals are received from the start: whoever has read the announcement may send one.
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+    with anyio.open_signal_receiver(*_stop_signals()) as signals:
         async with running_server(options) as running:
             set_interpreter()
             _announce(running, options)
+            tell_service_manager("READY=1")
             async for received in signals:
                 _log.info("stopping", signal=received.name)
+                tell_service_manager("STOPPING=1")
                 is_asked = True
                 break
     # A task group that one of its tasks has cancelled ends as if it were done.
     if not is_asked:
         raise _EndedUnasked
+
+
+def _stop_signals() -> list[signal.Signals]:
+    """The signals that end the server.
+
+    SIGHUP comes when the server's terminal is closed, unless nohup or the like has it ignored.
+    """
+    hang_up = signal.getsignal(signal.SIGHUP)
+    stopping = [signal.SIGTERM, signal.SIGINT]
+    return stopping if hang_up == signal.SIG_IGN else [*stopping, signal.SIGHUP]
+
+
+def _warn_of_few_files() -> None:
+    limit = open_files_limit()
+    if limit < _FEW_FILES:
+        _log.warning(
+            "few_open_files",
+            limit=limit,
+            advice=f"each connection and each table file needs one: raise the hard limit, by "
+            f"LimitNOFILE= or ulimit -Hn, to {_FEW_FILES} or more",
+        )
 
 
 def _announce(running: RunningServer, options: ServeOptions) -> None:

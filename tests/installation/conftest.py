@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -25,7 +26,11 @@ def has_compose_client() -> bool:
 
 _COMPOSE_IS_MISSING = not has_compose_client()
 
+_SYSTEMD_IS_MISSING = shutil.which("systemd-analyze") is None
+
 collect_ignore = ["test_compose_client.py"] if _COMPOSE_IS_MISSING else []
+if _SYSTEMD_IS_MISSING:
+    collect_ignore.append("test_systemd_unit.py")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -34,6 +39,12 @@ def pytest_configure(config: pytest.Config) -> None:
             config,
             "tests/installation/test_compose_client.py: needs docker compose (the client, and no "
             "engine), which is not on this machine",
+        )
+    if _SYSTEMD_IS_MISSING:
+        leave_out(
+            config,
+            "tests/installation/test_systemd_unit.py: needs systemd-analyze, which is not on this "
+            "machine",
         )
 
 

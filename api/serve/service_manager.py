@@ -1,0 +1,30 @@
+"""Messages to a service manager, as systemd expects them of a unit with Type=notify.
+
+Source: sd_notify(3).
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import Final, Literal, TypeAlias
+
+State: TypeAlias = Literal["READY=1", "STOPPING=1"]
+
+_VARIABLE: Final = "NOTIFY_SOCKET"
+
+
+def tell_service_manager(state: State) -> None:
+    """Tell the service manager that started this process, if there is one; never fails."""
+    address = os.environ.get(_VARIABLE, "")
+    # An abstract address begins with @ in the variable and with a null byte in the kernel.
+    if not address.startswith(("/", "@")):
+        return
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as manager:
+            manager.setblocking(False)
+            manager.connect(address.replace("@", "\0", 1) if address[0] == "@" else address)
+            manager.send(state.encode())
+    except OSError:
+        # A server that nobody waits for serves all the same.
+        return
