@@ -256,7 +256,8 @@ class DestinationPhases:
     def _wait_for_broker(self, table: Table, destination: StreamingDestination) -> None:
         if self._environment is None:
             return
-        session = TopicSession(self._environment, destination.topic)
+        subscriber = _subscriber(table.definition, destination)
+        session = TopicSession(self._environment, destination.topic, subscriber)
         contract = relay_contract(self._settings)
         waiting = BrokenDestination(
             destination.topic,
@@ -268,7 +269,6 @@ class DestinationPhases:
             contract,
             reached=lambda count: self._tell(_advance(table.definition, destination, count)),
         )
-        subscriber = _subscriber(table.definition, destination)
         table.followers.attach(subscriber, ActorFollowing(waiting, self._supervisor))
         self._supervisor.start(waiting)
 

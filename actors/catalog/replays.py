@@ -20,7 +20,6 @@ from dynactor.actors.catalog.definition_commit import Stored
 from dynactor.actors.derived.kafka.publishing import Publishing
 from dynactor.actors.derived.kafka.replay import Replay, ReplayPlace
 from dynactor.actors.derived.kafka.replay_progress import ReplayProgress, ReplayStart
-from dynactor.actors.derived.kafka.shared_publisher import SharedPublisher
 from dynactor.actors.derived.stored_checkpoint import first_checkpoints
 from dynactor.actors.runtime.mailbox import Message
 from dynactor.actors.runtime.randomness import random_uuid
@@ -116,8 +115,7 @@ class Replays:
             await self._place(table, message, replay_id, is_whole=is_whole),
             [feed for feed in await table.followers.feeds() if feed.partition_number in followed],
             self._environment.store,
-            # A publisher of its own: what it waits for, no relay waits for.
-            kafka._replace(shared=SharedPublisher(kafka.broker)),
+            kafka,
             ended=lambda: self._publishing.tell(told),
         )
         await replay.load()

@@ -79,7 +79,6 @@ class KafkaRelay:
         self.in_hand: list[Envelope] = []
         self.contract = relay_contract(settings)
         self._place = place
-        self._environment = environment
         self._logs = FollowedLogs(feeds, store, subscriber_id=place.subscriber, reader=self.name)
         self._has_published = asyncio.Event()
         self._trouble: type[BrokerError] | None = BrokerError
@@ -96,7 +95,11 @@ class KafkaRelay:
         sink = KafkaSink(place.source, settings, self.contract, partition_count=partition_count)
         is_transactional = settings.delivery == "exactly-once"
         session = TopicSession(
-            environment, place.topic, place.publisher_id if is_transactional else None
+            environment,
+            place.topic,
+            place.subscriber,
+            transactional_id=place.publisher_id if is_transactional else None,
+            is_shared=not is_transactional,
         )
         self._sender = KafkaSender(
             session, sink, self._changed, is_new=partition_count == 0 and not place.began_late
@@ -195,14 +198,12 @@ class KafkaRelay:
     async def run(self) -> None:
         """Publish until the mailbox is closed; then store the checkpoints."""
         closed = self.mailbox.when_closed()
-        if self._environment is None or self._follower is None:
+        if self._follower is None:
             await closed
             return
-        self._environment.at_work.add(self._place.subscriber)
         try:
             await self._follower.run(closed)
         finally:
-            self._environment.at_work.discard(self._place.subscriber)
             self._has_published.set()
 
     def _changed(self, trouble: BrokerError | None) -> None:

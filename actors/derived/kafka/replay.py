@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-import anyio
 import structlog
 from msgspec import Struct
 
@@ -69,18 +68,16 @@ class Replay:
         *,
         ended: Callable[[], None],
     ) -> None:
-        """``environment``: its publisher is the replay's own."""
         self.name = f"replay of table {place.source.table_name} to topic {place.topic}"
         self.mailbox = Mailbox(1)
         self.in_hand: list[Envelope] = []
         settings = environment.settings
         self.contract = replay_contract(settings)
         self._place = place
-        self._environment = environment
         self._ended = ended
         self._logs = FollowedLogs(feeds, store, subscriber_id=place.subscriber, reader=self.name)
         sink = KafkaSink(place.source, settings, self.contract)
-        session = TopicSession(environment, place.topic)
+        session = TopicSession(environment, place.topic, place.subscriber)
         self._sender = KafkaSender(session, sink, self._changed)
         self._follower = RoundFollower(
             self.name,
@@ -205,13 +202,9 @@ class Replay:
         """Publish what was asked for, unless the mailbox is closed before."""
         closed = self.mailbox.when_closed()
         self._runs = True
-        self._environment.at_work.add(self._place.subscriber)
         try:
             await self._follower.run(closed)
         finally:
-            self._environment.at_work.discard(self._place.subscriber)
-            with anyio.CancelScope(shield=True):
-                await self._environment.shared.close()
             self._runs = False
         self._end("CANCELLED" if closed.done() else "DONE", None)
 

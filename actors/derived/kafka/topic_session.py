@@ -23,16 +23,25 @@ _POSITIONS_BATCH_BYTES: Final = 512 * KIB
 class TopicSession:
     """Opened, thrown away with a publisher that failed, and opened again.
 
-    With a ``transactional_id`` it has a publisher of its own, which publishes in transactions;
-    without one it shares the environment's.
+    With a ``transactional_id`` its publisher publishes in transactions. ``is_shared``: the
+    publisher is the one that all relays share; others wait for what it waits for.
     """
 
     def __init__(
-        self, environment: KafkaEnvironment, topic: str, transactional_id: str | None = None
+        self,
+        environment: KafkaEnvironment,
+        topic: str,
+        subscriber_id: bytes,
+        *,
+        transactional_id: str | None = None,
+        is_shared: bool = False,
     ) -> None:
+        assert transactional_id is None or not is_shared
         self.topic = topic
         self._environment = environment
+        self._subscriber_id = subscriber_id
         self._transactional_id = transactional_id
+        self._is_shared = is_shared
         self._publisher: Publisher | None = None
         # Whether the topic was not there before.
         self._made_topic = False
@@ -83,14 +92,16 @@ class TopicSession:
             Unreachable, Refused: nothing can be published now.
         """
         broker = self._environment.broker
+        self._environment.at_work.add(self._subscriber_id)
         found = await self.ensure_topic()
         # A second attempt finds what the first one has made.
         self._made_topic |= found.is_new
         if self._transactional_id is not None:
             await broker.ensure_topic(self.settings.positions_topic)
-            self._publisher = await broker.open_publisher(self._transactional_id)
-        else:
+        if self._is_shared:
             self._publisher = await self._environment.shared.take()
+        else:
+            self._publisher = await broker.open_publisher(self._transactional_id)
         return found
 
     async def has_new_topic(self, partition_count: int) -> bool:
@@ -134,14 +145,15 @@ class TopicSession:
         publisher, self._publisher = self._publisher, None
         if publisher is None:
             return
-        if self.is_transactional:
-            await publisher.close()
-        else:
+        if self._is_shared:
             await self._environment.shared.throw_away(publisher)
+        else:
+            await publisher.close()
 
     async def close(self) -> None:
         """Release the publisher; a shared one stays open."""
-        if self.is_transactional:
+        self._environment.at_work.discard(self._subscriber_id)
+        if not self._is_shared:
             await self.throw_away()
         self._publisher = None
 
