@@ -17,9 +17,16 @@ import structlog
 from aiohttp import web
 
 from dynactor.actors.catalog.database import Database
-from dynactor.api.admin import backup_routes, clock_routes, insights_routes, replay_routes
+from dynactor.api.admin import (
+    backup_routes,
+    clock_routes,
+    health_routes,
+    insights_routes,
+    replay_routes,
+)
 from dynactor.api.admin.backup_messages import BACKUPS_PATH
 from dynactor.api.admin.clock_messages import CLOCK_PATH, STEP_PATH
+from dynactor.api.admin.health_routes import HEALTH_PATH, READY_PATH
 from dynactor.api.admin.insights_messages import INSIGHTS_PATH
 from dynactor.api.admin.metrics.exposition import exposition
 from dynactor.api.admin.metrics.loop_lag import measured_loop_lag
@@ -100,17 +107,19 @@ class _Admin:
             return await insights_routes.answer(self._database, request)
         if request.path == BACKUPS_PATH:
             return await backup_routes.answer(self._backups, request)
-        if request.path != METRICS_PATH:
+        if request.path not in (METRICS_PATH, HEALTH_PATH, READY_PATH):
             return _text(
                 HTTPStatus.NOT_FOUND,
-                f"There are {METRICS_PATH}, {CLOCK_PATH}, "
+                f"There are {METRICS_PATH}, {HEALTH_PATH}, {READY_PATH}, {CLOCK_PATH}, "
                 f"{REPLAYS_PATH}, {INSIGHTS_PATH} and "
                 f"{BACKUPS_PATH}, and nothing else",
             )
         if request.method not in ("GET", "HEAD"):
-            response = _text(HTTPStatus.METHOD_NOT_ALLOWED, "Metrics can only be read")
+            response = _text(HTTPStatus.METHOD_NOT_ALLOWED, f"{request.path} can only be read")
             response.headers["Allow"] = "GET, HEAD"
             return response
+        if request.path != METRICS_PATH:
+            return _text(*health_routes.answer(request.path, self._protocol, self._store))
         return await self._metrics(request.headers.get("Accept", ""))
 
     async def _metrics(self, accept: str) -> web.Response:

@@ -27,6 +27,7 @@ from dynactor.actors.runtime.cancellation import is_cancellation
 from dynactor.api.answers import explain
 from dynactor.api.http import compression
 from dynactor.api.http.request_figures import Failure, RequestFigures
+from dynactor.api.http.request_log import RequestLog
 from dynactor.api.http.signature import Signatures
 from dynactor.api.requests import table_arn
 from dynactor.api.requests.input_decoder import UNDECODABLE, InputDecoder
@@ -123,10 +124,12 @@ class Protocol:
         operations: Iterable[Operation],
         not_implemented: frozenset[str] = frozenset(),
         signatures: Signatures | None = None,
+        request_log: RequestLog | None = None,
     ) -> None:
         """``signatures`` know who is let in; without them everybody is who shows any signature."""
         self.database = database
         self._signatures = signatures
+        self._log = request_log or RequestLog()
         self.figures = RequestFigures()
         self._operations = {
             operation.target: _Known(
@@ -138,6 +141,8 @@ class Protocol:
         }
         self._not_implemented = not_implemented
         self.request_ids = _request_ids()
+        # Whether new connections are taken; set by who serves them.
+        self.is_serving = False
         # Requests whose answers are awaited.
         self._pending_count = 0
         self._idle: asyncio.Event | None = None
@@ -170,13 +175,13 @@ class Protocol:
         # Without an operation there is no success.
         assert known is not None
         if isinstance(done, bytes):
-            known.latency.observe(perf_counter_ns() - began)
+            self._succeeded(asked, known, began)
             return _answer(asked, _OK, done)
         self._pending_count += 1
-        return self._answer_when(asked, done, known.latency, began)
+        return self._answer_when(asked, done, known, began)
 
     async def _answer_when(
-        self, asked: _Asked, work: Awaitable[bytes], latency: LatencyHistogram, began: int
+        self, asked: _Asked, work: Awaitable[bytes], known: _Known, began: int
     ) -> Answer:
         try:
             body = await work
@@ -188,8 +193,18 @@ class Protocol:
             self._pending_count -= 1
             if self._idle is not None and not self._pending_count:
                 self._idle.set()
-        latency.observe(perf_counter_ns() - began)
+        self._succeeded(asked, known, began)
         return _answer(asked, _OK, body)
+
+    def _succeeded(self, asked: _Asked, known: _Known, began: int) -> None:
+        took = perf_counter_ns() - began
+        known.latency.observe(took)
+        if self._log.logs_answers:
+            self._log.answered(known.operation.name, took, asked.request_id)
+
+    def _failed(self, failure: Failure, request_id: str) -> None:
+        self.figures.failures[failure] += 1
+        self._log.failed(failure, request_id)
 
     async def _answer_when_resumed(self, request: Request, resumed: asyncio.Future[None]) -> Answer:
         await asyncio.shield(resumed)
@@ -241,15 +256,16 @@ class Protocol:
 
     def refuse(self, error: DynamoDBError) -> Answer:
         """The answer to a request that is refused before it is looked at."""
-        self.figures.failures[Failure("", type(error).__name__, error.http_status)] += 1
-        return Answer(error.http_status, JSON_1_0, error_body(error), next(self.request_ids))
+        request_id = next(self.request_ids)
+        self._failed(Failure("", type(error).__name__, error.http_status), request_id)
+        return Answer(error.http_status, JSON_1_0, error_body(error), request_id)
 
     def not_understood(self) -> Answer:
         """The answer to a request that is none of this protocol."""
         return self._not_understood(next(self.request_ids))
 
     def _not_understood(self, request_id: str) -> Answer:
-        self.figures.failures[_OF_ANOTHER_PROTOCOL] += 1
+        self._failed(_OF_ANOTHER_PROTOCOL, request_id)
         return Answer(_OF_ANOTHER_PROTOCOL.http_status, "text/xml", _NOT_UNDERSTOOD, request_id)
 
     def _perform(self, asked: _Asked, known: _Known | None) -> bytes | Awaitable[bytes]:
@@ -275,7 +291,7 @@ class Protocol:
         told = self._told(asked, error)
         known = self._operations.get(asked.request.target)
         operation = "" if known is None else known.operation.name
-        self.figures.failures[Failure(operation, type(told).__name__, told.http_status)] += 1
+        self._failed(Failure(operation, type(told).__name__, told.http_status), asked.request_id)
         return told.http_status, error_body(told)
 
     def _told(self, asked: _Asked, error: BaseException) -> DynamoDBError:

@@ -90,9 +90,11 @@ async def serving(
         server = await asyncio.get_running_loop().create_server(
             fast.connection, sock=listener, backlog=_BACKLOG
         )
+        protocol.is_serving = True
         try:
             yield url(listener)
         finally:
+            protocol.is_serving = False
             server.close()
             fast.end()
             plain.pre_shutdown()

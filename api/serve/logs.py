@@ -8,29 +8,44 @@ import sys
 import structlog
 from structlog.typing import Processor
 
-from dynactor.api.serve.log_level import LogLevel
+from dynactor.api.serve.log_settings import LogFormat, LogLevel
 
 
-def configure_logs(level: LogLevel) -> None:
-    """Log from this level on to standard error."""
+def configure_logs(level: LogLevel, log_format: LogFormat = "text") -> None:
+    """Log from this level on to standard error: as text, or a JSON object a line."""
     threshold = logging.getLevelNamesMapping()[level.upper()]
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
-    renderer = structlog.dev.ConsoleRenderer(
-        colors=sys.stderr.isatty(),
-        # Local variables hold requests: clients' data and credentials stay out of logs.
-        exception_formatter=structlog.dev.plain_traceback,
-    )
+    renderers = _json_renderers() if log_format == "json" else [_text_renderer()]
     structlog.configure(
-        processors=[*shared, renderer],
+        processors=[*shared, *renderers],
         wrapper_class=structlog.make_filtering_bound_logger(threshold),
         logger_factory=structlog.WriteLoggerFactory(sys.stderr),
     )
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(processor=renderer, foreign_pre_chain=shared)
+        structlog.stdlib.ProcessorFormatter(
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderers],
+            foreign_pre_chain=shared,
+        )
     )
     logging.basicConfig(level=threshold, handlers=[handler], force=True)
+
+
+def _text_renderer() -> Processor:
+    return structlog.dev.ConsoleRenderer(
+        colors=sys.stderr.isatty(),
+        # Local variables hold requests: clients' data and credentials stay out of logs.
+        exception_formatter=structlog.dev.plain_traceback,
+    )
+
+
+def _json_renderers() -> list[Processor]:
+    return [
+        # Plain tracebacks, without local variables.
+        structlog.processors.format_exc_info,
+        structlog.processors.JSONRenderer(),
+    ]

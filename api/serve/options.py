@@ -23,7 +23,7 @@ from dynactor.api.http.browser_access import Access
 from dynactor.api.http.signature import AccessKey
 from dynactor.api.serve.configuration_error import ConfigurationError
 from dynactor.api.serve.kafka_options import KafkaOptions
-from dynactor.api.serve.log_level import LogLevel
+from dynactor.api.serve.log_settings import LogFormat, LogLevel
 from dynactor.model.limits import (
     BURST_SECONDS,
     ITEM_COLLECTION_BYTES,
@@ -108,6 +108,9 @@ class ServeOptions:
 
     region: Annotated[str, Parameter(group=_ACCESS)] = "us-east-1"
     """The region shown in ARNs. Requests for any region are served."""
+
+    log_format: Annotated[LogFormat, Parameter(group=_PROCESS)] = "text"
+    """The form of log lines: text, or a JSON object a line."""
 
     log_level: Annotated[LogLevel, Parameter(group=_PROCESS)] = "info"
     """The least severe messages to log."""

@@ -16,6 +16,7 @@ from dynactor.actors.catalog.virtual_clock import ClockState
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
 from dynactor.actors.splitting.split_watch import SplitSettings
 from dynactor.api.http.protocol import Protocol
+from dynactor.api.http.request_log import RequestLog
 from dynactor.api.http.server import listen, listens_everywhere, serving
 from dynactor.api.http.server_identity import ServerIdentity
 from dynactor.api.http.settings import HttpSettings
@@ -100,6 +101,7 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
                 OPERATIONS.values(),
                 NOT_IMPLEMENTED,
                 None if keys is None else Signatures(keys),
+                RequestLog(logs_answers=options.log_level == "debug"),
             )
             host.attach(protocol)
             admin_endpoint = None

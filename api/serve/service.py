@@ -37,7 +37,7 @@ class _EndedUnasked(Exception):
 
 def run(options: ServeOptions) -> None:
     """Serve until SIGTERM or SIGINT; exits with 1 and a message if that is not possible."""
-    configure_logs(options.log_level)
+    configure_logs(options.log_level, options.log_format)
     if options.exit_with_parent:
         end_with_parent()
     raise_open_files_limit()

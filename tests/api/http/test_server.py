@@ -86,7 +86,8 @@ async def test_a_bug_is_a_500_with_the_request_id_and_traceback_in_the_log(more:
         "__type": "com.amazonaws.dynamodb.v20120810#InternalServerError",
         "message": "Internal server error",
     }
-    (entry,) = logs
+    entry, request_failed = logs
+    assert request_failed["http_status"] == 500
     assert entry["request_id"] == answer.headers["x-amzn-requestid"]
     assert entry["exc_info"]
 
@@ -107,7 +108,8 @@ async def test_a_cancellation_of_what_a_request_waits_for_is_a_bug_like_any_othe
         assert (await other.answer()).status == 200
         assert (await connection.ask("Echo", b"{}", *more)).status == 200
     assert answer.status == 500
-    (entry,) = logs
+    entry, request_failed = logs
+    assert request_failed["http_status"] == 500
     assert entry["request_id"] == answer.headers["x-amzn-requestid"]
     assert entry["exc_info"]
 

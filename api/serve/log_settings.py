@@ -1,7 +1,8 @@
-"""The levels of log lines."""
+"""The levels and forms of log lines."""
 
 from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
 LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
+LogFormat: TypeAlias = Literal["text", "json"]

@@ -1,0 +1,79 @@
+"""Log lines about requests: which failed, and at level debug, which were answered.
+
+They hold no attribute value, no secret and no body, so not the error's message either, which may
+repeat a value. A client that fails all the time does not fill the log: each error code has twenty
+lines a second, and then one that tells how many are missing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Final
+
+import structlog
+
+from dynactor.api.http.request_figures import Failure
+
+MOST_LINES_PER_SECOND: Final = 20
+_SECOND: Final = 1.0
+_SERVER_ERROR: Final = 500
+# What programs meet in their ordinary course.
+_ORDINARY: Final = frozenset(
+    {
+        "ConditionalCheckFailedException",
+        "TransactionCanceledException",
+        "TransactionConflictException",
+    }
+)
+
+_log = structlog.get_logger("requests")
+
+
+class RequestLog:
+    """Writes the lines. For one event loop."""
+
+    def __init__(self, *, logs_answers: bool = False) -> None:
+        self.logs_answers = logs_answers
+        # Failures in this second, by code.
+        self._counts: Counter[str] = Counter()
+
+    def failed(self, failure: Failure, request_id: str) -> None:
+        """A request was answered with an error."""
+        if not self._counts:
+            asyncio.get_running_loop().call_later(_SECOND, self._end_second)
+        self._counts[failure.code] += 1
+        if self._counts[failure.code] > MOST_LINES_PER_SECOND:
+            return
+        if failure.http_status >= _SERVER_ERROR:
+            write = _log.error
+        elif failure.code in _ORDINARY:
+            write = _log.debug
+        else:
+            write = _log.info
+        write(
+            "request_failed",
+            operation=failure.operation,
+            code=failure.code,
+            http_status=failure.http_status,
+            request_id=request_id,
+        )
+
+    def answered(self, operation: str, took_nanoseconds: int, request_id: str) -> None:
+        """A request succeeded."""
+        _log.debug(
+            "request_answered",
+            operation=operation,
+            milliseconds=round(took_nanoseconds / 1e6, 3),
+            request_id=request_id,
+        )
+
+    def _end_second(self) -> None:
+        for code, count in self._counts.items():
+            if count > MOST_LINES_PER_SECOND:
+                _log.info(
+                    "requests_not_logged",
+                    code=code,
+                    count=count - MOST_LINES_PER_SECOND,
+                )
+        self._counts.clear()
