@@ -199,6 +199,7 @@ class KafkaRelay:
         """Publish until the mailbox is closed; then store the checkpoints."""
         closed = self.mailbox.when_closed()
         if self._follower is None:
+            _log.warning("not_publishing", relay=self.name, reason=_NO_BROKER)
             await closed
             return
         try:
