@@ -12,7 +12,7 @@ from typing import Any
 
 from dynactor.actors.partition.batch import Batch
 from dynactor.actors.partition.partition import NoEffects, Partition
-from dynactor.actors.runtime.mailbox import Envelope, Message
+from dynactor.actors.runtime.mailbox import Message
 from dynactor.model.indexes.index import IndexDefinition
 from dynactor.model.limits import INDEX_ENTRY_OVERHEAD_BYTES
 from dynactor.storage import codec
@@ -78,12 +78,12 @@ class IndexCore:
     def forget(self) -> None:
         """Do nothing: messages are decided on stored rows alone."""
 
-    def open(self, head: PartitionHead, envelopes: Sequence[Envelope]) -> EntryBatch:
+    def open(self, head: PartitionHead, messages: Sequence[Message[Any]]) -> EntryBatch:
         """Return a batch that wants the sizes that the messages need and don't tell."""
         batch = EntryBatch(head)
         positions = batch.positions
-        for envelope in envelopes:
-            match envelope.message:
+        for message in messages:
+            match message:
                 case ApplyChanges(changes=changes, follows_all=False):
                     positions.update(dict.fromkeys(change.position for change in changes))
                 case Backfill(entries=entries, items=items):

@@ -199,13 +199,13 @@ class Partition(Generic[BatchT]):
 
     async def _decide_and_commit(self, envelopes: list[Envelope]) -> tuple[BatchT, list[Outcome]]:
         core, charge = self._core, self._effects.charge
+        messages = [envelope.message for envelope in envelopes]
         while True:
-            batch = core.open(self.head, envelopes)
+            batch = core.open(self.head, messages)
             if not await self.load(batch):
                 continue
             outcomes: list[Outcome] = []
-            for envelope in envelopes:
-                message = envelope.message
+            for envelope, message in zip(envelopes, messages, strict=True):
                 decision = charge(envelope, core.decide(batch, message))
                 outcomes.append((envelope, core.apply(batch, message, decision)))
             # What is decided after a commit that failed has seen what may never be durable.
@@ -333,7 +333,7 @@ class Core(Protocol[BatchT]):
         """Drop all that was decided on rows that the store may have lost."""
         ...
 
-    def open(self, head: PartitionHead, envelopes: Sequence[Envelope]) -> BatchT:
+    def open(self, head: PartitionHead, messages: Sequence[Message[Any]]) -> BatchT:
         """Return an empty batch for these messages."""
         ...
 

@@ -26,7 +26,7 @@ from dynactor.actors.partition.messages import (
     Written,
 )
 from dynactor.actors.partition.transaction_parts import TransactionParts
-from dynactor.actors.runtime.mailbox import Envelope, Message
+from dynactor.actors.runtime.mailbox import Message
 from dynactor.model.errors import (
     DynamoDBError,
     ItemCollectionSizeLimitExceededException,
@@ -119,13 +119,12 @@ class TableCore:
         """Release all locks: their transactions were decided on rows that may be gone."""
         self.locks.clear()
 
-    def open(self, head: PartitionHead, envelopes: Sequence[Envelope]) -> TableBatch:
+    def open(self, head: PartitionHead, messages: Sequence[Message[Any]]) -> TableBatch:
         """Return a batch that wants the items and collection sizes that these messages change."""
         batch = TableBatch(head)
         positions, collections = batch.positions, batch.collections
         has_local_indexes = self.has_local_indexes
-        for envelope in envelopes:
-            message = envelope.message
+        for message in messages:
             if isinstance(message, WriteItem):
                 positions.append(message.position)
                 if has_local_indexes:
