@@ -46,6 +46,21 @@ _COMMANDS: Final = {
         if the backup was made, and 1 if not.
         """,
     ),
+    "check": (
+        "commands.check:check",
+        """Read all of a data directory that no server uses, and tell what it holds.
+
+        Every checksum is compared, and nothing is changed. The exit code is 0 if no damage was
+        found, and 1 if some was, or if the directory can't be read.
+        """,
+    ),
+    "doctor": (
+        "commands.doctor:doctor",
+        """Write a report for whoever helps: versions, limits, metrics and sizes of files.
+
+        It has no data, no keys, no secrets and no names of tables. A running server adds its part.
+        """,
+    ),
     "insights": (
         "commands.insights:insights",
         """Show the most accessed and the most throttled keys of a table in the last hour.

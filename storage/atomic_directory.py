@@ -20,7 +20,7 @@ from dynactor.storage.store import CannotOpen
 _UNFINISHED: Final = ".unfinished"
 # What a data directory holds, at any stage of being made.
 _OURS: Final = frozenset(
-    {"format", "format.new", "link", "lock", "mark", "mark.new", "rocksdb", "rocksdb.tmp"}
+    {"backup", "format", "format.new", "link", "lock", "mark", "mark.new", "rocksdb", "rocksdb.tmp"}
 )
 
 

@@ -4,6 +4,7 @@
 - ``lock``: held by the process that uses the directory, and names it
 - ``mark``: how far the log is known to be durable (storage/durable_watermark.py)
 - ``rocksdb/``: the engine's files, nobody else's business
+- ``backup``: in a backup alone, and in copies of one (storage/backup_mark.py)
 
 A version reads the formats of all versions before it. It raises the format when it opens a
 directory, before its first write, so that an older version refuses the directory instead of losing
@@ -83,6 +84,20 @@ def open_data_directory(path: Path) -> DataDirectory:
     """
     try:
         make_directory_durably(path.absolute())
+        return _take(path)
+    except OSError as error:
+        raise _cannot_be_used(path, error) from error
+
+
+def open_existing_directory(path: Path) -> DataDirectory:
+    """Take a data directory for this process, which makes none where there is none.
+
+    Raises:
+        CannotOpen: it is none, or in use.
+    """
+    try:
+        if not (path / "format").is_file():
+            raise CannotOpen(f"{path} is no data directory of dynactor")
         return _take(path)
     except OSError as error:
         raise _cannot_be_used(path, error) from error

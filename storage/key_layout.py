@@ -29,7 +29,8 @@ items of a table's backup are rows like a table's own, under a table id that no 
 from __future__ import annotations
 
 from struct import Struct
-from typing import Final
+from struct import error as StructError  # noqa: N812 - a class
+from typing import Final, Literal, TypeAlias
 
 from dynactor.model.keys import key as keys
 from dynactor.model.tables.table import TABLE_INDEX_ID, TableDefinition
@@ -37,6 +38,8 @@ from dynactor.model.tables.table_backup import TableBackupId
 from dynactor.model.values.item import Item
 
 CATALOG_HEAD: Final = b"\x00"
+RowKind: TypeAlias = Literal["table", "partition", "item or entry", "other"]
+
 _TABLE_RECORD: Final = b"\x01"
 _PARTITION_HEAD: Final = b"\x02"
 _ROW: Final = b"\x03"
@@ -101,6 +104,30 @@ def row_prefix(table_id: int, index_id: int = TABLE_INDEX_ID) -> bytes:
 def table_range(table_id: int) -> tuple[bytes, bytes]:
     """All rows of a table, its indexes and collection sizes; the end is excluded."""
     return row_prefix(table_id), row_prefix(table_id + 1)
+
+
+def kind_of(row_key: bytes) -> RowKind:
+    """The kind of a row."""
+    if row_key[:1] == _TABLE_RECORD:
+        return "table"
+    if row_key[:1] == _PARTITION_HEAD:
+        return "partition"
+    # The sizes of item collections stand among the rows of their table.
+    is_row = row_key[:1] == _ROW and owner_of(row_key)[1] != _COLLECTIONS
+    return "item or entry" if is_row else "other"
+
+
+def owner_of(row_key: bytes) -> tuple[int, int]:
+    """The ids of the table and the index in the key of a row of theirs.
+
+    Raises:
+        ValueError: the key is too short.
+    """
+    try:
+        _, table_id, index_id = _ROW_PREFIX.unpack_from(row_key)
+    except StructError:
+        raise ValueError("the key is too short") from None
+    return table_id, index_id
 
 
 def end_of(prefix: bytes) -> bytes:

@@ -61,6 +61,19 @@ class AdminClient:
             ) from None
         raise AdminRequestFailed(message)
 
+    def read(self, path: str) -> str:
+        """The text at a path of the server.
+
+        Raises:
+            AdminRequestFailed: it refuses.
+            CannotCall: nobody answers.
+        """
+        status, content = self._exchange("GET", path, None, _TIMEOUT_SECONDS)
+        text = content.decode(errors="replace")
+        if status != HTTPStatus.OK:
+            raise AdminRequestFailed(text.strip())
+        return text
+
     def _exchange(
         self, method: str, path: str, body: dict[str, Any] | None, timeout_seconds: float | None
     ) -> tuple[int, bytes]:

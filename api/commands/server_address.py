@@ -30,15 +30,22 @@ class ServerAddress:
         """
         if self.admin_endpoint is not None:
             return AdminClient(self.admin_endpoint)
-        try:
-            identity = AdminClient(self.endpoint, "dynactor").ask(
-                "GET", IDENTITY_PATH, ServerIdentity
-            )
-        except AdminRequestFailed as error:
-            raise CannotCall(f"{self.endpoint} does not answer as dynactor does: {error}") from None
+        identity = self.identity()
         if identity.admin_endpoint is None:
             raise CannotCall(
                 f"The server at {self.endpoint} has no admin listener: start it with "
                 "--admin-port 8001"
             )
         return AdminClient(identity.admin_endpoint)
+
+    def identity(self) -> ServerIdentity:
+        """What the server tells of itself.
+
+        Raises:
+            CannotCall: there is no server at the endpoint, or one of another kind.
+        """
+        server = AdminClient(self.endpoint, "dynactor")
+        try:
+            return server.ask("GET", IDENTITY_PATH, ServerIdentity)
+        except AdminRequestFailed as error:
+            raise CannotCall(f"{self.endpoint} does not answer as dynactor does: {error}") from None

@@ -99,6 +99,9 @@ class ServeOptions:
     backup_dir: Annotated[Path | None, Parameter(group=_DATA)] = None
     """Where dynactor backup puts copies of the data, on the same file system as these."""
 
+    serve_backup: Annotated[bool, Parameter(group=_DATA, negative=())] = False
+    """Start on a backup itself, which is then none any more, and not on a copy of one."""
+
     admin_port: Annotated[UInt16 | None, Parameter(group=_PROCESS)] = None
     """Port for metrics (at /metrics), the virtual clock, replays, insights, backups; 0 takes a free
     one."""

@@ -24,6 +24,7 @@ from dynactor.api.http.signature import Signatures
 from dynactor.api.registry import NOT_IMPLEMENTED, OPERATIONS
 from dynactor.api.serve.database_host import Opening, hosting_database
 from dynactor.api.serve.options import ServeOptions
+from dynactor.storage.backup_mark import drop_backup_mark, refuse_backup
 from dynactor.storage.directory_backups import Backups
 from dynactor.storage.machine_memory import memory_bytes
 from dynactor.storage.rocks.options import MIB, RocksOptions
@@ -172,12 +173,16 @@ def _admin_listener(options: ServeOptions) -> Iterator[socket.socket | None]:
 @asynccontextmanager
 async def _store(options: ServeOptions) -> AsyncIterator[Store]:
     directory = options.data_directory
+    if directory is not None and not options.serve_backup:
+        refuse_backup(directory)
     mib = options.cache_mib
     tuning = RocksOptions(block_cache_bytes=None if mib is None else mib * MIB)
     store = await (
         open_rocks_in_memory(tuning) if directory is None else open_rocks(directory, tuning)
     )
     try:
+        if directory is not None:
+            drop_backup_mark(directory)
         yield store
     finally:
         await store.close()

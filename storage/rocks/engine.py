@@ -239,12 +239,12 @@ class DiskEngine:
 
     def _open_whole_for_reading(self) -> Rdict:
         rows = self._open_rows(AccessType.read_only(error_if_log_file_exist=False))
-        self._check_whole(rows)
+        check_log_end(self._directory, self._mark, rows)
         return rows
 
     def _open_for_writing(self) -> Rdict:
         rows = self._open_rows(AccessType.read_write())
-        self._check_whole(rows)
+        check_log_end(self._directory, self._mark, rows)
         with _translated():
             # RocksDB has synced its own files, with all that it replayed, and not rocksdict's.
             sync_directory(self._directory.engine)
@@ -252,17 +252,7 @@ class DiskEngine:
         return rows
 
     def _open_rows(self, access: AccessType) -> Rdict:
-        return _open_rows(self._directory.engine, engine_options(self._options), access)
-
-    def _check_whole(self, rows: Rdict) -> None:
-        found = rows.latest_sequence_number()
-        if found < self._mark.sequence:
-            raise Damaged(
-                f"The log in {self._directory.engine} is damaged: what can be read of it ends "
-                f"with change {found}, but change {self._mark.sequence} had been written and "
-                "synced. Restore the data directory from a backup; or, to go on without the "
-                f"changes between, delete {self._mark.path}."
-            )
+        return open_rows(self._directory.engine, engine_options(self._options), access)
 
 
 class MemoryEngine:
@@ -282,7 +272,7 @@ class MemoryEngine:
         directory = TemporaryDirectory(prefix="dynactor-")
         in_memory = engine_options(self._options)
         in_memory.set_env(Env.mem_env())
-        return directory, _open_rows(Path(directory.name), in_memory, AccessType.read_write())
+        return directory, open_rows(Path(directory.name), in_memory, AccessType.read_write())
 
     def prepare_clear(self) -> None:
         """Open the engine that ``clear`` will use, and close those that it replaced.
@@ -340,7 +330,7 @@ class MemoryEngine:
         """Write every row into a new engine on disk."""
         with closing(open_data_directory(directory)) as copy:
             copy.path.chmod(0o700)
-            rows = _open_rows(copy.engine, engine_options(RocksOptions()), AccessType.read_write())
+            rows = open_rows(copy.engine, engine_options(RocksOptions()), AccessType.read_write())
             try:
                 for key, value in self.rows.items():
                     self._raise_if_interrupted()
@@ -422,7 +412,28 @@ def _translated() -> Iterator[None]:
         raise translate(error) from error
 
 
-def _open_rows(directory: Path, options: Options, access: AccessType) -> Rdict:
+def check_log_end(directory: DataDirectory, mark: DurableMark, rows: Rdict) -> None:
+    """Compare the last change that was read with the last one that was synced.
+
+    Raises:
+        Damaged: the end of the log is missing.
+    """
+    found = rows.latest_sequence_number()
+    if found < mark.sequence:
+        raise Damaged(
+            f"The log in {directory.engine} is damaged: what can be read of it ends "
+            f"with change {found}, but change {mark.sequence} had been written and "
+            "synced. Restore the data directory from a backup; or, to go on without the "
+            f"changes between, delete {mark.path}."
+        )
+
+
+def open_rows(directory: Path, options: Options, access: AccessType) -> Rdict:
+    """Open RocksDB.
+
+    Raises:
+        CannotOpen, Damaged, Full, Retry: the engine's error.
+    """
     try:
         # Options that are not given by the column family's name are only for one that is made now:
         # later ones would come from a file beside the data, which knows of no cache but the

@@ -24,6 +24,7 @@ from rocksdict import WriteBatch, WriteOptions
 from dynactor.model.latency_histogram import LatencyHistogram
 from dynactor.storage.atomic_directory import whole_directory
 from dynactor.storage.attempt_interval import AttemptInterval
+from dynactor.storage.backup_mark import mark_as_backup
 from dynactor.storage.changed_keys import ChangedKeys
 from dynactor.storage.data_directory import open_data_directory
 from dynactor.storage.group_commit import Synchroniser
@@ -202,6 +203,7 @@ class _RocksStore:
         # All of it in the thread, which goes on whoever is cancelled, and ends before closing.
         with whole_directory(directory) as unfinished:
             self._engine.checkpoint(unfinished)
+            mark_as_backup(unfinished)
 
     def figures(self) -> StoreFigures:
         refusal = self._refusal

@@ -33,7 +33,7 @@ def test_a_backup_that_was_answered_outlives_a_power_cut(tmp_path: Path):
     power.cut()
     for directory in (disk / "backups" / "made", disk / "data"):
         with (
-            running_server(data_dir=directory) as restored,
+            running_server("--serve-backup", data_dir=directory) as restored,
             closing(WireClient(restored.endpoint)) as call,
         ):
             assert call("Scan", {"TableName": name, "Select": "COUNT"})["Count"] == _ITEMS

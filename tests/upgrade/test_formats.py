@@ -35,7 +35,7 @@ def test_a_copy_of_it_has_everything(written: Written, directory: Path):
         endpoint = f"http://127.0.0.1:{admin_port(server.server)}"
         done = run_command("backup", "--admin-endpoint", endpoint, "--name", "whole")
         assert done.returncode == 0, done.stderr
-    with upgraded(written, copies / "whole", *options) as server:
+    with upgraded(written, copies / "whole", *options, "--serve-backup") as server:
         for name, items in written.items.items():
             wait_until_active(server.wire, name)
             assert scanned(server.wire, name) == items

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -68,8 +69,27 @@ def test_a_server_on_a_backup_has_everything_and_writes(served: Served):
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout == f"{served.backups / 'before'}\n"
         call("DeleteTable", {"TableName": name})
-    with running_server(data_dir=served.backups / "before") as restored:
+    copy = shutil.copytree(served.backups / "before", served.backups / "copy")
+    with running_server(data_dir=copy) as restored:
         assert put_and_get(restored.endpoint, name) == item
+
+
+def test_a_server_does_not_start_on_a_backup_itself_unless_it_is_told_to(served: Served):
+    assert served.command("--name", "before").returncode == 0
+    backup = served.backups / "before"
+    files = sorted(path.name for path in backup.iterdir())
+    refused = run_command("serve", "--port", "0", "--data-dir", str(backup))
+    assert_gives_up(refused, f"cp -r {backup} COPY", "--serve-backup")
+    # It is one under another name, too.
+    renamed = backup.rename(served.backups / "renamed")
+    refused = run_command("serve", "--port", "0", "--data-dir", str(renamed))
+    assert_gives_up(refused, "is a backup")
+    assert sorted(path.name for path in renamed.iterdir()) == files
+    with running_server("--serve-backup", data_dir=renamed) as server:
+        assert server.stop() == 0
+    # From then on it is an ordinary data directory.
+    with running_server(data_dir=renamed) as server:
+        assert server.stop() == 0
 
 
 def test_without_a_name_it_is_called_by_the_time(served: Served):
@@ -195,7 +215,9 @@ def test_a_backup_amid_writes_has_each_that_was_answered_before_and_indexes_that
                 writer.join()
     for number, (before, after) in enumerate(bounds):
         with (
-            running_server(data_dir=tmp_path / "backups" / f"b{number}") as restored,
+            running_server(
+                "--serve-backup", data_dir=tmp_path / "backups" / f"b{number}"
+            ) as restored,
             closing(WireClient(restored.endpoint)) as call,
         ):
             items = call("Scan", {"TableName": name})["Items"]

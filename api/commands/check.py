@@ -1,0 +1,44 @@
+"""The command ``dynactor check``: reads a data directory that no server uses."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Final
+
+from dynactor.api.commands.advise.text import size
+from dynactor.api.serve.import_without import import_without
+
+SOUND: Final = 0
+DAMAGED: Final = 1
+
+
+def check(directory: Path, /) -> int:
+    """Carry out the command; returns its exit code.
+
+    Parameters
+    ----------
+    directory
+        A data directory, a backup, or a copy of one.
+    """
+    import_without("structlog", "rich")
+    # The command's help does not need the engine.
+    from dynactor.storage.rocks.check import check_directory  # noqa: PLC0415
+    from dynactor.storage.store import StoreError  # noqa: PLC0415
+
+    try:
+        found = check_directory(directory.expanduser())
+    except StoreError as error:
+        sys.stderr.write(f"dynactor: {error}\n")
+        return DAMAGED
+    rows = f"{found.rows:,} rows of {size(found.row_bytes)}, {size(found.log_bytes)} of logs"
+    lines = [f"{directory}: format {found.format_version}, {rows}"]
+    for table in found.tables:
+        entries = f", {table.index_entries:,} index entries" if table.index_entries else ""
+        lines.append(f"  {table.name}: {table.items:,} items{entries}")
+    lines.append(f"  {found.other_rows:,} other rows: streams, checkpoints, backups of tables")
+    if not found.has_mark:
+        lines.append("The file mark is missing: nothing tells whether the log's end is")
+    lines.append("No damage was found")
+    sys.stdout.write("\n".join(lines) + "\n")
+    return SOUND

@@ -1,0 +1,73 @@
+"""The mark of a backup, by which a server that is started on the backup itself is kept out.
+
+A copy of the backup is an ordinary data directory, although it has the same files. So the mark
+names the file that it is in, by file system and inode number. A copy of the mark is another file,
+which the mark does not name. A backup that is only renamed keeps its mark.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+from dynactor.storage.data_directory import sync_directory
+from dynactor.storage.disk_sync import sync_file
+from dynactor.storage.store import CannotOpen
+
+_NAME: Final = "backup"
+
+
+def mark_as_backup(directory: Path) -> None:
+    """Mark a data directory as a backup, durably.
+
+    Raises:
+        OSError: the mark can't be written.
+    """
+    with (directory / _NAME).open("xb") as file:
+        file.write(_identity(file.fileno()))
+        file.flush()
+        sync_file(file.fileno())
+    sync_directory(directory)
+
+
+def refuse_backup(directory: Path) -> None:
+    """Keep a server out of a backup, which it would change.
+
+    Raises:
+        CannotOpen: the directory is a backup, and no copy of one.
+    """
+    if _is_backup(directory):
+        raise CannotOpen(
+            f"{directory} is a backup, which a server would change: start it on a copy "
+            f"(cp -r {directory} COPY), or add --serve-backup to use the backup up"
+        )
+
+
+def drop_backup_mark(directory: Path) -> None:
+    """Make a backup, or a copy of one, an ordinary data directory.
+
+    Raises:
+        CannotOpen: its mark can't be deleted.
+    """
+    try:
+        (directory / _NAME).unlink()
+        sync_directory(directory)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise CannotOpen(f"{directory / _NAME} can't be deleted: {error.strerror}") from error
+
+
+def _is_backup(directory: Path) -> bool:
+    try:
+        with (directory / _NAME).open("rb") as file:
+            return file.read() == _identity(file.fileno())
+    except OSError:
+        # Whether the directory can be used, its opening tells.
+        return False
+
+
+def _identity(file: int) -> bytes:
+    """The file system and the inode number of an open file."""
+    return f"{os.fstatvfs(file).f_fsid} {os.fstat(file).st_ino}\n".encode()
