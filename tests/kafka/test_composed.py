@@ -142,7 +142,7 @@ def composed_server(composed: Composed, data: Path) -> Iterator[Server]:
 
 
 def metrics_status(server: Server, host: str) -> int:
-    found = re.search(r"^Metrics on http://0\.0\.0\.0:(\d+)/", server.announcement, re.MULTILINE)
+    found = re.search(r"^Metrics on http://[\d.]+:(\d+)/", server.announcement, re.MULTILINE)
     assert found, server.announcement
     with closing(HTTPConnection("127.0.0.1", int(found[1]), timeout=10)) as connection:
         connection.request("GET", "/metrics", headers={"Host": host})
