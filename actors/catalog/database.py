@@ -105,10 +105,14 @@ class Database:
             randomness := open_randomness(settings.seed),
         )
         self.actor = DatabaseActor(environment, settings, self._tables, broker)
-        self.streams = self.actor.streams
-        self.destinations = self.actor.destinations
-        self.replays = self.actor.replays
-        self.table_backups = self.actor.table_backups
+        self._ref = self.actor.ref
+        # The door: what is read without a turn in the actor's mailbox.
+        door = self.actor.control_plane
+        self.streams = door.streams
+        self.destinations = door.destinations
+        self.replays = door.replays
+        self.table_backups = door.table_backups
+        self._splits = door.splits
         self.transactions = Transactions(
             store, clock, settings.account_id, randomness, settings.transaction_delay
         )
@@ -118,7 +122,7 @@ class Database:
             clock,
             supervisor,
             tables=lambda: self.tables,
-            growing=self.actor.splits.growing,
+            growing=self._splits.growing,
             tell=self.actor.tell,
         )
 
@@ -143,7 +147,7 @@ class Database:
     @property
     def partition_splits(self) -> Mapping[SplitReason, int]:
         """How many partitions were split since the server started, by reason."""
-        return self.actor.splits.splits
+        return dict(self._splits.splits)
 
     def table_in_any_state(self, name: str) -> Table:
         """The table of that name, though it may be in the making.
@@ -170,7 +174,7 @@ class Database:
         """
         table = self._tables.named(name)
         state = await state_of(table)
-        return structs.replace(state, growing=self.actor.splits.growing(table))
+        return structs.replace(state, growing=self._splits.growing(table))
 
     async def create_table(self, definition: TableDefinition) -> TableState:
         """Make a table.
@@ -307,7 +311,7 @@ class Database:
 
     async def _ask(self, message: Message[ReplyT]) -> ReplyT:
         try:
-            return await self.actor.mailbox.put_nowait(message)
+            return await self._ref.ask(message)
         except MailboxFull:
             raise LimitExceededException(
                 "Too many table operations are waiting, try again"

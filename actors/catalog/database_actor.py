@@ -31,6 +31,7 @@ from dynactor.actors.catalog.contributor_insights import (
     ContributorInsightsSwitch,
     UpdateContributorInsights,
 )
+from dynactor.actors.catalog.control_plane import ControlPlane
 from dynactor.actors.catalog.database_settings import DatabaseSettings
 from dynactor.actors.catalog.destination_phases import (
     AdvanceDestination,
@@ -54,7 +55,7 @@ from dynactor.actors.derived.kafka.publishing import Origins, Publishing
 from dynactor.actors.derived.kafka.replay_progress import ReplayProgress
 from dynactor.actors.runtime.fencing import is_fenced
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox, MailboxClosed, Message
-from dynactor.actors.runtime.replies import for_nobody
+from dynactor.actors.runtime.ref import Ref
 from dynactor.actors.splitting.splits import GrowTable, SplitPartition, Splitter
 from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.messages import (
@@ -106,10 +107,9 @@ _OWN_MESSAGES: Final = (
 
 
 class DatabaseActor:
-    """Takes what it is told of tables; it alone adds tables and removes them.
+    """Carries out changes of tables, one message after another; it alone adds and removes tables.
 
-    What requests may look at without asking it is public: streams, splits, destinations, replays,
-    backups of tables.
+    Others send messages through ``ref``, and read through the door, ``control_plane``.
     """
 
     name = "database"
@@ -122,6 +122,7 @@ class DatabaseActor:
         broker: Broker | None,
     ) -> None:
         self.mailbox = Mailbox(_MAILBOX_MESSAGES, copy_messages=settings.copy_messages)
+        self.ref = Ref(self.mailbox)
         self.in_hand: list[Envelope] = []
         self._settings = settings
         self._tables = tables
@@ -134,12 +135,12 @@ class DatabaseActor:
             self._owner, environment, settings.time_to_live, self._tell_time_to_live
         )
         self._insights = ContributorInsightsSwitch(self._owner, clock)
-        self.streams = StreamRegistry(self._owner, store, settings.streams)
+        self._streams = StreamRegistry(self._owner, store, settings.streams)
         # Where a number of partitions is set, none are made for throughput.
         grows = settings.partitions_per_table is None
-        self.splits = Splitter(self._owner, store, self.streams, clock, grows=grows)
+        self._splits = Splitter(self._owner, store, self._streams, clock, grows=grows)
         self._space = SpaceReclaimer(self._owner, environment, self.tell)
-        self._log_trimmer = LogTrimmer(tables, self.streams, self.splits, self._space)
+        self._log_trimmer = LogTrimmer(tables, self._streams, self._splits, self._space)
         publishing = Publishing(
             self._owner,
             environment,
@@ -148,26 +149,29 @@ class DatabaseActor:
             KafkaEnvironment.of(broker, settings.relays, environment) if broker else None,
             self.tell,
         )
-        self.destinations = DestinationPhases(publishing)
-        self.replays = Replays(publishing)
+        self._destinations = DestinationPhases(publishing)
+        self._replays = Replays(publishing)
         self._table_changes = TableChanges(
             self._owner,
             environment,
             settings,
             tables,
-            streams=self.streams,
-            destinations=self.destinations,
+            streams=self._streams,
+            destinations=self._destinations,
             space=self._space,
         )
-        self.table_backups = TableBackups(self._owner, environment, tables, self._space, self.tell)
+        self._table_backups = TableBackups(self._owner, environment, tables, self._space, self.tell)
         self._restores = RestorePhases(
             self._owner,
             environment,
             tables,
             table_changes=self._table_changes,
-            backups=self.table_backups,
-            destinations=self.destinations,
+            backups=self._table_backups,
+            destinations=self._destinations,
             tell=self.tell,
+        )
+        self.control_plane = ControlPlane(
+            self._streams, self._destinations, self._replays, self._table_backups, self._splits
         )
         self._passing = Transitions()
         # Whether the actor ran before and did not end: what it holds may be half changed.
@@ -200,7 +204,7 @@ class DatabaseActor:
         """Take over the catalog as it is stored: at start, and after a crash of the actor."""
         self._owner.adopt(loaded)
         self._passing.forget()
-        await self.streams.load(self._store.latest)
+        await self._streams.load(self._store.latest)
         known = {record.definition.name for record in loaded.tables}
         for name in self._tables.keys() - known:
             del self._tables[name]
@@ -213,20 +217,20 @@ class DatabaseActor:
             table = self._tables[record.definition.name] = Table(
                 record, self._environment, is_stored=True
             )
-            await self.replays.forget(table)
+            await self._replays.forget(table)
             await self._begin(table)
             self._restores.check(table)
-            topic = self.destinations.wanted(record.definition)
+            topic = self._destinations.wanted(record.definition)
             if topic is not None:
                 self.tell(EnableDestination(record.definition.name, topic))
         self._tell_later(self._settings.relays.check_seconds, CheckDestinations())
-        await self.table_backups.adopt(self._store.latest)
+        await self._table_backups.adopt(self._store.latest)
         await self._space.resume()
 
     async def keep_streams(self) -> float:
         """Have shards rolled and logs trimmed; returns after how many seconds to do it again."""
         try:
-            await self.mailbox.put_nowait(KeepStreams(), always=True)
+            await self.ref.ask(KeepStreams(), always=True)
         except MailboxClosed:
             pass
         except InternalServerError as error:
@@ -241,9 +245,9 @@ class DatabaseActor:
 
     async def _put_to_work(self, table: Table) -> None:
         """Start who follows a table's changes, and have its indexes go on in their phases."""
-        await self.destinations.resume(table)
+        await self._destinations.resume(table)
         if table.definition.records_changes or table.record.ended_logs:
-            self.streams.attach(await table.followers.feeds())
+            self._streams.attach(await table.followers.feeds())
         await self._time_to_live.resume(table)
         await self._indexes.resume(table)
         self._restores.resume(table)
@@ -280,21 +284,21 @@ class DatabaseActor:
                 await self._log_trimmer.keep(self._clock.now_epoch_seconds())
                 return None
             case SplitPartition():
-                return await self.splits.split(self._tables.settled(message.name), message)
+                return await self._splits.split(self._tables.settled(message.name), message)
             case GrowTable():
                 table = self._tables.same(message.name, message.table_id)
                 # One at a time: others' messages come between.
-                if table is not None and await self.splits.grow(table):
+                if table is not None and await self._splits.grow(table):
                     self.tell(message)
                 return None
             case StartReplay():
                 return await self._start_replay(message)
             case CancelReplay():
-                return await self.replays.cancel(message)
+                return await self._replays.cancel(message)
             case EndReplay():
                 table = self._tables.same(message.name, message.table_id)
                 if table is not None:
-                    await self.replays.end(table, message)
+                    await self._replays.end(table, message)
                 return None
             case EndReclaim():
                 await self._space.end(message)
@@ -302,15 +306,15 @@ class DatabaseActor:
             case EnableDestination():
                 return await self._enable_destination(message)
             case DisableDestination():
-                return await self.destinations.disable(self._tables.settled(message.name), message)
+                return await self._destinations.disable(self._tables.settled(message.name), message)
             case UpdateDestination():
-                return await self.destinations.update(self._tables.settled(message.name), message)
+                return await self._destinations.update(self._tables.settled(message.name), message)
             case AdvanceDestination():
                 table = self._tables.same(message.name, message.table_id)
                 if table is not None:
-                    await self.destinations.advance(table, message)
+                    await self._destinations.advance(table, message)
                     if table.definition.records_changes:
-                        self.streams.attach(await table.followers.feeds())
+                        self._streams.attach(await table.followers.feeds())
                 return None
             case CheckDestinations():
                 await self._check_destinations()
@@ -320,12 +324,12 @@ class DatabaseActor:
     async def _handle_table_backup(self, message: Message[object]) -> object:
         match message:
             case CreateTableBackup():
-                return await self.table_backups.create(message)
+                return await self._table_backups.create(message)
             case EndTableBackup():
-                await self.table_backups.end(message)
+                await self._table_backups.end(message)
                 return None
             case DeleteTableBackup():
-                return await self.table_backups.delete(message)
+                return await self._table_backups.delete(message)
             case RestoreTable():
                 state = await self._restores.begin(message)
                 await self._begin(self._tables[message.definition.name])
@@ -356,16 +360,16 @@ class DatabaseActor:
 
     async def _start_replay(self, message: StartReplay) -> ReplayProgress:
         table = self._tables.settled(message.name)
-        progress = await self.replays.start(table, message, self._tables.values())
-        self.streams.attach(await table.followers.feeds())
+        progress = await self._replays.start(table, message, self._tables.values())
+        self._streams.attach(await table.followers.feeds())
         return progress
 
     async def _enable_destination(self, message: EnableDestination) -> StreamingDestination:
         table = self._tables.settled(message.name)
-        if self.replays.writes_to(message.topic):
+        if self._replays.writes_to(message.topic):
             raise ValidationException(f"A replay is writing to topic {message.topic}")
-        destination = await self.destinations.enable(table, message)
-        self.streams.attach(await table.followers.feeds())
+        destination = await self._destinations.enable(table, message)
+        self._streams.attach(await table.followers.feeds())
         return destination
 
     async def _delete(self, name: str) -> TableState:
@@ -374,7 +378,7 @@ class DatabaseActor:
         if self._restores.is_stuck(table):
             return await self._give_up_restoring(table)
         check_deletable(definition)
-        self.table_backups.check_deletable(table)
+        self._table_backups.check_deletable(table)
         state = await state_of(table)
         deleting = structs.replace(definition, status="DELETING")
         if self._settings.table_transition_seconds:
@@ -442,10 +446,10 @@ class DatabaseActor:
 
     async def _check_destinations(self) -> None:
         """Cut off who takes no changes; the room that they took on the disk is given back."""
-        self.replays.check()
+        self._replays.check()
         now = self._clock.now_epoch_seconds()
         for table in list(self._tables.values()):
-            if await self.destinations.check(table, now):
+            if await self._destinations.check(table, now):
                 await self._log_trimmer.give_back(table, now)
         self._tell_later(self._settings.relays.check_seconds, CheckDestinations())
 
@@ -506,11 +510,11 @@ class DatabaseActor:
         """Put a message into the mailbox, however full it is; its reply is for nobody."""
         if not self.mailbox.closed:
             # An error in its reply is dealt with where it happens.
-            self.mailbox.put_nowait(message, always=True).add_done_callback(for_nobody)
+            self.ref.tell(message, always=True)
 
     async def close(self) -> None:
         """Stop all partitions; every write taken is answered first."""
-        await self.table_backups.close()
+        await self._table_backups.close()
         await self._restores.close()
         await asyncio.gather(*(table.close() for table in self._tables.values()))
-        await self.destinations.close()
+        await self._destinations.close()

@@ -28,6 +28,7 @@ from dynactor.actors.derived.kafka.kafka_sender import KafkaSender
 from dynactor.actors.derived.kafka.kafka_sink import KafkaSink, relay_contract
 from dynactor.actors.derived.kafka.publishing import Publishing
 from dynactor.actors.derived.kafka.relay import KafkaRelay, RelayTarget
+from dynactor.actors.derived.kafka.relay_progress import RelayProgress
 from dynactor.actors.derived.kafka.topic_session import TopicSession
 from dynactor.actors.derived.stored_checkpoint import first_checkpoints
 from dynactor.actors.runtime.mailbox import Message
@@ -109,6 +110,25 @@ class DestinationPhases:
         if isinstance(following, ActorFollowing) and isinstance(following.actor, KafkaRelay):
             return following.actor
         return None
+
+    async def progress(
+        self, table: Table, destination: StreamingDestination
+    ) -> RelayProgress | None:
+        """How far a destination's relay has come; None if it has none."""
+        relay = self.relay(table, destination)
+        if relay is None:
+            return None
+        oldest_us = await relay.oldest_unpublished_us()
+        return RelayProgress(
+            relay.state,
+            relay.lag_records,
+            relay.lag_bytes,
+            oldest_us,
+            relay.published_records,
+            relay.published_bytes,
+            relay.errors,
+            relay.omitted_images,
+        )
 
     def status_description(self, table: Table, destination: StreamingDestination) -> str | None:
         """What is to be said of a destination's state; of one that is not reached, why not."""

@@ -527,7 +527,8 @@ def _count_names(use: IndexUse, rules: PageRules, weight: int) -> None:
     names: set[str] = set() if rules.projector is None else set(rules.projector.names)
     if rules.filter is not None:
         names |= rules.filter.attributes
-    for name in names:
+    # Sorted, because the order of a set differs from run to run, and there is room for so many.
+    for name in sorted(names):
         _add(use.asked_names, name, weight)
 
 

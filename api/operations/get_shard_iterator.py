@@ -6,7 +6,7 @@ from typing import Final, NoReturn
 
 from msgspec import json
 
-from dynactor.actors.catalog.streams import StreamRegistry
+from dynactor.actors.catalog.control_plane import StreamReads
 from dynactor.api.answers.table_description import stream_arn
 from dynactor.api.requests import shapes, structures
 from dynactor.api.requests.operation import DYNAMODB_STREAMS, Call, Operation
@@ -95,7 +95,7 @@ def _refuse(fault: str) -> NoReturn:
     raise ValidationException(f"One or more parameter values were invalid: {fault}")
 
 
-def _checked_counter(streams: StreamRegistry, shard: Shard, number: SequenceNumber) -> int:
+def _checked_counter(streams: StreamReads, shard: Shard, number: SequenceNumber) -> int:
     """The counter of a number that belongs to a shard.
 
     The number that an empty shard starts with is no record's yet: whoever goes on after it is
@@ -108,7 +108,7 @@ def _checked_counter(streams: StreamRegistry, shard: Shard, number: SequenceNumb
     return min(number.counter, tail)
 
 
-async def _counter_before(streams: StreamRegistry, shard: Shard, commit_time_us: int) -> int:
+async def _counter_before(streams: StreamReads, shard: Shard, commit_time_us: int) -> int:
     """The counter behind which the first record of this time or later stands, by bisection."""
     low, high = shard.horizon, streams.tail(shard)
     while low < high:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import json
@@ -44,7 +45,7 @@ def handle(call: Call[ListBackupsInput]) -> bytes:
     return json.encode(answer)
 
 
-def _matching(request: ListBackupsInput, backups: list[TableBackup]) -> list[TableBackup]:
+def _matching(request: ListBackupsInput, backups: Sequence[TableBackup]) -> list[TableBackup]:
     name = None if request.TableName is None else table_name(request.TableName)
     # All are made on demand, by users.
     if request.BackupType in ("SYSTEM", "AWS_BACKUP"):

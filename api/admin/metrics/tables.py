@@ -373,22 +373,21 @@ async def _destination_states(database: Database, table: Table) -> list[_Destina
     states = []
     for destination in table.definition.destinations:
         labels = (table.definition.name, destination.topic)
-        relay = database.destinations.relay(table, destination)
-        if relay is None:
+        progress = await database.destinations.progress(table, destination)
+        if progress is None:
             states.append(_DestinationState(labels, destination.status))
             continue
-        oldest_us = await relay.oldest_unpublished_us()
         states.append(
             _DestinationState(
                 labels,
-                relay.state,
-                relay.lag_records,
-                relay.lag_bytes,
-                _age_seconds(database, oldest_us),
-                relay.published_records,
-                relay.published_bytes,
-                relay.errors,
-                relay.omitted_images,
+                progress.state,
+                progress.lag_records,
+                progress.lag_bytes,
+                _age_seconds(database, progress.oldest_unpublished_us),
+                progress.published_records,
+                progress.published_bytes,
+                progress.errors,
+                progress.omitted_images,
             )
         )
     return states

@@ -112,7 +112,7 @@ async def test_writes_go_on_and_the_logs_stay_small_when_it_is_cut_off(relays):
 def is_caught_up(database: Database, table: Table) -> bool:
     """Whether its destination is in use, and has all changes."""
     destination = destination_of(table)
-    relay = database.destinations.relay(table, destination)
+    relay = database.actor._destinations.relay(table, destination)
     return destination.status == "ACTIVE" and relay is not None and not relay.lag_records
 
 
@@ -165,7 +165,7 @@ async def test_a_snapshot_goes_on_where_the_broker_failed(relays):
         await broker.wait_messages(TOPIC, 1_000)
         with broker.away():
             await cut_off(table)
-        while database.destinations.relay(table, destination_of(table)) is None:
+        while database.actor._destinations.relay(table, destination_of(table)) is None:
             await asyncio.sleep(0)
         broker.failures = 2
         broker.lost_acknowledgements = 1

@@ -41,7 +41,7 @@ async def published_table(database: Database, topic: str = TOPIC) -> Table:
 
 def relay_of(database: Database, table: Table) -> KafkaRelay:
     """The relay of the table's destination in use."""
-    relay = database.destinations.relay(table, table.definition.destinations[-1])
+    relay = database.actor._destinations.relay(table, table.definition.destinations[-1])
     assert relay is not None
     return relay
 
