@@ -295,3 +295,9 @@ class InternalServerError(DynamoDBError):
     """A fault of the server; the outcome of a write is unknown to its client."""
 
     http_status = 500
+
+
+class ServiceUnavailable(DynamoDBError):
+    """The service can't be reached for the moment; the request may be sent again."""
+
+    http_status = 503

@@ -20,12 +20,14 @@ from dynactor.actors.catalog.database import Database
 from dynactor.api.admin import (
     backup_routes,
     clock_routes,
+    fault_routes,
     health_routes,
     insights_routes,
     replay_routes,
 )
 from dynactor.api.admin.backup_messages import BACKUPS_PATH
 from dynactor.api.admin.clock_messages import CLOCK_PATH, STEP_PATH
+from dynactor.api.admin.fault_routes import FAULTS_PATH
 from dynactor.api.admin.health_routes import HEALTH_PATH, READY_PATH
 from dynactor.api.admin.insights_messages import INSIGHTS_PATH
 from dynactor.api.admin.metrics.exposition import exposition
@@ -34,6 +36,7 @@ from dynactor.api.admin.metrics.server import server_figures
 from dynactor.api.admin.metrics_path import METRICS_PATH
 from dynactor.api.admin.replay_messages import REPLAYS_PATH
 from dynactor.api.admin.reset_routes import SuiteControls
+from dynactor.api.faults.injector import FaultInjector
 from dynactor.api.http.browser_access import Access, host_refusal
 from dynactor.api.http.protocol import Protocol
 from dynactor.api.http.server import url
@@ -54,6 +57,7 @@ class Administered(NamedTuple):
     protocol: Protocol
     backups: Backups | None = None
     suite_controls: SuiteControls | None = None
+    faults: FaultInjector | None = None
 
 
 @asynccontextmanager
@@ -79,7 +83,8 @@ class _Admin:
     def __init__(
         self, administered: Administered, access: Access, loop_lag: LatencyHistogram
     ) -> None:
-        self._store, self._protocol, self._backups, self._suite_controls = administered
+        self._store, self._protocol, self._backups, self._suite_controls = administered[:4]
+        self._faults = administered.faults
         self._loop_lag = loop_lag
         self._access = access
 
@@ -99,6 +104,8 @@ class _Admin:
         controls = self._suite_controls
         if controls is not None and controls.serves(request.path):
             return await controls.answer(request)
+        if f"{request.path}/".startswith(f"{FAULTS_PATH}/"):
+            return await fault_routes.answer(self._faults, request)
         if request.path in (CLOCK_PATH, STEP_PATH):
             return await clock_routes.answer(self._database.clock_control, request)
         if f"{request.path}/".startswith(f"{REPLAYS_PATH}/"):

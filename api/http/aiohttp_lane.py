@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Iterable
 from contextlib import ExitStack, nullcontext
 from http import HTTPStatus
@@ -21,11 +22,13 @@ from aiohttp.web_protocol import RequestPayloadError
 from msgspec import json, structs
 
 from dynactor.api.answers.explain import REQUEST_HEADER, RESPONSE_HEADER
+from dynactor.api.http.answer_damage import CUTS, AnswerDamage
 from dynactor.api.http.body_memory import SMALL_REQUEST_BYTES, Place, RequestRoom
 from dynactor.api.http.bounded_reads import PIECE_BYTES, BoundedReads
 from dynactor.api.http.browser_access import host_refusal
 from dynactor.api.http.compression import most_decompressed_bytes
 from dynactor.api.http.drain_body import BodyDrain
+from dynactor.api.http.message import part_of
 from dynactor.api.http.pipelining import Turns
 from dynactor.api.http.protocol import Answer, Protocol, Request, is_packed
 from dynactor.api.http.server_identity import IDENTITY_PATH, http_url
@@ -163,6 +166,11 @@ class PlainLane:
         return self._response_to(request, answer)
 
     def _response_to(self, request: web.BaseRequest, answer: Answer) -> web.Response:
+        if answer.damage in CUTS and request.transport is not None:
+            request.transport.write(part_of(answer, time.time()))
+            # What is sent from now on goes nowhere.
+            request.transport.close()
+            return web.Response()
         response = _response_of(answer)
         origin = request.headers.get("Origin", "")
         response.headers.update(self._settings.access.cross_origin_headers(origin))
@@ -307,7 +315,7 @@ def _response_of(answer: Answer) -> web.Response:
         "Server": SERVER_NAME,
         "Content-Type": answer.content_type,
         "x-amzn-RequestId": answer.request_id,
-        "x-amz-crc32": str(crc32(answer.body)),
+        "x-amz-crc32": str(crc32(answer.body) ^ (answer.damage is AnswerDamage.WRONG_CRC32)),
     }
     if answer.content_encoding:
         headers["Content-Encoding"] = answer.content_encoding

@@ -29,9 +29,17 @@ import structlog
 from aiohttp import web
 
 from dynactor.actors.runtime.cancellation import is_cancellation
+from dynactor.api.http.answer_damage import CUTS
 from dynactor.api.http.body_memory import SMALL_REQUEST_BYTES, Place, RequestRoom
 from dynactor.api.http.bounded_reads import PIECE_BYTES, BoundedReads
-from dynactor.api.http.message import HEAD_END, REQUEST_LINE, Head, answer_bytes, parse_head
+from dynactor.api.http.message import (
+    HEAD_END,
+    REQUEST_LINE,
+    Head,
+    answer_bytes,
+    parse_head,
+    part_of,
+)
 from dynactor.api.http.pipelining import Turns
 from dynactor.api.http.protocol import Answer, Protocol, Request
 from dynactor.api.http.settings import HEADER_BYTES, HttpSettings
@@ -421,10 +429,18 @@ class FastLane(asyncio.Protocol):
         if self._transport.is_closing():
             self._drop_held()
             return
+        if answer.damage in CUTS:
+            self._cut(answer)
+            return
         # Behind an answer that says so, no other is looked at.
         is_last = self._ending and not self._held
         self._unsent = answer_bytes(answer, time.time(), closing=is_last)
         self._lanes.send_soon(self)
+
+    def _cut(self, answer: Answer) -> None:
+        """Close the connection before an answer is sent, or in the middle of it."""
+        self._transport.write(part_of(answer, time.time()))
+        self.end()
 
     def _take_place(self) -> None:
         """Have a place for the request that is awaited; read no more of it before that."""

@@ -16,6 +16,7 @@ from zlib import crc32
 from msgspec import Struct
 
 from dynactor.api.answers.explain import REQUEST_HEADER, RESPONSE_HEADER
+from dynactor.api.http.answer_damage import AnswerDamage
 from dynactor.api.http.protocol import Answer, Request
 from dynactor.api.http.settings import SERVER_NAME
 from dynactor.model.limits import REQUEST_BYTES
@@ -130,14 +131,25 @@ def answer_bytes(answer: Answer, now_epoch_seconds: float, *, closing: bool) -> 
         more += f"{RESPONSE_HEADER}: {answer.explanation}\r\n"
     if closing:
         more += "Connection: close\r\n"
+    checksum = crc32(answer.body)
+    if answer.damage is AnswerDamage.WRONG_CRC32:
+        checksum ^= 1
     return b"%bContent-Length: %d\r\nx-amzn-RequestId: %b\r\nx-amz-crc32: %d\r\n%b\r\n%b" % (
         _head_start(answer.status, answer.content_type, int(now_epoch_seconds)),
         len(answer.body),
         answer.request_id.encode(),
-        crc32(answer.body),
+        checksum,
         more.encode("latin-1"),
         answer.body,
     )
+
+
+def part_of(answer: Answer, now_epoch_seconds: float) -> bytes:
+    """The bytes of an answer that are sent before its connection is cut."""
+    if answer.damage is AnswerDamage.CUT:
+        return b""
+    whole = answer_bytes(answer, now_epoch_seconds, closing=False)
+    return whole[: len(whole) - (len(answer.body) + 1) // 2]
 
 
 @lru_cache(maxsize=16)

@@ -10,7 +10,7 @@ import asyncio
 import re
 import time
 from asyncio import CancelledError
-from collections.abc import Awaitable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from http import HTTPStatus
 from itertools import count
 from secrets import choice
@@ -26,6 +26,7 @@ from dynactor.actors.catalog.database import Database
 from dynactor.actors.runtime.cancellation import is_cancellation
 from dynactor.api.answers import explain
 from dynactor.api.http import compression
+from dynactor.api.http.answer_damage import AnswerDamage, DamagedBody
 from dynactor.api.http.request_figures import Failure, RequestFigures
 from dynactor.api.http.request_log import RequestLog
 from dynactor.api.http.signature import Signatures
@@ -95,6 +96,8 @@ class Answer(Struct, frozen=True):
     content_encoding: str = ""
     # What a request that asked for it cost, see ``dynactor.api.answers.explain``.
     explanation: str = ""
+    # None, unless a test injects faults.
+    damage: AnswerDamage | None = None
 
 
 class _Asked(Struct):
@@ -139,6 +142,8 @@ class Protocol:
             )
             for operation in operations
         }
+        # As they were given, though others take their places for a while.
+        self._given = self._operations
         self._not_implemented = not_implemented
         self.request_ids = _request_ids()
         # Whether new connections are taken; set by who serves them.
@@ -230,6 +235,15 @@ class Protocol:
         if self._resumed is not None:
             self._resumed.set_result(None)
             self._resumed = None
+
+    def replace_operations(self, replaced: Callable[[Operation], Operation] | None) -> None:
+        """Have other operations answer in the places of the given ones; None: these again."""
+        self._operations = self._given
+        if replaced is not None:
+            self._operations = {
+                target: known._replace(operation=replaced(known.operation))
+                for target, known in self._given.items()
+            }
 
     def refusal(self, head: Request) -> Answer | None:
         """The answer to a request that is refused whatever its body is; None: that decides.
@@ -344,13 +358,14 @@ class Protocol:
 
 def _answer(asked: _Asked, status: int, body: bytes) -> Answer:
     explanation = encoding = ""
+    damage = body.damage if isinstance(body, DamagedBody) else None
     if asked.paid:
         explanation = explain.header_text(asked.request.target.partition(".")[2], asked.paid)
     if len(body) >= compression.WORTH_COMPRESSING_BYTES:
         coding = compression.accepted_coding(asked.request.accept_encoding)
         if coding is not None:
             body, encoding = compression.compress(body, coding), coding
-    return Answer(status, asked.content_type, body, asked.request_id, encoding, explanation)
+    return Answer(status, asked.content_type, body, asked.request_id, encoding, explanation, damage)
 
 
 def error_body(error: DynamoDBError) -> bytes:

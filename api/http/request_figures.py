@@ -28,6 +28,8 @@ class RequestFigures:
         self.failures: Counter[Failure] = Counter()
         # Requests that were answered by a throttling error, by table and operation.
         self.throttled: Counter[tuple[str, str]] = Counter()
+        # Faults that tests injected, by fault and operation.
+        self.injected_faults: Counter[tuple[str, str]] = Counter()
         # How many connections are open; set by who serves them.
         self.connections: Callable[[], int] = lambda: 0
 

@@ -126,6 +126,9 @@ class ServeOptions:
     """Let the admin port delete everything, and bring back snapshots, though data is kept on disk.
     With --in-memory it may do so without this."""
 
+    allow_faults: Annotated[bool, Parameter(group=_ACCESS, negative=())] = False
+    """Let the admin port inject faults into answers, for tests."""
+
     drain_seconds: Annotated[float, Parameter(group=_PROCESS)] = 10
     """How long requests that are under way may take when the server stops."""
 
@@ -255,6 +258,10 @@ class ServeOptions:
             )
         if self.ttl_deletes_per_second <= 0:
             raise ConfigurationError("--ttl-deletes-per-second must be more than 0")
+        if self.allow_faults and self.admin_port is None:
+            raise ConfigurationError(
+                "--allow-faults needs --admin-port: nobody could ask for a fault without it"
+            )
         if self.virtual_clock is not None:
             if self.admin_port is None:
                 raise ConfigurationError(

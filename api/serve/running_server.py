@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from functools import partial
 from typing import Final
 
 from msgspec import Struct
@@ -15,6 +16,8 @@ from dynactor.actors.catalog.streams import StreamSettings
 from dynactor.actors.catalog.virtual_clock import ClockState
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
 from dynactor.actors.splitting.split_watch import SplitSettings
+from dynactor.api.faults.faulty_operation import with_faults
+from dynactor.api.faults.injector import FaultInjector
 from dynactor.api.http.protocol import Protocol
 from dynactor.api.http.request_log import RequestLog
 from dynactor.api.http.server import listen, listens_everywhere, serving
@@ -22,7 +25,7 @@ from dynactor.api.http.server_identity import ServerIdentity
 from dynactor.api.http.settings import HttpSettings
 from dynactor.api.http.signature import Signatures
 from dynactor.api.registry import NOT_IMPLEMENTED, OPERATIONS
-from dynactor.api.serve.database_host import Opening, hosting_database
+from dynactor.api.serve.database_host import DatabaseHost, Opening, hosting_database
 from dynactor.api.serve.options import ServeOptions
 from dynactor.storage.backup_mark import drop_backup_mark, refuse_backup
 from dynactor.storage.directory_backups import Backups
@@ -112,9 +115,10 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
                 from dynactor.api.admin.reset_routes import SuiteControls  # noqa: PLC0415
 
                 controls = SuiteControls(host, can_reset=options.in_memory or options.allow_reset)
+                faults = _fault_injector(host, protocol) if options.allow_faults else None
                 admin_endpoint = await enter(
                     serving_admin(
-                        Administered(store, protocol, _backups(options, store), controls),
+                        Administered(store, protocol, _backups(options, store), controls, faults),
                         options.admin_access,
                         admin,
                     )
@@ -128,6 +132,18 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
                 admin_endpoint,
                 None if clock_control is None else clock_control.state,
             )
+
+
+def _fault_injector(host: DatabaseHost, protocol: Protocol) -> FaultInjector:
+    """Rules of faults. Operations are wrapped only while there are some."""
+
+    def changed() -> None:
+        faulty = partial(with_faults, injector=injector)
+        protocol.replace_operations(faulty if injector.has_rules else None)
+
+    injector = FaultInjector(protocol.figures.injected_faults, changed)
+    host.on_reset(injector.clear)
+    return injector
 
 
 def _http_settings(

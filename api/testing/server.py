@@ -68,6 +68,37 @@ class ServerSnapshots:
         call_admin(self._admin_endpoint, "DELETE", f"/snapshots/{quote(name)}")
 
 
+class ServerFaults:
+    """Rules that say which requests meet which fault. A reset removes all of them."""
+
+    def __init__(self, admin_endpoint: str) -> None:
+        self._admin_endpoint = admin_endpoint
+
+    @property
+    def rules(self) -> list[dict[str, Any]]:
+        """The rules, each with its ``id``, and how many requests have ``matched`` and met it."""
+        rules: list[dict[str, Any]] = call_admin(self._admin_endpoint, "GET", "/faults")["rules"]
+        return rules
+
+    def add(self, fault: str, **rule: Any) -> str:
+        """Add a rule, and return its id: ``add("throttling", operation="PutItem", next=2)``."""
+        added = call_admin(self._admin_endpoint, "POST", "/faults", {"fault": fault, **rule})
+        rule_id: str = added["id"]
+        return rule_id
+
+    def injected(self, rule_id: str) -> int:
+        """How many requests have met a rule's fault."""
+        return next(int(each["injected"]) for each in self.rules if each["id"] == rule_id)
+
+    def remove(self, rule_id: str) -> None:
+        """Remove a rule."""
+        call_admin(self._admin_endpoint, "DELETE", f"/faults/{quote(rule_id)}")
+
+    def clear(self) -> None:
+        """Remove all rules."""
+        call_admin(self._admin_endpoint, "DELETE", "/faults")
+
+
 class Server:
     """A server that a test uses."""
 
@@ -78,6 +109,7 @@ class Server:
         self.endpoint = process.endpoint
         self.admin_endpoint = process.admin_endpoint
         self.clock = ServerClock(self.admin_endpoint)
+        self.faults = ServerFaults(self.admin_endpoint)
         self.snapshots = ServerSnapshots(self.admin_endpoint)
 
     @property

@@ -23,6 +23,7 @@ _OPTIONS: Final = (
     "0",
     "--admin-port",
     "0",
+    "--allow-faults",
     "--exit-with-parent",
 )
 # A clock that runs as the real one until a test moves it.

@@ -30,6 +30,7 @@ class ServerFigures(Struct, frozen=True):
     latencies: Mapping[str, LatencyHistogram]
     failures: Mapping[Failure, int]
     throttled_requests: Mapping[tuple[str, str], int]
+    injected_faults: Mapping[tuple[str, str], int]
     connections: int
     store: StoreFigures
     loop_lag: LatencyHistogram
@@ -43,6 +44,7 @@ def server_figures(
         requests.latencies,
         requests.failures.copy(),
         requests.throttled.copy(),
+        requests.injected_faults.copy(),
         requests.connections(),
         store.figures(),
         loop_lag,
@@ -91,6 +93,14 @@ class ServerCollector(Collector):
             family = system if failure.http_status >= _SERVER_ERROR else user
             family.add_metric((failure.operation, failure.code), count)
         yield from (user, system)
+        faults = CounterMetricFamily(
+            "dynactor_injected_faults",
+            "Faults that were injected by rules of the admin port, by fault and operation.",
+            labels=("fault", "operation"),
+        )
+        for names, count in sorted(self._figures.injected_faults.items()):
+            faults.add_metric(names, count)
+        yield faults
         yield GaugeMetricFamily(
             "dynactor_connections", "Open connections of clients.", value=self._figures.connections
         )

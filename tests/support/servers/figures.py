@@ -16,6 +16,7 @@ def figures_of(requests: RequestFigures) -> ServerFigures:
         requests.latencies,
         requests.failures,
         requests.throttled,
+        requests.injected_faults,
         0,
         _EMPTY_STORE,
         LatencyHistogram(),

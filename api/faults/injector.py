@@ -1,0 +1,167 @@
+"""The rules of a running server, and the requests that each chooses."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from random import Random
+from typing import Any, Final
+
+from msgspec import Struct
+
+from dynactor.api.faults.request_facts import RequestFacts
+from dynactor.api.faults.rule import FaultRule
+from dynactor.api.requests.operation import Call
+
+MOST_RULES: Final = 100
+# How many standard deviations the 99th percentile of a normal distribution is from its median.
+_P99_DEVIATIONS: Final = 2.3263478740408408
+
+
+class TooManyRules(Exception):
+    """No more rules are taken."""
+
+
+class _ActiveRule:
+    """A rule, and how many requests it has seen."""
+
+    def __init__(self, rule_id: str, rule: FaultRule) -> None:
+        self.rule_id = rule_id
+        self.rule = rule
+        self.matched = 0
+        self.injected = 0
+        # A seed of its own: other rules do not change what this one draws.
+        self.draws = Random(rule.seed)  # noqa: S311 - a test repeats it
+        self._operations = rule.operations
+        self._until = rule.until_epoch_seconds
+
+    def chooses(self, facts: RequestFacts, now_epoch_seconds: float) -> bool:
+        """Whether a request meets the fault; counts it."""
+        rule = self.rule
+        if self._until is not None and now_epoch_seconds >= self._until:
+            return False
+        if not self._matches(facts):
+            return False
+        self.matched += 1
+        if self.matched <= rule.after:
+            return False
+        if rule.next is not None and self.injected >= rule.next:
+            return False
+        if rule.share < 1 and self.draws.random() >= rule.share:
+            return False
+        self.injected += 1
+        return True
+
+    def _matches(self, facts: RequestFacts) -> bool:
+        rule = self.rule
+        return (
+            (self._operations is None or facts.operation in self._operations)
+            and (rule.table is None or rule.table in facts.tables)
+            and (rule.index is None or rule.index == facts.index)
+            and (rule.key_id is None or rule.key_id == facts.key_id)
+            # A batch of one can't be divided.
+            and (rule.fault != "unprocessed" or facts.batch_size > 1)
+        )
+
+    def delay_seconds(self) -> float:
+        """The next delay."""
+        rule = self.rule
+        if rule.seconds is not None:
+            return rule.seconds
+        if rule.from_seconds is not None and rule.to_seconds is not None:
+            return self.draws.uniform(rule.from_seconds, rule.to_seconds)
+        assert rule.median_seconds is not None
+        assert rule.p99_seconds is not None
+        deviation = math.log(rule.p99_seconds / rule.median_seconds) / _P99_DEVIATIONS
+        return self.draws.lognormvariate(math.log(rule.median_seconds), deviation)
+
+
+class Injection(Struct, frozen=True):
+    """What a request meets: a delay, and then perhaps the fault of a rule."""
+
+    facts: RequestFacts
+    delay_seconds: float
+    rule: FaultRule | None
+
+
+class RuleState(Struct, frozen=True):
+    """A rule as it is shown: with its id, the requests that matched, and those that met it."""
+
+    id: str
+    rule: FaultRule
+    matched: int
+    injected: int
+
+
+class FaultInjector:
+    """Chooses requests by the rules, in the order in which they were added.
+
+    A request meets the delays of all rules that choose it, and the first other fault.
+    """
+
+    def __init__(self, counts: Counter[tuple[str, str]], changed: Callable[[], None]) -> None:
+        """``counts`` are by fault and operation. ``changed`` is called when rules come or go."""
+        self._counts = counts
+        self._changed = changed
+        self._rules: dict[str, _ActiveRule] = {}
+        self._added = 0
+
+    @property
+    def has_rules(self) -> bool:
+        """Whether any request can meet a fault."""
+        return bool(self._rules)
+
+    @property
+    def rules(self) -> list[RuleState]:
+        """The rules in their order."""
+        return [
+            RuleState(each.rule_id, each.rule, each.matched, each.injected)
+            for each in self._rules.values()
+        ]
+
+    def add(self, rule: FaultRule) -> RuleState:
+        """Follow a rule that was checked.
+
+        Raises:
+            TooManyRules: there are 100.
+        """
+        if len(self._rules) >= MOST_RULES:
+            raise TooManyRules
+        self._added += 1
+        active = _ActiveRule(str(self._added), rule)
+        self._rules[active.rule_id] = active
+        self._changed()
+        return RuleState(active.rule_id, rule, 0, 0)
+
+    def remove(self, rule_id: str) -> bool:
+        """Follow a rule no more; whether there was one."""
+        is_there = self._rules.pop(rule_id, None) is not None
+        if is_there:
+            self._changed()
+        return is_there
+
+    def clear(self) -> None:
+        """Follow no rule any more."""
+        self._rules.clear()
+        self._changed()
+
+    def draw(self, operation: str, call: Call[Any]) -> Injection | None:
+        """What a request meets; None: nothing."""
+        facts = RequestFacts.of(operation, call)
+        now = call.database.clock.now_epoch_seconds()
+        delay_seconds = 0.0
+        found: FaultRule | None = None
+        is_met = False
+        for active in self._rules.values():
+            if found is not None and active.rule.fault != "delay":
+                continue
+            if not active.chooses(facts, now):
+                continue
+            is_met = True
+            self._counts[active.rule.fault, operation] += 1
+            if active.rule.fault == "delay":
+                delay_seconds += active.delay_seconds()
+            else:
+                found = active.rule
+        return Injection(facts, delay_seconds, found) if is_met else None

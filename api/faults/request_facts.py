@@ -1,0 +1,81 @@
+"""What a rule can know of a request: operation, tables, index, access key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final, Self
+
+from msgspec import Struct
+
+from dynactor.api.requests.operation import Call
+from dynactor.api.requests.table_arn import table_name
+from dynactor.model.errors import ValidationException
+
+# The table of a stream's ARN, or of a shard's iterator, which begins with one.
+_OF_STREAM: Final = re.compile(r"arn:[^|]*?:table/([^/|]+)/stream/")
+# The tables of PartiQL: the names behind these words.
+_OF_STATEMENT: Final = re.compile(r'\b(?:FROM|INTO|UPDATE)\s+"?([A-Za-z0-9_.-]+)', re.IGNORECASE)
+_KEY_ID: Final = re.compile(r"Credential=([^/,\s]+)/")
+
+
+class RequestFacts(Struct, frozen=True):
+    """A request as rules see it. ``batch_size``: its items, if it is a batch or a transaction."""
+
+    operation: str
+    tables: tuple[str, ...]
+    index: str | None
+    key_id: str | None
+    batch_size: int
+
+    @classmethod
+    def of(cls, operation: str, call: Call[Any]) -> Self:
+        """The facts of a request that was decoded."""
+        request = call.request
+        names = tuple(dict.fromkeys(_tables(request)))
+        key_id = _KEY_ID.search(call.headers.get("authorization", ""))
+        return cls(
+            operation,
+            names,
+            getattr(request, "IndexName", None),
+            None if key_id is None else key_id[1],
+            _batch_size(request),
+        )
+
+
+def _tables(request: Struct) -> Iterator[str]:
+    named = getattr(request, "TableName", None)
+    if named is not None:
+        yield _plain(named)
+    for name in getattr(request, "RequestItems", ()):
+        yield _plain(name)
+    for one in getattr(request, "TransactItems", ()):
+        for member in one.__struct_fields__:
+            action = getattr(one, member)
+            if action is not None:
+                yield _plain(action.TableName)
+    for text in (getattr(request, "StreamArn", None), getattr(request, "ShardIterator", None)):
+        found = _OF_STREAM.match(text or "")
+        if found is not None:
+            yield found[1]
+    statements: list[Any] = getattr(request, "Statements", [])
+    transacted: list[Any] = getattr(request, "TransactStatements", [])
+    for each in (request, *statements, *transacted):
+        yield from _OF_STATEMENT.findall(getattr(each, "Statement", ""))
+
+
+def _plain(name: str) -> str:
+    """A table's name, though its ARN was given; what is neither is refused by the operation."""
+    try:
+        return table_name(name)
+    except ValidationException:
+        return name
+
+
+def _batch_size(request: Struct) -> int:
+    for member in ("TransactItems", "TransactStatements", "Statements"):
+        listed = getattr(request, member, None)
+        if listed is not None:
+            return len(listed)
+    items = getattr(request, "RequestItems", {})
+    return sum(len(getattr(each, "Keys", each)) for each in items.values())
