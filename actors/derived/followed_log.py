@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from dynactor.actors.derived import checkpoint
@@ -19,9 +18,14 @@ from dynactor.streams.change_record import ChangeRecord
 
 
 class Run(NamedTuple):
-    """Records that follow on a position; ``end`` is the end that the log had before the read."""
+    """Records that follow on a position.
+
+    ``tail`` is where the log stood before the read, ``end`` the end that it had then, if any.
+    Without records there are none up to the tail: they were trimmed, or nobody followed then.
+    """
 
     records: list[ChangeRecord]
+    tail: Checkpoint
     end: Checkpoint | None
 
 
@@ -104,11 +108,22 @@ class FollowedLog:
         return self.stored
 
     async def read(self, after: Checkpoint, *, max_records: int, max_bytes: int) -> Run:
-        """The first records behind a position, and the log's end."""
+        """The first records behind a position."""
         # Before the read: records may be added during it, and then the end.
-        end = self.end
+        tail, end = Checkpoint(self.feed.tail, self.feed.logged_bytes), self.end
         records = await self.feed.read(after.counter, max_records=max_records, max_bytes=max_bytes)
-        return Run(records, end)
+        return Run(records, tail, end)
+
+    def behind(self, position: Checkpoint, run: Run) -> Checkpoint:
+        """The position behind the records of a run that follows on a position."""
+        counter = run.records[-1].sequence_number.counter
+        if counter == run.tail.counter:
+            # Bytes of trimmed records between them count, too.
+            return run.tail
+        if not self._counts_bytes:
+            return Checkpoint(counter, 0)
+        size_bytes = sum(map(change_record.stored_bytes, run.records))
+        return Checkpoint(counter, position.logged_bytes + size_bytes)
 
     async def first(self) -> ChangeRecord | None:
         """The first record that is not applied."""
@@ -138,9 +153,3 @@ class FollowedLog:
         if self._addition is None or self._addition.done():
             self._addition = self.feed.wait_addition()
         return self._addition
-
-
-def behind(position: Checkpoint, records: Sequence[ChangeRecord]) -> Checkpoint:
-    """The position behind records that follow on a position."""
-    size_bytes = sum(map(change_record.stored_bytes, records))
-    return Checkpoint(records[-1].sequence_number.counter, position.logged_bytes + size_bytes)

@@ -13,7 +13,7 @@ from typing import Final
 import structlog
 
 from dynactor.actors.derived.checkpoint import Checkpoint
-from dynactor.actors.derived.followed_log import FollowedLog, behind
+from dynactor.actors.derived.followed_log import FollowedLog
 from dynactor.actors.derived.stored_checkpoint import try_store
 from dynactor.actors.partition.change_feed import ChangeFeed
 from dynactor.storage.store import Store
@@ -157,7 +157,7 @@ class FollowedLogs:
                 ]
                 if not known:
                     break
-                log.position = behind(log.position, known)
+                log.position = log.behind(log.position, run._replace(records=known))
                 self.unstored_records += len(known)
                 has_moved = True
         return has_moved

@@ -13,7 +13,7 @@ import asyncio
 from typing import Any, Final
 
 from dynactor.actors.derived.checkpoint import Checkpoint
-from dynactor.actors.derived.followed_log import FollowedLog, behind
+from dynactor.actors.derived.followed_log import FollowedLog
 from dynactor.actors.derived.sink import Delivery, Gap, MessageSink, RowSink, row_changes
 from dynactor.actors.derived.stored_checkpoint import Outcome
 from dynactor.actors.partition.change_feed import ChangeFeed
@@ -56,8 +56,8 @@ class Follower:
         self.mailbox = Mailbox(1)
         self.in_hand: list[Envelope] = []
         self.feed = feed
-        self._counts_bytes = contract.trim_delay_bytes is not None
-        self._log = FollowedLog(feed, subscriber_id, self.name, counts_bytes=self._counts_bytes)
+        counts_bytes = contract.trim_delay_bytes is not None
+        self._log = FollowedLog(feed, subscriber_id, self.name, counts_bytes=counts_bytes)
         self._sink = sink
         self._unstored_records = 0
         self._after = after
@@ -126,30 +126,34 @@ class Follower:
     async def _follow(self) -> None:
         closed = self._closed
         while not closed.done():
-            additions = self.feed.additions
-            records, end = await self._log.read(
+            run = await self._log.read(
                 self._log.position, max_records=_RUN_RECORDS, max_bytes=_RUN_BYTES
             )
-            if records:
-                if not await self._apply(records):
+            if run.records:
+                position = self._log.behind(self._log.position, run)
+                if not await self._apply(run.records, position):
                     return
                 if self._unstored_records >= _CHECKPOINT_RECORDS:
                     await self._try_store()
-                if len(records) < _KEEPING_UP_RECORDS:
+                if len(run.records) < _KEEPING_UP_RECORDS:
                     await self.feed.wait_wakeup()
-            elif end is not None:
-                await self._end(end)
+            elif run.end is not None:
+                await self._end(run.end)
                 return
-            elif self.feed.additions == additions:
+            elif run.tail.counter > self.position:
+                # What a sink may miss was trimmed.
+                self._move(run.tail)
+            else:
+                # A read at the tail is one of memory: nothing was added since it began.
                 await asyncio.wait(
                     [self.feed.wait_addition(), closed], return_when=asyncio.FIRST_COMPLETED
                 )
         await self._try_store()
 
-    async def _apply(self, records: list[ChangeRecord]) -> bool:
-        """Apply a run durably; False if the follower was stopped meanwhile."""
+    async def _apply(self, records: list[ChangeRecord], position: Checkpoint) -> bool:
+        """Apply the run up to a position durably; False if the follower was stopped meanwhile."""
         if isinstance(self._sink, RowSink):
-            return await self._commit_rows(self._sink, records)
+            return await self._commit_rows(self._sink, records, position)
         delay_seconds = self._sink.delay_seconds(_counter(records[-1]), self.feed.tail)
         if delay_seconds:
             await asyncio.wait([self._closed], timeout=delay_seconds)
@@ -165,16 +169,12 @@ class Follower:
                 await asyncio.gather(*sent[at:], return_exceptions=True)
                 raise
         self._unstored_records += len(records)
-        self._move(self._behind(records))
+        self._move(position)
         return True
 
-    def _behind(self, records: list[ChangeRecord]) -> Checkpoint:
-        if self._counts_bytes:
-            return behind(self._log.position, records)
-        return Checkpoint(_counter(records[-1]), 0)
-
-    async def _commit_rows(self, sink: RowSink[Any], records: list[ChangeRecord]) -> bool:
-        position = self._behind(records)
+    async def _commit_rows(
+        self, sink: RowSink[Any], records: list[ChangeRecord], position: Checkpoint
+    ) -> bool:
         changes = row_changes(sink, records)
         if not any(changes):
             self._unstored_records += len(records)

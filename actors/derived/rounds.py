@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Mapping
 from typing import Final, Generic
 
 from dynactor.actors.derived.checkpoint import Checkpoint
-from dynactor.actors.derived.followed_log import FollowedLog, behind
+from dynactor.actors.derived.followed_log import FollowedLog
 from dynactor.actors.derived.followed_logs import FollowedLogs
 from dynactor.actors.derived.round_sink import M, Round, RoundSink
 from dynactor.actors.derived.table_snapshot import TableSnapshot
@@ -52,18 +52,20 @@ class Rounds(Generic[M]):
     async def _take(self, log: FollowedLog, current: Round[M], limit_bytes: int) -> bool:
         """Put some records of a log into a round; False if there are no more of them."""
         position = current.positions.get(log.number, log.position)
-        found, end = await log.read(
+        run = await log.read(
             position,
             max_records=min(_READ_RECORDS, _ROUND_RECORDS - current.records),
             max_bytes=limit_bytes - current.size_bytes,
         )
-        records = self._wanted(log, found)
+        records = self._wanted(log, run.records)
         if records:
             taken = await self._add(current, records, limit_bytes)
-            current.positions[log.number] = behind(position, records[:taken])
-        elif not found and end is not None and position.counter < end.counter:
+            current.positions[log.number] = log.behind(
+                position, run._replace(records=records[:taken])
+            )
+        elif not run.records and run.end is not None and position.counter < run.end.counter:
             # The last changes were not recorded, because nobody followed the table then.
-            current.positions[log.number] = end
+            current.positions[log.number] = run.end
         return bool(records)
 
     def _wanted(self, log: FollowedLog, found: list[ChangeRecord]) -> list[ChangeRecord]:

@@ -36,8 +36,8 @@ class Subscription(Enum):
     NONE = "none"
 
 
-class Following(Protocol):
-    """What follows a table's changes as a whole: time to live, a Kafka destination, a replay."""
+class Subscriber(Protocol):
+    """Whom logs are kept for."""
 
     @property
     def subscription(self) -> Subscription:
@@ -48,6 +48,10 @@ class Following(Protocol):
     def contract(self) -> Contract:
         """What its sink states."""
         ...
+
+
+class Following(Subscriber, Protocol):
+    """What follows a table's changes as a whole: time to live, a Kafka destination, a replay."""
 
     def split(self, parent: int, children: list[ChangeFeed]) -> None:
         """A partition was split, durably: its log has ended, and these go on behind it."""
@@ -58,18 +62,8 @@ class Following(Protocol):
         ...
 
 
-class FollowingActor(Actor, Protocol):
+class FollowingActor(Actor, Subscriber, Protocol):
     """An actor that reads all logs of a table by itself."""
-
-    @property
-    def subscription(self) -> Subscription:
-        """Which logs are kept for it now."""
-        ...
-
-    @property
-    def contract(self) -> Contract:
-        """What its sink states."""
-        ...
 
     def split(self, children: Sequence[ChangeFeed]) -> None:
         """A partition was split: its children's logs come behind its own."""
