@@ -87,7 +87,7 @@ class AdvanceDestination(Message[None], frozen=True):
 
 
 class CheckDestinations(Message[None], frozen=True):
-    """It is time to see whether a destination is to be cut off."""
+    """It is time to see whether a destination is to be cut off, or a replay to be ended."""
 
 
 class DestinationPhases:

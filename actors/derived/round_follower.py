@@ -22,6 +22,7 @@ from dynactor.actors.derived.coalesced_wakeups import wait_wakeup
 from dynactor.actors.derived.followed_logs import FollowedLogs
 from dynactor.actors.derived.round_sink import M, Round, RoundSender, RoundSink
 from dynactor.actors.derived.rounds import Rounds
+from dynactor.actors.derived.sink import Order
 from dynactor.actors.derived.table_snapshot import TableSnapshot
 from dynactor.actors.runtime.cancellation import cancel_when
 from dynactor.actors.runtime.clock import Clock
@@ -78,6 +79,7 @@ class RoundFollower(Generic[M]):
         on_progress: Callable[[], None],
         on_current: Callable[[], None],
     ) -> None:
+        assert sink.contract.order is Order.ITEM, "parents' logs are read before their children's"
         self.is_running = False
         self.needs_snapshot = needs_snapshot
         # Number of changes and items, and bytes of messages, that were acknowledged.

@@ -20,6 +20,7 @@ from dynactor.actors.derived.kafka.kafka_sink import KafkaSink, relay_contract
 from dynactor.actors.derived.kafka.relay_settings import RelaySettings
 from dynactor.actors.derived.kafka.topic_session import TopicSession
 from dynactor.actors.derived.round_follower import RoundFollower, RoundSettings, SnapshotSource
+from dynactor.actors.derived.sink import Delivery
 from dynactor.actors.partition.change_feed import ChangeFeed
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.actors.table.followers import Subscription
@@ -93,7 +94,7 @@ class KafkaRelay:
         place, settings = self._place, environment.settings
         partition_count = place.partition_count or 0
         sink = KafkaSink(place.source, settings, self.contract, partition_count=partition_count)
-        is_transactional = settings.delivery == "exactly-once"
+        is_transactional = self.contract.delivery is Delivery.TRANSACTION
         session = TopicSession(
             environment,
             place.topic,

@@ -210,6 +210,25 @@ async def test_the_logs_that_ended_are_kept_for_a_job_and_released_behind_it():
         assert table.record.ended_logs == ()
 
 
+async def test_a_job_whose_end_is_known_keeps_no_logs_of_children():
+    broker = FakeBroker()
+    settings = {"broker": broker, "relays": RELAYS, "keep_streams_seconds": 600}
+    async with running_database(**settings) as database:
+        table = await streamed_table(database)
+        await write_threads(table, range(200), of_items=ITEMS)
+        parents = [partition.number for partition in table.record.partitions]
+        with broker.silent():
+            started = await replay(database, BEGINNING)
+            for parent in parents:
+                await halve(database, table, parent)
+            await write_threads(table, range(200, 400), of_items=ITEMS)
+            floors = await table.followers.floors()
+            tails = {feed.partition_number: feed.tail for feed in await table.followers.feeds()}
+            assert {floors.pop(parent) for parent in parents} == {0}
+            assert floors == {number: tails[number] for number in floors}
+        assert (await wait_done(database, started.replay_id)).changes == 200
+
+
 async def test_what_was_changed_before_a_split_is_missed_once_the_parents_log_is_gone():
     broker, clock = FakeBroker(), SetClock()
     settings = {"broker": broker, "relays": RELAYS, "keep_streams_seconds": 600}
