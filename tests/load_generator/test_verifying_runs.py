@@ -25,6 +25,8 @@ async def run(endpoint: str, **options: Any) -> Result:
             # Long enough for what is asserted also where a dozen others want the processor.
             "duration": 1.5,
             "warm_up": 0.0,
+            # Enough to find what is wrong, and a fraction of what the processor could do.
+            "rate": 600.0,
             "connections": 8,
             "keys": 200,
             "quiet": True,
