@@ -33,17 +33,17 @@ _COMMANDS: Final = {
         "commands.replay:replay",
         """Publish a table's recorded changes, or its items and changes, to a topic once more.
 
-        The server must have been started with --admin-port and --kafka-bootstrap-servers. The exit
-        code is 0 if all was published, or if --follow was stopped, and 1 if not.
+        The server must have been started with --kafka-bootstrap-servers. The exit code is 0 if all
+        was published, or if --follow was stopped, and 1 if not.
         """,
     ),
     "backup": (
         "commands.backup:backup",
         """Back up all tables while they are used, and print the directory of the backup.
 
-        The server must have been started with --admin-port and --backup-dir. A server that is
-        started with a copy of that directory as its --data-dir has everything. The exit code is 0
-        if the backup was made, and 1 if not.
+        The server must have been started with --backup-dir. A server that is started with a copy
+        of that directory as its --data-dir has everything. The exit code is 0 if the backup was
+        made, and 1 if not.
         """,
     ),
     "check": (
@@ -63,17 +63,13 @@ _COMMANDS: Final = {
     ),
     "insights": (
         "commands.insights:insights",
-        """Show the most accessed and the most throttled keys of a table in the last hour.
-
-        The server must have been started with --admin-port.
-        """,
+        "Show the most accessed and the most throttled keys of a table in the last hour.",
     ),
     "advise": (
         "commands.advise.command:advise",
         """Tell what a table's recorded use says about its keys, units and indexes.
 
-        The server must have been started with --admin-port. Each advice names its rules, which
-        docs/RULES.md holds.
+        Each advice names its rules, which docs/RULES.md holds.
         """,
     ),
 }

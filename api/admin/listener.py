@@ -25,14 +25,14 @@ from dynactor.api.admin import (
     insights_routes,
     replay_routes,
 )
+from dynactor.api.admin.answers import fault
 from dynactor.api.admin.backup_messages import BACKUPS_PATH
+from dynactor.api.admin.change_rules import change_refusal
 from dynactor.api.admin.clock_messages import CLOCK_PATH, STEP_PATH
 from dynactor.api.admin.fault_routes import FAULTS_PATH
 from dynactor.api.admin.health_routes import HEALTH_PATH, READY_PATH
 from dynactor.api.admin.insights_messages import INSIGHTS_PATH
-from dynactor.api.admin.metrics.exposition import exposition
 from dynactor.api.admin.metrics.loop_lag import measured_loop_lag
-from dynactor.api.admin.metrics.server import server_figures
 from dynactor.api.admin.metrics_path import METRICS_PATH
 from dynactor.api.admin.replay_messages import REPLAYS_PATH
 from dynactor.api.admin.reset_routes import SuiteControls
@@ -58,6 +58,8 @@ class Administered(NamedTuple):
     backups: Backups | None = None
     suite_controls: SuiteControls | None = None
     faults: FaultInjector | None = None
+    # Who knows it may change something from other machines, too.
+    secret: str | None = None
 
 
 @asynccontextmanager
@@ -84,7 +86,7 @@ class _Admin:
         self, administered: Administered, access: Access, loop_lag: LatencyHistogram
     ) -> None:
         self._store, self._protocol, self._backups, self._suite_controls = administered[:4]
-        self._faults = administered.faults
+        self._faults, self._secret = administered.faults, administered.secret
         self._loop_lag = loop_lag
         self._access = access
 
@@ -101,6 +103,9 @@ class _Admin:
                 HTTPStatus.FORBIDDEN,
                 host_refusal(host),
             )
+        refusal = change_refusal(request.method, request.headers, request.remote, self._secret)
+        if refusal is not None:
+            return fault(*refusal)
         controls = self._suite_controls
         if controls is not None and controls.serves(request.path):
             return await controls.answer(request)
@@ -130,6 +135,10 @@ class _Admin:
         return await self._metrics(request.headers.get("Accept", ""))
 
     async def _metrics(self, accept: str) -> web.Response:
+        # What only this uses is not imported before.
+        from dynactor.api.admin.metrics.exposition import exposition  # noqa: PLC0415
+        from dynactor.api.admin.metrics.server import server_figures  # noqa: PLC0415
+
         try:
             figures = server_figures(self._protocol.figures, self._store, self._loop_lag)
             body, content_type = await exposition(self._database, figures, accept)

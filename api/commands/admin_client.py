@@ -12,6 +12,7 @@ from urllib.parse import urlencode, urlsplit
 
 import msgspec
 
+from dynactor.api.admin.change_header import CHANGE_HEADER, CHANGE_HEADER_VALUE
 from dynactor.api.commands.reach import CannotCall, no_address, not_reached
 
 AnswerT = TypeVar("AnswerT")
@@ -86,7 +87,9 @@ class AdminClient:
         if kind is None or not host:
             raise no_address(self._endpoint)
         content = None if body is None else msgspec.json.encode(body)
-        headers = {} if body is None else {"Content-Type": "application/json"}
+        headers = {CHANGE_HEADER: CHANGE_HEADER_VALUE}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
         connection = kind(host, port, timeout=timeout_seconds)
         try:
             connection.connect()

@@ -15,6 +15,6 @@ def no_address(endpoint: str) -> CannotCall:
 def not_reached(endpoint: str, reason: str) -> CannotCall:
     """The error for an endpoint to which no connection can be opened."""
     return CannotCall(
-        f"Cannot reach {endpoint}: {reason}; is the server running there? `dynactor serve "
-        "--admin-port 8001` starts one, and --endpoint names another one"
+        f"Cannot reach {endpoint}: {reason}; is the server running there? `dynactor serve` "
+        "starts one, and --endpoint names another one"
     )

@@ -33,8 +33,7 @@ class ServerAddress:
         identity = self.identity()
         if identity.admin_endpoint is None:
             raise CannotCall(
-                f"The server at {self.endpoint} has no admin listener: start it with "
-                "--admin-port 8001"
+                f"The server at {self.endpoint} has no admin listener: start it without --no-admin"
             )
         return AdminClient(identity.admin_endpoint)
 

@@ -17,6 +17,7 @@ from cyclopts.types import UInt16
 
 from dynactor.actors.derived.indexes.index_lag import NO_LAG, IndexLag
 from dynactor.actors.runtime.clock import MAX_SPEED, Clock, SystemClock, VirtualClock
+from dynactor.api.admin.secret_file import BadSecretFile, read_secret
 from dynactor.api.commands.times import parse_time
 from dynactor.api.http.access_keys import BadCredentialsFile, read_access_keys
 from dynactor.api.http.browser_access import Access
@@ -104,7 +105,14 @@ class ServeOptions:
 
     admin_port: Annotated[UInt16 | None, Parameter(group=_PROCESS)] = None
     """Port for metrics (at /metrics), the virtual clock, replays, insights, backups; 0 takes a free
-    one."""
+    one. Default: the first free one from 8001 to 8010; with --port 0 any."""
+
+    no_admin: Annotated[bool, Parameter(group=_PROCESS, negative=())] = False
+    """Have no admin port."""
+
+    admin_secret_file: Annotated[Path | None, Parameter(group=_PROCESS)] = None
+    """A file with the secret that callers on other machines need for changes over the admin port.
+    Callers on the same machine need none."""
 
     admin_host: Annotated[str, Parameter(group=_PROCESS)] = "127.0.0.1"
     """Address of that port."""
@@ -235,6 +243,7 @@ class ServeOptions:
             )
         self._check_hosts()
         self.access_keys  # noqa: B018 - to learn at once that there are none
+        self.admin_secret  # noqa: B018 - likewise
         # It becomes a part of ARNs, which with a colon in it nobody could take apart.
         if _REGION.match(self.region) is None:
             raise ConfigurationError(
@@ -263,9 +272,9 @@ class ServeOptions:
                 "--allow-faults needs --admin-port: nobody could ask for a fault without it"
             )
         if self.virtual_clock is not None:
-            if self.admin_port is None:
+            if self.no_admin:
                 raise ConfigurationError(
-                    "--virtual-clock needs --admin-port: nobody could move the clock without it"
+                    "--virtual-clock and --no-admin don't go together: nobody could move the clock"
                 )
             self._standing_clock()
         if self.clock_speed > MAX_SPEED:
@@ -282,8 +291,9 @@ class ServeOptions:
             )
         if not _is_loopback(self.admin_host):
             raise ConfigurationError(
-                f"Anybody who can reach {self.admin_host} is let in: the admin port asks for no "
-                "credentials. Add --allow-open if that is meant"
+                f"Anybody who can reach {self.admin_host} may read metrics, keys of items and the "
+                "state of the server there. Add --allow-open if that is meant; changes need "
+                "--admin-secret-file all the same"
             )
 
     def _check_names(self) -> None:
@@ -305,9 +315,9 @@ class ServeOptions:
         """Backups can be asked for, and are no part of what they are backups of."""
         if self.backup_dir is None:
             return
-        if self.admin_port is None:
+        if self.no_admin:
             raise ConfigurationError(
-                "--backup-dir needs --admin-port: nobody could ask for a backup without it"
+                "--backup-dir and --no-admin don't go together: nobody could ask for a backup"
             )
         # By whatever way a path leads into it.
         backups, data = self.backup_dir.expanduser().resolve(), self.data_directory
@@ -369,6 +379,20 @@ class ServeOptions:
         return (self.data_dir or _default_data_dir()).expanduser().absolute()
 
     # Read once: what is checked is what is used, and a pipe can be read no second time.
+    @cached_property
+    def admin_secret(self) -> str | None:
+        """The secret for changes over the admin port from other machines.
+
+        Raises:
+            ConfigurationError: the file has none that can be used.
+        """
+        if self.admin_secret_file is None:
+            return None
+        try:
+            return read_secret(self.admin_secret_file.expanduser())
+        except BadSecretFile as error:
+            raise ConfigurationError(str(error)) from None
+
     @cached_property
     def access_keys(self) -> tuple[AccessKey, ...] | None:
         """The keys that clients must sign with; None: any will do.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from functools import partial
 from typing import Final
 
@@ -20,7 +20,7 @@ from dynactor.api.faults.faulty_operation import with_faults
 from dynactor.api.faults.injector import FaultInjector
 from dynactor.api.http.protocol import Protocol
 from dynactor.api.http.request_log import RequestLog
-from dynactor.api.http.server import listen, listens_everywhere, serving
+from dynactor.api.http.server import CannotListen, listen, listens_everywhere, serving
 from dynactor.api.http.server_identity import ServerIdentity
 from dynactor.api.http.settings import HttpSettings
 from dynactor.api.http.signature import Signatures
@@ -39,6 +39,8 @@ from dynactor.streams.kafka.broker import Broker
 _LARGE_REQUESTS_SHARE: Final = 16
 # The share of memory for answers that clients do not read.
 _UNSENT_ANSWERS_SHARE: Final = 16
+# 8001 is the port that dynamodb-admin uses by default, too.
+_ADMIN_PORTS: Final = range(8001, 8011)
 
 
 class RunningServer(Struct, frozen=True):
@@ -118,7 +120,14 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
                 faults = _fault_injector(host, protocol) if options.allow_faults else None
                 admin_endpoint = await enter(
                     serving_admin(
-                        Administered(store, protocol, _backups(options, store), controls, faults),
+                        Administered(
+                            store,
+                            protocol,
+                            _backups(options, store),
+                            controls,
+                            faults,
+                            options.admin_secret,
+                        ),
                         options.admin_access,
                         admin,
                     )
@@ -179,11 +188,25 @@ def _backups(options: ServeOptions, store: Store) -> Backups | None:
 
 @contextmanager
 def _admin_listener(options: ServeOptions) -> Iterator[socket.socket | None]:
-    if options.admin_port is None:
+    if options.no_admin:
         yield None
         return
-    with listen(options.admin_host, options.admin_port, option_prefix="--admin-") as listener:
+    with _listen_for_admin(options) as listener:
         yield listener
+
+
+def _listen_for_admin(options: ServeOptions) -> socket.socket:
+    """On the port that is given, or on the first free one of a few."""
+    if options.admin_port is not None:
+        ports = [options.admin_port]
+    elif options.port == 0:
+        ports = [0]
+    else:
+        ports = [port for port in _ADMIN_PORTS if port != options.port]
+    for port in ports[:-1]:
+        with suppress(CannotListen):
+            return listen(options.admin_host, port, option_prefix="--admin-")
+    return listen(options.admin_host, ports[-1], option_prefix="--admin-")
 
 
 @asynccontextmanager

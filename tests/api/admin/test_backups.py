@@ -133,7 +133,7 @@ def test_a_server_that_was_given_no_place_says_so():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--backup-dir", "/elsewhere"), "needs --admin-port"),
+        (("--backup-dir", "/elsewhere", "--no-admin"), "don't go together"),
         (
             ("--admin-port", "0", "--data-dir", "/data", "--backup-dir", "/data/backups"),
             "is in the data directory /data",

@@ -2,18 +2,46 @@
 
 from __future__ import annotations
 
+import re
 import socket
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from tests.api.commands.test_command_line import assert_gives_up
-from tests.support.servers.admin import admin_port, ask
-from tests.support.servers.server import run_command, running_server
+from tests.support.servers.admin import admin_port, ask, server_with_clock
+from tests.support.servers.server import PROJECT, run_command, running_server
 
 
-def test_without_its_option_there_is_none():
+def test_it_is_there_without_an_option_and_not_with_no_admin():
     with running_server() as server:
+        assert ask(admin_port(server), "/metrics").status == 200
+    with running_server("--no-admin") as server:
         assert "Metrics" not in server.announcement
+
+
+def admin_port_beside(main_port: int) -> int:
+    """The admin port of a server on this port; the server has ended."""
+    command = [sys.executable, "-m", "dynactor", "serve", "--in-memory", "--port", str(main_port)]
+    with subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        server.stdout.readline()
+        announced = server.stdout.readline()
+        server.terminate()
+    found = re.fullmatch(r"Metrics on http://127\.0\.0\.1:(\d+)/metrics\n", announced)
+    assert found, announced
+    return int(found[1])
+
+
+def test_where_its_port_is_in_use_the_next_one_is_taken():
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        main_port = probe.getsockname()[1]
+    first = admin_port_beside(main_port)
+    with socket.create_server(("127.0.0.1", first)):
+        second = admin_port_beside(main_port)
+    assert 8001 <= first < second <= 8010
 
 
 def test_it_says_where_it_is_and_serves_metrics_there():
@@ -90,3 +118,30 @@ def test_a_port_in_use_is_named():
         port = str(taken.getsockname()[1])
         done = run_command("serve", "--in-memory", "--port", "0", "--admin-port", port)
     assert_gives_up(done, port, "--admin-port")
+
+
+START = 2_000_000_000
+STEP = ("/clock/step", "POST", {"seconds": 1})
+
+
+def test_a_change_needs_its_header_and_no_foreign_page():
+    with server_with_clock(START) as (server, clock):
+        port = admin_port(server)
+        answer = ask(port, *STEP, headers={"X-Dynactor-Admin": ""})
+        assert answer.status == 403
+        assert answer.json["message"] == "A change needs the header X-Dynactor-Admin: 1"
+        answer = ask(port, *STEP, headers={"Origin": "http://evil.example"})
+        assert answer.status == 403
+        assert "http://evil.example" in answer.json["message"]
+        assert clock.now() == START
+        assert ask(port, *STEP, headers={"Origin": "http://localhost"}).status == 200
+        assert clock.now() == START + 1
+
+
+@pytest.mark.parametrize("content", [None, b"short", b"\xff" * 20])
+def test_a_file_without_a_usable_secret_is_refused_at_start(tmp_path: Path, content: bytes | None):
+    path = tmp_path / "secret"
+    if content is not None:
+        path.write_bytes(content)
+    done = run_command("serve", "--in-memory", "--admin-secret-file", str(path))
+    assert_gives_up(done, "--admin-secret-file")

@@ -67,12 +67,13 @@ def test_it_says_where_it_is_where_data_is_and_a_line_to_paste(tmp_path: Path):
     command = [sys.executable, "-m", "dynactor", "serve", "--port", "0", "--data-dir", str(data)]
     with subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        said = [process.stdout.readline() for _ in range(4)]
+        said = [process.stdout.readline() for _ in range(5)]
         process.terminate()
     endpoint = said[0].removeprefix("Listening on ").strip()
     assert endpoint.startswith("http://127.0.0.1:")
-    assert said[1] == f"Data in {data}\n"
-    assert f'boto3.resource("dynamodb", endpoint_url="{endpoint}"' in said[3]
+    assert said[1].startswith("Metrics on http://127.0.0.1:")
+    assert said[2] == f"Data in {data}\n"
+    assert f'boto3.resource("dynamodb", endpoint_url="{endpoint}"' in said[4]
     assert process.returncode == 0
 
 

@@ -31,6 +31,7 @@ ADMIN_CLIENT = COMMAND_LINE | {
     for name in ("admin", "commands", "commands.admin_client", "commands.server_address")
 }
 ADMIN_CLIENT |= {
+    "dynactor.api.admin.change_header",
     "dynactor.api.commands.reach",
     "dynactor.api.http",
     "dynactor.api.http.server_identity",

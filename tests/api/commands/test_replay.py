@@ -58,7 +58,7 @@ class Admin(NamedTuple):
         self, method: str, path: str, body: Any = None, content_type: str = "application/json"
     ) -> tuple[int, Any]:
         data = json.encode(body) if body is not None else None
-        headers = {"Content-Type": content_type} if data else {}
+        headers = {"X-Dynactor-Admin": "1"} | ({"Content-Type": content_type} if data else {})
         async with ClientSession() as session:
             url = self.endpoint + path
             async with session.request(method, url, data=data, headers=headers) as response:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -35,9 +35,10 @@ def ask(
     host: str = "localhost",
     address: str = "127.0.0.1",
     content_type: str | None = JSON,
+    headers: Mapping[str, str] | None = None,
 ) -> Answer:
     """One request; a body that is no text is sent as JSON."""
-    headers = {"Host": host}
+    headers = {"Host": host, "X-Dynactor-Admin": "1", **(headers or {})}
     if content_type and body is not None:
         headers["Content-Type"] = content_type
     text = body if isinstance(body, str) or body is None else json.dumps(body)

@@ -1,0 +1,74 @@
+"""Who may change something over the admin port.
+
+Reading is free for whoever reaches the port. A change needs three things:
+
+- a caller on the same machine, or the secret of ``--admin-secret-file``;
+- the header ``X-Dynactor-Admin: 1``, which a page on the web can't send without asking first;
+- no ``Origin`` header, or the listener's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hmac import compare_digest
+from http import HTTPStatus
+from ipaddress import ip_address
+from typing import Final, NamedTuple
+
+from dynactor.api.admin.change_header import CHANGE_HEADER, CHANGE_HEADER_VALUE
+
+_READING: Final = frozenset({"GET", "HEAD"})
+_SCHEME: Final = "Bearer "
+
+
+class Refusal(NamedTuple):
+    """Why a change is not carried out."""
+
+    status: HTTPStatus
+    message: str
+
+
+def change_refusal(
+    method: str, headers: Mapping[str, str], peer: str | None, secret: str | None
+) -> Refusal | None:
+    """The refusal of a request that would change something; None if it may go on.
+
+    ``peer`` is the caller's IP address, ``secret`` what it needs to know on another machine.
+    """
+    if method in _READING:
+        return None
+    if headers.get(CHANGE_HEADER) != CHANGE_HEADER_VALUE:
+        return _forbidden(f"A change needs the header {CHANGE_HEADER}: {CHANGE_HEADER_VALUE}")
+    origin = headers.get("Origin")
+    if origin is not None and origin.partition("://")[2] != headers.get("Host", ""):
+        return _forbidden(f"Pages of {origin} may not change this server")
+    if _is_local(peer):
+        return None
+    if secret is None:
+        return _forbidden(
+            "Changes are taken from the same machine alone: start the server with "
+            "--admin-secret-file to allow others"
+        )
+    if _knows(headers.get("Authorization", ""), secret):
+        return None
+    return Refusal(
+        HTTPStatus.UNAUTHORIZED,
+        "A change from another machine needs the secret of --admin-secret-file: send "
+        "Authorization: Bearer SECRET",
+    )
+
+
+def _forbidden(message: str) -> Refusal:
+    return Refusal(HTTPStatus.FORBIDDEN, message)
+
+
+def _is_local(peer: str | None) -> bool:
+    if peer is None:
+        return False
+    address = ip_address(peer.partition("%")[0])
+    return (getattr(address, "ipv4_mapped", None) or address).is_loopback
+
+
+def _knows(authorization: str, secret: str) -> bool:
+    given = authorization.removeprefix(_SCHEME).strip()
+    return authorization.startswith(_SCHEME) and compare_digest(given.encode(), secret.encode())

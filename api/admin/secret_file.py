@@ -1,0 +1,30 @@
+"""The file with the secret for changes over the admin port."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+LEAST_SECRET_CHARACTERS: Final = 16
+
+
+class BadSecretFile(Exception):
+    """The file holds no usable secret; the message says what to do."""
+
+
+def read_secret(path: Path) -> str:
+    """The secret in a file, without white space around it.
+
+    Raises:
+        BadSecretFile: it can't be read, or the secret is too short.
+    """
+    try:
+        secret = path.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadSecretFile(f"--admin-secret-file {path} can't be read: {error}") from error
+    if len(secret) < LEAST_SECRET_CHARACTERS or not secret.isascii():
+        raise BadSecretFile(
+            f"--admin-secret-file {path} needs a secret of at least {LEAST_SECRET_CHARACTERS} "
+            "ASCII characters: make one with `openssl rand -hex 32`"
+        )
+    return secret
