@@ -8,7 +8,7 @@ units of a prepared transaction outlive its batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from dynactor.actors.partition.item_locks import Release, actions_of
@@ -23,7 +23,6 @@ from dynactor.model.errors import (
     TransactionConflictException,
 )
 from dynactor.model.writes.change import Change, refused_change
-from dynactor.model.writes.transaction import Action
 
 
 class Charges:
@@ -48,23 +47,18 @@ class Charges:
             )
             return paid if isinstance(paid, Throttled) else decision
         if isinstance(decision, PartDecision):
-            return self._charge_part(envelope.reply, message.part.actions, decision)
+            reply, charged = envelope.reply, decision
+            for place, action in enumerate(message.part.actions):
+                outcome = decision.outcomes[place]
+                after = self._charge_one((reply, action.ordinal), action.position, outcome)
+                if after is not outcome:
+                    charged = charged.replaced(place, after)
+            return charged
         if isinstance(message, WriteItem):
             return self._charge_one(envelope.reply, message.position, decision)
         if isinstance(message, Release):
             self.let_go(message.transaction_id, gives_back=message.gives_back)
         return decision
-
-    def _charge_part(
-        self, reply: object, actions: Sequence[Action], decision: PartDecision
-    ) -> PartDecision:
-        charged = decision
-        for place, action in enumerate(actions):
-            outcome = decision.outcomes[place]
-            after = self._charge_one((reply, action.ordinal), action.position, outcome)
-            if after is not outcome:
-                charged = charged.replaced(place, after)
-        return charged
 
     def _charge_one(
         self, payer: object, position: bytes, outcome: Change | DynamoDBError

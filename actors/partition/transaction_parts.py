@@ -155,13 +155,14 @@ class TransactionParts:
         self, batch: TableBatch, part: TransactionPart, decision: PartDecision
     ) -> Accepted | PartRejected:
         """Lock the items of a part, if all of its actions may be done."""
-        changes = _changes(decision)
-        if changes is None:
+        accepted = self._accept(batch, part, decision)
+        if accepted is None:
             return _rejected(decision)
+        changes, reply = accepted
         rows = self._rows
         rows.locks.add(LockedPart(part, changes, rows.definition))
         batch.prepared.append(part.transaction_id)
-        return self._accepted(batch, part, changes, decision)
+        return reply
 
     def transact(
         self,
@@ -171,30 +172,31 @@ class TransactionParts:
         decision: PartDecision,
     ) -> Accepted | PartRejected:
         """Carry out a part with other rows of its transaction, if all its actions may be done."""
-        changes = _changes(decision)
-        if changes is None:
+        accepted = self._accept(batch, part, decision)
+        if accepted is None:
             return _rejected(decision)
-        accepted = self._accepted(batch, part, changes, decision)
+        changes, reply = accepted
         self._carry_out(batch, part, changes)
         batch.rows.update(other_rows)
-        return accepted
+        return reply
 
-    def _accepted(
-        self,
-        batch: TableBatch,
-        part: TransactionPart,
-        changes: tuple[Change, ...],
-        decision: PartDecision,
-    ) -> Accepted:
-        outcomes: list[Done] = []
+    def _accept(
+        self, batch: TableBatch, part: TransactionPart, decision: PartDecision
+    ) -> tuple[tuple[Change, ...], Accepted] | None:
+        """The changes of a part and the reply, if all of its actions may be done."""
         has_local_indexes = self._rows.has_local_indexes
-        for action, change in zip(part.actions, changes, strict=True):
+        changes: list[Change] = []
+        outcomes: list[Done] = []
+        for action, change in zip(part.actions, decision.outcomes, strict=True):
+            if not isinstance(change, Change):
+                return None
             size_bytes = None
             if has_local_indexes:
                 partition_key = action.partition_key
                 size_bytes = batch.collections[partition_key] + decision.grown_bytes[partition_key]
+            changes.append(change)
             outcomes.append(Done(change.attributes, change.receipt, size_bytes))
-        return Accepted(tuple(outcomes))
+        return tuple(changes), Accepted(tuple(outcomes))
 
     def carry_out_locked(self, batch: TableBatch, locked: LockedPart) -> None:
         """Carry out a part that was prepared, in a batch that a round commits."""
@@ -218,16 +220,6 @@ class TransactionParts:
             if is_recorded:
                 place = TransactionPlace(part.transaction_id, action.ordinal, part.total)
             rows.put(batch, action, change, Origin.TRANSACTION, place)
-
-
-def _changes(decision: PartDecision) -> tuple[Change, ...] | None:
-    """The changes of a part, if all of its actions may be done."""
-    changes: list[Change] = []
-    for outcome in decision.outcomes:
-        if not isinstance(outcome, Change):
-            return None
-        changes.append(outcome)
-    return tuple(changes)
 
 
 def _rejected(decision: PartDecision) -> PartRejected:
