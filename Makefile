@@ -5,6 +5,7 @@
 #   make test                       everything that a change must pass
 #   make kafka                      a Kafka broker to try things with: Java 17 and Maven too
 #   make test-kafka                 the tests that need a Kafka broker: Java 17 and Maven too
+#   make test-prometheus            the dashboard and alerts, with a real Prometheus
 #   make test-pythons               most tests on every other Python 3.11 to 3.13 of the machine
 #   make dist                       the wheel and the sdist, checked, in dist/
 #   make load ARGS="--workload get" a workload against a running server: make load ARGS=--help
@@ -33,7 +34,7 @@ WORKERS ?= 2
 PACKAGES := actors api model storage streams
 LINKS := $(addprefix dynactor/,$(PACKAGES))
 
-.PHONY: serve test kafka test-kafka test-pythons check unit crash crash-kafka histories mutants pipelines \
+.PHONY: serve test kafka test-kafka test-prometheus test-pythons check unit crash crash-kafka histories mutants pipelines \
 	nightly differential bench load install-load scale compare dist image install clean help
 
 serve: $(VENV)/.runs
@@ -54,6 +55,10 @@ unit: $(VENV)/.develops
 # A broker of DYNACTOR_TEST_KAFKA=host:port, or Kafka started by Java 17 out of Maven's artifacts.
 test-kafka: $(VENV)/.develops
 	$(BIN)/pytest tests/kafka $(ARGS)
+
+# The dashboard and the alert rules of compose/, with the machine's Prometheus or Debian's package.
+test-prometheus: $(VENV)/.develops
+	$(BIN)/pytest tests/prometheus $(ARGS)
 
 # A broker to try things with: that of the tests, until Ctrl-C. Java 17 and Maven, as for test-kafka.
 kafka: $(VENV)/.develops

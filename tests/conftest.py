@@ -30,7 +30,14 @@ from tests.support.tables.tables import local_index, table, unique_name
 hypothesis.settings.register_profile("ours", deadline=None, derandomize=bool(os.environ.get("CI")))
 hypothesis.settings.load_profile("ours")
 
-_KAFKA = Path(__file__).parent / "kafka"
+# Folders that need more than Python, and what a run without them says.
+_NEEDING_TOOLS = {
+    Path(__file__).parent / "kafka": "tests/kafka: needs a Kafka broker; run it by make "
+    "test-kafka, which starts one with Java 17 and Maven, or uses that of "
+    "DYNACTOR_TEST_KAFKA=host:port",
+    Path(__file__).parent / "prometheus": "tests/prometheus: needs Prometheus; run it by make "
+    "test-prometheus, which takes that of the machine, or fetches Debian's package",
+}
 _LEFT_OUT = "left_out"
 
 
@@ -77,17 +84,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave out what needs more than Python, unless it is asked for by its name."""
-    if collection_path != _KAFKA:
+    told = _NEEDING_TOOLS.get(collection_path)
+    if told is None:
         return None
     asked = [(config.invocation_params.dir / text.split("::")[0]).resolve() for text in config.args]
-    if any(path.is_relative_to(_KAFKA) for path in asked):
+    if any(path.is_relative_to(collection_path) for path in asked):
         return None
-    if any(_KAFKA.is_relative_to(path) for path in asked):
-        leave_out(
-            config,
-            "tests/kafka: needs a Kafka broker; run it by make test-kafka, which starts one "
-            "with Java 17 and Maven, or uses that of DYNACTOR_TEST_KAFKA=host:port",
-        )
+    if any(collection_path.is_relative_to(path) for path in asked):
+        leave_out(config, told)
     return True
 
 

@@ -91,7 +91,7 @@ def test_prometheus_asks_the_admin_port_by_a_name_that_the_server_answers_to():
         DYNACTOR.environment["DYNACTOR_ALLOWED_HOSTS"],
         DYNACTOR.environment["DYNACTOR_ADMIN_PORT"],
     )
-    scrape = msgspec.yaml.decode((FOLDER / "prometheus.yaml").read_bytes())
+    scrape = msgspec.yaml.decode((FOLDER / "prometheus" / "prometheus.yaml").read_bytes())
     (job,) = scrape["scrape_configs"]
     assert job["static_configs"] == [{"targets": [f"{name}:{port}"]}]
     assert name in COMPOSE.services
