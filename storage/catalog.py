@@ -73,10 +73,14 @@ class TableRecord(Struct, frozen=True):
 
 
 class CatalogHead(Struct, frozen=True):
-    """The numbers that are given next; they only rise."""
+    """The numbers that are given next; they only rise.
+
+    ``commits`` counts the catalog's commits, so that each has a head of its own.
+    """
 
     next_table_id: int = 1
     next_partition_number: int = 1
+    commits: int = 0
 
 
 class PartitionHead(Struct, frozen=True):

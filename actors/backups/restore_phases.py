@@ -10,11 +10,12 @@ It belongs to the database's actor, which alone calls it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import structlog
-from msgspec import Struct, structs
+from msgspec import structs
 
 from dynactor.actors.backups.table_backups import TableBackups
 from dynactor.actors.backups.table_restore import RestoredItems
@@ -22,6 +23,7 @@ from dynactor.actors.catalog import definition_commit
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.catalog.definition_commit import Stored
 from dynactor.actors.catalog.destination_phases import DestinationPhases, EnableDestination
+from dynactor.actors.catalog.phases import GONE, Phase, PhaseMachine
 from dynactor.actors.catalog.table_changes import TableChanges
 from dynactor.actors.catalog.tables import Tables
 from dynactor.actors.derived.pacing import Pacing
@@ -45,7 +47,7 @@ from dynactor.model.tables.table_backup import TableBackupId
 from dynactor.model.tables.table_rules import in_use
 from dynactor.storage import key_layout
 from dynactor.storage.catalog import TableRecord
-from dynactor.storage.store import StoreError
+from dynactor.storage.store import Store, StoreError
 
 _log = structlog.get_logger("actors")
 
@@ -61,25 +63,34 @@ class RestoreTable(Message[TableState], frozen=True):
     arn: str
 
 
-class Filled(Struct, frozen=True, tag=True):
-    """All items are durably in the table; or not, as the backup can't be read."""
+class _Filling:
+    """The scan that fills a table; ``failure`` says why the backup can't be read."""
 
-    failure: str | None = None
+    def __init__(
+        self, table: Table, store: Store, pacing: Pacing, over: Callable[[], None]
+    ) -> None:
+        definition = table.definition
+        assert definition.restoration is not None
+        self.failure: str | None = None
+        self._over = over
+        self.scan = TableScan(
+            f"filling of {definition.name}",
+            definition.restoration.backup_rows_id,
+            key_layout.filling_cursor(definition.table_id),
+            RestoredItems(table),
+            store,
+            ended=over,
+            failed=self._fail,
+            pacing=pacing,
+        )
 
-
-class AdvanceRestore(Message[None], frozen=True):
-    """The items of a backup are in a table, all of them; or can't be read."""
-
-    table_id: int
-    name: str
-    filled: Filled
+    def _fail(self, reason: str) -> None:
+        self.failure = reason
+        self._over()
 
 
 class RestorePhases:
-    """Moves a table that is restored to its next phase whenever the present one is over.
-
-    ``tell(message)`` has the database's actor call ``advance``.
-    """
+    """Begins to restore tables; its machine takes them through their phases."""
 
     def __init__(
         self,
@@ -90,8 +101,13 @@ class RestorePhases:
         table_changes: TableChanges,
         backups: TableBackups,
         destinations: DestinationPhases,
-        tell: Callable[[AdvanceRestore], None],
+        drop: Callable[[Table], Awaitable[None]],
+        tell: Callable[[float, Message[Any]], None],
     ) -> None:
+        """``drop`` takes away a table that can't be made whole.
+
+        ``tell(seconds, message)`` puts a message into the mailbox of the database's actor.
+        """
         self._owner = owner
         self._store = environment.store
         self._clock = environment.clock
@@ -100,9 +116,22 @@ class RestorePhases:
         self._table_changes = table_changes
         self._backups = backups
         self._destinations = destinations
-        self._tell = tell
+        self._drop = drop
+        self.machine = PhaseMachine(
+            "restore",
+            {
+                "ITEMS": Phase(("INDEXES", "DONE", GONE), self._fill, leave=self._end_items),
+                "INDEXES": Phase(("DONE",), self._wait_for_indexes, leave=self._end),
+                "DONE": Phase(),
+            },
+            find=lambda subject: tables.same(subject.table_name, subject.table_id),
+            stored_phase=lambda table: table.definition.restore_phase,
+            tell=tell,
+        )
         # By the ids of their tables.
-        self._fillings: dict[int, TableScan] = {}
+        self._fillings: dict[int, _Filling] = {}
+        # What ends the phase of tables whose indexes are being filled.
+        self._indexes_over: dict[int, Callable[[], None]] = {}
         # The ids of tables whose next phase the store refused; it is asked for again.
         self._refused: set[int] = set()
 
@@ -142,46 +171,13 @@ class RestorePhases:
             structs.replace(message.definition, restoration=restoration, global_indexes=indexes)
         )
 
-    def resume(self, table: Table) -> None:
-        """Go on with the items of a table, at start and after it was made."""
+    def check_indexes(self, table: Table) -> None:
+        """An index of a table may have become ACTIVE: if all are, the table is whole."""
         definition = table.definition
-        table_id, name = definition.table_id, definition.name
-        if definition.restore_phase != "ITEMS" or table_id in self._fillings:
-            return
-        assert definition.restoration is not None
-        filling = self._fillings[table_id] = TableScan(
-            f"filling of {name}",
-            definition.restoration.backup_rows_id,
-            key_layout.filling_cursor(table_id),
-            RestoredItems(table),
-            self._store,
-            ended=lambda: self._tell(AdvanceRestore(table_id, name, Filled())),
-            failed=lambda reason: self._tell(AdvanceRestore(table_id, name, Filled(reason))),
-            pacing=Pacing(self._tables.consumed_units),
-        )
-        self._supervisor.start(filling)
-
-    def check(self, table: Table) -> None:
-        """At start: its global indexes may all have been filled when the server was stopped."""
-        definition = table.definition
-        if definition.restore_phase == "INDEXES":
-            self._tell(AdvanceRestore(definition.table_id, definition.name, Filled()))
-
-    async def advance(self, table: Table) -> None:
-        """The present phase of a table is over, as far as is known; begin the next one if so.
-
-        Raises:
-            StoreError, DynamoDBError: nothing was changed.
-        """
-        definition = table.definition
-        if definition.restore_phase == "DONE":
-            return
-        # Nobody is to put items into a table that others write to.
-        await self.forget(table)
-        if definition.restore_phase == "ITEMS" and definition.global_indexes:
-            await self._begin_indexes(table)
-        elif all(index.backfilling is None for index in definition.global_indexes):
-            await self._end(table)
+        over = self._indexes_over.get(definition.table_id)
+        is_filled = all(index.backfilling is None for index in definition.global_indexes)
+        if over is not None and is_filled and definition.restore_phase == "INDEXES":
+            over()
 
     @contextmanager
     def trying(self, table: Table) -> Iterator[None]:
@@ -205,24 +201,52 @@ class RestorePhases:
         filling = self._fillings.get(table_id)
         return (
             table_id in self._refused
-            or (filling is not None and (filling.is_refused or filling.mailbox.closed))
+            or (filling is not None and (filling.scan.is_refused or filling.scan.mailbox.closed))
             or any(actors.is_stuck for actors in table.followers.indexes.values())
         )
 
     async def forget(self, table: Table) -> None:
-        """Stop filling a table."""
+        """Stop restoring a table, until it is resumed."""
+        self.machine.forget(table.definition.table_id)
         self._refused.discard(table.definition.table_id)
-        filling = self._fillings.pop(table.definition.table_id, None)
-        if filling is not None:
-            await self._supervisor.stop(filling)
+        await self._stop_filling(table)
 
     async def close(self) -> None:
         """Stop filling tables; the next start goes on."""
         fillings, self._fillings = self._fillings, {}
         for filling in fillings.values():
-            await self._supervisor.stop(filling)
+            await self._supervisor.stop(filling.scan)
 
     # -- phases -----------------------------------------------------------------------------
+
+    async def _fill(self, table: Table, over: Callable[[], None]) -> None:
+        pacing = Pacing(self._tables.consumed_units)
+        filling = _Filling(table, self._store, pacing, over)
+        self._fillings[table.definition.table_id] = filling
+        self._supervisor.start(filling.scan)
+
+    async def _end_items(self, table: Table) -> str | None:
+        definition = table.definition
+        filling = self._fillings.get(definition.table_id)
+        if filling is not None and filling.failure is not None:
+            _log.error("table_not_restored", table=definition.name, reason=filling.failure)
+            await self._drop(table)
+            return GONE
+        # Nobody is to put items into a table that others write to.
+        await self._stop_filling(table)
+        if definition.global_indexes:
+            await self._begin_indexes(table)
+            return "INDEXES"
+        return await self._end(table)
+
+    async def _stop_filling(self, table: Table) -> None:
+        filling = self._fillings.pop(table.definition.table_id, None)
+        if filling is not None:
+            await self._supervisor.stop(filling.scan)
+
+    async def _wait_for_indexes(self, table: Table, over: Callable[[], None]) -> None:
+        self._indexes_over[table.definition.table_id] = over
+        self.check_indexes(table)
 
     async def _begin_indexes(self, table: Table) -> None:
         definition = _in_phase(table.definition, "INDEXES")
@@ -246,7 +270,7 @@ class RestorePhases:
 
         await definition_commit.redefine(self._owner, table, definition, storing)
 
-    async def _end(self, table: Table) -> None:
+    async def _end(self, table: Table) -> str:
         """Let everybody use the table: whoever follows its changes begins before."""
         whole = _in_phase(table.definition, "DONE")
         topic = self._destinations.wanted(whole)
@@ -259,7 +283,9 @@ class RestorePhases:
             structs.replace(whole, status="ACTIVE"),
             lambda record, _: Stored(record, deletes=[key_layout.filling_cursor(whole.table_id)]),
         )
+        self._indexes_over.pop(whole.table_id, None)
         _log.info("table_restored", table=whole.name)
+        return "DONE"
 
 
 def _in_phase(definition: TableDefinition, phase: RestorePhase) -> TableDefinition:

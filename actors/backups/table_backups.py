@@ -10,13 +10,14 @@ It belongs to the database's actor, which alone calls what changes something; al
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import Any, Final
 
 import structlog
-from msgspec import Struct, structs
+from msgspec import structs
 
 from dynactor.actors.backups.table_backup_copy import BackupCopy
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
+from dynactor.actors.catalog.phases import GONE, Phase, PhaseMachine, Subject
 from dynactor.actors.catalog.space_reclaim import LARGE_BYTES, SpaceReclaimer, reclaim_row
 from dynactor.actors.catalog.tables import Tables
 from dynactor.actors.derived.pacing import Pacing
@@ -36,7 +37,7 @@ from dynactor.model.tables.table import TableDefinition
 from dynactor.model.tables.table_backup import TableBackup, TableBackupId, label_of
 from dynactor.model.tables.table_rules import in_use
 from dynactor.storage import key_layout, table_backups
-from dynactor.storage.store import View
+from dynactor.storage.store import Store, View
 
 _MILLISECONDS: Final = 1_000
 _SUFFIX_BYTES: Final = 4
@@ -44,34 +45,11 @@ _SUFFIX_BYTES: Final = 4
 _log = structlog.get_logger("actors")
 
 
-class Copied(Struct, frozen=True, tag=True):
-    """What a copy holds: how many items, and their size as DynamoDB counts it."""
-
-    item_count: int
-    size_bytes: int
-
-
-class CopyFailed(Struct, frozen=True, tag=True):
-    """The table can't be copied."""
-
-    reason: str
-
-
-CopyOutcome: TypeAlias = Copied | CopyFailed
-
-
 class CreateTableBackup(Message[TableBackup], frozen=True):
     """Make a backup of a table."""
 
     table_name: str
     name: str
-
-
-class EndTableBackup(Message[None], frozen=True):
-    """The items of a backup are copied, all of them, or can't be."""
-
-    backup_id: TableBackupId
-    outcome: CopyOutcome
 
 
 class DeleteTableBackup(Message[TableBackup], frozen=True):
@@ -82,17 +60,38 @@ class DeleteTableBackup(Message[TableBackup], frozen=True):
 
 
 class _Copy:
-    """The scan that makes a backup, and its outcome once that is known."""
+    """The scan that makes a backup; ``over`` is called when it has ended or failed."""
 
-    def __init__(self, scan: TableScan) -> None:
-        self.scan = scan
-        self.outcome: CopyOutcome | None = None
+    def __init__(self, backup: TableBackup, store: Store, pacing: Pacing) -> None:
+        self.rows = BackupCopy(backup)
+        self.failure: str | None = None
+        self.is_over = False
+        self.over: Callable[[], None] | None = None
+        self.scan = TableScan(
+            f"backup {backup.name} of {backup.definition.name}",
+            backup.definition.table_id,
+            key_layout.filling_cursor(backup.rows_id),
+            self.rows,
+            store,
+            ended=self._end,
+            failed=self._fail,
+            pacing=pacing,
+        )
+
+    def _end(self) -> None:
+        self.is_over = True
+        if self.over is not None:
+            self.over()
+
+    def _fail(self, reason: str) -> None:
+        self.failure = reason
+        self._end()
 
 
 class TableBackups:
     """Invariant: what is among the backups is durable.
 
-    ``tell(message)`` has the database's actor call ``end``.
+    ``tell(seconds, message)`` puts a message into the mailbox of the database's actor.
     """
 
     def __init__(
@@ -101,7 +100,7 @@ class TableBackups:
         environment: TableEnvironment,
         tables: Tables,
         space: SpaceReclaimer,
-        tell: Callable[[EndTableBackup], None],
+        tell: Callable[[float, Message[Any]], None],
     ) -> None:
         self._owner = owner
         self._store = environment.store
@@ -110,7 +109,16 @@ class TableBackups:
         self._randomness = environment.randomness
         self._tables = tables
         self._space = space
-        self._tell = tell
+        self.machine = PhaseMachine(
+            "backup",
+            {
+                "CREATING": Phase(("AVAILABLE", GONE), self._begin_copy, leave=self._end_copy),
+                "AVAILABLE": Phase(),
+            },
+            find=self._find,
+            stored_phase=lambda backup: backup.status,
+            tell=tell,
+        )
         self._backups: dict[TableBackupId, TableBackup] = {}
         self._copies: dict[TableBackupId, _Copy] = {}
 
@@ -130,21 +138,15 @@ class TableBackups:
     async def adopt(self, view: View) -> None:
         """Take over what is stored, at start and after a crash; go on with what is CREATING."""
         self._backups = {each.backup_id: each for each in await table_backups.load(view)}
-        copies, self._copies = self._copies, {}
+        # A copy goes on while the actor crashes; that it was over may be what the actor crashed at.
+        self._copies = {
+            backup_id: copy
+            for backup_id, copy in self._copies.items()
+            if (backup := self._backups.get(backup_id)) and backup.status == "CREATING"
+        }
+        self.machine.forget()
         for backup in self._backups.values():
-            if backup.status == "AVAILABLE":
-                continue
-            definition = backup.definition
-            copy = copies.get(backup.backup_id)
-            if copy is not None:
-                self._copies[backup.backup_id] = copy
-                if copy.outcome is not None:
-                    # That it was told of may be what the actor crashed at.
-                    self._tell(EndTableBackup(backup.backup_id, copy.outcome))
-            elif self._tables.same(definition.name, definition.table_id) is None:
-                self._tell(EndTableBackup(backup.backup_id, CopyFailed("its table is gone")))
-            else:
-                self._copy(backup)
+            await self.machine.resume(_subject(backup))
 
     async def create(self, message: CreateTableBackup) -> TableBackup:
         """Begin a backup of a table; all that was answered before is going to be in it.
@@ -164,37 +166,8 @@ class TableBackups:
         head = structs.replace(self._owner.head, next_table_id=backup.rows_id + 1)
         await self._owner.change(head=head, puts=[table_backups.row(backup)])
         self._backups[backup.backup_id] = backup
-        self._copy(backup)
+        await self.machine.resume(_subject(backup))
         return backup
-
-    async def end(self, message: EndTableBackup) -> None:
-        """A backup is whole, or can't be made.
-
-        Raises:
-            StoreError: nothing was changed.
-        """
-        backup = self._backups.get(message.backup_id)
-        if backup is None or backup.status != "CREATING":
-            return
-        match message.outcome:
-            case Copied(item_count=item_count, size_bytes=size_bytes):
-                backup = structs.replace(
-                    backup, status="AVAILABLE", item_count=item_count, size_bytes=size_bytes
-                )
-                await self._owner.change(
-                    puts=[table_backups.row(backup)],
-                    deletes=[key_layout.filling_cursor(backup.rows_id)],
-                )
-                self._backups[backup.backup_id] = backup
-            case CopyFailed(reason=reason):
-                _log.error(
-                    "table_backup_failed",
-                    table=backup.definition.name,
-                    backup=backup.name,
-                    reason=reason,
-                )
-                await self._take_away(backup)
-        self._copies.pop(backup.backup_id, None)
 
     async def delete(self, message: DeleteTableBackup) -> TableBackup:
         """Delete a backup; the tables that were made from it keep what they have.
@@ -253,25 +226,52 @@ class TableBackups:
             if backup.backup_id not in self._backups:
                 return backup
 
-    def _copy(self, backup: TableBackup) -> None:
-        backup_id, sink = backup.backup_id, BackupCopy(backup)
+    def _find(self, subject: Subject) -> TableBackup | None:
+        for backup in self._backups.values():
+            if backup.rows_id == subject.part_id:
+                return backup
+        return None
 
-        def end(outcome: CopyOutcome) -> None:
-            copy.outcome = outcome
-            self._tell(EndTableBackup(backup_id, outcome))
+    async def _begin_copy(self, backup: TableBackup, over: Callable[[], None]) -> None:
+        copy = self._copies.get(backup.backup_id)
+        if copy is None:
+            pacing = Pacing(self._tables.consumed_units)
+            copy = self._copies[backup.backup_id] = _Copy(backup, self._store, pacing)
+            definition = backup.definition
+            if self._tables.same(definition.name, definition.table_id) is None:
+                copy.failure, copy.is_over = "its table is gone", True
+            else:
+                self._supervisor.start(copy.scan)
+        copy.over = over
+        if copy.is_over:
+            over()
 
-        scan = TableScan(
-            f"backup {backup.name} of {backup.definition.name}",
-            backup.definition.table_id,
-            key_layout.filling_cursor(backup.rows_id),
-            sink,
-            self._store,
-            ended=lambda: end(Copied(sink.item_count, sink.size_bytes)),
-            failed=lambda reason: end(CopyFailed(reason)),
-            pacing=Pacing(self._tables.consumed_units),
+    async def _end_copy(self, backup: TableBackup) -> str | None:
+        """Make a backup AVAILABLE, or take it away if it can't be made."""
+        copy = self._copies[backup.backup_id]
+        if copy.failure is not None:
+            _log.error(
+                "table_backup_failed",
+                table=backup.definition.name,
+                backup=backup.name,
+                reason=copy.failure,
+            )
+            await self._take_away(backup)
+            del self._copies[backup.backup_id]
+            return GONE
+        backup = structs.replace(
+            backup,
+            status="AVAILABLE",
+            item_count=copy.rows.item_count,
+            size_bytes=copy.rows.size_bytes,
         )
-        copy = self._copies[backup_id] = _Copy(scan)
-        self._supervisor.start(scan)
+        await self._owner.change(
+            puts=[table_backups.row(backup)],
+            deletes=[key_layout.filling_cursor(backup.rows_id)],
+        )
+        self._backups[backup.backup_id] = backup
+        del self._copies[backup.backup_id]
+        return "AVAILABLE"
 
     def _is_being_made(self, backup: TableBackup) -> bool:
         """Whether anybody makes it: not if its copy failed too often, and was given up."""
@@ -302,3 +302,7 @@ def _reads(definition: TableDefinition, backup: TableBackup) -> bool:
         and restoration.phase == "ITEMS"
         and restoration.backup_rows_id == backup.rows_id
     )
+
+
+def _subject(backup: TableBackup) -> Subject:
+    return Subject(backup.definition.table_id, backup.definition.name, backup.rows_id)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import structs
+
 from dynactor.actors.runtime.commit_retry import commit_past_stalls
 from dynactor.storage import catalog, key_layout
 from dynactor.storage.catalog import Catalog, CatalogHead, TableRecord
@@ -84,6 +86,8 @@ class CatalogOwner:
         deletes: Sequence[bytes],
         range_deletes: Sequence[tuple[bytes, bytes]],
     ) -> None:
+        # A commit of unknown outcome that was written after all makes the next one a ``Conflict``.
+        head = structs.replace(head, commits=self.head.commits + 1)
         head_bytes = catalog.encode_head(head)
         group = Group(
             key_layout.CATALOG_HEAD, self._head_bytes, head_bytes, puts, deletes, range_deletes

@@ -13,19 +13,18 @@ from typing import Any, Final
 import structlog
 from msgspec import structs
 
-from dynactor.actors.backups.restore_phases import (
-    AdvanceRestore,
-    Filled,
-    RestorePhases,
-    RestoreTable,
-)
+from dynactor.actors.backups.restore_phases import RestorePhases, RestoreTable
 from dynactor.actors.backups.table_backups import (
     CreateTableBackup,
     DeleteTableBackup,
-    EndTableBackup,
     TableBackups,
 )
-from dynactor.actors.catalog import definition_commit
+from dynactor.actors.catalog import (
+    definition_commit,
+    index_phases,
+    table_phases,
+    time_to_live_phases,
+)
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.catalog.contributor_insights import (
     ContributorInsightsSwitch,
@@ -41,15 +40,15 @@ from dynactor.actors.catalog.destination_phases import (
     EnableDestination,
     UpdateDestination,
 )
-from dynactor.actors.catalog.index_phases import IndexPhases
+from dynactor.actors.catalog.index_phases import IndexPhases, TableIndex
 from dynactor.actors.catalog.log_trimming import LogTrimmer
+from dynactor.actors.catalog.phases import EndPhase, PhaseMachine, Subject
 from dynactor.actors.catalog.replays import CancelReplay, EndReplay, Replays, StartReplay
 from dynactor.actors.catalog.space_reclaim import EndReclaim, SpaceReclaimer
 from dynactor.actors.catalog.streams import StreamRegistry
 from dynactor.actors.catalog.table_changes import TableChanges
 from dynactor.actors.catalog.tables import Tables
 from dynactor.actors.catalog.time_to_live_phases import TimeToLivePhases
-from dynactor.actors.catalog.timed_states import Transitions
 from dynactor.actors.derived.kafka.kafka_environment import KafkaEnvironment
 from dynactor.actors.derived.kafka.publishing import Origins, Publishing
 from dynactor.actors.derived.kafka.replay_progress import ReplayProgress
@@ -59,11 +58,8 @@ from dynactor.actors.runtime.ref import Ref
 from dynactor.actors.splitting.splits import GrowTable, SplitPartition, Splitter
 from dynactor.actors.table.environment import TableEnvironment
 from dynactor.actors.table.messages import (
-    AdvanceIndex,
-    AdvanceTimeToLive,
     CreateTable,
     DeleteTable,
-    EndTransition,
     KeepStreams,
     UpdateTable,
     UpdateTimeToLive,
@@ -76,16 +72,18 @@ from dynactor.model.errors import (
     ResourceInUseException,
     ValidationException,
 )
-from dynactor.model.tables.table import GlobalIndex, StreamingDestination, TableDefinition
-from dynactor.model.tables.table_rules import after_update, check_deletable
+from dynactor.model.tables.table import StreamingDestination
+from dynactor.model.tables.table_rules import check_deletable
 from dynactor.storage import catalog
 from dynactor.storage.catalog import Catalog
-from dynactor.storage.store import StoreError, Unknown
+from dynactor.storage.store import Conflict, Fenced, StoreError, Unknown
 from dynactor.streams.kafka.broker import Broker
 
 _MAILBOX_MESSAGES: Final = 1_000
 # A message that the store refused is tried again after so long.
 _AGAIN_SECONDS: Final = 1.0
+# Number of times that a message is handled again because of a conflict.
+_MOST_CONFLICTS: Final = 3
 # A commit whose sync failed may still be there after a restart.
 _UNKNOWN: Final = "Whether this was changed is unknown"
 
@@ -94,14 +92,10 @@ _log = structlog.get_logger("actors")
 
 # What the actor tells itself, and nobody else sends again.
 _OWN_MESSAGES: Final = (
-    EndTransition,
-    AdvanceIndex,
+    EndPhase,
     AdvanceDestination,
-    AdvanceTimeToLive,
     EndReplay,
     EndReclaim,
-    EndTableBackup,
-    AdvanceRestore,
     CheckDestinations,
 )
 
@@ -130,10 +124,7 @@ class DatabaseActor:
         self._store = store = environment.store
         self._clock = clock = environment.clock
         self._owner = CatalogOwner(store)
-        self._indexes = IndexPhases(self._owner, environment.supervisor, self._tell_advance)
-        self._time_to_live = TimeToLivePhases(
-            self._owner, environment, settings.time_to_live, self._tell_time_to_live
-        )
+        self._time_to_live = TimeToLivePhases(self._owner, environment, settings.time_to_live)
         self._insights = ContributorInsightsSwitch(self._owner, clock)
         self._streams = StreamRegistry(self._owner, store, settings.streams)
         # Where a number of partitions is set, none are made for throughput.
@@ -160,7 +151,9 @@ class DatabaseActor:
             destinations=self._destinations,
             space=self._space,
         )
-        self._table_backups = TableBackups(self._owner, environment, tables, self._space, self.tell)
+        self._table_backups = TableBackups(
+            self._owner, environment, tables, self._space, self._tell_later
+        )
         self._restores = RestorePhases(
             self._owner,
             environment,
@@ -168,14 +161,47 @@ class DatabaseActor:
             table_changes=self._table_changes,
             backups=self._table_backups,
             destinations=self._destinations,
-            tell=self.tell,
+            drop=self._drop_unfinished,
+            tell=self._tell_later,
         )
         self.control_plane = ControlPlane(
             self._streams, self._destinations, self._replays, self._table_backups, self._splits
         )
-        self._passing = Transitions()
+        transition_seconds = settings.table_transition_seconds
+        self._table_machine = PhaseMachine(
+            "table",
+            table_phases.table_phases(
+                self._owner, transition_seconds, self._drop_as_it_is, self._grow
+            ),
+            find=self._find,
+            stored_phase=table_phases.stored_phase,
+            tell=self._tell_later,
+        )
+        indexes = IndexPhases(self._owner, environment.supervisor, self._grow)
+        self._index_machine = PhaseMachine(
+            "index",
+            indexes.phases(settings.index_allocation_seconds, transition_seconds),
+            find=self._find_index,
+            stored_phase=index_phases.stored_phase,
+            tell=self._tell_later,
+        )
+        self._index_update_machine = PhaseMachine(
+            "index throughput",
+            indexes.updates(transition_seconds),
+            find=self._find_index,
+            stored_phase=index_phases.stored_update,
+            tell=self._tell_later,
+        )
+        self._time_to_live_machine = PhaseMachine(
+            "time to live",
+            self._time_to_live.phases(),
+            find=self._find,
+            stored_phase=time_to_live_phases.stored_phase,
+            tell=self._tell_later,
+        )
         # Whether the actor ran before and did not end: what it holds may be half changed.
         self._crashed = False
+        self._next_check: asyncio.TimerHandle | None = None
 
     async def run(self) -> None:
         """Work through the mailbox until it is closed and drained."""
@@ -185,25 +211,44 @@ class DatabaseActor:
         while batch := await self.mailbox.take(1, 1):
             self.in_hand = batch
             for envelope in batch:
-                try:
-                    envelope.answer(await self._handle(envelope.message))
-                except InternalServerError as error:
-                    # Of a table's partition, to which the store said so.
-                    envelope.refuse(error)
-                    self._try_again(envelope, error)
-                except DynamoDBError as error:
-                    envelope.refuse(error)
-                except StoreError as error:
-                    known = _UNKNOWN if isinstance(error, Unknown) else "Nothing was changed"
-                    envelope.refuse(InternalServerError(f"{known}: {error}"))
-                    self._try_again(envelope, error)
+                await self._answer(envelope)
             self.in_hand = []
         self._crashed = False
 
+    async def _answer(self, envelope: Envelope) -> None:
+        try:
+            envelope.answer(await self._handle_past_conflicts(envelope.message))
+        except InternalServerError as error:
+            # Of a table's partition, to which the store said so.
+            envelope.refuse(error)
+            self._try_again(envelope, error)
+        except DynamoDBError as error:
+            envelope.refuse(error)
+        except StoreError as error:
+            known = _UNKNOWN if isinstance(error, Unknown) else "Nothing was changed"
+            envelope.refuse(InternalServerError(f"{known}: {error}"))
+            self._try_again(envelope, error)
+
+    async def _handle_past_conflicts(self, message: Message[object]) -> object:
+        """Carry out a message, again if the catalog is not the one that the actor knows.
+
+        So it is after a commit whose outcome was unknown and which was written after all.
+        """
+        for _ in range(_MOST_CONFLICTS):
+            try:
+                return await self._handle(message)
+            except Fenced:
+                raise
+            except Conflict as error:
+                _log.warning("catalog_loaded_again", error=str(error))
+                await self.adopt(await catalog.load(self._store.latest))
+        return await self._handle(message)
+
     async def adopt(self, loaded: Catalog) -> None:
-        """Take over the catalog as it is stored: at start, and after a crash of the actor."""
+        """Take over the catalog as it is stored: at start, after a crash and after a conflict."""
         self._owner.adopt(loaded)
-        self._passing.forget()
+        self._forget_phases()
+        self._table_machine.forget()
         await self._streams.load(self._store.latest)
         known = {record.definition.name for record in loaded.tables}
         for name in self._tables.keys() - known:
@@ -219,11 +264,10 @@ class DatabaseActor:
             )
             await self._replays.forget(table)
             await self._begin(table)
-            self._restores.check(table)
             topic = self._destinations.wanted(record.definition)
             if topic is not None:
                 self.tell(EnableDestination(record.definition.name, topic))
-        self._tell_later(self._settings.relays.check_seconds, CheckDestinations())
+        self._check_destinations_later()
         await self._table_backups.adopt(self._store.latest)
         await self._space.resume()
 
@@ -241,18 +285,53 @@ class DatabaseActor:
     async def _begin(self, table: Table) -> None:
         """Put to work what a table's record says, and wait for the end of a passing state."""
         await self._put_to_work(table)
-        self._transition(table.definition)
+        await self._table_machine.resume(_subject(table))
 
     async def _put_to_work(self, table: Table) -> None:
-        """Start who follows a table's changes, and have its indexes go on in their phases."""
+        """Start who follows a table's changes, and have its parts go on in their phases."""
         await self._destinations.resume(table)
         if table.definition.records_changes or table.record.ended_logs:
             self._streams.attach(await table.followers.feeds())
-        await self._time_to_live.resume(table)
-        await self._indexes.resume(table)
-        self._restores.resume(table)
+        await self._time_to_live_machine.resume(_subject(table))
         for index in table.definition.global_indexes:
-            self._schedule(table, index)
+            subject = _subject(table, index.definition.index_id)
+            await self._index_machine.resume(subject)
+            await self._index_update_machine.resume(subject)
+        await self._restores.machine.resume(_subject(table))
+
+    def _find(self, subject: Subject) -> Table | None:
+        return self._tables.same(subject.table_name, subject.table_id)
+
+    def _find_index(self, subject: Subject) -> TableIndex | None:
+        table = self._find(subject)
+        return None if table is None else index_phases.find(table, subject.part_id)
+
+    async def _end_phase(self, message: EndPhase) -> None:
+        if message.kind == self._table_machine.kind:
+            await self._table_machine.end(message)
+        elif message.kind == self._time_to_live_machine.kind:
+            await self._time_to_live_machine.end(message)
+        elif message.kind == self._index_update_machine.kind:
+            await self._index_update_machine.end(message)
+        elif message.kind == self._table_backups.machine.kind:
+            await self._table_backups.machine.end(message)
+        elif (table := self._find(message.subject)) is not None:
+            with self._restores.trying(table):
+                if message.kind == self._index_machine.kind:
+                    await self._index_machine.end(message)
+                    self._restores.check_indexes(table)
+                else:
+                    await self._restores.machine.end(message)
+                    # Also if the message comes again, because the store refused just this.
+                    if self._find(message.subject) is not None:
+                        await self._put_to_work(table)
+
+    def _forget_phases(self, table_id: int | None = None) -> None:
+        """Forget what was put to work, because it has stopped: of a table, or of all."""
+        self._index_machine.forget(table_id)
+        self._index_update_machine.forget(table_id)
+        self._time_to_live_machine.forget(table_id)
+        self._restores.machine.forget(table_id)
 
     async def _handle(self, message: Message[object]) -> object:
         match message:
@@ -264,19 +343,11 @@ class DatabaseActor:
                 return await self._update(message)
             case DeleteTable():
                 return await self._delete(message.name)
-            case EndTransition():
-                await self._end_transition(message)
-                return None
-            case AdvanceIndex():
-                await self._advance(message)
+            case EndPhase():
+                await self._end_phase(message)
                 return None
             case UpdateTimeToLive():
                 await self._update_time_to_live(message)
-                return None
-            case AdvanceTimeToLive():
-                table = self._tables.same(message.name, message.table_id)
-                if table is not None:
-                    await self._time_to_live.advance(table)
                 return None
             case UpdateContributorInsights():
                 return await self._insights.update(self._tables.named(message.table_name), message)
@@ -325,28 +396,19 @@ class DatabaseActor:
         match message:
             case CreateTableBackup():
                 return await self._table_backups.create(message)
-            case EndTableBackup():
-                await self._table_backups.end(message)
-                return None
             case DeleteTableBackup():
                 return await self._table_backups.delete(message)
             case RestoreTable():
                 state = await self._restores.begin(message)
                 await self._begin(self._tables[message.definition.name])
                 return state
-            case AdvanceRestore():
-                table = self._tables.same(message.name, message.table_id)
-                if table is not None:
-                    with self._restores.trying(table):
-                        await self._advance_restore(table, message.filled)
-                return None
         raise AssertionError(message)
 
     async def _update(self, message: UpdateTable) -> TableState:
         state = await self._table_changes.update(message)
         table = self._tables[message.name]
         await self._begin(table)
-        self.tell(GrowTable(table.definition.table_id, table.definition.name))
+        self._grow(table)
         return state
 
     async def _update_time_to_live(self, message: UpdateTimeToLive) -> None:
@@ -383,56 +445,27 @@ class DatabaseActor:
         deleting = structs.replace(definition, status="DELETING")
         if self._settings.table_transition_seconds:
             await definition_commit.store(self._owner, table, deleting)
-            self._transition(deleting)
+            await self._table_machine.resume(_subject(table))
         else:
             await self._drop(table, state.size_bytes)
         return structs.replace(state, definition=deleting)
 
-    async def _end_transition(self, message: EndTransition) -> None:
-        table = self._tables.same(message.name, message.table_id)
-        if table is None or not self._passing.goes_on(message.state, message.table_id):
-            return
-        if table.definition.status == "DELETING":
-            await self._drop(table, (await state_of(table)).size_bytes)
-        elif table.definition.status != "ACTIVE":
-            await definition_commit.store(self._owner, table, after_update(table.definition))
-            self.tell(GrowTable(message.table_id, message.name))
-        self._passing.end(message.table_id)
+    async def _drop_as_it_is(self, table: Table) -> None:
+        await self._drop(table, (await state_of(table)).size_bytes)
 
     async def _drop(self, table: Table, size_bytes: int) -> None:
         """Take a table away; who follows it goes on if the store refuses."""
         try:
             await self._table_changes.drop(table, size_bytes)
         except StoreError:
+            # Everything was stopped before.
+            self._forget_phases(table.definition.table_id)
             await self._put_to_work(table)
             raise
+        self._forget_phases(table.definition.table_id)
+        self._table_machine.forget(table.definition.table_id)
 
-    async def _advance(self, message: AdvanceIndex) -> None:
-        table_id, index_id, state = message.table_id, message.index_id, message.state
-        table = self._tables.same(message.name, table_id)
-        if table is None:
-            return
-        if state is not None and not self._passing.goes_on(state, table_id, index_id):
-            return
-        with self._restores.trying(table):
-            await self._indexes.advance(table, index_id)
-            if state is not None:
-                self._passing.end(table_id, index_id)
-                # It may have more throughput now than its partitions can take.
-                self.tell(GrowTable(table_id, message.name))
-            for index in table.definition.global_indexes:
-                if index.definition.index_id == index_id and not index.backfilling:
-                    self._schedule(table, index)
-            if table.definition.restore_phase == "INDEXES":
-                await self._advance_restore(table, Filled())
-
-    async def _advance_restore(self, table: Table, filled: Filled) -> None:
-        if filled.failure is None:
-            await self._restores.advance(table)
-            await self._put_to_work(table)
-            return
-        name = table.definition.name
-        _log.error("table_not_restored", table=name, reason=filled.failure)
+    async def _drop_unfinished(self, table: Table) -> None:
         await self._give_up_restoring(table)
 
     async def _give_up_restoring(self, table: Table) -> TableState:
@@ -451,47 +484,18 @@ class DatabaseActor:
         for table in list(self._tables.values()):
             if await self._destinations.check(table, now):
                 await self._log_trimmer.give_back(table, now)
-        self._tell_later(self._settings.relays.check_seconds, CheckDestinations())
+        self._check_destinations_later()
 
-    def _transition(self, definition: TableDefinition) -> None:
-        """Tell the actor itself when a passing state of a table is over."""
-        if definition.restore_phase != "DONE":
-            return
-        if definition.status == "ACTIVE" or any(
-            index.backfilling is False for index in definition.global_indexes
-        ):
-            return
-        table_id, name = definition.table_id, definition.name
-        state = self._passing.begin(definition.status, table_id)
-        if state is not None:
-            message = EndTransition(table_id, name, state)
-            self._tell_later(self._settings.table_transition_seconds, message)
+    def _check_destinations_later(self) -> None:
+        # The actor may adopt the catalog again and again: one check follows another all the same.
+        if self._next_check is not None:
+            self._next_check.cancel()
+        seconds = self._settings.relays.check_seconds
+        loop = asyncio.get_running_loop()
+        self._next_check = loop.call_later(seconds, self.tell, CheckDestinations())
 
-    def _schedule(self, table: Table, index: GlobalIndex) -> None:
-        """Tell the actor itself when a phase of an index is over that only takes its time."""
-        if table.definition.restore_phase != "DONE":
-            return
-        if index.backfilling is False:
-            seconds = self._settings.index_allocation_seconds
-        elif index.status in ("UPDATING", "DELETING"):
-            seconds = self._settings.table_transition_seconds
-        else:
-            return
-        table_id, name = table.definition.table_id, table.definition.name
-        index_id = index.definition.index_id
-        state = self._passing.begin(index.status, table_id, index_id)
-        if state is not None:
-            self._tell_later(seconds, AdvanceIndex(table_id, name, index_id, state))
-
-    def _tell_advance(self, table: Table, index: GlobalIndex) -> None:
-        self.tell(
-            AdvanceIndex(
-                table.definition.table_id, table.definition.name, index.definition.index_id
-            )
-        )
-
-    def _tell_time_to_live(self, table: Table) -> None:
-        self.tell(AdvanceTimeToLive(table.definition.table_id, table.definition.name))
+    def _grow(self, table: Table) -> None:
+        self.tell(GrowTable(table.definition.table_id, table.definition.name))
 
     def _try_again(self, envelope: Envelope, error: Exception) -> None:
         """Have what the actor tells itself come once more, unless it has another owner now."""
@@ -503,7 +507,10 @@ class DatabaseActor:
             _log.warning("tried_again_later", error=str(error))
             self._tell_later(_AGAIN_SECONDS, envelope.message)
 
-    def _tell_later(self, seconds: float, message: Message[None]) -> None:
+    def _tell_later(self, seconds: float, message: Message[Any]) -> None:
+        if not seconds:
+            self.tell(message)
+            return
         asyncio.get_running_loop().call_later(seconds, self.tell, message)
 
     def tell(self, message: Message[Any]) -> None:
@@ -518,3 +525,7 @@ class DatabaseActor:
         await self._restores.close()
         await asyncio.gather(*(table.close() for table in self._tables.values()))
         await self._destinations.close()
+
+
+def _subject(table: Table, part_id: int = 0) -> Subject:
+    return Subject(table.definition.table_id, table.definition.name, part_id)

@@ -1,76 +1,100 @@
-"""Takes global secondary indexes through their phases.
+"""The phases of global secondary indexes.
 
 An added index is CREATING while its resources are allocated (Backfilling false), CREATING while
 it is filled (Backfilling true), then ACTIVE (S182-S207). The positions from which its changes
 are recorded are kept as its followers' first checkpoints, in the batch that begins the filling:
 the followers start when the filling has ended, and what they repeat makes the end right.
-
-It belongs to the database's actor, which alone calls it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from dynactor.actors.catalog import definition_commit
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.catalog.definition_commit import Stored
+from dynactor.actors.catalog.phases import GONE, Phase
+from dynactor.actors.derived.indexes.global_index import GlobalIndexActors
 from dynactor.actors.derived.stored_checkpoint import first_checkpoints
 from dynactor.actors.runtime.supervisor import Supervisor
 from dynactor.actors.table.table import Table
 from dynactor.model.indexes import global_index_changes
-from dynactor.model.tables.table import GlobalIndex, TableDefinition
+from dynactor.model.tables.table import GlobalIndex, IndexStatus, TableDefinition
 from dynactor.model.tables.table_rules import after_update
 from dynactor.storage import key_layout
 from dynactor.storage.catalog import TableRecord
 
 
-class IndexPhases:
-    """Moves an index to its next phase whenever the present one is over.
+class TableIndex(Struct, frozen=True):
+    """A global index of a table, as it is stored."""
 
-    ``tell(table, index)`` has the database's actor call ``advance`` again.
-    """
+    table: Table
+    index: GlobalIndex
+
+
+def stored_phase(thing: TableIndex) -> str:
+    """The phase of an index as its definition says."""
+    table, index = thing.table, thing.index
+    if index.status == "DELETING":
+        return "DELETING"
+    if index.backfilling is False:
+        is_restored = table.definition.restore_phase == "DONE"
+        return "ALLOCATING" if is_restored else "WAITING"
+    if index.backfilling:
+        return "FILLING"
+    return "FOLLOWED"
+
+
+def stored_update(thing: TableIndex) -> str:
+    """The phase of an index's throughput, which may change while the index is filled."""
+    index = thing.index
+    is_updating = index.status == "UPDATING" and index.backfilling is not False
+    return "UPDATING" if is_updating else "SETTLED"
+
+
+class IndexPhases:
+    """What begins and ends the phases of indexes."""
 
     def __init__(
         self,
         owner: CatalogOwner,
         supervisor: Supervisor,
-        tell: Callable[[Table, GlobalIndex], None],
+        grow: Callable[[Table], None],
     ) -> None:
+        """``grow`` has a table divided as its throughput needs."""
         self._owner = owner
         self._supervisor = supervisor
-        self._tell = tell
+        self._grow = grow
 
-    async def resume(self, table: Table) -> None:
-        """Put the indexes of a table to work, at start and after it was made."""
-        for index in table.definition.global_indexes:
-            if index.definition.index_id in table.followers.indexes or not index.holds_entries:
-                continue
-            if index.backfilling:
-                self._backfill(table, index)
-            else:
-                await self._follow(table, index)
+    def phases(
+        self, allocation_seconds: float, transition_seconds: float
+    ) -> Mapping[str, Phase[TableIndex]]:
+        """The table of phases."""
+        return {
+            # Until its table has the items of a backup.
+            "WAITING": Phase(),
+            "ALLOCATING": Phase(
+                ("FILLING",), seconds=allocation_seconds, leave=self._begin_backfill
+            ),
+            "FILLING": Phase(("CATCHING_UP",), self._fill, leave=_end_backfill),
+            "CATCHING_UP": Phase(
+                ("FOLLOWED",), self._catch_up, leave=self._activate, stored_as="FILLING"
+            ),
+            "FOLLOWED": Phase(start=self._follow),
+            "DELETING": Phase((GONE,), seconds=transition_seconds, leave=self._delete),
+        }
 
-    async def advance(self, table: Table, index_id: int) -> None:
-        """The present phase of an index is over, as far as is known; begin the next one if so.
+    def updates(self, transition_seconds: float) -> Mapping[str, Phase[TableIndex]]:
+        """The table of phases of an index's throughput."""
+        return {
+            "SETTLED": Phase(),
+            "UPDATING": Phase(("SETTLED",), seconds=transition_seconds, leave=self._end_update),
+        }
 
-        It may be told of a phase more than once: each change of the table tells of it anew.
-        """
-        index = _index(table.definition, index_id)
-        if index is None:
-            return
-        if index.status == "DELETING":
-            await self._remove(table, index)
-        elif index.backfilling is False:
-            await self._begin_backfill(table, index)
-        elif index.status == "UPDATING":
-            await self._put(table, global_index_changes.after_update(index))
-        elif index.backfilling:
-            await self._finish_backfill(table, index)
-
-    async def _begin_backfill(self, table: Table, index: GlobalIndex) -> None:
+    async def _begin_backfill(self, thing: TableIndex) -> str:
+        table, index = thing.table, thing.index
         filling = structs.replace(index, backfilling=True)
         # While its resources were allocated the table itself was UPDATING.
         definition = after_update(_with_index(table.definition, filling))
@@ -80,33 +104,45 @@ class IndexPhases:
             return Stored(record, puts=first_checkpoints(subscriber, counters))
 
         await definition_commit.redefine(self._owner, table, definition, storing)
-        self._backfill(table, filling)
+        # It may have more throughput now than its partitions can take.
+        self._grow(table)
+        return "FILLING"
 
-    def _backfill(self, table: Table, index: GlobalIndex) -> None:
-        actors = table.followers.start_index(index)
-        actors.backfill(lambda: self._tell(table, index))
+    async def _fill(self, thing: TableIndex, over: Callable[[], None]) -> None:
+        table, index = thing.table, thing.index
+        table.followers.start_index(index).backfill(over)
 
-    async def _finish_backfill(self, table: Table, index: GlobalIndex) -> None:
-        """If the items are in, apply the changes since; when they are in too, it is ACTIVE."""
-        actors = table.followers.indexes.get(index.definition.index_id)
-        assert actors is not None
-        if actors.follows_all:
-            await self._put(table, structs.replace(index, status="ACTIVE", backfilling=None))
-        elif actors.is_filled and not actors.is_followed:
-            await self._follow(table, index)
-            self._supervisor.run_aside(self._tell_when_caught_up, table, index)
+    async def _catch_up(self, thing: TableIndex, over: Callable[[], None]) -> None:
+        """Apply the changes since the index began."""
+        await self._follow_logs(thing)
+        actors = thing.table.followers.indexes[thing.index.definition.index_id]
+        self._supervisor.run_aside(_wait_caught_up, actors, over)
 
-    async def _tell_when_caught_up(self, table: Table, index: GlobalIndex) -> None:
-        actors = table.followers.indexes.get(index.definition.index_id)
-        if actors is not None:
-            await actors.wait_caught_up()
-            self._tell(table, index)
+    async def _activate(self, thing: TableIndex) -> str:
+        # An index whose throughput is being changed is ACTIVE when that is over.
+        status: IndexStatus = "UPDATING" if thing.index.status == "UPDATING" else "ACTIVE"
+        await self._put(thing.table, structs.replace(thing.index, status=status, backfilling=None))
+        return "FOLLOWED"
 
-    async def _follow(self, table: Table, index: GlobalIndex) -> None:
-        followers = table.followers
+    async def _follow(self, thing: TableIndex, over: Callable[[], None]) -> None:
+        del over
+        if thing.index.definition.index_id not in thing.table.followers.indexes:
+            await self._follow_logs(thing)
+
+    async def _follow_logs(self, thing: TableIndex) -> None:
+        followers, index = thing.table.followers, thing.index
         actors = followers.indexes.get(index.definition.index_id) or followers.start_index(index)
         for feed in await followers.feeds_for(actors.subscriber_id):
             actors.follow(feed)
+
+    async def _end_update(self, thing: TableIndex) -> str:
+        await self._put(thing.table, global_index_changes.after_update(thing.index))
+        self._grow(thing.table)
+        return "SETTLED"
+
+    async def _delete(self, thing: TableIndex) -> None:
+        await self._remove(thing.table, thing.index)
+        self._grow(thing.table)
 
     async def _remove(self, table: Table, index: GlobalIndex) -> None:
         """Delete an index's entries, its partitions and its followers' checkpoints."""
@@ -147,10 +183,23 @@ class IndexPhases:
         await definition_commit.redefine(self._owner, table, _with_index(table.definition, index))
 
 
-def _index(definition: TableDefinition, index_id: int) -> GlobalIndex | None:
-    for index in definition.global_indexes:
+async def _end_backfill(thing: TableIndex) -> str:
+    del thing
+    return "CATCHING_UP"
+
+
+async def _wait_caught_up(actors: GlobalIndexActors, over: Callable[[], None]) -> None:
+    await actors.wait_caught_up()
+    # Not so if a follower was given up or stopped: its changes are missing.
+    if actors.follows_all:
+        over()
+
+
+def find(table: Table, index_id: int) -> TableIndex | None:
+    """An index of a table; None if there is no such index."""
+    for index in table.definition.global_indexes:
         if index.definition.index_id == index_id:
-            return index
+            return TableIndex(table, index)
     return None
 
 

@@ -1,12 +1,11 @@
-"""Takes the time to live of tables through its states.
+"""The phases of the time to live of tables.
 
 ENABLING: the positions from which changes are recorded are kept as the expirers' first
 checkpoints, in the batch that begins it. What is in the table is listed first, then the expirers
 start at those positions, and what they repeat makes the list right. ENABLED: they have caught
 up, and expired items are deleted. DISABLING: nothing is deleted any more, the list goes.
 
-It belongs to the database's actor, which alone calls it. After a crash each step goes on from
-what is stored.
+After a crash each phase continues from what is stored.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
-import anyio
 from msgspec import structs
 
 from dynactor.actors.catalog import definition_commit
 from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.catalog.definition_commit import Stored
+from dynactor.actors.catalog.phases import Phase
 from dynactor.actors.derived.expiry.sweep_rate import SweepRate
 from dynactor.actors.derived.expiry.time_to_live import (
     TimeToLiveActors,
@@ -36,26 +35,41 @@ from dynactor.storage import key_layout
 from dynactor.storage.catalog import TableRecord
 
 
-class TimeToLivePhases:
-    """Moves a table's time to live to its next state whenever the present one is over.
+def stored_phase(table: Table) -> str:
+    """The phase of a table's time to live as its definition says."""
+    settings = table.definition.time_to_live
+    return "DISABLED" if settings is None else settings.status
 
-    ``tell(table)`` has the database's actor call ``advance`` again.
-    """
+
+class TimeToLivePhases:
+    """What begins and ends the phases of time to live."""
 
     def __init__(
         self,
         owner: CatalogOwner,
         environment: TableEnvironment,
         settings: TimeToLiveSettings,
-        tell: Callable[[Table], None],
     ) -> None:
         self._owner = owner
         self._environment = environment
         self._settings = settings
-        self._tell = tell
         self._rate = SweepRate(settings.deletes_per_second)
-        # The ids of tables whose DISABLING lasts its time.
-        self._ending: set[int] = set()
+
+    def phases(self) -> Mapping[str, Phase[Table]]:
+        """The table of phases."""
+        seconds = self._settings.transition_seconds
+        return {
+            "DISABLED": Phase(),
+            "ENABLING": Phase(("CATCHING_UP",), self._list, leave=_end_scan),
+            "CATCHING_UP": Phase(
+                ("LISTED",), self._catch_up, leave=_end_catching_up, stored_as="ENABLING"
+            ),
+            "LISTED": Phase(
+                ("ENABLED",), seconds=seconds, leave=self._enable, stored_as="ENABLING"
+            ),
+            "ENABLED": Phase(start=self._sweep),
+            "DISABLING": Phase(("DISABLED",), seconds=seconds, leave=self._disable),
+        }
 
     async def change(self, table: Table, change: TimeToLiveChange) -> None:
         """Switch time to live on or off; it is begun when this returns, durably.
@@ -86,46 +100,40 @@ class TimeToLivePhases:
             with suppress(DynamoDBError):
                 await table.redefine(table.definition)
 
-    async def resume(self, table: Table) -> None:
-        """Put the time to live of a table to work: at start, and when it was switched on."""
+    async def _list(self, table: Table, over: Callable[[], None]) -> None:
+        """List the expiry times of the items that are in the table."""
+        self._attach(table).backfill(over)
+
+    async def _catch_up(self, table: Table, over: Callable[[], None]) -> None:
+        """List what has changed since then."""
+        actors = _actors(table)
+        actors.follow(await table.followers.feeds_for(subscriber_id(table)))
+        self._environment.supervisor.run_aside(_wait_caught_up, actors, over)
+
+    async def _enable(self, table: Table) -> str:
         settings = table.definition.time_to_live
-        if settings is None or settings.status == "DISABLED":
-            return
-        if settings.status == "DISABLING":
-            if table.definition.table_id not in self._ending:
-                self._ending.add(table.definition.table_id)
-                self._environment.supervisor.run_aside(self._tell_when_disabling_is_over, table)
-            return
-        if table.followers.following(subscriber_id(table)) is not None:
-            return
+        assert settings is not None
+        await self._put(table, structs.replace(settings, status="ENABLED"))
+        return "ENABLED"
+
+    async def _sweep(self, table: Table, over: Callable[[], None]) -> None:
+        """Delete what is due, behind followers that may have begun before."""
+        del over
+        if table.followers.following(subscriber_id(table)) is None:
+            feeds = await table.followers.feeds_for(subscriber_id(table))
+            self._attach(table).follow(feeds)
+        _actors(table).sweep()
+
+    async def _disable(self, table: Table) -> str:
+        settings = table.definition.time_to_live
+        assert settings is not None
+        await self._end(table, settings)
+        return "DISABLED"
+
+    def _attach(self, table: Table) -> TimeToLiveActors:
         actors = TimeToLiveActors(table, self._environment, self._settings, self._rate)
         table.followers.attach(subscriber_id(table), actors)
-        if settings.status == "ENABLED":
-            actors.follow(await table.followers.feeds_for(subscriber_id(table)))
-            actors.sweep()
-        else:
-            actors.backfill(lambda: self._tell(table))
-
-    async def advance(self, table: Table) -> None:
-        """The present state is over, or the first reading of the table; go on.
-
-        A call that comes late, of a state that is no more, changes nothing.
-        """
-        self._ending.discard(table.definition.table_id)
-        settings = table.definition.time_to_live
-        if settings is None:
-            return
-        if settings.status == "DISABLING":
-            await self._end(table, settings)
-        elif settings.status == "ENABLING":
-            actors = table.followers.following(subscriber_id(table))
-            assert isinstance(actors, TimeToLiveActors)
-            if actors.is_caught_up:
-                await self._put(table, structs.replace(settings, status="ENABLED"))
-                actors.sweep()
-            elif actors.is_read and not actors.is_followed:
-                actors.follow(await table.followers.feeds_for(subscriber_id(table)))
-                self._environment.supervisor.run_aside(self._tell_when_caught_up, table, actors)
+        return actors
 
     async def _begin(self, table: Table, settings: TimeToLive) -> None:
         subscriber = subscriber_id(table)
@@ -162,12 +170,23 @@ class TimeToLivePhases:
         definition = structs.replace(table.definition, time_to_live=settings)
         await definition_commit.store(self._owner, table, definition, range_deletes=range_deletes)
 
-    async def _tell_when_caught_up(self, table: Table, actors: TimeToLiveActors) -> None:
-        if await actors.wait_caught_up():
-            await anyio.sleep(self._settings.transition_seconds)
-            actors.is_caught_up = True
-            self._tell(table)
 
-    async def _tell_when_disabling_is_over(self, table: Table) -> None:
-        await anyio.sleep(self._settings.transition_seconds)
-        self._tell(table)
+def _actors(table: Table) -> TimeToLiveActors:
+    actors = table.followers.following(subscriber_id(table))
+    assert isinstance(actors, TimeToLiveActors)
+    return actors
+
+
+async def _end_scan(table: Table) -> str:
+    del table
+    return "CATCHING_UP"
+
+
+async def _end_catching_up(table: Table) -> str:
+    del table
+    return "LISTED"
+
+
+async def _wait_caught_up(actors: TimeToLiveActors, over: Callable[[], None]) -> None:
+    if await actors.wait_caught_up():
+        over()

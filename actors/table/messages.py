@@ -28,38 +28,11 @@ class DeleteTable(Message[TableState], frozen=True):
     name: str
 
 
-class EndTransition(Message[None], frozen=True):
-    """The time that a table stays in a passing state is over; ``state`` is that state's number."""
-
-    table_id: int
-    name: str
-    state: int
-
-
-class AdvanceIndex(Message[None], frozen=True):
-    """The present phase of a global index is over.
-
-    ``state`` is the number of the passing state whose time is over, if it is one of these.
-    """
-
-    table_id: int
-    name: str
-    index_id: int
-    state: int | None = None
-
-
 class UpdateTimeToLive(Message[None], frozen=True):
     """Switch a table's time to live on or off."""
 
     name: str
     change: TimeToLiveChange
-
-
-class AdvanceTimeToLive(Message[None], frozen=True):
-    """The present state of a table's time to live is over."""
-
-    table_id: int
-    name: str
 
 
 class KeepStreams(Message[None], frozen=True):

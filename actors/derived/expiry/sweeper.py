@@ -22,6 +22,7 @@ from dynactor.actors.derived.follower import Follower
 from dynactor.actors.partition.messages import Expired
 from dynactor.actors.partition.partition_map import PartitionMoved
 from dynactor.actors.runtime.clock import Clock
+from dynactor.actors.runtime.fencing import is_fenced
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.model.errors import InternalServerError, ResourceNotFoundException
 from dynactor.model.tables.time_to_live import PAST_US
@@ -155,6 +156,8 @@ class Sweeper:
             except PartitionMoved:
                 return
             except (InternalServerError, ResourceNotFoundException) as error:
+                if is_fenced(error):
+                    raise
                 _log.info("sweep_refused", sweeper=self.name, error=str(error))
                 self._swept_before_us = min(self._swept_before_us, from_us)
                 await self._pause(_REFUSED_SECONDS)

@@ -65,14 +65,6 @@ class TimeToLiveActors:
         )
         self._sweepers: dict[int, Sweeper] = {}
         self._is_closing = False
-        # Whether what was in the table at first is listed, and what changed meanwhile.
-        self.is_read = False
-        self.is_caught_up = False
-
-    @property
-    def is_followed(self) -> bool:
-        """Whether the expirers have begun."""
-        return bool(self._expirers)
 
     @property
     def lag_seconds(self) -> float:
@@ -81,18 +73,13 @@ class TimeToLiveActors:
 
     def backfill(self, ended: Callable[[], None]) -> None:
         """Begin to list what is in the table, or go on with it."""
-
-        def read() -> None:
-            self.is_read = True
-            ended()
-
         self._scan = TableScan(
             f"expiry times of table {self._table_id}",
             self._table_id,
             key_layout.expiry_cursor(self._table_id),
             self._times(),
             self._store,
-            ended=read,
+            ended=ended,
         )
         self._supervisor.start(self._scan)
 

@@ -122,8 +122,6 @@ class GlobalIndexActors:
         self._filling: IndexBackfill | None = None
         # One that is filled has entries of later changes than those that are carried into it.
         self.follows_all = True
-        # Whether what was in the table at first is in the index.
-        self.is_filled = True
         # Whether a partition refused its last message, as the store takes nothing: so far.
         self._is_refused = False
         # How many pieces of backfills had to wait for room in a partition of the index.
@@ -156,12 +154,7 @@ class GlobalIndexActors:
 
     def backfill(self, ended: Callable[[], None]) -> None:
         """Begin to fill the index with what is in the table, or go on with it."""
-        self.follows_all = self.is_filled = False
-
-        def filled() -> None:
-            self.is_filled = True
-            ended()
-
+        self.follows_all = False
         definition, table_id = self.place.definition, self.place.table_id
         sink = IndexBackfill(definition, self.place.table_key, self, self._units)
         scan = TableScan(
@@ -170,7 +163,7 @@ class GlobalIndexActors:
             key_layout.backfill_cursor(table_id, definition.index_id),
             sink,
             self._store,
-            ended=filled,
+            ended=ended,
             pacing=self._pacing,
         )
         self._backfill = scan

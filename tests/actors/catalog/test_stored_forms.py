@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from msgspec import msgpack, structs
 
+from dynactor.actors.catalog.catalog_owner import CatalogOwner
 from dynactor.actors.derived import checkpoint
 from dynactor.actors.derived.checkpoint import Checkpoint
 from dynactor.model.tables.table import Restoration, StreamingDestination
 from dynactor.model.tables.table_backup import TableBackup
-from dynactor.storage import catalog, table_backups
-from dynactor.storage.catalog import EndedLog, PartitionHead, PartitionRange, TableRecord
+from dynactor.storage import catalog, key_layout, table_backups
+from dynactor.storage.catalog import (
+    CatalogHead,
+    EndedLog,
+    PartitionHead,
+    PartitionRange,
+    TableRecord,
+)
 from dynactor.storage.store import Group
 from tests.support.databases.databases import table_definition
 from tests.support.stores.store import memory_store
@@ -22,6 +29,18 @@ def test_a_head_without_the_size_of_its_log_is_read():
     head = catalog.decode_partition_head(old)
     assert head == PartitionHead(7, {0: 3}, {0: 100}, {2: 5}, logged_bytes=0)
     assert catalog.decode_partition_head(catalog.encode_partition_head(head)) == head
+
+
+async def test_a_catalog_of_before_its_commits_were_counted_is_read():
+    async with memory_store() as store:
+        old = msgpack.encode({"next_table_id": 4, "next_partition_number": 9})
+        await (await store.commit([Group(key_layout.CATALOG_HEAD, None, old)]))
+        loaded = await catalog.load(store.latest)
+        assert loaded.head == CatalogHead(4, 9, commits=0)
+        owner = CatalogOwner(store)
+        owner.adopt(loaded)
+        await owner.change()
+        assert (await catalog.load(store.latest)).head == CatalogHead(4, 9, commits=1)
 
 
 def test_a_table_of_before_partitions_split_is_read():

@@ -11,6 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from dynactor.actors.catalog.database import Database
+from dynactor.actors.derived.expiry.time_to_live import TimeToLiveSettings
 from dynactor.actors.table.table import Table
 from dynactor.model.errors import InternalServerError
 from dynactor.model.indexes.global_index_rules import NewGlobalIndex
@@ -20,7 +21,14 @@ from dynactor.model.tables.table_rules import TableEdit
 from dynactor.model.values.item import Item
 from dynactor.storage import key_layout
 from tests.support.databases.backed_up import back_up, begin_restore, filled_table, wait_followed
-from tests.support.databases.databases import put, running_database, table_definition, thread
+from tests.support.databases.databases import (
+    SetClock,
+    put,
+    running_database,
+    table_definition,
+    thread,
+)
+from tests.support.databases.expiry import switch, until_status
 from tests.support.databases.published import (
     TOPIC,
     published_table,
@@ -194,6 +202,23 @@ async def test_a_replay() -> None:
         await it.wait_fenced(COPY)
         assert it.store.refused == 1
         assert it.database.replays.find(started.replay_id).state == "FAILED"
+
+
+async def test_a_sweeper() -> None:
+    clock = SetClock(1_000_000)
+    settings = TimeToLiveSettings(delay_seconds=0.0, change_interval_seconds=0.0)
+    async with claimed(clock=clock, time_to_live=settings) as it:
+        table = await it.table()
+        await table.write(put(ITEM | {"at": {"N": "1000010"}}))
+        await switch(it.database, "Thread", "at", enabled=True)
+        await until_status(table, "ENABLED")
+        [number] = table.partitions.map.numbers
+        head = key_layout.partition_head(number)
+        await it.store.take_over(lambda key: key == head)
+        clock.step(20)
+        await it.wait_fenced("sweeper")
+        assert it.store.refused == 1
+        assert not any(each["event"] == "sweep_refused" for each in it.logs)
 
 
 async def test_a_phase_of_the_database() -> None:

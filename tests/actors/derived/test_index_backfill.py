@@ -16,7 +16,6 @@ from dynactor.actors.derived.indexes.index_backfill import IndexBackfill
 from dynactor.actors.derived.pacing import Pacing
 from dynactor.actors.derived.scan import TableScan
 from dynactor.actors.partition.index_partition import ApplyChanges, Backfill
-from dynactor.actors.table.messages import AdvanceIndex
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
 from dynactor.actors.table.throttle import BackfillUnits, FreeUnits
@@ -64,7 +63,7 @@ async def add_index(database: Database) -> None:
     await table.redefine(adding)
     await actor._owner.put(record, head=head)
     table.record = record
-    actor.tell(AdvanceIndex(adding.table_id, adding.name, 1))
+    await actor._begin(table)
 
 
 async def until_active(table: Table) -> None:

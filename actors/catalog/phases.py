@@ -1,0 +1,165 @@
+"""The machine that takes the things in the catalog through their phases.
+
+A kind of thing, such as a global index, has a table of phases: what a phase puts to work, what
+ends it, what is stored then, and which phases may follow. The machine starts each phase once,
+ends it once, and knows a late message from a current one.
+
+What is stored is the only truth. After a crash, or when the stored phase has changed, a thing
+enters the phase that is stored for it. ``leave`` commits the next phase before it is entered, so
+that a crash between the two repeats the start and nothing else. If the store refuses, the thing
+stays in its phase and the same message ends it later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from itertools import count
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+from dynactor.actors.runtime.mailbox import Message
+
+T = TypeVar("T")
+
+# What ``leave`` returns, and ``then`` names, for a thing that no longer exists.
+GONE: Final = None
+
+
+class Subject(NamedTuple):
+    """A thing in the catalog: a table, or with ``part_id`` a part of it, such as an index."""
+
+    table_id: int
+    table_name: str
+    part_id: int = 0
+
+
+class EndPhase(Message[None], frozen=True):
+    """The phase that something has entered with this number is over.
+
+    Numbers rise and are not stored. A message for a phase that was left has no effect.
+    """
+
+    kind: str
+    subject: Subject
+    number: int
+
+
+class Phase(NamedTuple, Generic[T]):
+    """One phase of a kind of things.
+
+    ``start`` puts to work what the phase needs, and calls the function that it gets when the
+    phase is over. It may find its work started already. ``seconds`` ends the phase after that
+    time. ``leave`` stores the next phase and returns its name, one of ``then``. A phase with
+    ``stored_as`` is known in memory only: another phase's name is stored for it, and a restart
+    begins with that one.
+    """
+
+    then: tuple[str | None, ...] = ()
+    start: Callable[[T, Callable[[], None]], Awaitable[None]] | None = None
+    seconds: float | None = None
+    leave: Callable[[T], Awaitable[str | None]] | None = None
+    stored_as: str | None = None
+
+
+class _Entered(NamedTuple):
+    """The phase that a thing is in, and the number that it was entered with."""
+
+    name: str
+    number: int
+
+
+class PhaseMachine(Generic[T]):
+    """Moves things of one kind to their next phases. The database's actor alone calls it.
+
+    Invariant: a thing with an entry in ``_entered`` has what its phase needs at work.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        phases: Mapping[str, Phase[T]],
+        *,
+        find: Callable[[Subject], T | None],
+        stored_phase: Callable[[T], str],
+        tell: Callable[[float, Message[Any]], None],
+    ) -> None:
+        """``find`` returns a thing as it is stored, None if it is gone.
+
+        ``tell`` puts a message into the mailbox of the database's actor after so many seconds.
+        """
+        for phase in phases.values():
+            assert all(name is GONE or name in phases for name in phase.then)
+        self.kind = kind
+        self._phases = phases
+        self._find = find
+        self._stored_phase = stored_phase
+        self._tell = tell
+        self._numbers = count(1)
+        self._entered: dict[Subject, _Entered] = {}
+
+    async def resume(self, subject: Subject) -> None:
+        """Enter the stored phase of a thing unless it is in it: at start and after each change.
+
+        Raises:
+            StoreError, DynamoDBError: what the phase needs can't be started.
+        """
+        thing = self._find(subject)
+        if thing is None:
+            self._entered.pop(subject, None)
+            return
+        stored = self._stored_phase(thing)
+        entered = self._entered.get(subject)
+        if entered is None or self._stored_name(entered.name) != stored:
+            await self._enter(subject, thing, stored)
+
+    async def end(self, message: EndPhase) -> bool:
+        """Leave a phase and enter the next one; return whether the phase was still current.
+
+        Raises:
+            StoreError, DynamoDBError: the next phase is not stored, or can't be started. The same
+                message goes on from there.
+        """
+        subject = message.subject
+        entered = self._entered.get(subject)
+        if entered is None or entered.number != message.number:
+            return False
+        thing = self._find(subject)
+        if thing is None:
+            del self._entered[subject]
+            return False
+        name: str | None = self._stored_phase(thing)
+        # Not so if an earlier attempt has stored the next phase and could not start it.
+        if name == self._stored_name(entered.name):
+            phase = self._phases[entered.name]
+            assert phase.leave is not None
+            name = await phase.leave(thing)
+            assert name in phase.then, f"{self.kind}: {entered.name} leads to {name}"
+        thing = self._find(subject)
+        if name is GONE or thing is None:
+            self._entered.pop(subject, None)
+            return True
+        assert self._stored_name(name) == self._stored_phase(thing)
+        await self._enter(subject, thing, name)
+        return True
+
+    def forget(self, table_id: int | None = None) -> None:
+        """Forget the phases of a table's things, or of all things, as what they need has stopped.
+
+        ``resume`` enters them again.
+        """
+        for subject in list(self._entered):
+            if table_id is None or subject.table_id == table_id:
+                del self._entered[subject]
+
+    async def _enter(self, subject: Subject, thing: T, name: str) -> None:
+        phase = self._phases[name]
+        number = next(self._numbers)
+        over = EndPhase(self.kind, subject, number)
+        if phase.start is not None:
+            await phase.start(thing, partial(self._tell, 0.0, over))
+        self._entered[subject] = _Entered(name, number)
+        if phase.seconds is not None:
+            self._tell(phase.seconds, over)
+
+    def _stored_name(self, name: str) -> str:
+        return self._phases[name].stored_as or name
