@@ -6,6 +6,7 @@
 #   make kafka                      a Kafka broker to try things with: Java 17 and Maven too
 #   make test-kafka                 the tests that need a Kafka broker: Java 17 and Maven too
 #   make test-prometheus            the dashboard and alerts, with a real Prometheus
+#   make test-npm, test-maven, test-go   the guide's tests in other languages, by these tools
 #   make test-pythons               most tests on every other Python 3.11 to 3.13 of the machine
 #   make dist                       the wheel and the sdist, checked, in dist/
 #   make load ARGS="--workload get" a workload against a running server: make load ARGS=--help
@@ -34,7 +35,7 @@ WORKERS ?= 2
 PACKAGES := actors api model storage streams
 LINKS := $(addprefix dynactor/,$(PACKAGES))
 
-.PHONY: serve test kafka test-kafka test-prometheus test-pythons check unit crash crash-kafka histories mutants pipelines \
+.PHONY: serve test kafka test-kafka test-prometheus test-npm test-maven test-go test-pythons check unit crash crash-kafka histories mutants pipelines \
 	nightly differential bench load install-load scale compare dist image install clean help
 
 serve: $(VENV)/.runs
@@ -63,6 +64,10 @@ test-prometheus: $(VENV)/.develops
 # A broker to try things with: that of the tests, until Ctrl-C. Java 17 and Maven, as for test-kafka.
 kafka: $(VENV)/.develops
 	@exec $(BIN)/python -m tests.support.kafka
+
+# The guide's lines for other languages, and their SDKs' retries. Each tool fetches its packages once.
+test-npm test-maven test-go: $(VENV)/.develops
+	$(BIN)/pytest tests/languages/$(subst -,_,$@).py $(ARGS)
 
 # The tests of model, storage, streams and wire on every other supported Python that is found, each
 # in a virtual environment of its own; on one of them, another each day, with half of the wire tests'

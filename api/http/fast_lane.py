@@ -429,7 +429,7 @@ class FastLane(asyncio.Protocol):
         if self._transport.is_closing():
             self._drop_held()
             return
-        if answer.damage in CUTS:
+        if answer.damage is not None and answer.damage in CUTS:
             self._cut(answer)
             return
         # Behind an answer that says so, no other is looked at.

@@ -358,7 +358,7 @@ class Protocol:
 
 def _answer(asked: _Asked, status: int, body: bytes) -> Answer:
     explanation = encoding = ""
-    damage = body.damage if isinstance(body, DamagedBody) else None
+    damage = body.damage if type(body) is DamagedBody else None
     if asked.paid:
         explanation = explain.header_text(asked.request.target.partition(".")[2], asked.paid)
     if len(body) >= compression.WORTH_COMPRESSING_BYTES:

@@ -2,45 +2,45 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
-import sys
+from contextlib import closing
 from pathlib import Path
 
+import boto3
+
+import dynactor.testing
+from tests.support.environment.suites import run_suite
 from tests.support.servers.server import PROJECT
 
 GUIDE = (PROJECT / "docs" / "TESTING.md").read_text()
-FILES = re.findall(r"```python\n# (\w+\.py)\n(.*?)```", GUIDE, re.DOTALL)
-
-A_SUITE = """
-import pytest
-
-
-@pytest.mark.parametrize("run", [1, 2])
-def test_each_begins_with_no_tables(dynamodb, run):
-    dynamodb.create_table(
-        TableName="Thread",
-        KeySchema=[{"AttributeName": "ForumName", "KeyType": "HASH"}],
-        AttributeDefinitions=[{"AttributeName": "ForumName", "AttributeType": "S"}],
-        BillingMode="PAY_PER_REQUEST",
-    ).put_item(Item={"ForumName": "EC2"})
-"""
+FILES = dict(re.findall(r"```python\n# (\w+\.py)\n(.*?)```", GUIDE, re.DOTALL))
 
 
 def test_a_suite_passes_with_what_is_pasted(tmp_path: Path):
-    assert [name for name, _ in FILES] == ["conftest.py", "test_time.py"]
-    for name, content in [*FILES, ("test_tables.py", A_SUITE)]:
-        (tmp_path / name).write_text(content)
-    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "."]
-    told = subprocess.run(
-        command,
-        cwd=tmp_path,
-        env={**os.environ, "PATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    assert list(FILES) == ["test_threads.py", "test_unittest.py", "test_server.py"]
+    told = run_suite(tmp_path, FILES)
     assert told.returncode == 0, told.stdout
-    assert "4 passed" in told.stdout
+    assert "7 passed" in told.stdout
+
+
+def test_the_plugins_options_are_those_that_are_told():
+    plugin = (PROJECT / "dynactor" / "pytest_plugin.py").read_text()
+    options = set(re.findall(r'addini\(\s*"(dynactor_\w+)"', plugin))
+    assert options == set(re.findall(r"^\| `(dynactor_(?!server)\w+)` \|", GUIDE, re.MULTILINE))
+
+
+def test_the_lines_for_a_shell_work():
+    lines = re.findall(r"^curl .*$", GUIDE, re.MULTILINE)
+    assert len(lines) == 7
+    with dynactor.testing.server() as server:
+        for line in lines:
+            done = subprocess.run(
+                ["bash", "-c", line.replace("http://127.0.0.1:8001", server.admin_endpoint)],
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            assert '"message"' not in done.stdout, line
+        with closing(boto3.client("dynamodb", **server.client_arguments)) as client:
+            assert client.list_tables()["TableNames"] == []
