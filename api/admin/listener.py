@@ -2,7 +2,8 @@
 
 It listens on loopback unless it is told otherwise. ``GET /metrics`` is for Prometheus and whoever
 reads its format; the virtual clock is at ``/clock``, replays to Kafka are at ``/replays``, what
-requests do to keys at ``/insights``; ``/backups`` makes backups.
+requests do to keys at ``/insights``; ``/backups`` makes backups. For test suites there are
+``/reset``, ``/settings``, ``/snapshots`` and ``/faults``.
 """
 
 from __future__ import annotations
@@ -35,7 +36,12 @@ from dynactor.api.admin.insights_messages import INSIGHTS_PATH
 from dynactor.api.admin.metrics.loop_lag import measured_loop_lag
 from dynactor.api.admin.metrics_path import METRICS_PATH
 from dynactor.api.admin.replay_messages import REPLAYS_PATH
-from dynactor.api.admin.reset_routes import SuiteControls
+from dynactor.api.admin.reset_routes import (
+    RESET_PATH,
+    SETTINGS_PATH,
+    SNAPSHOTS_PATH,
+    SuiteControls,
+)
 from dynactor.api.faults.injector import FaultInjector
 from dynactor.api.http.browser_access import Access, host_refusal
 from dynactor.api.http.protocol import Protocol
@@ -123,8 +129,8 @@ class _Admin:
             return _text(
                 HTTPStatus.NOT_FOUND,
                 f"There are {METRICS_PATH}, {HEALTH_PATH}, {READY_PATH}, {CLOCK_PATH}, "
-                f"{REPLAYS_PATH}, {INSIGHTS_PATH} and "
-                f"{BACKUPS_PATH}, and nothing else",
+                f"{REPLAYS_PATH}, {INSIGHTS_PATH}, {BACKUPS_PATH}, {RESET_PATH}, {SETTINGS_PATH}, "
+                f"{SNAPSHOTS_PATH} and {FAULTS_PATH}, and nothing else",
             )
         if request.method not in ("GET", "HEAD"):
             response = _text(HTTPStatus.METHOD_NOT_ALLOWED, f"{request.path} can only be read")

@@ -267,9 +267,9 @@ class ServeOptions:
             )
         if self.ttl_deletes_per_second <= 0:
             raise ConfigurationError("--ttl-deletes-per-second must be more than 0")
-        if self.allow_faults and self.admin_port is None:
+        if self.allow_faults and self.no_admin:
             raise ConfigurationError(
-                "--allow-faults needs --admin-port: nobody could ask for a fault without it"
+                "--allow-faults and --no-admin don't go together: nobody could ask for a fault"
             )
         if self.virtual_clock is not None:
             if self.no_admin:
