@@ -32,11 +32,11 @@ WORKERS ?= 2
 
 # The folders that are subpackages of dynactor. A checkout has a link to each in dynactor/; an
 # unpacked sdist or zip has none.
-PACKAGES := actors api model storage streams
+PACKAGES := actors api load model storage streams
 LINKS := $(addprefix dynactor/,$(PACKAGES))
 
 .PHONY: serve test kafka test-kafka test-prometheus test-npm test-maven test-go test-pythons check unit crash crash-kafka histories mutants pipelines \
-	nightly differential bench load install-load scale compare dist image install clean help
+	nightly differential bench load install-load scale compare dist image image-root install clean help
 
 serve: $(VENV)/.runs
 	@exec $(BIN)/dynactor serve $(ARGS)
@@ -120,9 +120,10 @@ differential: $(VENV)/.develops
 bench: $(VENV)/.loads
 	$(BIN)/python -m tests.load peers --servers dynactor dynalite --lines put get $(ARGS)
 
-# The workload generator, and what it draws with: `make load ARGS="compare a.json b.json"`.
+# The workload generator, `dynactor load`, and what it draws with:
+# `make load ARGS="compare a.json b.json"`.
 load: $(VENV)/.loads
-	@$(BIN)/python -m tests.load $(ARGS)
+	@$(BIN)/dynactor load $(ARGS)
 
 # Start, memory and gets with up to 10 million items, then gets from more data than memory, as root.
 # Half an hour, most of it to fill: ARGS="--directory DIR" keeps what was filled.
@@ -142,6 +143,10 @@ dist: $(VENV)/.develops
 	rm -rf dist
 	$(BIN)/python -m hatchling build --directory dist
 	DYNACTOR_TEST_ARCHIVES=dist $(BIN)/pytest -q tests/installation/test_wheel.py
+
+# Without Docker, as root: the Dockerfile's steps in Debian roots, measured and tried. Needs mmdebstrap.
+image-root: $(VENV)/.develops
+	$(BIN)/python -m tests.image build/image $(ARGS)
 
 image:
 	docker build --file compose/Dockerfile --tag dynactor .

@@ -91,6 +91,11 @@ for _name, (_function, _help) in _COMMANDS.items():
         help_format="markdown",
         config=SERVER_VARIABLES if _name == "serve" else COMMAND_VARIABLES,
     )
+app.command(
+    "dynactor.load.command:app",
+    name="load",
+    help="Run a workload against a DynamoDB endpoint, and show what came of it.",
+)
 # It has commands of its own, and says itself how its help is written.
 app.command(
     "dynactor.api.commands.clock:clock",

@@ -17,7 +17,7 @@ import dynactor
 from tests.support.clients.clients import boto3_client
 from tests.support.servers.server import PROJECT, Server
 
-FLOORS = {"model", "storage", "streams", "actors", "api"}
+FLOORS = {"model", "storage", "streams", "actors", "api", "load"}
 
 
 def tracked() -> set[str]:

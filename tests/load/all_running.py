@@ -20,15 +20,15 @@ from time import perf_counter
 from msgspec import structs
 from rich.console import Console
 
+from dynactor.load.options import RunOptions
+from dynactor.load.results.result import Result
+from dynactor.load.run.one import make_caller
+from dynactor.load.run.progress import Silent
+from dynactor.load.run.runner import Run
+from dynactor.load.run.table import prepare
+from dynactor.load.work.plan import Plan
 from tests.load.kafka_relay import publishing
-from tests.load.options import RunOptions
-from tests.load.results.result import Result
-from tests.load.run.one import make_caller
-from tests.load.run.progress import Silent
-from tests.load.run.runner import Run
-from tests.load.run.table import prepare
 from tests.load.servers import directory_on
-from tests.load.work.plan import Plan
 from tests.support.kafka.kafka_broker import running_broker
 
 _SYNCS = 200

@@ -19,11 +19,11 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
+from dynactor.load.wire.answers import Answer
+from dynactor.load.wire.connection import Connection
+from dynactor.load.wire.endpoint import Endpoint
 from tests.load.items import key, table_item
 from tests.load.measuring_process import MeasuringProcess
-from tests.load.wire.answers import Answer
-from tests.load.wire.connection import Connection
-from tests.load.wire.endpoint import Endpoint
 from tests.support.clients.wire import request_bytes
 
 # What stands in requests where each that is sent has a client token of its own.

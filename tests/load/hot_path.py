@@ -36,18 +36,18 @@ from dynactor.api.operations.get_item import GetItemInput
 from dynactor.api.registry import OPERATIONS
 from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.serve.interpreter import set_interpreter
+from dynactor.load.run.fill import fillings
+from dynactor.load.wire.answers import Answer
+from dynactor.load.wire.endpoint import parse_endpoint
+from dynactor.load.wire.requests import Requests
+from dynactor.load.work.bodies import Bodies
+from dynactor.load.work.key_space import KeySpace
+from dynactor.load.work.keys import key_choice
+from dynactor.load.work.operations import Dialogue, Operations
+from dynactor.load.work.plan import Plan
+from dynactor.load.work.records import Records, create_table
 from dynactor.storage.rocks.store import open_rocks
-from tests.load.run.fill import fillings
 from tests.load.servers import directory_on
-from tests.load.wire.answers import Answer
-from tests.load.wire.endpoint import parse_endpoint
-from tests.load.wire.requests import Requests
-from tests.load.work.bodies import Bodies
-from tests.load.work.key_space import KeySpace
-from tests.load.work.keys import key_choice
-from tests.load.work.operations import Dialogue, Operations
-from tests.load.work.plan import Plan
-from tests.load.work.records import Records, create_table
 
 _ENDPOINT: Final = "http://localhost:8000"
 _LINES: Final = (

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.load.peers.rounds import _row
-from tests.load.results.comparison import by_case, rows, spread
-from tests.load.results.histogram import Histogram
-from tests.load.results.plots import CannotPlot, plot
-from tests.load.results.result import (
+from dynactor.load.results.comparison import by_case, rows, spread
+from dynactor.load.results.histogram import Histogram
+from dynactor.load.results.plots import CannotPlot, plot
+from dynactor.load.results.result import (
     Cost,
     Generator,
     NotAResult,
@@ -20,7 +19,8 @@ from tests.load.results.result import (
     load,
     save,
 )
-from tests.load.work.plan import Plan
+from dynactor.load.work.plan import Plan
+from tests.load.peers.rounds import _row
 
 
 def result(

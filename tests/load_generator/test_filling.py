@@ -9,14 +9,14 @@ from pathlib import Path
 import msgspec
 from msgspec import structs
 
+from dynactor.load.run.one import make_caller
+from dynactor.load.run.table import prepare
+from dynactor.load.work.plan import Plan
+from dynactor.load.work.records import Records
 from dynactor.storage import key_layout
 from dynactor.storage.catalog import decode_partition_head
-from tests.load.run.one import make_caller
-from tests.load.run.table import prepare
 from tests.load.scale.filler import fill
 from tests.load.scale.tables import plan_of
-from tests.load.work.plan import Plan
-from tests.load.work.records import Records
 from tests.support.servers.server import running_server
 from tests.support.stores.store import disk_store
 

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from tests.load.results.histogram import (
+from dynactor.load.results.histogram import (
     HIGHEST_US,
     Histogram,
     NotAHistogram,

@@ -8,9 +8,9 @@ from statistics import mean, median
 import msgspec
 import pytest
 
-from tests.load.work.plan import Plan
-from tests.load.work.records import Records
-from tests.load.work.sizes import MAX_BYTES, UnknownSizes, sizes
+from dynactor.load.work.plan import Plan
+from dynactor.load.work.records import Records
+from dynactor.load.work.sizes import MAX_BYTES, UnknownSizes, sizes
 
 _DRAWS = 20_000
 

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from tests.load.work.keys import (
+from dynactor.load.work.keys import (
     Latest,
     Sequential,
     UnknownChoice,

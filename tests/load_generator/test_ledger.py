@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.load.check.ledger import Ledger
-from tests.load.work.records import Seen
+from dynactor.load.check.ledger import Ledger
+from dynactor.load.work.records import Seen
 
 _ITEM = 5
 _ABSENT = 50

@@ -8,10 +8,10 @@ from itertools import pairwise
 
 import pytest
 
-from tests.load.results.histogram import Histogram
-from tests.load.run.loops import OpenLoop
-from tests.load.run.recorder import Recorder
-from tests.load.work.pacing import Pacing
+from dynactor.load.results.histogram import Histogram
+from dynactor.load.run.loops import OpenLoop
+from dynactor.load.run.recorder import Recorder
+from dynactor.load.work.pacing import Pacing
 
 
 class FakeLane:

@@ -9,10 +9,10 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials as BotoCredentials
 
-from tests.load.wire.answers import Answer, BadAnswer, take_answer
-from tests.load.wire.endpoint import NotAnEndpoint, parse_endpoint
-from tests.load.wire.requests import Requests
-from tests.load.wire.signing import Credentials, NoCredentials, Signer, find_credentials
+from dynactor.load.wire.answers import Answer, BadAnswer, take_answer
+from dynactor.load.wire.endpoint import NotAnEndpoint, parse_endpoint
+from dynactor.load.wire.requests import Requests
+from dynactor.load.wire.signing import Credentials, NoCredentials, Signer, find_credentials
 
 _URL = "https://dynamodb.eu-central-1.amazonaws.com"
 _TARGET = "DynamoDB_20120810.GetItem"
@@ -46,7 +46,7 @@ def test_credentials_come_from_the_environment_first():
 
 
 def test_where_there_are_no_credentials_it_says_where_to_put_them(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("tests.load.wire.signing.find_spec", lambda _: None)
+    monkeypatch.setattr("dynactor.load.wire.signing.find_spec", lambda _: None)
     with pytest.raises(NoCredentials, match="AWS_ACCESS_KEY_ID"):
         find_credentials({})
 

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from tests.load.__main__ import app
-from tests.load.options import RunOptions
-from tests.load.results.histogram import Histogram
-from tests.load.results.result import load
-from tests.load.run.one import run_once
+from dynactor.load.command import app
+from dynactor.load.options import RunOptions
+from dynactor.load.results.histogram import Histogram
+from dynactor.load.results.result import load
+from dynactor.load.run.one import run_once
 from tests.support.clients.faulty_dynamodb import FaultyDynamoDB
-from tests.support.servers.server import PROJECT, running_server
+from tests.support.servers.server import PROJECT, run_command, running_server
 
 
 @pytest.fixture(scope="module")
@@ -189,3 +189,10 @@ def test_credentials_are_neither_shown_nor_kept(
         assert "AKIDOFATEST" not in text
         assert "a-secret-of-a-test" not in text
     assert json.loads(kept.read_text())["plan"]["sign"] is True
+
+
+def test_it_is_a_command_of_dynactor():
+    done = run_command("load", "workloads")
+    assert (done.returncode, "ycsb-a" in done.stdout) == (0, True)
+    done = run_command("load", "--endpoint", "http://127.0.0.1:9")
+    assert (done.returncode, "Nothing listens at 127.0.0.1:9" in done.stderr) == (2, True)

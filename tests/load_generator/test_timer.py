@@ -8,8 +8,8 @@ from time import perf_counter
 
 import pytest
 
-from tests.load.run import timer
-from tests.load.run.timer import Timer, open_timer
+from dynactor.load.run import timer
+from dynactor.load.run.timer import Timer, open_timer
 
 _KINDS = [open_timer, timer._LoopTimer]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.load.check.transactions import Transactions
+from dynactor.load.check.transactions import Transactions
 
 
 def transactions() -> Transactions:

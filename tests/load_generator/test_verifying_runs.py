@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from tests.load.check.findings import Findings
-from tests.load.options import RunOptions
-from tests.load.results.histogram import Histogram
-from tests.load.results.result import Result
-from tests.load.run.one import run_once
+from dynactor.load.check.findings import Findings
+from dynactor.load.options import RunOptions
+from dynactor.load.results.histogram import Histogram
+from dynactor.load.results.result import Result
+from dynactor.load.run.one import run_once
 from tests.support.clients.faulty_dynamodb import FaultyDynamoDB
 from tests.support.servers.server import running_server
 

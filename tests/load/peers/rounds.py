@@ -11,18 +11,18 @@ from msgspec import structs
 from rich.console import Console
 from rich.table import Table
 
-from tests.load.options import RunOptions, WrongOption
+from dynactor.load.options import RunOptions, WrongOption
+from dynactor.load.results.comparison import Rounds, Spread, by_case, spread
+from dynactor.load.results.plots import check_plot, plot
+from dynactor.load.results.result import Result, save
+from dynactor.load.run.one import make_caller
+from dynactor.load.run.progress import Silent
+from dynactor.load.run.runner import Run
+from dynactor.load.run.table import prepare
+from dynactor.load.work.plan import Plan
 from tests.load.peers.options import PeerOptions
 from tests.load.peers.servers import Peer, running_peer
-from tests.load.results.comparison import Rounds, Spread, by_case, spread
-from tests.load.results.plots import check_plot, plot
-from tests.load.results.result import Result, save
-from tests.load.run.one import make_caller
-from tests.load.run.progress import Silent
-from tests.load.run.runner import Run
-from tests.load.run.table import prepare
 from tests.load.servers import directory_on
-from tests.load.work.plan import Plan
 
 # A server that answers less than this does not know the operation.
 _LEAST_SUCCESS = 0.5

@@ -11,8 +11,8 @@ from typing import Final, NoReturn
 from cyclopts import App, CycloptsError
 from rich.console import Console
 
-from tests.load.run.runner import RunFailed
-from tests.load.run.table import CannotPrepare
+from dynactor.load.run.runner import RunFailed
+from dynactor.load.run.table import CannotPrepare
 from tests.load.scale.beyond_memory import measure_beyond_memory
 from tests.load.scale.gets import measure_gets
 from tests.load.scale.memory_group import NoMemoryGroup

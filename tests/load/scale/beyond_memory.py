@@ -12,16 +12,16 @@ from msgspec import structs
 from rich.console import Console
 from rich.table import Table
 
-from tests.load.results.result import Result
-from tests.load.results.units import milliseconds
-from tests.load.run.progress import Silent
-from tests.load.run.runner import Run
+from dynactor.load.results.result import Result
+from dynactor.load.results.units import milliseconds
+from dynactor.load.run.progress import Silent
+from dynactor.load.run.runner import Run
+from dynactor.load.work.plan import Plan
 from tests.load.scale.memory_group import memory_group
 from tests.load.scale.options import ScaleOptions
 from tests.load.scale.tables import filled, forget_cached, plan_of
 from tests.load.scale.watched_server import MODULE, Wait, Watch, read_waits
 from tests.load.servers import resident_megabytes
-from tests.load.work.plan import Plan
 from tests.support.servers.server import Server, running_server
 
 _MIB = 1 << 20

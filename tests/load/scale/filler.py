@@ -24,6 +24,8 @@ import msgspec
 import psutil
 
 from dynactor.actors.partition.partition_map import PartitionMap
+from dynactor.load.work.plan import Plan
+from dynactor.load.work.records import Records
 from dynactor.model.keys import key as keys
 from dynactor.model.tables.table import TABLE_INDEX_ID
 from dynactor.model.values import item as items
@@ -34,8 +36,6 @@ from dynactor.storage.rocks.options import MIB, RocksOptions
 from dynactor.storage.rocks.store import open_rocks
 from dynactor.storage.store import Group, Retry, Store
 from dynactor.streams.sequence_number import SequenceNumber
-from tests.load.work.plan import Plan
-from tests.load.work.records import Records
 
 _ITEMS_TO_A_COMMIT: Final = 2_000
 # Fewer and larger files to begin with: what they are merged into is the same, with less work.

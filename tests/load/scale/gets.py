@@ -13,11 +13,11 @@ from msgspec import structs
 from rich.console import Console
 from rich.table import Table
 
-from tests.load.results.comparison import Rounds, by_case, spread
-from tests.load.results.result import Result
-from tests.load.results.units import milliseconds
-from tests.load.run.progress import Silent
-from tests.load.run.runner import Run
+from dynactor.load.results.comparison import Rounds, by_case, spread
+from dynactor.load.results.result import Result
+from dynactor.load.results.units import milliseconds
+from dynactor.load.run.progress import Silent
+from dynactor.load.run.runner import Run
 from tests.load.scale.options import ScaleOptions
 from tests.load.scale.tables import filled, plan_of, read_through
 from tests.load.servers import Server, dynactor, resident_megabytes

@@ -12,11 +12,11 @@ from msgspec import structs
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from tests.load.options import RunOptions
-from tests.load.run.one import make_caller
-from tests.load.run.table import prepare
+from dynactor.load.options import RunOptions
+from dynactor.load.run.one import make_caller
+from dynactor.load.run.table import prepare
+from dynactor.load.work.plan import Plan
 from tests.load.scale.filler import fill
-from tests.load.work.plan import Plan
 from tests.support.servers.server import running_server
 
 TABLE: Final = "load"

@@ -1,0 +1,1 @@
+"""The workload generator, ``dynactor load``, for any DynamoDB endpoint."""

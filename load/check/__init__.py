@@ -1,0 +1,1 @@
+"""Checking answers against what was written."""

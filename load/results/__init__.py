@@ -1,0 +1,1 @@
+"""What came of a run: kept, compared, drawn and printed."""

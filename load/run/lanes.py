@@ -1,0 +1,198 @@
+"""The connections of a worker: each carries one dialogue at a time, and comes back when lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from time import perf_counter
+from typing import Final, Protocol
+
+from dynactor.load.wire.answers import Answer, no_answer
+from dynactor.load.wire.connection import Connection
+from dynactor.load.wire.endpoint import Endpoint
+from dynactor.load.work.operations import Dialogue
+
+_FIRST_PAUSE_SECONDS: Final = 0.02
+_LONGEST_PAUSE_SECONDS: Final = 1.0
+_WATCH_SECONDS: Final = 0.5
+_SHOWN_CHARACTERS: Final = 300
+
+
+class Loop(Protocol):
+    """Who gives lanes their work."""
+
+    def freed(self, lane: Lane, outcome: str) -> None:
+        """The lane's dialogue has ended so."""
+        ...
+
+
+class Lane:
+    """One connection, and what is said on it. Invariant: there is a request waiting only while
+    there is a dialogue and no connection.
+    """
+
+    def __init__(self, lanes: Lanes) -> None:
+        self._lanes = lanes
+        self._connection: Connection | None = None
+        self._dialogue: Dialogue | None = None
+        self._waiting: bytes | None = None
+        self._sent_at = 0.0
+        self.operation = ""
+        self.due_at = 0.0
+
+    def start(self, operation: str, dialogue: Dialogue, due_at: float) -> None:
+        """Begin a dialogue; the loop is told of its end."""
+        assert self._dialogue is None
+        self.operation = operation
+        self.due_at = due_at
+        self._dialogue = dialogue
+        self._send(next(dialogue))
+
+    def _send(self, request: bytes) -> None:
+        self._sent_at = perf_counter()
+        if self._connection is None:
+            self._waiting = request
+        else:
+            self._connection.send(request)
+
+    def answered(self, answer: Answer) -> None:
+        if answer.status not in {0, 200}:
+            self._lanes.note_error(answer)
+        assert self._dialogue is not None
+        try:
+            request = self._dialogue.send(answer)
+        except StopIteration as end:
+            self._dialogue = None
+            self._lanes.loop.freed(self, end.value)
+        else:
+            self._send(request)
+
+    def connected(self, connection: Connection) -> None:
+        """There is a connection, for the first time or again."""
+        self._connection = connection
+        if self._waiting is not None:
+            request, self._waiting = self._waiting, None
+            self._send(request)
+
+    def lost(self, reason: str) -> None:
+        self._connection = None
+        self._lanes.reopen(self)
+        # What was not sent yet can be sent on the next connection.
+        if self._dialogue is not None and self._waiting is None:
+            self.answered(no_answer(reason))
+
+    def watch(self, timeout_seconds: float) -> None:
+        """Give up an answer that does not come, or a connection."""
+        if self._dialogue is None or perf_counter() - self._sent_at <= timeout_seconds:
+            return
+        if self._connection is not None:
+            self._connection.close("Timeout")
+        else:
+            self._waiting = None
+            self.answered(no_answer("NotConnected"))
+
+    def close(self) -> None:
+        """Give up whatever is under way."""
+        if self._connection is not None:
+            self._connection.close("GivenUp")
+        elif self._dialogue is not None:
+            self._waiting = None
+            self.answered(no_answer("GivenUp"))
+
+
+class Lanes:
+    """All lanes of a worker; ``loop`` is told of each that is free."""
+
+    def __init__(
+        self, endpoint: Endpoint, timeout_seconds: float, tasks: asyncio.TaskGroup
+    ) -> None:
+        self.loop: Loop = _Nothing()
+        self.lanes: list[Lane] = []
+        self.error_examples: dict[str, str] = {}
+        self._endpoint = endpoint
+        self._timeout_seconds = timeout_seconds
+        self._tasks = tasks
+        self._reopening: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    def note_error(self, answer: Answer) -> None:
+        """Remember one answer of each kind of error, to be shown."""
+        name = answer.error
+        if name not in self.error_examples:
+            self.error_examples[name] = answer.body.decode(errors="replace")[:_SHOWN_CHARACTERS]
+
+    def reopen(self, lane: Lane) -> None:
+        """Connect again, however long it takes."""
+        if not self._closed:
+            task = self._tasks.create_task(self._reopen(lane))
+            self._reopening.add(task)
+            task.add_done_callback(self._reopening.discard)
+
+    async def _reopen(self, lane: Lane) -> None:
+        pause_seconds = _FIRST_PAUSE_SECONDS
+        while True:
+            await asyncio.sleep(pause_seconds)
+            try:
+                connection = await Connection.open(self._endpoint, lane)
+            except OSError:
+                pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE_SECONDS)
+            else:
+                lane.connected(connection)
+                return
+
+    async def open(self, count: int) -> None:
+        """Connect them all.
+
+        Raises:
+            OSError: the endpoint can't be reached.
+        """
+        for _ in range(count):
+            lane = Lane(self)
+            lane.connected(await Connection.open(self._endpoint, lane))
+            self.lanes.append(lane)
+
+    async def watch(self) -> None:
+        """Give up answers that take too long, for ever."""
+        while True:
+            await asyncio.sleep(_WATCH_SECONDS)
+            for lane in self.lanes:
+                lane.watch(self._timeout_seconds)
+
+    async def close(self) -> None:
+        """Close all connections, and connect no more."""
+        self._closed = True
+        for task in tuple(self._reopening):
+            task.cancel()
+        self.loop = _Nothing()
+        for lane in self.lanes:
+            lane.close()
+        # The transports tell of their end in the loop's next turn.
+        await asyncio.sleep(0)
+
+
+class _Nothing:
+    """Before the first loop and after the last one."""
+
+    def freed(self, lane: Lane, outcome: str) -> None:
+        """Leave it free."""
+
+
+@asynccontextmanager
+async def open_lanes(
+    endpoint: Endpoint, count: int, timeout_seconds: float
+) -> AsyncIterator[Lanes]:
+    """A worker's lanes, connected.
+
+    Raises:
+        OSError: in an exception group: the endpoint can't be reached.
+    """
+    async with asyncio.TaskGroup() as tasks:
+        lanes = Lanes(endpoint, timeout_seconds, tasks)
+        watching = tasks.create_task(lanes.watch())
+        try:
+            await lanes.open(count)
+            yield lanes
+        finally:
+            watching.cancel()
+            await lanes.close()

@@ -1,0 +1,258 @@
+"""A worker: one process, one event loop, many connections.
+
+``python -m dynactor.load.run.worker NUMBER`` reads a ``Plan`` as JSON from the first line of its
+standard input, connects, fills the table if it is to, tells that it is ready, begins at a line
+``go`` and ends early at a line ``stop``, or when its input ends. What it tells is in
+``messages.py``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+import sys
+from bisect import bisect
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
+from itertools import accumulate
+from random import Random
+from time import perf_counter, process_time
+from typing import Any, Final
+
+from msgspec import json
+
+from dynactor.load.check.final import index_settled, read_back
+from dynactor.load.check.ledger import Ledger
+from dynactor.load.check.operations import CheckedOperations
+from dynactor.load.results.histogram import of_values
+from dynactor.load.run.fill import ITEMS_TO_A_REQUEST, CannotFill, fillings
+from dynactor.load.run.lanes import Lanes, open_lanes
+from dynactor.load.run.loops import ClosedLoop, Draw, Finite, OpenLoop
+from dynactor.load.run.messages import Checking, Failed, Filled, Message, Ready, Report, encode
+from dynactor.load.run.recorder import Recorder
+from dynactor.load.wire.endpoint import parse_endpoint
+from dynactor.load.wire.requests import Requests
+from dynactor.load.wire.signing import NoCredentials, Signer, find_credentials
+from dynactor.load.work.bodies import Bodies
+from dynactor.load.work.key_space import KeySpace
+from dynactor.load.work.keys import key_choice
+from dynactor.load.work.operations import Dialogue, Operations
+from dynactor.load.work.pacing import Pacing
+from dynactor.load.work.plan import Plan
+from dynactor.load.work.records import Records
+
+_TICK_SECONDS: Final = 1.0
+
+
+class _Worker:
+    """What the parts of a run share."""
+
+    def __init__(self, plan: Plan, worker: int) -> None:
+        self.plan = plan
+        self.worker = worker
+        self.endpoint = parse_endpoint(plan.endpoint)
+        signer = (
+            Signer(find_credentials(), plan.region, self.endpoint.host_header)
+            if plan.sign
+            else None
+        )
+        self.records = Records(plan)
+        requests = Requests(self.endpoint, plan.region, signer)
+        self.bodies = Bodies(plan, self.records, requests)
+        self.recorder = Recorder(by_due_time=bool(plan.rate))
+        random = Random(f"{plan.seed} {worker}")
+        space = KeySpace(plan, worker)
+        choice = key_choice(plan.key_choice, random)
+        self.ledger = Ledger(plan.fields, plan.keys) if plan.verify else None
+        self.operations = (
+            CheckedOperations(
+                plan, self.bodies, space, choice, random, records=self.records, ledger=self.ledger
+            )
+            if self.ledger is not None
+            else Operations(plan, self.bodies, space, choice, random)
+        )
+        self.draw = _drawing(plan, self.operations, random)
+
+    async def fill(self, lanes: Lanes) -> None:
+        filling = Finite(lanes, fillings(self.plan, self.worker, self.bodies))
+        async with _each_second(lambda: _tell(Filled(filling.ended * ITEMS_TO_A_REQUEST))):
+            await filling.run()
+
+    async def run(self, lanes: Lanes, stop: asyncio.Event) -> Report:
+        plan, recorder = self.plan, self.recorder
+        started_at = perf_counter()
+        begin_at = started_at + plan.lead_seconds
+        recorder.window = (begin_at, begin_at + plan.seconds)
+        seconds = iter(range(1 << 32))
+        async with _each_second(lambda: _tell(recorder.tick(next(seconds)))):
+            loop = self._start_loop(lanes, started_at)
+            await _wait(stop, begin_at - perf_counter())
+            cpu_before = process_time()
+            await _wait(stop, plan.lead_seconds + plan.seconds + started_at - perf_counter())
+            ended_at = perf_counter()
+            cpu_seconds = process_time() - cpu_before
+            end_at = min(ended_at, begin_at + plan.seconds)
+            recorder.window = (begin_at, end_at)
+            await loop.stop()
+        findings = None
+        if self.ledger is not None:
+            await self._check(lanes, self.ledger)
+            findings = self.ledger.findings
+        return Report(
+            recorder.measured(),
+            max(0.0, end_at - begin_at),
+            cpu_seconds,
+            of_values(recorder.unsent).counts,
+            of_values(recorder.lateness).counts,
+            lanes.error_examples,
+            findings,
+        )
+
+    def _start_loop(self, lanes: Lanes, started_at: float) -> ClosedLoop | OpenLoop:
+        plan = self.plan
+        if not plan.rate:
+            closed = ClosedLoop(lanes, self.draw, self.recorder)
+            closed.start(plan.ramp_seconds)
+            return closed
+        pacing = Pacing(plan.rate, plan.ramp_seconds, self.worker, plan.workers)
+        opened = OpenLoop(lanes, self.draw, self.recorder, pacing)
+        opened.start(started_at)
+        return opened
+
+    async def _check(self, lanes: Lanes, ledger: Ledger) -> None:
+        assert isinstance(self.operations, CheckedOperations)
+        items = len(ledger.numbers())
+        _tell(Checking(items))
+        reading = Finite(lanes, read_back(self.operations, ledger))
+        await reading.run()
+        ledger.findings.items_unread = items - reading.ended
+        if "gsi-query" in self.plan.mix:
+            settling: Iterator[Dialogue] = index_settled(
+                self.plan, self.records, self.bodies, ledger
+            )
+            await Finite(lanes, settling).run()
+
+
+def _drawing(plan: Plan, operations: Operations, random: Random) -> Draw:
+    """Draws operations by their shares."""
+    by_name = operations.by_name()
+    chosen = [(name, by_name[name]) for name in plan.mix]
+    if len(chosen) == 1:
+        ((name, operation),) = chosen
+        return lambda: (name, operation())
+    limits = list(accumulate(plan.mix.values()))
+    whole = limits.pop()
+
+    def draw() -> tuple[str, Dialogue]:
+        drawn, operation = chosen[bisect(limits, random.random() * whole)]
+        return drawn, operation()
+
+    return draw
+
+
+def _tell(message: Message) -> None:
+    sys.stdout.buffer.write(encode(message) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+@asynccontextmanager
+async def _each_second(tell: Any) -> AsyncIterator[None]:
+    """Tell at each full second from now, and once at the end."""
+    loop = asyncio.get_running_loop()
+    started_at = loop.time()
+
+    async def tell_on() -> None:
+        number = 0
+        while True:
+            number += 1
+            await asyncio.sleep(started_at + number * _TICK_SECONDS - loop.time())
+            tell()
+
+    async with asyncio.TaskGroup() as tasks:
+        telling = tasks.create_task(tell_on())
+        try:
+            yield
+        finally:
+            telling.cancel()
+            tell()
+
+
+async def _wait(event: asyncio.Event, seconds: float) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(max(0.0, seconds)):
+            await event.wait()
+
+
+async def _listen(lines: asyncio.StreamReader, stop: asyncio.Event) -> None:
+    while await lines.readline() not in {b"", b"stop\n"}:
+        pass
+    stop.set()
+
+
+async def _work(plan: Plan, number: int, lines: asyncio.StreamReader) -> None:
+    worker = _Worker(plan, number)
+    async with open_lanes(
+        worker.endpoint, plan.connections_of(number), plan.timeout_seconds
+    ) as lanes:
+        if plan.fill:
+            await worker.fill(lanes)
+        _tell(Ready())
+        if await lines.readline() != b"go\n":
+            return
+        # A collection would be a pause that the server is blamed for; nothing here goes round
+        # in circles but what lost connections leave.
+        gc.collect()
+        gc.disable()
+        stop = asyncio.Event()
+        listening = asyncio.ensure_future(_listen(lines, stop))
+        report = await worker.run(lanes, stop)
+        listening.cancel()
+    _tell(report)
+
+
+async def _main() -> None:
+    loop = asyncio.get_running_loop()
+    # The one who started this decides when it ends.
+    loop.add_signal_handler(signal.SIGINT, lambda: None)
+    lines = asyncio.StreamReader()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
+    plan = json.decode(await lines.readline(), type=Plan)
+    working = asyncio.ensure_future(_work(plan, int(sys.argv[1]), lines))
+    broken: list[BaseException] = []
+
+    def break_off(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """An answer that broke its dialogue: no more comes of this run."""
+        error = context.get("exception")
+        broken.append(error or RuntimeError(context["message"]))
+        working.cancel()
+
+    loop.set_exception_handler(break_off)
+    try:
+        await working
+    except asyncio.CancelledError:
+        if not broken:
+            raise
+        _fail(broken[0])
+    except (OSError, NoCredentials) as error:
+        _fail(error)
+    except BaseExceptionGroup as group:
+        _fail(group)
+
+
+def _fail(error: BaseException) -> None:
+    cause = error
+    while isinstance(cause, BaseExceptionGroup):
+        cause = cause.exceptions[0]
+    if not isinstance(cause, (OSError, CannotFill, NoCredentials)):
+        raise error
+    _tell(Failed(str(cause)))
+
+
+if __name__ == "__main__":
+    if sys.platform != "win32":
+        import uvloop
+
+        uvloop.run(_main())
+    else:
+        asyncio.run(_main())

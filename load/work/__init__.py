@@ -1,0 +1,1 @@
+"""What is asked: operations, keys, items and their pace."""

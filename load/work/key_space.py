@@ -1,0 +1,52 @@
+"""The numbers of the items that a worker asks for, and of those that it inserts."""
+
+from __future__ import annotations
+
+from dynactor.load.work.plan import Plan
+
+
+class KeySpace:
+    """Places, ``0 <= place < count``, and the item number of each; ``count`` grows by inserts.
+
+    Either the workers share what was there before the run, and each adds items of its own. Or,
+    where reads are checked, each has whole item collections of its own, so that it alone knows
+    what is in them. Invariant: everything below ``count`` was inserted, or its insert failed.
+    """
+
+    def __init__(self, plan: Plan, worker: int) -> None:
+        self._collection_items = plan.collection_items
+        self._workers = plan.workers
+        self._worker = worker
+        self._shared = 0 if plan.verify else plan.keys
+        self.initial = plan.keys // plan.workers if plan.verify else plan.keys
+        self.count = self.initial
+        self._next = self.count
+        self._ended: set[int] = set()
+
+    def number(self, place: int) -> int:
+        """The item at a place."""
+        if place < self._shared:
+            return place
+        # Collections are dealt to the workers in turn.
+        collection, position = divmod(place - self._shared, self._collection_items)
+        mine = collection * self._workers + self._worker
+        return self._shared + mine * self._collection_items + position
+
+    def owns(self, number: int) -> bool:
+        """Whether no other worker writes an item."""
+        if number < self._shared:
+            return self._workers == 1
+        collection = (number - self._shared) // self._collection_items
+        return collection % self._workers == self._worker
+
+    def insert(self) -> int:
+        """A place that has no item yet."""
+        self._next += 1
+        return self._next - 1
+
+    def inserted(self, place: int) -> None:
+        """Its insert was answered: it may be asked for once all before it were."""
+        self._ended.add(place)
+        while self.count in self._ended:
+            self._ended.remove(self.count)
+            self.count += 1

@@ -1,0 +1,55 @@
+"""The instructions of a Dockerfile, carried out in a root."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from tests.image.root import Root
+from tests.support.environment.dockerfile import Stage
+from tests.support.servers.server import PROJECT
+
+# They say how a container is started, and change no file.
+_ABOUT_CONTAINERS: Final = frozenset(
+    {"FROM", "USER", "ENV", "VOLUME", "EXPOSE", "HEALTHCHECK", "STOPSIGNAL", "ENTRYPOINT", "CMD"}
+)
+
+
+def carry_out(stage: Stage, root: Root, built: Mapping[str, Root]) -> None:
+    """Carry out the instructions that make files, in order.
+
+    Raises:
+        SystemExit: an instruction is not known here.
+    """
+    folder = "/"
+    for name, rest in stage.instructions:
+        if name == "WORKDIR":
+            folder = rest
+            root.place(folder).mkdir(parents=True, exist_ok=True)
+        elif name == "COPY":
+            _copy(rest.split(), root, folder, built)
+        elif name == "RUN":
+            sys.stdout.write(f"  RUN {rest}\n")
+            sys.stdout.flush()
+            root.run(rest, folder)
+        elif name not in _ABOUT_CONTAINERS:
+            raise SystemExit(f"{name} is not known here")
+
+
+def _copy(words: list[str], root: Root, folder: str, built: Mapping[str, Root]) -> None:
+    origin, ignore = PROJECT, shutil.ignore_patterns("__pycache__")
+    if words[0].startswith("--from="):
+        option, *words = words
+        origin, ignore = built[option.removeprefix("--from=")].path, None
+    *sources, target = words
+    place = root.place(target) if target.startswith("/") else root.place(folder) / target
+    for source in sources:
+        path = origin / source.lstrip("/")
+        if path.is_dir():
+            # Links within the project lead into folders that are copied themselves.
+            shutil.copytree(path, place, symlinks=True, ignore=ignore, dirs_exist_ok=True)
+        else:
+            shutil.copy(path, place / Path(source).name if place.is_dir() else place)

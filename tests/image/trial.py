@@ -1,0 +1,87 @@
+"""A server in the image's root, as a container runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Final
+
+from tests.image.root import Root
+
+# Nobody has made this user.
+_USER: Final = 54_321
+_PORT: Final = 18_765
+_END_SECONDS: Final = 20
+
+# Within namespaces of its own: the root is read-only, but for /data, and the server is process 1.
+_ENTER: Final = """
+mount --make-rprivate /
+mount --bind "$ROOT" "$ROOT"
+mount --bind "$DATA" "$ROOT/data"
+mount -o remount,bind,ro "$ROOT"
+mount -t proc proc "$ROOT/proc"
+exec setpriv --reuid="$USER_ID" --regid="$USER_ID" --clear-groups --no-new-privs \\
+    chroot "$ROOT" env -i "$@"
+"""
+
+
+def try_image(image: Root) -> list[str]:
+    """Start the server, ask it, end it; what was not as it should be."""
+    data = image.path.parent / "data"
+    data.mkdir(exist_ok=True)
+    data.chmod(0o1777)
+    variables = {**image.environment, "DYNACTOR_PORT": str(_PORT)}
+    given = [f"{name}={value}" for name, value in variables.items()]
+    command = ["sh", "-euc", _ENTER, "sh", *given, *image.stage.command]
+    environment = {"PATH": os.environ["PATH"], "ROOT": str(image.path), "DATA": str(data)}
+    with subprocess.Popen(
+        ["unshare", "--mount", "--pid", "--fork", "--kill-child", *command],
+        env={**environment, "USER_ID": str(_USER)},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        try:
+            faults = [] if line.startswith("Listening on ") else [f"The server said {line!r}"]
+            if not faults:
+                faults += _asked()
+            server = _child(process.pid)
+            if _process_id_within(server) != "1":
+                faults.append("The server is not process 1")
+            os.kill(server, signal.SIGTERM)
+            code = process.wait(_END_SECONDS)
+            faults += [] if code == 0 else [f"The server ended with {code} on SIGTERM"]
+        finally:
+            process.kill()
+    owners = {path.stat().st_uid for path in (data / "dynactor").rglob("*")}
+    if owners != {_USER}:
+        faults.append(f"The data is of the users {owners}")
+    sys.stdout.write("Read-only, as any user, as process 1: " + ("no\n" if faults else "yes\n"))
+    return faults
+
+
+def _asked() -> list[str]:
+    connection = HTTPConnection("127.0.0.1", _PORT, timeout=10)
+    connection.request("GET", "/_dynactor")
+    told = json.loads(connection.getresponse().read())
+    connection.close()
+    return [] if told["store"] == "disk" else [f"The server told {told}"]
+
+
+def _child(process: int) -> int:
+    """The only child of a process."""
+    [child] = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    return int(child)
+
+
+def _process_id_within(process: int) -> str:
+    """The number of a process in its own namespace."""
+    status = Path(f"/proc/{process}/status").read_text()
+    [numbers] = [line for line in status.splitlines() if line.startswith("NSpid:")]
+    return numbers.split()[-1]
