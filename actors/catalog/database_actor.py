@@ -33,7 +33,6 @@ from dynactor.actors.catalog.contributor_insights import (
 from dynactor.actors.catalog.control_plane import ControlPlane
 from dynactor.actors.catalog.database_settings import DatabaseSettings
 from dynactor.actors.catalog.destination_phases import (
-    AdvanceDestination,
     CheckDestinations,
     DestinationPhases,
     DisableDestination,
@@ -93,7 +92,6 @@ _log = structlog.get_logger("actors")
 # What the actor tells itself, and nobody else sends again.
 _OWN_MESSAGES: Final = (
     EndPhase,
-    AdvanceDestination,
     EndReplay,
     EndReclaim,
     CheckDestinations,
@@ -140,7 +138,7 @@ class DatabaseActor:
             KafkaEnvironment.of(broker, settings.relays, environment) if broker else None,
             self.tell,
         )
-        self._destinations = DestinationPhases(publishing)
+        self._destinations = DestinationPhases(publishing, tables, self._tell_later)
         self._replays = Replays(publishing)
         self._table_changes = TableChanges(
             self._owner,
@@ -315,6 +313,11 @@ class DatabaseActor:
             await self._index_update_machine.end(message)
         elif message.kind == self._table_backups.machine.kind:
             await self._table_backups.machine.end(message)
+        elif message.kind == self._destinations.machine.kind:
+            await self._destinations.machine.end(message)
+            table = self._find(message.subject)
+            if table is not None and table.definition.records_changes:
+                self._streams.attach(await table.followers.feeds())
         elif (table := self._find(message.subject)) is not None:
             with self._restores.trying(table):
                 if message.kind == self._index_machine.kind:
@@ -328,6 +331,7 @@ class DatabaseActor:
 
     def _forget_phases(self, table_id: int | None = None) -> None:
         """Forget what was put to work, because it has stopped: of a table, or of all."""
+        self._destinations.machine.forget(table_id)
         self._index_machine.forget(table_id)
         self._index_update_machine.forget(table_id)
         self._time_to_live_machine.forget(table_id)
@@ -380,13 +384,6 @@ class DatabaseActor:
                 return await self._destinations.disable(self._tables.settled(message.name), message)
             case UpdateDestination():
                 return await self._destinations.update(self._tables.settled(message.name), message)
-            case AdvanceDestination():
-                table = self._tables.same(message.name, message.table_id)
-                if table is not None:
-                    await self._destinations.advance(table, message)
-                    if table.definition.records_changes:
-                        self._streams.attach(await table.followers.feeds())
-                return None
             case CheckDestinations():
                 await self._check_destinations()
                 return None

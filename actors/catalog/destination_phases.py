@@ -14,15 +14,17 @@ It belongs to the database's actor, which alone calls what changes something.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import anyio
 import structlog
-from msgspec import structs
+from msgspec import Struct, structs
 
 from dynactor.actors.catalog import definition_commit
 from dynactor.actors.catalog.definition_commit import Stored
+from dynactor.actors.catalog.phases import Phase, PhaseMachine, Subject
+from dynactor.actors.catalog.tables import Tables
 from dynactor.actors.derived.kafka.broken_destination import BrokenDestination
 from dynactor.actors.derived.kafka.kafka_sender import KafkaSender
 from dynactor.actors.derived.kafka.kafka_sink import KafkaSink, relay_contract
@@ -38,7 +40,6 @@ from dynactor.model.tables import destination_rules as rules
 from dynactor.model.tables.table import (
     TABLE_INDEX_ID,
     CreationTimePrecision,
-    DestinationStatus,
     StreamingDestination,
     TableDefinition,
 )
@@ -72,37 +73,53 @@ class UpdateDestination(Message[StreamingDestination], frozen=True):
     precision: CreationTimePrecision
 
 
-class AdvanceDestination(Message[None], frozen=True):
-    """The phase ``status`` of a destination is over.
-
-    ``partition_count`` is the number of partitions of its topic, where that was learned. A message
-    that comes when the destination is in another phase has no effect.
-    """
-
-    table_id: int
-    name: str
-    destination_id: int
-    status: DestinationStatus
-    partition_count: int | None = None
-
-
 class CheckDestinations(Message[None], frozen=True):
     """It is time to see whether a destination is to be cut off, or a replay to be ended."""
 
 
+class TableDestination(Struct, frozen=True):
+    """A destination of a table, as it is stored."""
+
+    table: Table
+    destination: StreamingDestination
+
+    @property
+    def subscriber(self) -> bytes:
+        """The id of its relay among the table's followers."""
+        return _subscriber(self.table.definition, self.destination)
+
+
 class DestinationPhases:
-    """Moves a destination to its next phase whenever the present one is over.
+    """Changes destinations; its machine takes them through their phases.
 
     Without a broker relays publish nothing, and hold what was recorded.
     """
 
-    def __init__(self, publishing: Publishing) -> None:
+    def __init__(
+        self, publishing: Publishing, tables: Tables, tell: Callable[[float, Message[Any]], None]
+    ) -> None:
+        """``tell(seconds, message)`` puts a message into the mailbox of the database's actor."""
         self._publishing = publishing
         self._owner = publishing.owner
         self._supervisor = publishing.environment.supervisor
         self._settings = publishing.settings
-        self._tell = publishing.tell
         self._environment = publishing.kafka
+        self._tables = tables
+        # The number of partitions of a topic, as its relay has found it, by subscriber.
+        self._partition_counts: dict[bytes, int] = {}
+        self.machine = PhaseMachine(
+            "destination",
+            {
+                "ENABLING": Phase(("ACTIVE",), self._relay, leave=self._activate),
+                "ACTIVE": Phase(start=self._go_on),
+                "DISABLING": Phase(("DISABLED",), self._drain, leave=self._end),
+                "DISABLED": Phase(),
+                "BROKEN": Phase(("ENABLING",), self._wait_for_broker, leave=self._mend),
+            },
+            find=self._find,
+            stored_phase=lambda thing: thing.destination.status,
+            tell=tell,
+        )
 
     def relay(self, table: Table, destination: StreamingDestination) -> KafkaRelay | None:
         """The relay at work for a destination."""
@@ -153,14 +170,14 @@ class DestinationPhases:
     async def resume(self, table: Table) -> None:
         """Put the destinations of a table to work, at start and after it was changed."""
         for destination in table.definition.destinations:
-            if table.followers.following(_subscriber(table.definition, destination)) is not None:
-                continue
-            if destination.status == "BROKEN":
-                self._wait_for_broker(table, destination)
-            elif destination.status != "DISABLED":
-                await self._start(table, destination)
-            if destination.status == "DISABLING":
-                self._drain_aside(table, destination)
+            await self.machine.resume(_subject(table.definition, destination))
+
+    def _find(self, subject: Subject) -> TableDestination | None:
+        table = self._tables.same(subject.table_name, subject.table_id)
+        if table is None:
+            return None
+        destination = _destination(table.definition, subject.part_id)
+        return None if destination is None else TableDestination(table, destination)
 
     async def enable(self, table: Table, message: EnableDestination) -> StreamingDestination:
         """Record a table's changes for a topic from now on.
@@ -173,7 +190,7 @@ class DestinationPhases:
         definition = rules.enabled(table.definition, message.topic, message.precision)
         await self._record_for(table, definition, definition.destinations[-1])
         destination = table.definition.destinations[-1]
-        await self._start(table, destination)
+        await self.machine.resume(_subject(definition, destination))
         return destination
 
     async def disable(self, table: Table, message: DisableDestination) -> StreamingDestination:
@@ -187,7 +204,7 @@ class DestinationPhases:
         destination = rules.in_use(definition)
         assert destination is not None
         await self._put(table, definition)
-        self._drain_aside(table, destination)
+        await self.machine.resume(_subject(definition, destination))
         return destination
 
     async def update(self, table: Table, message: UpdateDestination) -> StreamingDestination:
@@ -202,27 +219,8 @@ class DestinationPhases:
         assert destination is not None
         await self._put(table, definition)
         await table.followers.detach(_subscriber(definition, destination))
-        await self._start(table, destination)
+        await self.machine.restart(_subject(definition, destination))
         return structs.replace(destination, status="UPDATING")
-
-    async def advance(self, table: Table, message: AdvanceDestination) -> None:
-        """Begin the next phase of a destination, unless it has begun already."""
-        destination = _destination(table.definition, message.destination_id)
-        if destination is None or destination.status != message.status:
-            return
-        if destination.status == "DISABLING":
-            await self._end(table, destination)
-        elif destination.status == "ENABLING":
-            active = structs.replace(
-                destination,
-                status="ACTIVE",
-                status_description=None,
-                partition_count=message.partition_count,
-                needs_snapshot=False,
-            )
-            await self._put(table, rules.with_destination(table.definition, active))
-        elif destination.status == "BROKEN":
-            await self._mend(table, destination)
 
     async def check(self, table: Table, now_epoch_seconds: float) -> bool:
         """Cut off the destination of a table if it has not taken too much; whether it was."""
@@ -271,39 +269,7 @@ class DestinationPhases:
             forgotten=subscriber,
         )
         await table.followers.detach(subscriber)
-        self._wait_for_broker(table, broken)
-
-    def _wait_for_broker(self, table: Table, destination: StreamingDestination) -> None:
-        if self._environment is None:
-            return
-        subscriber = _subscriber(table.definition, destination)
-        session = TopicSession(self._environment, destination.topic, subscriber)
-        contract = relay_contract(self._settings)
-        waiting = BrokenDestination(
-            destination.topic,
-            # Nobody is told: they were when it was cut off, and will be when it goes on.
-            KafkaSender(
-                session,
-                KafkaSink(self._publishing.source(table.definition), self._settings, contract),
-            ),
-            contract,
-            reached=lambda count: self._tell(_advance(table.definition, destination, count)),
-        )
-        table.followers.attach(subscriber, ActorFollowing(waiting, self._supervisor))
-        self._supervisor.start(waiting)
-
-    async def _mend(self, table: Table, destination: StreamingDestination) -> None:
-        """Record again for a destination that was cut off, and give it everything."""
-        mended = structs.replace(
-            destination,
-            status="ENABLING",
-            status_description="BROKEN before: the topic is being told of the gap and given "
-            "every item",
-        )
-        definition = rules.with_destination(table.definition, mended)
-        await self._record_for(table, definition, mended)
-        await table.followers.detach(_subscriber(definition, mended))
-        await self._start(table, mended)
+        await self.machine.resume(_subject(table.definition, broken))
 
     async def drain(self, table: Table) -> None:
         """Publish what a table has recorded, as far as the broker takes it within a deadline."""
@@ -349,11 +315,17 @@ class DestinationPhases:
 
         await definition_commit.redefine(self._owner, table, definition, storing)
 
-    async def _start(self, table: Table, destination: StreamingDestination) -> None:
+    # -- phases -----------------------------------------------------------------------------
+
+    async def _relay(self, thing: TableDestination, over: Callable[[], None]) -> None:
+        """Publish what is recorded, unless a relay does so already."""
+        table, destination = thing.table, thing.destination
+        if table.followers.following(thing.subscriber) is not None:
+            return
         definition = table.definition
-        place = RelayTarget(
+        target = RelayTarget(
             definition.table_id,
-            _subscriber(definition, destination),
+            thing.subscriber,
             f"{self._settings.topic_prefix}.{definition.name}.{definition.uuid}."
             f"{destination.destination_id}",
             destination.topic,
@@ -362,42 +334,89 @@ class DestinationPhases:
             destination.needs_snapshot,
             destination.began_late,
         )
+
+        def settled(partition_count: int) -> None:
+            self._partition_counts[thing.subscriber] = partition_count
+            over()
+
         relay = KafkaRelay(
-            place,
-            await table.followers.feeds_for(place.subscriber),
+            target,
+            await table.followers.feeds_for(target.subscriber),
             self._publishing.environment.store,
             self._environment,
             self._settings,
-            settled=partial(self._tell_settled, definition, destination),
+            settled=settled,
         )
         await relay.load()
-        table.followers.attach(place.subscriber, ActorFollowing(relay, self._supervisor))
+        table.followers.attach(target.subscriber, ActorFollowing(relay, self._supervisor))
         self._supervisor.start(relay)
 
-    def _tell_settled(
-        self, definition: TableDefinition, destination: StreamingDestination, partition_count: int
-    ) -> None:
-        if destination.status == "ENABLING":
-            self._tell(_advance(definition, destination, partition_count))
+    async def _go_on(self, thing: TableDestination, over: Callable[[], None]) -> None:
+        """Publish on; the topic was settled before."""
+        del over
+        await self._relay(thing, _nothing)
 
-    def _drain_aside(self, table: Table, destination: StreamingDestination) -> None:
-        self._supervisor.run_aside(self._drain_and_tell, table, destination)
-
-    async def _drain_and_tell(self, table: Table, destination: StreamingDestination) -> None:
-        await self.drain(table)
-        # A table that was closed meanwhile has stopped its relay before it had drained.
-        if not table.is_closed:
-            self._tell(_advance(table.definition, destination))
-
-    async def _end(self, table: Table, destination: StreamingDestination) -> None:
-        subscriber = _subscriber(table.definition, destination)
-        await table.followers.detach(subscriber)
-        disabled = structs.replace(destination, status="DISABLED", needs_snapshot=False)
-        await self._put(
-            table,
-            rules.with_destination(table.definition, disabled),
-            forgotten=subscriber,
+    async def _activate(self, thing: TableDestination) -> str:
+        active = structs.replace(
+            thing.destination,
+            status="ACTIVE",
+            status_description=None,
+            partition_count=self._partition_counts.get(thing.subscriber),
+            needs_snapshot=False,
         )
+        await self._put(thing.table, rules.with_destination(thing.table.definition, active))
+        return "ACTIVE"
+
+    async def _drain(self, thing: TableDestination, over: Callable[[], None]) -> None:
+        await self._relay(thing, _nothing)
+        self._supervisor.run_aside(self._drain_and_tell, thing.table, over)
+
+    async def _drain_and_tell(self, table: Table, over: Callable[[], None]) -> None:
+        await self.drain(table)
+        # If the table was closed meanwhile, its phases were forgotten and this has no effect.
+        over()
+
+    async def _end(self, thing: TableDestination) -> str:
+        await thing.table.followers.detach(thing.subscriber)
+        disabled = structs.replace(thing.destination, status="DISABLED", needs_snapshot=False)
+        await self._put(
+            thing.table,
+            rules.with_destination(thing.table.definition, disabled),
+            forgotten=thing.subscriber,
+        )
+        return "DISABLED"
+
+    async def _wait_for_broker(self, thing: TableDestination, over: Callable[[], None]) -> None:
+        table, destination = thing.table, thing.destination
+        if self._environment is None or table.followers.following(thing.subscriber) is not None:
+            return
+        session = TopicSession(self._environment, destination.topic, thing.subscriber)
+        contract = relay_contract(self._settings)
+        waiting = BrokenDestination(
+            destination.topic,
+            # Nobody is told: they were when it was cut off, and will be when it goes on.
+            KafkaSender(
+                session,
+                KafkaSink(self._publishing.source(table.definition), self._settings, contract),
+            ),
+            contract,
+            reached=lambda _: over(),
+        )
+        table.followers.attach(thing.subscriber, ActorFollowing(waiting, self._supervisor))
+        self._supervisor.start(waiting)
+
+    async def _mend(self, thing: TableDestination) -> str:
+        """Record again for a destination that was cut off, and give it everything."""
+        table = thing.table
+        mended = structs.replace(
+            thing.destination,
+            status="ENABLING",
+            status_description="BROKEN before: the topic is being told of the gap and given "
+            "every item",
+        )
+        await self._record_for(table, rules.with_destination(table.definition, mended), mended)
+        await table.followers.detach(thing.subscriber)
+        return "ENABLING"
 
     async def _put(
         self, table: Table, definition: TableDefinition, *, forgotten: bytes | None = None
@@ -416,16 +435,12 @@ class DestinationPhases:
         await definition_commit.redefine(self._owner, table, definition, storing)
 
 
-def _advance(
-    definition: TableDefinition, destination: StreamingDestination, count: int | None = None
-) -> AdvanceDestination:
-    return AdvanceDestination(
-        definition.table_id,
-        definition.name,
-        destination.destination_id,
-        destination.status,
-        count,
-    )
+def _nothing() -> None:
+    """A relay that settles its topic again ends no phase."""
+
+
+def _subject(definition: TableDefinition, destination: StreamingDestination) -> Subject:
+    return Subject(definition.table_id, definition.name, destination.destination_id)
 
 
 def _destination(definition: TableDefinition, destination_id: int) -> StreamingDestination | None:

@@ -112,6 +112,15 @@ class PhaseMachine(Generic[T]):
         if entered is None or self._stored_name(entered.name) != stored:
             await self._enter(subject, thing, stored)
 
+    async def restart(self, subject: Subject) -> None:
+        """Enter the stored phase of a thing again, because what it needs has been stopped.
+
+        Raises:
+            StoreError, DynamoDBError: what the phase needs can't be started.
+        """
+        self._entered.pop(subject, None)
+        await self.resume(subject)
+
     async def end(self, message: EndPhase) -> bool:
         """Leave a phase and enter the next one; return whether the phase was still current.
 

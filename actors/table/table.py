@@ -117,11 +117,6 @@ class Table:
         """The table's definition."""
         return self._record.definition
 
-    @property
-    def is_closed(self) -> bool:
-        """Whether the table takes no more writes and stops its followers."""
-        return self._closed
-
     async def write(self, write: Write) -> Written:
         """Carry out a write and return once it is durable; raises as ``submit`` says."""
         return await self.submit(write)
