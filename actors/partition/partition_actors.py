@@ -30,7 +30,15 @@ class PartitionActors(dict[int, Ref], Generic[BatchT]):
     """
 
     # The map is read with every request, and a slot is faster than a dict of the instance's own.
-    __slots__ = ("_actors", "_copy_messages", "_make", "_sealed", "_supervisor", "map")
+    __slots__ = (
+        "_actors",
+        "_awaiting_splits",
+        "_copy_messages",
+        "_make",
+        "_sealed",
+        "_supervisor",
+        "map",
+    )
 
     def __init__(
         self,
@@ -48,6 +56,7 @@ class PartitionActors(dict[int, Ref], Generic[BatchT]):
         self._copy_messages = copy_messages
         self._actors: dict[int, Partition[BatchT]] = {}
         self._sealed: dict[int, Mailbox] = {}
+        self._awaiting_splits: list[asyncio.Future[None]] = []
 
     def __missing__(self, number: int) -> Ref:
         """Start a partition.
@@ -77,6 +86,17 @@ class PartitionActors(dict[int, Ref], Generic[BatchT]):
         """Whether a partition is being split."""
         return number in self._sealed
 
+    def when_split(self, number: int) -> asyncio.Future[None] | None:
+        """A future that completes when a partition is split, or is not split after all.
+
+        None if nobody is splitting it.
+        """
+        if number not in self._sealed:
+            return None
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._awaiting_splits.append(future)
+        return future
+
     def head(self, number: int) -> PartitionHead | None:
         """The head of a partition that is at work, as of its last accepted commit."""
         partition = self._actors.get(number)
@@ -105,6 +125,10 @@ class PartitionActors(dict[int, Ref], Generic[BatchT]):
     def _unseal(self, number: int) -> list[Envelope]:
         """Take a sealed partition away; returns the messages that waited for it."""
         del self[number]
+        for future in self._awaiting_splits:
+            if not future.done():
+                future.set_result(None)
+        self._awaiting_splits.clear()
         return self._sealed.pop(number).drain()
 
     def divide(

@@ -27,6 +27,7 @@ async def commit_past_stalls(store: Store, groups: Sequence[Group]) -> asyncio.F
         try:
             return await store.commit(groups)
         except Retry:
+            # The port tells nobody when a stall is over.
             await anyio.sleep(_STALL_SECONDS)
 
 

@@ -64,6 +64,7 @@ class Mailbox:
         self._waiting: deque[Envelope] = deque()
         self._wake: asyncio.Future[None] | None = None
         self._awaiting_close: list[asyncio.Future[None]] = []
+        self._awaiting_room: list[asyncio.Future[None]] = []
         self.closed = False
 
     def __len__(self) -> int:
@@ -109,6 +110,7 @@ class Mailbox:
         """Take out all that waits, for another mailbox or to be refused."""
         waiting = list(self._waiting)
         self._waiting.clear()
+        self._tell_room()
         return waiting
 
     async def take(self, max_messages: int, max_bytes: int) -> list[Envelope]:
@@ -130,6 +132,8 @@ class Mailbox:
             envelope = self._waiting.popleft()
             size_bytes += envelope.size_bytes
             batch.append(envelope)
+        if self._awaiting_room:
+            self._tell_room()
         return batch
 
     async def _settle(self) -> None:
@@ -139,6 +143,7 @@ class Mailbox:
             if len(self._waiting) == seen or self.closed:
                 return
             seen = len(self._waiting)
+            # Not a wait: senders that are ready take their turn.
             await asyncio.sleep(0)
 
     def close(self) -> None:
@@ -149,6 +154,7 @@ class Mailbox:
             if not future.done():
                 future.set_result(None)
         self._awaiting_close.clear()
+        self._tell_room()
 
     def when_closed(self) -> asyncio.Future[None]:
         """A future that completes when the mailbox is closed: for actors without messages."""
@@ -158,6 +164,24 @@ class Mailbox:
         else:
             self._awaiting_close.append(future)
         return future
+
+    def when_room(self) -> asyncio.Future[None]:
+        """A future that completes when messages are taken out, or when the mailbox is closed.
+
+        Others may fill the room first.
+        """
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if self.closed or len(self._waiting) < self._capacity:
+            future.set_result(None)
+        else:
+            self._awaiting_room.append(future)
+        return future
+
+    def _tell_room(self) -> None:
+        for future in self._awaiting_room:
+            if not future.done():
+                future.set_result(None)
+        self._awaiting_room.clear()
 
     def _wake_taker(self) -> None:
         if self._wake is not None and not self._wake.done():

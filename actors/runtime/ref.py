@@ -46,6 +46,13 @@ class Ref:
         """Send a message that waited in another mailbox; its first sender gets the reply."""
         self._mailbox.give(envelope)
 
+    def when_room(self) -> asyncio.Future[None]:
+        """A future that completes when messages are taken out, or when the mailbox is closed.
+
+        Others may fill the room first.
+        """
+        return self._mailbox.when_room()
+
     @property
     def is_closed(self) -> bool:
         """Whether the actor takes no more messages."""

@@ -24,6 +24,7 @@ async def remind(clock: Clock, work: Callable[[], Awaitable[float]]) -> None:
         pause_seconds = await work()
         due = clock.wait_until(clock.now_epoch_seconds() + pause_seconds)
         try:
+            # A pace: where domain time runs fast, the work is not done all the time.
             await anyio.sleep(min(_PAUSE_SECONDS, pause_seconds))
             await asyncio.wait({due}, timeout=max(pause_seconds - _PAUSE_SECONDS, 0.0))
         finally:

@@ -109,6 +109,7 @@ class Supervisor:
                     _log.warning("work_aside_fenced", error=str(error))
                     return
                 _log.exception("work_aside_failed")
+            # A pace: work that fails at once is not begun again at once.
             await anyio.sleep(_ASIDE_PAUSE_SECONDS)
 
     async def _watch(self, actor: Actor) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Sequence
-from typing import Final
 
 import structlog
 from msgspec import Struct
@@ -43,8 +42,6 @@ from dynactor.model.writes.write import Put, Write
 from dynactor.storage import catalog, codec, key_layout
 from dynactor.storage.catalog import PartitionHead, TableRecord
 from dynactor.storage.store import NOT_AT_HAND, StoreError, View
-
-_SPLIT_SECONDS: Final = 0.001
 
 _log = structlog.get_logger("actors")
 
@@ -326,19 +323,23 @@ class Table:
             numbers = self.record.partition_numbers
             values = await self._store.durable().load(list(map(key_layout.partition_head, numbers)))
             # A split is durable a moment before it is known here.
-            gone = (number for number, value in zip(numbers, values, strict=True) if not value)
-            if not any(map(self._is_sealed, gone)):
+            gone = [number for number, value in zip(numbers, values, strict=True) if not value]
+            splits = [split for number in gone if (split := self._when_split(number)) is not None]
+            if not splits:
                 return [catalog.decode_partition_head(value) for value in values]
-            await asyncio.sleep(_SPLIT_SECONDS)
+            await asyncio.wait(splits)
 
     def durable(self) -> View:
         """What is durable, for who looks at the table's rows without being its client."""
         return self._store.durable()
 
-    def _is_sealed(self, number: int) -> bool:
-        return self.partitions.is_sealed(number) or any(
-            actors.partitions.is_sealed(number) for actors in self.followers.indexes.values()
-        )
+    def _when_split(self, number: int) -> asyncio.Future[None] | None:
+        """When a partition of the table or of an index is split; None if nobody is splitting it."""
+        for actors in self.followers.indexes.values():
+            split = actors.partitions.when_split(number)
+            if split is not None:
+                return split
+        return self.partitions.when_split(number)
 
     async def redefine(self, definition: TableDefinition) -> dict[int, int]:
         """Have every partition keep to a new definition.

@@ -282,6 +282,7 @@ class Transactions:
 
     async def _wait(self) -> None:
         if self._delay is not NO_LAG:
+            # A delay that a tester has set.
             await anyio.sleep(self._delay.draw(self._waits))
 
     async def read(self, wanted: Sequence[TableKey]) -> list[ItemRead]:

@@ -231,6 +231,7 @@ class Rounds:
         The first of many must not go alone: what a round costs is shared.
         """
         for _ in range(_MOST_TURNS):
+            # Not a wait: whoever is ready takes a turn.
             await asyncio.sleep(0)
             if not self.preparing:
                 return

@@ -1,4 +1,4 @@
-"""Followers and senders wait for events; a wait for time has its reason in the line above."""
+"""Actors wait for events; a wait for time has its reason in the line above."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 from tests.architecture.sources import PROJECT, tree_of
 
 DERIVED = PROJECT / "actors" / "derived"
-FILES = sorted([*DERIVED.glob("*.py"), *(DERIVED / "kafka").glob("*.py")])
+FILES = sorted((PROJECT / "actors").rglob("*.py"))
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PROJECT)))
 def test_a_sleep_has_its_reason(path):
     lines = path.read_text().splitlines()
     sleeps = [

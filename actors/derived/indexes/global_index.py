@@ -39,8 +39,7 @@ from dynactor.storage.catalog import PartitionRange
 from dynactor.storage.store import Store
 from dynactor.streams.entry_change import EntryChange
 
-# How long a follower waits before it asks again: for room, or for a store that takes writes.
-_ROOM_SECONDS: Final = 0.001
+# How long a follower waits before it asks again a store that takes no writes.
 _REFUSED_SECONDS: Final = 0.1
 
 _log = structlog.get_logger("actors")
@@ -250,7 +249,8 @@ class GlobalIndexActors:
             try:
                 await (reply or self.partitions[number].ask(message))
             except MailboxFull:
-                await anyio.sleep(_ROOM_SECONDS)
+                # The same partition: no task has run since it was asked.
+                await self.partitions[number].when_room()
             except PartitionMoved:
                 # Sent again to the children: what the parent had applied they know of.
                 for asked in [self.ask(*part) for part in self._parts(message)]:
@@ -262,6 +262,7 @@ class GlobalIndexActors:
                 _log.info("index_write_refused", index=self.place.definition.name, error=str(error))
                 self._is_refused = True
                 reply = None
+                # The port tells nobody when a full disk has room again.
                 await anyio.sleep(_REFUSED_SECONDS)
             else:
                 self._is_refused = False

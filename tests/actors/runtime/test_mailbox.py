@@ -33,6 +33,31 @@ async def test_a_full_mailbox_refuses_at_once():
         mailbox.put_nowait(Note("b"))
 
 
+async def test_whoever_found_a_mailbox_full_hears_of_room():
+    mailbox = Mailbox(2)
+    assert mailbox.when_room().done()
+    for text in "ab":
+        mailbox.put_nowait(Note(text))
+    waiting = [mailbox.when_room(), mailbox.when_room()]
+    assert not any(each.done() for each in waiting)
+    await mailbox.take(1, 1000)
+    assert all(each.done() for each in waiting)
+    mailbox.put_nowait(Note("c"))
+    drained = mailbox.when_room()
+    mailbox.drain()
+    assert drained.done()
+
+
+async def test_whoever_waits_for_room_hears_that_a_mailbox_is_closed():
+    mailbox = Mailbox(1)
+    mailbox.put_nowait(Note("a"))
+    waiting, cancelled = mailbox.when_room(), mailbox.when_room()
+    cancelled.cancel()
+    mailbox.close()
+    assert waiting.done()
+    assert mailbox.when_room().done()
+
+
 async def test_a_closed_mailbox_drains_and_then_gives_nothing():
     mailbox = Mailbox(10)
     mailbox.put_nowait(Note("a"))
