@@ -421,16 +421,17 @@ class _MemoryStore(_RocksStore):
     async def clear(self) -> None:
         self._raise_if_closed()
         await self._synchroniser.wait_idle()
-        if self._timer is not None:
-            self._timer.cancel()
         if self._preparing is not None:
             await self._preparing
         self._memory.clear()
         self._show_engine()
-        loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(_PREPARE_AFTER_SECONDS, self._prepare)
+        # One that waits already is not put off: engines that were replaced would pile up.
+        if self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(_PREPARE_AFTER_SECONDS, self._prepare)
 
     def _prepare(self) -> None:
+        self._timer = None
         if not self._is_closed:
             # In the thread of checkpoints, which `close` waits for.
             self._preparing = asyncio.get_running_loop().run_in_executor(
