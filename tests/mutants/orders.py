@@ -837,6 +837,76 @@ ORDERS: Final = (
             "test_a_destination_that_is_not_cut_off_goes_on",
         ],
     ),
+    Fault(
+        "scan moves its cursor before its messages are carried out",
+        "actors/derived/scan.py",
+        """\
+            if not await self._wait_durable(page, stopped):
+                return False
+            self._in_flight.popleft()
+""",
+        """\
+            self._in_flight.popleft()
+""",
+        "tests/actors/derived/test_scan.py",
+        ["test_messages_that_are_refused_are_sent_again"],
+    ),
+    Fault(
+        "scan ends while its messages are in flight",
+        "actors/derived/scan.py",
+        "            await asyncio.gather(*sent, return_exceptions=True)",
+        "            del sent",
+        "tests/actors/derived/test_scan.py",
+        ["test_no_message_is_in_flight_when_a_scan_has_ended"],
+    ),
+    Fault(
+        "snapshot keeps rows of an earlier attempt",
+        "actors/derived/scan.py",
+        "range_deletes=[self._sink.target]",
+        "range_deletes=[]",
+        "tests/actors/derived/test_scan.py",
+        ["test_a_snapshot_shows_one_moment_and_drops_what_was_there"],
+    ),
+    Fault(
+        "phase is started again by each change",
+        "actors/catalog/phases.py",
+        "if entered is None or self._stored_name(entered.name) != stored:",
+        "if True:",
+        "tests/actors/catalog/test_phases.py",
+        ["test_each_phase_is_started_once_and_stored_before"],
+    ),
+    Fault(
+        "phase that could not be started is left once more",
+        "actors/catalog/phases.py",
+        "        if name == self._stored_name(entered.name):\n",
+        "        if True:\n",
+        "tests/actors/catalog/test_phases.py",
+        ["test_a_phase_that_can_not_be_started_is_started_when_the_message_comes_again"],
+    ),
+    Fault(
+        "phases of a table outlive what they had at work",
+        "actors/catalog/phases.py",
+        "if table_id is None or subject.table_id == table_id:",
+        "if table_id is None:",
+        "tests/actors/catalog/test_phases.py",
+        ["test_forgotten_phases_are_entered_again"],
+    ),
+    Fault(
+        "two commits of the catalog have the same head",
+        "actors/catalog/catalog_owner.py",
+        "        head = structs.replace(head, commits=self.head.commits + 1)\n",
+        "",
+        "tests/actors/catalog/test_stored_forms.py",
+        ["test_a_catalog_of_before_its_commits_were_counted_is_read"],
+    ),
+    Fault(
+        "sweeper tries on although its partition has another owner",
+        "actors/derived/expiry/sweeper.py",
+        "                if is_fenced(error):\n                    raise\n",
+        "",
+        "tests/actors/derived/test_fenced_work.py",
+        ["test_a_sweeper"],
+    ),
 )
 
 if __name__ == "__main__":

@@ -49,6 +49,8 @@ class House:
         self.lamp = Lamp(store)
         self.told: deque[tuple[float, EndPhase]] = deque()
         self.started: list[str] = []
+        # The phases that were stored when another one was left.
+        self.left_for: list[str | None] = []
         # What calls the machine when the present work is over.
         self.over: Callable[[], None] | None = None
         # A start that fails, once.
@@ -78,6 +80,7 @@ class House:
     def _leave_for(self, phase: str | None) -> Callable[[Lamp], Any]:
         async def leave(lamp: Lamp) -> str | None:
             await lamp.put(phase)
+            self.left_for.append(phase)
             return phase
 
         return leave
@@ -191,7 +194,7 @@ async def test_a_phase_that_can_not_be_started_is_started_when_the_message_comes
             await house.machine.end(message)
         assert house.lamp.phase == "FILLING"
         await house.machine.end(message)
-        assert house.started == ["FILLING"]
+        assert (house.started, house.left_for) == (["FILLING"], ["FILLING"])
         await go_on(house)
         assert house.lamp.phase == "DONE"
 

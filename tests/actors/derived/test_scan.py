@@ -194,8 +194,12 @@ async def test_no_message_is_in_flight_when_a_scan_has_ended():
             await asyncio.sleep(0)
         assert not running.done(), "two pages are in flight"
         assert sink.pages == 2
-        for reply in sink.held:
-            reply.set_result(None)
+        for replies in (sink.held[:10], sink.held[10:]):
+            assert not running.done(), "a page is in flight"
+            for reply in replies:
+                reply.set_result(None)
+            for _ in range(20):
+                await asyncio.sleep(0)
         await running
         assert outcomes.ended == 0
 
