@@ -15,8 +15,10 @@ from tests.support.environment.dockerfile import Stage
 
 # What debian:bookworm-slim leaves out.
 _EXCLUDED: Final = ("man", "doc", "locale", "info", "lintian")
-# Nor has it usrmerge, which brings all of Perl.
-_WITHOUT_PERL: Final = ("remove usrmerge", "autoremove")
+# It has no usrmerge either, which brings all of Perl.
+_PERL: Final = (
+    "usrmerge perl-modules-5.36 libfile-find-rule-perl libnumber-compare-perl libtext-glob-perl"
+)
 _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # A machine that reaches the network in a way of its own says so in these.
 _NETWORK: Final = ("http_proxy", "https_proxy", "no_proxy", "PIP_CERT", "PIP_INDEX_URL")
@@ -33,7 +35,7 @@ def make_base(directory: Path, mmdebstrap: str) -> None:
     options = (
         "--variant=minbase",
         "--include=usr-is-merged",
-        *(f"--customize-hook=chroot $1 apt-get --yes --purge {each}" for each in _WITHOUT_PERL),
+        f"--customize-hook=chroot $1 apt-get --yes --purge remove {_PERL}",
         *excluded,
     )
     # Its filter stands beside it.
@@ -66,10 +68,10 @@ class Root:
         for folder, _, names in os.walk(self.path):
             yield from (Path(folder) / name for name in names)
 
-    def directories(self) -> Iterator[str]:
+    def directories(self) -> Iterator[Path]:
         """All directories."""
         for folder, _, _ in os.walk(self.path):
-            yield folder
+            yield Path(folder)
 
     def run(self, command: str, folder: str) -> None:
         """Run a command of a RUN instruction, with the machine's network."""

@@ -40,16 +40,19 @@ def carry_out(stage: Stage, root: Root, built: Mapping[str, Root]) -> None:
 
 
 def _copy(words: list[str], root: Root, folder: str, built: Mapping[str, Root]) -> None:
-    origin, ignore = PROJECT, shutil.ignore_patterns("__pycache__")
+    origin = PROJECT
+    left_out: tuple[str, ...] = ("__pycache__",)
     if words[0].startswith("--from="):
         option, *words = words
-        origin, ignore = built[option.removeprefix("--from=")].path, None
+        # What is compiled in a stage before is part of the image.
+        origin, left_out = built[option.removeprefix("--from=")].path, ()
     *sources, target = words
     place = root.place(target) if target.startswith("/") else root.place(folder) / target
     for source in sources:
         path = origin / source.lstrip("/")
         if path.is_dir():
             # Links within the project lead into folders that are copied themselves.
+            ignore = shutil.ignore_patterns(*left_out)
             shutil.copytree(path, place, symlinks=True, ignore=ignore, dirs_exist_ok=True)
         else:
             shutil.copy(path, place / Path(source).name if place.is_dir() else place)

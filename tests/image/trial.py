@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,15 +26,15 @@ mount --bind "$ROOT" "$ROOT"
 mount --bind "$DATA" "$ROOT/data"
 mount -o remount,bind,ro "$ROOT"
 mount -t proc proc "$ROOT/proc"
-exec setpriv --reuid="$USER_ID" --regid="$USER_ID" --clear-groups --no-new-privs \\
-    chroot "$ROOT" env -i "$@"
+exec chroot --userspec="$USER_ID:$USER_ID" --groups= "$ROOT" /usr/bin/env -i "$@"
 """
 
 
 def try_image(image: Root) -> list[str]:
     """Start the server, ask it, end it; what was not as it should be."""
     data = image.path.parent / "data"
-    data.mkdir(exist_ok=True)
+    shutil.rmtree(data, ignore_errors=True)
+    data.mkdir()
     data.chmod(0o1777)
     variables = {**image.environment, "DYNACTOR_PORT": str(_PORT)}
     given = [f"{name}={value}" for name, value in variables.items()]
@@ -47,10 +48,10 @@ def try_image(image: Root) -> list[str]:
     ) as process:
         assert process.stdout is not None
         line = process.stdout.readline()
+        if not line.startswith("Listening on "):
+            return [f"The server does not start: it ends with {process.wait(_END_SECONDS)}"]
         try:
-            faults = [] if line.startswith("Listening on ") else [f"The server said {line!r}"]
-            if not faults:
-                faults += _asked()
+            faults = _asked()
             server = _child(process.pid)
             if _process_id_within(server) != "1":
                 faults.append("The server is not process 1")
@@ -59,7 +60,7 @@ def try_image(image: Root) -> list[str]:
             faults += [] if code == 0 else [f"The server ended with {code} on SIGTERM"]
         finally:
             process.kill()
-    owners = {path.stat().st_uid for path in (data / "dynactor").rglob("*")}
+    owners = {path.lstat().st_uid for path in (data / "dynactor").rglob("*")}
     if owners != {_USER}:
         faults.append(f"The data is of the users {owners}")
     sys.stdout.write("Read-only, as any user, as process 1: " + ("no\n" if faults else "yes\n"))
