@@ -119,3 +119,14 @@ def test_the_command_prints_its_version(installed: Path, tmp_path: Path):
     command = [installed / "bin" / "dynactor", "--version"]
     printed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert printed.stdout.strip() == dynactor.__version__
+
+
+def test_the_wheel_brings_the_pytest_plugin(installed: Path, tmp_path: Path):
+    (tmp_path / "test_it.py").write_text(
+        "def test_it(dynamodb):\n    assert list(dynamodb.tables.all()) == []\n"
+    )
+    command = [installed / "bin" / "python", "-m", "pytest", "-q", "test_it.py"]
+    told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert told.returncode == 0, told.stdout
+    [metadata] = installed.glob("lib/python*/site-packages/dynactor-*.dist-info/METADATA")
+    assert "Provides-Extra: pytest" in metadata.read_text()

@@ -171,6 +171,7 @@ class VanishingClient:
         async with raw_connection(self._admin_endpoint) as connection:
             connection.send(
                 b"POST /backups HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                b"X-Dynactor-Admin: 1\r\n"
                 b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
             )
             if self._draw.random() < 0.5:
