@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from inspect import cleandoc
@@ -17,6 +18,8 @@ from dynactor.api.environment_variables import (
     warn_of_unknown_variables,
 )
 from dynactor.api.serve.configuration_error import ConfigurationError
+
+_YOUNG_OBJECTS: Final = 50_000
 
 # Commands by name, with the function that carries out each and its help. The help stands here so
 # that the list of commands, which shows the first sentence, is printed without importing them.
@@ -111,6 +114,8 @@ app.register_install_completion_command(
 
 def main() -> None:
     """The console script."""
+    # What is made until a command begins stays, and garbage collections find none in it.
+    gc.set_threshold(_YOUNG_OBJECTS)
     drop_empty_variables(os.environ)
     warn_of_unknown_variables(app, os.environ)
     try:
