@@ -75,15 +75,15 @@ class IndexBackfill(FillSink):
                 self._add_entry(by_partition, row)
             yield Turn()
         total = sum(map(len, by_partition.values()))
+        take = self._units.take
         for number, entries in by_partition.items():
             begin = 0
             for at, entry in enumerate(entries):
-                take = partial(self._units.take, number, entry.units)
-                refused = take()
+                refused = take(number, entry.units)
                 if refused is not None:
                     self.throttle_events += 1
                     yield from self._sends(number, entries[begin:at], total)
-                    yield TakeUnits(refused, take)
+                    yield TakeUnits(refused, partial(take, number, entry.units))
                     begin = at
                 self.write_units += entry.units
             yield from self._sends(number, entries[begin:], total)
