@@ -9,6 +9,7 @@ import pytest
 import structlog
 from msgspec import structs
 
+from dynactor.actors.catalog import index_phases
 from dynactor.actors.catalog.index_phases import IndexPhases
 from dynactor.actors.derived.indexes.global_index import GlobalIndexActors
 from dynactor.actors.partition.index_partition import ApplyChanges, IndexCore
@@ -63,13 +64,18 @@ def records_what_changed_nothing(patch: pytest.MonkeyPatch) -> None:
 
 
 def follows_while_it_fills(patch: pytest.MonkeyPatch) -> None:
-    begin = IndexPhases._begin_backfill
+    fill = IndexPhases._fill
 
-    async def begin_all(self, table, index):
-        await begin(self, table, index)
-        await self._follow(table, index)
+    async def fill_and_follow(self, thing, over):
+        await fill(self, thing, over)
+        await self._follow_logs(thing)
 
-    patch.setattr(IndexPhases, "_begin_backfill", begin_all)
+    async def wait_alone(self, thing, over):
+        actors = thing.table.followers.indexes[thing.index.definition.index_id]
+        self._supervisor.run_aside(index_phases._wait_caught_up, actors, over)
+
+    patch.setattr(IndexPhases, "_fill", fill_and_follow)
+    patch.setattr(IndexPhases, "_catch_up", wait_alone)
 
 
 def loses_the_first_record_of_a_shard(patch: pytest.MonkeyPatch) -> None:
