@@ -104,4 +104,6 @@ async def test_doubled_late_and_repeated_messages_change_nothing(
         assert trouble.late
         assert trouble.crashes
         assert bool(settings) == both_split(logs)
-        assert {log["event"] for log in logs} <= {"actor_crashed", "partition_split"}
+        # What the crowd asks for is refused now and then, which the request log tells.
+        refused = {"request_failed", "requests_not_logged"}
+        assert {log["event"] for log in logs} - refused <= {"actor_crashed", "partition_split"}
