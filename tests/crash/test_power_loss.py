@@ -65,7 +65,7 @@ def without_the_wait(copy: Path) -> Path:
     """A copy of the source that answers, and shows what was written, before the sync returned."""
     shutil.copytree(PROJECT / "dynactor", copy / "dynactor")
     replace(
-        copy / "dynactor" / "storage" / "rocks.py",
+        copy / "dynactor" / "storage" / "rocks" / "store.py",
         {
             "        return self._synchroniser.accepted()\n": (
                 "        self._synchroniser.accepted()\n"
