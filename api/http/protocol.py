@@ -15,7 +15,7 @@ from http import HTTPStatus
 from itertools import count
 from secrets import choice
 from time import perf_counter_ns
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, TypeAlias
 
 import anyio
 import msgspec
@@ -110,12 +110,8 @@ class _Asked(Struct):
     call: Call[Any] | None = None
 
 
-class _Known(NamedTuple):
-    """An operation, and what is kept for it."""
-
-    operation: Operation
-    decoder: InputDecoder[Any]
-    latency: LatencyHistogram
+# An operation, and what is kept for it. No class: each request takes one apart.
+_Known: TypeAlias = tuple[Operation, InputDecoder[Any], LatencyHistogram]
 
 
 class Protocol:
@@ -133,9 +129,10 @@ class Protocol:
         self.database = database
         self._signatures = signatures
         self._log = request_log or RequestLog()
+        self._logs_answers = self._log.logs_answers
         self.figures = RequestFigures()
         self._operations = {
-            operation.target: _Known(
+            operation.target: (
                 operation,
                 InputDecoder(operation.input, layer_of(operation.name)),
                 self.figures.latency_of(operation.name),
@@ -180,7 +177,9 @@ class Protocol:
         # Without an operation there is no success.
         assert known is not None
         if isinstance(done, bytes):
-            self._succeeded(asked, known, began)
+            known[2].observe(perf_counter_ns() - began)
+            if self._logs_answers:
+                self._log_answer(asked, known, began)
             return _answer(asked, _OK, done)
         self._pending_count += 1
         return self._answer_when(asked, done, known, began)
@@ -198,14 +197,13 @@ class Protocol:
             self._pending_count -= 1
             if self._idle is not None and not self._pending_count:
                 self._idle.set()
-        self._succeeded(asked, known, began)
+        known[2].observe(perf_counter_ns() - began)
+        if self._logs_answers:
+            self._log_answer(asked, known, began)
         return _answer(asked, _OK, body)
 
-    def _succeeded(self, asked: _Asked, known: _Known, began: int) -> None:
-        took = perf_counter_ns() - began
-        known.latency.observe(took)
-        if self._log.logs_answers:
-            self._log.answered(known.operation.name, took, asked.request_id)
+    def _log_answer(self, asked: _Asked, known: _Known, began: int) -> None:
+        self._log.answered(known[0].name, perf_counter_ns() - began, asked.request_id)
 
     def _failed(self, failure: Failure, request_id: str) -> None:
         self.figures.failures[failure] += 1
@@ -241,8 +239,7 @@ class Protocol:
         self._operations = self._given
         if replaced is not None:
             self._operations = {
-                target: known._replace(operation=replaced(known.operation))
-                for target, known in self._given.items()
+                target: (replaced(known[0]), *known[1:]) for target, known in self._given.items()
             }
 
     def refusal(self, head: Request) -> Answer | None:
@@ -304,7 +301,7 @@ class Protocol:
         """
         told = self._told(asked, error)
         known = self._operations.get(asked.request.target)
-        operation = "" if known is None else known.operation.name
+        operation = "" if known is None else known[0].name
         self._failed(Failure(operation, type(told).__name__, told.http_status), asked.request_id)
         return told.http_status, error_body(told)
 
