@@ -46,7 +46,7 @@ class DestinationReads(Protocol):
     """The Kafka destinations of tables."""
 
     def status_description(self, table: Table, destination: StreamingDestination) -> str | None:
-        """What is to be said of a destination's state; of one that is not reached, why not."""
+        """A description of a destination's state, with the reason if it can't be reached."""
         ...
 
     async def progress(

@@ -217,7 +217,7 @@ class DatabaseActor:
         try:
             envelope.answer(await self._handle_past_conflicts(envelope.message))
         except InternalServerError as error:
-            # Of a table's partition, to which the store said so.
+            # A partition of the table passed on the store's error.
             envelope.refuse(error)
             self._try_again(envelope, error)
         except DynamoDBError as error:

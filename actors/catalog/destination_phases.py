@@ -148,7 +148,7 @@ class DestinationPhases:
         )
 
     def status_description(self, table: Table, destination: StreamingDestination) -> str | None:
-        """What is to be said of a destination's state; of one that is not reached, why not."""
+        """A description of a destination's state, with the reason if it can't be reached."""
         told = destination.status_description
         relay = self.relay(table, destination)
         if destination.status != "ENABLING" or relay is None or relay.problem is None:

@@ -85,7 +85,7 @@ class PhaseMachine(Generic[T]):
     ) -> None:
         """``find`` returns a thing as it is stored, None if it is gone.
 
-        ``tell`` puts a message into the mailbox of the database's actor after so many seconds.
+        ``tell`` sends a message to the database's actor after a number of seconds.
         """
         for phase in phases.values():
             assert all(name is GONE or name in phases for name in phase.then)

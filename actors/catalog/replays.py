@@ -196,7 +196,7 @@ class Replays:
         ended = [replay_id for replay_id, replay in self._replays.items() if replay.is_over]
         for replay_id in ended[: max(0, len(ended) - _SHOWN_AFTERWARDS + 1)]:
             del self._replays[replay_id]
-            # That of a table that was deleted.
+            # The table was deleted.
             self._recording.discard(replay_id)
 
     def _is_replayed(self, table: Table) -> bool:
@@ -275,7 +275,7 @@ class Replays:
     async def _positions(
         self, table: Table, start: ReplayStart
     ) -> tuple[dict[int, int] | None, bool]:
-        """Where in each log a job begins, and whether nothing of the table lies before it.
+        """The first position of a job in each log, and whether the table has nothing before it.
 
         None for a snapshot, which has positions of its own.
         """

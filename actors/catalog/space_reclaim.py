@@ -54,7 +54,7 @@ class SpaceReclaimer:
         # In the order in which they were asked for.
         self._waiting: dict[_Range, None] = {}
         self._at_work: _Range | None = None
-        # Those for which the disk was too full, or the store not ready.
+        # Ranges to try again: the disk was too full, or the store was not ready.
         self._put_off: dict[_Range, None] = {}
 
     async def resume(self) -> None:

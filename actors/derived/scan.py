@@ -271,7 +271,7 @@ class TableScan:
         return True
 
     async def _pass_down_to(self, pages: int, stopped: asyncio.Future[None]) -> bool:
-        """Move the cursor until so many pages are in flight; False if stopped before."""
+        """Move the cursor until at most this many pages wait; False if the scan was stopped."""
         while len(self._in_flight) > pages:
             page = self._in_flight[0]
             if not await self._wait_durable(page, stopped):

@@ -241,7 +241,7 @@ class KafkaSender:
             elif isinstance(outcome, DeliveryFailed):
                 del current.messages[number][: outcome.delivered]
         if failures:
-            # Of several, the one that is not explained by the publisher's being thrown away.
+            # Closing the publisher causes errors of its own: report another one if there is one.
             raise min(failures, key=lambda failure: type(failure) is DeliveryFailed)
         if session.is_transactional:
             await session.publish_positions(current.positions)

@@ -98,7 +98,7 @@ class Replay:
         self._problem: str | None = None
         self._was_waiting = False
         self._runs = False
-        # Where the logs ended when the snapshot was published, or the replay began without one.
+        # The ends of the logs after the snapshot, or at the start of a replay without one.
         self._ends: dict[int, int] | None = None
         if not self._follower.needs_snapshot:
             self._set_ends()
