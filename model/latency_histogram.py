@@ -26,10 +26,10 @@ class LatencyHistogram:
         self._counts = [0] * _BUCKETS
         self.total_nanoseconds = 0
 
-    def observe(self, nanoseconds: int) -> None:
-        """Count a duration."""
-        self._counts[(nanoseconds >> 10).bit_length()] += 1
-        self.total_nanoseconds += nanoseconds
+    def observe(self, nanoseconds: int, times: int = 1) -> None:
+        """Count a duration, or several equal ones."""
+        self._counts[(nanoseconds >> 10).bit_length()] += times
+        self.total_nanoseconds += nanoseconds * times
 
     @property
     def count(self) -> int:

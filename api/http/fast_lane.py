@@ -32,6 +32,7 @@ from dynactor.actors.runtime.cancellation import is_cancellation
 from dynactor.api.http.answer_damage import CUTS
 from dynactor.api.http.body_memory import SMALL_REQUEST_BYTES, Place, RequestRoom
 from dynactor.api.http.bounded_reads import PIECE_BYTES, BoundedReads
+from dynactor.api.http.loop_turn import LoopTurn
 from dynactor.api.http.message import (
     HEAD_END,
     REQUEST_LINE,
@@ -80,7 +81,8 @@ class FastLanes(AbstractAsyncContextManager["FastLanes"]):
         # Those of the plain lane until they are closed; and since when a sweep saw them closing.
         self._handed_over: WeakKeyDictionary[asyncio.Transport, float | None] = WeakKeyDictionary()
         # Those with answers that go out at the end of this turn of the event loop.
-        self._unsent: list[FastLane] = []
+        self.unsent: list[FastLane] = []
+        self.turn = LoopTurn(self._send_all)
         self._tasks = anyio.create_task_group()
 
     @property
@@ -115,14 +117,8 @@ class FastLanes(AbstractAsyncContextManager["FastLanes"]):
         self._handed_over[transport] = None
         return self._plain()
 
-    def send_soon(self, connection: FastLane) -> None:
-        """Have a connection send its answers together with the others of this turn."""
-        if not self._unsent:
-            asyncio.get_running_loop().call_soon(self._send_all)
-        self._unsent.append(connection)
-
     def _send_all(self) -> None:
-        connections, self._unsent = self._unsent, []
+        connections, self.unsent = self.unsent, []
         for connection in connections:
             connection.send()
 
@@ -412,7 +408,10 @@ class FastLane(asyncio.Protocol):
             self._resume_reading()
         if request is None:
             return False
-        answer = self._lanes.protocol.answer(request)
+        turn = self._lanes.turn
+        if not turn.began_nanoseconds:
+            turn.begin()
+        answer = self._lanes.protocol.answer(request, turn)
         if isinstance(answer, Answer):
             self._answer(answer)
         else:
@@ -434,8 +433,11 @@ class FastLane(asyncio.Protocol):
             return
         # Behind an answer that says so, no other is looked at.
         is_last = self._ending and not self._held
-        self._unsent = answer_bytes(answer, time.time(), closing=is_last)
-        self._lanes.send_soon(self)
+        turn = self._lanes.turn
+        if not turn.began_nanoseconds:
+            turn.begin()
+        self._unsent = answer_bytes(answer, turn.epoch_seconds, closing=is_last)
+        self._lanes.unsent.append(self)
 
     def _cut(self, answer: Answer) -> None:
         """Close the connection before an answer is sent, or in the middle of it."""

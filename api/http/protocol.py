@@ -27,6 +27,7 @@ from dynactor.actors.runtime.cancellation import is_cancellation
 from dynactor.api.answers import explain
 from dynactor.api.http import compression
 from dynactor.api.http.answer_damage import AnswerDamage, DamagedBody
+from dynactor.api.http.loop_turn import LoopTurn
 from dynactor.api.http.request_figures import Failure, RequestFigures
 from dynactor.api.http.request_log import RequestLog
 from dynactor.api.http.signature import Signatures
@@ -151,14 +152,15 @@ class Protocol:
         # Set while requests are held back; completes when they go on.
         self._resumed: asyncio.Future[None] | None = None
 
-    def answer(self, request: Request) -> Answer | Awaitable[Answer]:
+    def answer(self, request: Request, turn: LoopTurn | None = None) -> Answer | Awaitable[Answer]:
         """Answer a request, at once if nothing has to be waited for.
 
-        Nothing that a client sends makes this raise, nor what it returns.
+        Nothing that a client sends makes this raise, nor what it returns. Within a ``turn`` of the
+        event loop, its clock counts.
         """
         if self._resumed is not None:
             return self._answer_when_resumed(request, self._resumed)
-        began = perf_counter_ns()
+        began = perf_counter_ns() if turn is None else turn.began_nanoseconds
         request_id = next(self.request_ids)
         content_type = _media_type(request.content_type)
         if content_type not in (JSON_1_0, JSON):
@@ -177,7 +179,10 @@ class Protocol:
         # Without an operation there is no success.
         assert known is not None
         if isinstance(done, bytes):
-            known[2].observe(perf_counter_ns() - began)
+            if turn is None:
+                known[2].observe(perf_counter_ns() - began)
+            else:
+                turn.answered.append(known[2])
             if self._logs_answers:
                 self._log_answer(asked, known, began)
             return _answer(asked, _OK, done)

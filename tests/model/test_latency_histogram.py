@@ -28,6 +28,15 @@ def test_the_shortest_and_the_longest_ones_are_counted_too() -> None:
     assert histogram.total_nanoseconds == 10**15
 
 
+def test_equal_durations_are_counted_in_one_step() -> None:
+    together, apart = LatencyHistogram(), LatencyHistogram()
+    together.observe(50_000, 3)
+    for _ in range(3):
+        apart.observe(50_000)
+    assert list(together.cumulative()) == list(apart.cumulative())
+    assert together.total_nanoseconds == apart.total_nanoseconds
+
+
 def test_bounds_double_from_33_microseconds_to_69_seconds() -> None:
     bounds = [bound for bound, _ in LatencyHistogram().cumulative()]
     assert bounds[0] == pytest.approx(33e-6, rel=0.01)

@@ -21,6 +21,7 @@ from dynactor.api.http.aiohttp_lane import plain_server
 from dynactor.api.http.body_memory import RequestRoom
 from dynactor.api.http.browser_access import Access
 from dynactor.api.http.fast_lane import FastLanes
+from dynactor.api.http.loop_turn import LoopTurn
 from dynactor.api.http.pipelining import Turns
 from dynactor.api.http.protocol import Answer, Protocol, Request
 from dynactor.api.http.settings import HttpSettings
@@ -130,9 +131,9 @@ async def test_a_request_that_is_cancelled_with_its_server_is_no_bug(more: More)
 class FailingProtocol(Protocol):
     """Breaks its promise that nothing it returns raises."""
 
-    def answer(self, request: Request) -> Answer | Awaitable[Answer]:
+    def answer(self, request: Request, turn: LoopTurn | None = None) -> Answer | Awaitable[Answer]:
         if request.target.endswith("Echo"):
-            return super().answer(request)
+            return super().answer(request, turn)
         return self._fail(request.target)
 
     async def _fail(self, target: str) -> Answer:

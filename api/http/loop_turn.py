@@ -1,0 +1,55 @@
+"""One turn of the event loop: its requests share one look at the clocks, and are sent together.
+
+A look at a clock costs 0.3 % of a get. Also, a client gets its answer when the turn ends, so the
+latency of each request that is answered at once is the turn's duration up to the sending.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from time import perf_counter_ns
+
+from dynactor.model.latency_histogram import LatencyHistogram
+
+
+class LoopTurn:
+    """The current turn of the event loop.
+
+    Invariant: ``began_nanoseconds`` is 0 unless the end of this turn is scheduled.
+    """
+
+    __slots__ = ("_now_nanoseconds", "_send", "answered", "began_nanoseconds", "epoch_seconds")
+
+    def __init__(
+        self, send: Callable[[], None], now_nanoseconds: Callable[[], int] = perf_counter_ns
+    ) -> None:
+        """``send`` sends all answers of the turn at its end."""
+        self._send = send
+        self._now_nanoseconds = now_nanoseconds
+        # One entry for each request that was answered in this turn: its operation's histogram.
+        self.answered: list[LatencyHistogram] = []
+        self.began_nanoseconds = 0
+        self.epoch_seconds = 0.0
+
+    def begin(self) -> None:
+        """Look at the clocks; call this if ``began_nanoseconds`` is 0."""
+        self.began_nanoseconds = self._now_nanoseconds()
+        self.epoch_seconds = time.time()
+        asyncio.get_running_loop().call_soon(self._end)
+
+    def _end(self) -> None:
+        answered = self.answered
+        if answered:
+            duration_nanoseconds = self._now_nanoseconds() - self.began_nanoseconds
+            self.answered = []
+            while answered:
+                histogram = answered[0]
+                count = answered.count(histogram)
+                histogram.observe(duration_nanoseconds, count)
+                if count == len(answered):
+                    break
+                answered = [other for other in answered if other is not histogram]
+        self.began_nanoseconds = 0
+        self._send()

@@ -1,0 +1,75 @@
+"""Latencies of requests that are answered within one turn of the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from dynactor.api.http.loop_turn import LoopTurn
+from dynactor.api.http.protocol import Protocol
+from dynactor.api.requests.operation import Call, Operation
+from dynactor.model.latency_histogram import LatencyHistogram
+from tests.support.clients.raw_http import TO_PLAIN_LANE, raw_connection
+from tests.support.databases.fake_operations import NO_DATABASE, EchoInput, Gate, echo_server
+
+
+class Clock:
+    """Nanoseconds that the test sets."""
+
+    def __init__(self) -> None:
+        self.now = 5
+
+    def __call__(self) -> int:
+        return self.now
+
+
+async def test_a_request_takes_from_the_begin_of_its_turn_to_its_end():
+    clock, sent = Clock(), list[int]()
+    turn = LoopTurn(lambda: sent.append(gets.count), clock)
+    gets, queries = LatencyHistogram(), LatencyHistogram()
+    turn.begin()
+    turn.answered += [gets, queries, gets, gets]
+    clock.now += 70
+    await asyncio.sleep(0)
+    assert (gets.count, gets.total_nanoseconds) == (3, 210)
+    assert (queries.count, queries.total_nanoseconds) == (1, 70)
+    # The answers go out once they are counted.
+    assert sent == [3]
+
+
+async def test_the_next_turn_has_its_own_begin():
+    clock = Clock()
+    turn = LoopTurn(lambda: None, clock)
+    gets = LatencyHistogram()
+    for _ in range(2):
+        assert not turn.began_nanoseconds
+        turn.begin()
+        turn.answered.append(gets)
+        clock.now += 10
+        await asyncio.sleep(0)
+        # Nothing happens for a while.
+        clock.now += 1_000
+    assert (gets.count, gets.total_nanoseconds) == (2, 20)
+
+
+def at_once(_call: Call[EchoInput]) -> bytes:
+    return b"{}"
+
+
+@pytest.mark.parametrize("more", [(), (TO_PLAIN_LANE,)], ids=["fast lane", "plain lane"])
+async def test_each_answer_is_counted_in_each_lane(more: tuple[str, ...]):
+    gate = Gate()
+    gate.opened.set()
+    protocol = Protocol(NO_DATABASE, [Operation("Once", EchoInput, at_once), gate.operation])
+    latencies = protocol.figures.latencies
+    async with (
+        echo_server(protocol=protocol) as endpoint,
+        raw_connection(endpoint) as connection,
+    ):
+        for asked in range(1, 4):
+            await connection.ask("Once", b"{}", *more)
+            await connection.ask("Wait", b"{}", *more)
+            assert latencies["Once"].count == asked
+            assert latencies["Wait"].count == asked
+    assert 0 < latencies["Once"].total_nanoseconds < latencies["Once"].count * 10**9
