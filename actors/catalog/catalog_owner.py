@@ -1,28 +1,44 @@
-"""The catalog's owner: the one who commits changes of it, under its head."""
+"""The catalog's owner: commits all changes of the catalog, under its head."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from msgspec import structs
 
 from dynactor.actors.runtime.commit_retry import commit_past_stalls
 from dynactor.storage import catalog, key_layout
 from dynactor.storage.catalog import Catalog, CatalogHead, TableRecord
-from dynactor.storage.store import Group, Store
+from dynactor.storage.store import Conflict, Group, Store, Unknown
 
 
 class CatalogOwner:
-    """Invariant: ``head`` is the catalog's head of the last durable commit."""
+    """Invariant: ``head`` is the catalog's head of the last commit that is known to be durable.
+
+    ``is_in_doubt`` is set by a commit whose outcome is unknown.
+    """
 
     def __init__(self, store: Store) -> None:
         self.head = CatalogHead()
+        self.is_in_doubt = False
         self._store = store
         self._head_bytes: bytes | None = None
 
     def adopt(self, loaded: Catalog) -> None:
         """Take over the head as it is stored."""
         self.head, self._head_bytes = loaded.head, loaded.head_bytes
+
+    async def settle(self) -> None:
+        """Commit the head alone; a commit of unknown outcome can't be written after that.
+
+        Raises:
+            StoreError: as the store's ``commit``; the outcome is still unknown.
+        """
+        # A conflict: that commit was written.
+        with suppress(Conflict):
+            await self.change()
+        self.is_in_doubt = False
 
     async def put(
         self,
@@ -86,13 +102,18 @@ class CatalogOwner:
         deletes: Sequence[bytes],
         range_deletes: Sequence[tuple[bytes, bytes]],
     ) -> None:
-        # A commit of unknown outcome that was written after all makes the next one a ``Conflict``.
+        # The count makes each head unique: a commit of unknown outcome that was written makes the
+        # next one a ``Conflict``.
         head = structs.replace(head, commits=self.head.commits + 1)
         head_bytes = catalog.encode_head(head)
         group = Group(
             key_layout.CATALOG_HEAD, self._head_bytes, head_bytes, puts, deletes, range_deletes
         )
         durable = await commit_past_stalls(self._store, [group])
-        await durable
+        try:
+            await durable
+        except Unknown:
+            self.is_in_doubt = True
+            raise
         # Not before: a store that opens again after a full disk has no commit that failed.
         self.head, self._head_bytes = head, head_bytes

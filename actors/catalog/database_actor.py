@@ -8,6 +8,7 @@ actor tells itself when the next phase of one of these is due.
 from __future__ import annotations
 
 import asyncio
+from itertools import count
 from typing import Any, Final
 
 import structlog
@@ -83,13 +84,17 @@ _MAILBOX_MESSAGES: Final = 1_000
 _AGAIN_SECONDS: Final = 1.0
 # Number of times that a message is handled again because of a conflict.
 _MOST_CONFLICTS: Final = 3
-# A commit whose sync failed may still be there after a restart.
+# The outcome of a commit whose sync failed, or whose connection was lost.
 _UNKNOWN: Final = "Whether this was changed is unknown"
 
 _log = structlog.get_logger("actors")
 
 
-# What the actor tells itself, and nobody else sends again.
+class CatchUp(Message[None], frozen=True):
+    """The store may hold another catalog than memory: load it again."""
+
+
+# Messages that the actor sends itself: nobody else would repeat them.
 _OWN_MESSAGES: Final = (
     EndPhase,
     EndReplay,
@@ -197,14 +202,16 @@ class DatabaseActor:
             stored_phase=time_to_live_phases.stored_phase,
             tell=self._tell_later,
         )
-        # Whether the actor ran before and did not end: what it holds may be half changed.
+        # Whether the actor ran before and did not end: its memory may be half changed.
         self._crashed = False
+        # Whether the store may hold another catalog than memory.
+        self._is_behind = False
         self._next_check: asyncio.TimerHandle | None = None
 
     async def run(self) -> None:
         """Work through the mailbox until it is closed and drained."""
-        if self._crashed:
-            await self.adopt(await catalog.load(self._store.latest))
+        self._is_behind |= self._crashed
+        await self._catch_up()
         self._crashed = True
         while batch := await self.mailbox.take(1, 1):
             self.in_hand = batch
@@ -214,6 +221,7 @@ class DatabaseActor:
         self._crashed = False
 
     async def _answer(self, envelope: Envelope) -> None:
+        was_in_doubt, was_current = self._owner.is_in_doubt, self._is_current
         try:
             envelope.answer(await self._handle_past_conflicts(envelope.message))
         except InternalServerError as error:
@@ -223,27 +231,57 @@ class DatabaseActor:
         except DynamoDBError as error:
             envelope.refuse(error)
         except StoreError as error:
-            known = _UNKNOWN if isinstance(error, Unknown) else "Nothing was changed"
+            is_in_doubt = self._owner.is_in_doubt and not was_in_doubt
+            is_unknown = isinstance(error, Unknown) or is_in_doubt
+            known = _UNKNOWN if is_unknown else "Nothing was changed"
             envelope.refuse(InternalServerError(f"{known}: {error}"))
             self._try_again(envelope, error)
+        if not self._is_current:
+            # At once, not with the next change, which may be hours away.
+            if isinstance(envelope.message, CatchUp):
+                self._tell_later(_AGAIN_SECONDS, CatchUp())
+            elif was_current:
+                self.tell(CatchUp())
 
     async def _handle_past_conflicts(self, message: Message[object]) -> object:
-        """Carry out a message, again if the catalog is not the one that the actor knows.
-
-        So it is after a commit whose outcome was unknown and which was written after all.
-        """
-        for _ in range(_MOST_CONFLICTS):
+        """Carry out a message, again if the catalog is not the one that the actor knows."""
+        for conflicts in count():
             try:
+                await self._catch_up()
                 return await self._handle(message)
             except Fenced:
                 raise
-            except Conflict as error:
-                _log.warning("catalog_loaded_again", error=str(error))
-                await self.adopt(await catalog.load(self._store.latest))
-        return await self._handle(message)
+            except Conflict:
+                self._is_behind = True
+                if conflicts == _MOST_CONFLICTS:
+                    raise
+        raise AssertionError
+
+    @property
+    def _is_current(self) -> bool:
+        """Whether memory is known to hold the stored catalog."""
+        return not self._is_behind and not self._owner.is_in_doubt
+
+    async def _catch_up(self) -> None:
+        """Load the catalog if the store may hold another one than memory.
+
+        A commit of unknown outcome has told partitions and followers of a change that may not be
+        stored, so all tables start again whatever its outcome.
+
+        Raises:
+            StoreError, DynamoDBError: memory may still be behind.
+        """
+        if self._owner.is_in_doubt:
+            # The commit may still be on its way to the store.
+            await self._owner.settle()
+            self._is_behind = True
+        if self._is_behind:
+            await self.adopt(await catalog.load(self._store.latest))
+            self._is_behind = False
+            _log.warning("catalog_loaded_again")
 
     async def adopt(self, loaded: Catalog) -> None:
-        """Take over the catalog as it is stored: at start, after a crash and after a conflict."""
+        """Take over the stored catalog: at start, and whenever memory may be behind it."""
         self._owner.adopt(loaded)
         self._forget_phases()
         self._table_machine.forget()
@@ -350,6 +388,9 @@ class DatabaseActor:
             case EndPhase():
                 await self._end_phase(message)
                 return None
+            case CatchUp():
+                # Done before each message.
+                return None
             case UpdateTimeToLive():
                 await self._update_time_to_live(message)
                 return None
@@ -454,6 +495,8 @@ class DatabaseActor:
         """Take a table away; who follows it goes on if the store refuses."""
         try:
             await self._table_changes.drop(table, size_bytes)
+        except Unknown:
+            raise
         except StoreError:
             # Everything was stopped before.
             self._forget_phases(table.definition.table_id)

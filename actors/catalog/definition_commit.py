@@ -16,7 +16,7 @@ from dynactor.actors.table.table import Table
 from dynactor.model.errors import DynamoDBError
 from dynactor.model.tables.table import TableDefinition
 from dynactor.storage.catalog import EndedLog, TableRecord
-from dynactor.storage.store import StoreError
+from dynactor.storage.store import StoreError, Unknown
 
 
 class Stored(NamedTuple):
@@ -50,6 +50,7 @@ async def redefine(
         The counter of the last change under the old definition, by partition number.
 
     Raises:
+        Unknown: the partitions keep to the new definition until the catalog is loaded again.
         StoreError, DynamoDBError: nothing was changed.
     """
     old = table.definition
@@ -58,6 +59,8 @@ async def redefine(
         stored = storing(structs.replace(table.record, definition=definition), counters)
         balances = table.throttle.rows_before(definition)
         await owner.put(stored.record, puts=[*stored.puts, *balances], deletes=stored.deletes)
+    except Unknown:
+        raise
     except (StoreError, DynamoDBError):
         # What follows the table still must not miss what is written from now on.
         with suppress(DynamoDBError):

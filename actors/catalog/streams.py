@@ -17,7 +17,7 @@ from dynactor.actors.partition.change_feed import ChangeFeed
 from dynactor.model.tables.table import TableDefinition
 from dynactor.model.time_units import MICROSECONDS_PER_SECOND
 from dynactor.storage import key_layout
-from dynactor.storage.store import Store, StoreError, View
+from dynactor.storage.store import Store, StoreError, Unknown, View
 from dynactor.streams import change_log
 from dynactor.streams import shard as shards
 from dynactor.streams.change_record import ChangeRecord
@@ -272,9 +272,14 @@ class StreamRegistry:
 
     @contextmanager
     def _as_before(self, streams: Sequence[Stream]) -> Iterator[None]:
-        """While a change of streams is stored that readers know of; refused, it is undone."""
+        """Undo a change of streams that readers know of if the store refuses it.
+
+        If its outcome is unknown it stays, because the records may be gone.
+        """
         try:
             yield
+        except Unknown:
+            raise
         except StoreError:
             for stream in streams:
                 self.remember(stream)

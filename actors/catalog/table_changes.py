@@ -31,7 +31,7 @@ from dynactor.model.tables.table import GlobalIndex, TableDefinition
 from dynactor.model.tables.table_rules import apply_edit, settled
 from dynactor.storage import key_layout
 from dynactor.storage.catalog import CatalogHead, TableRecord
-from dynactor.storage.store import StoreError
+from dynactor.storage.store import StoreError, Unknown
 from dynactor.streams.shard import Stream
 
 
@@ -120,6 +120,7 @@ class TableChanges:
         Raises:
             ResourceNotFoundException, ResourceInUseException: no such table, or not ACTIVE.
             ValidationException, LimitExceededException: as ``table_rules.apply_edit``.
+            Unknown: the partitions keep to the new definition until the catalog is loaded again.
             StoreError: nothing was changed.
         """
         table = self._tables.settled(message.name)
@@ -139,6 +140,8 @@ class TableChanges:
                 streams = [stream_row(stream)] if stream else []
                 balances = table.throttle.rows_before(stored)
                 await self._owner.put(record, head=head, puts=[*streams, *balances])
+        except Unknown:
+            raise
         except (StoreError, DynamoDBError):
             # The stream or index that is still there must not miss what is written from now on.
             with suppress(DynamoDBError):
@@ -162,6 +165,7 @@ class TableChanges:
         Its stream stays readable for a day, and with it the logs.
 
         Raises:
+            Unknown: the table is closed until the catalog is loaded again.
             StoreError: it is still there, and takes writes; who follows it is to be put to work.
         """
         record = table.record
@@ -184,6 +188,9 @@ class TableChanges:
                 puts=puts,
                 logs=[number for number in tails if not self._streams.shows([number])],
             )
+        except Unknown:
+            # Its rows may be gone: nothing may be written to it.
+            raise
         except StoreError:
             table.reopen(record)
             raise

@@ -22,12 +22,13 @@ from dynactor.actors.runtime.commit_retry import commit_past_stalls
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox, Message
 from dynactor.model.errors import InternalServerError
 from dynactor.storage import key_layout
-from dynactor.storage.store import Group, Store, StoreError, View
+from dynactor.storage.store import Conflict, Fenced, Group, Store, StoreError, Unknown, View
 
 _MAILBOX_MESSAGES: Final = 100
 # A clock that runs is stored so often, each time as far ahead as it can get meanwhile.
 _KEEP_SECONDS: Final = 1.0
 _AHEAD_SECONDS: Final = 3.0
+_UNKNOWN: Final = "Whether the stored time was moved is unknown"
 
 _encode = msgpack.Encoder().encode
 _log = structlog.get_logger("actors")
@@ -133,7 +134,8 @@ class VirtualClockControl:
                 except ClockRefusal as refusal:
                     envelope.refuse(refusal)
                 except StoreError as error:
-                    envelope.refuse(InternalServerError(f"The clock was not moved: {error}"))
+                    known = _UNKNOWN if isinstance(error, Unknown) else "The clock was not moved"
+                    envelope.refuse(InternalServerError(f"{known}: {error}"))
             self.in_hand = []
 
     async def close(self) -> None:
@@ -209,7 +211,14 @@ class VirtualClockControl:
             self.mailbox.put_nowait(KeepClock(), always=True)
 
     async def _put(self, stored: StoredClock) -> None:
-        self._row = await _put(self._store, self._row, stored)
+        try:
+            self._row = await _put(self._store, self._row, stored)
+        except Fenced:
+            raise
+        except Conflict:
+            # An earlier commit of unknown outcome was written.
+            self._row = await _load(self._store.latest)
+            self._row = await _put(self._store, self._row, stored)
 
 
 async def open_clock(

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from dynactor.actors.derived import checkpoint
@@ -153,3 +154,15 @@ class FollowedLog:
         if self._addition is None or self._addition.done():
             self._addition = self.feed.wait_addition()
         return self._addition
+
+
+def lag_records(logs: Iterable[FollowedLog]) -> int:
+    """Number of changes in some logs that are not applied, at most."""
+    return sum(log.lag_records for log in logs)
+
+
+async def oldest_unapplied_us(logs: Iterable[FollowedLog]) -> int | None:
+    """When the oldest change that is not applied was committed; None if all are applied."""
+    # A copy: logs may join during a read.
+    oldest = [await log.oldest_unapplied_us() for log in list(logs)]
+    return min((at_us for at_us in oldest if at_us is not None), default=None)

@@ -12,6 +12,7 @@ from typing import Final
 
 import structlog
 
+from dynactor.actors.derived import followed_log
 from dynactor.actors.derived.checkpoint import Checkpoint
 from dynactor.actors.derived.followed_log import FollowedLog
 from dynactor.actors.derived.stored_checkpoint import try_store
@@ -81,7 +82,7 @@ class FollowedLogs:
     @property
     def lag_records(self) -> int:
         """Number of changes that are not applied, at most."""
-        return sum(log.lag_records for log in self)
+        return followed_log.lag_records(self)
 
     @property
     def lag_bytes(self) -> int:
@@ -90,8 +91,7 @@ class FollowedLogs:
 
     async def oldest_unapplied_us(self) -> int | None:
         """When the oldest change that is not applied was committed; None if all are applied."""
-        oldest = [await log.oldest_unapplied_us() for log in self]
-        return min((at_us for at_us in oldest if at_us is not None), default=None)
+        return await followed_log.oldest_unapplied_us(self)
 
     # -- waiting ----------------------------------------------------------------------------
 

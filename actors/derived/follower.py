@@ -57,7 +57,7 @@ class Follower:
         self.in_hand: list[Envelope] = []
         self.feed = feed
         counts_bytes = contract.trim_delay_bytes is not None
-        self._log = FollowedLog(feed, subscriber_id, self.name, counts_bytes=counts_bytes)
+        self.log = FollowedLog(feed, subscriber_id, self.name, counts_bytes=counts_bytes)
         self._sink = sink
         self._unstored_records = 0
         self._after = after
@@ -69,21 +69,12 @@ class Follower:
     @property
     def position(self) -> int:
         """The counter of the last change that is applied."""
-        return self._log.position.counter
+        return self.log.position.counter
 
     @property
     def stored_position(self) -> int:
         """The counter of the stored checkpoint; a restart continues behind it."""
-        return self._log.stored.counter
-
-    @property
-    def lag_records(self) -> int:
-        """Number of changes that are not applied, at most."""
-        return self._log.lag_records
-
-    async def oldest_unapplied_us(self) -> int | None:
-        """When the oldest change that is not applied was committed; None if all are applied."""
-        return await self._log.oldest_unapplied_us()
+        return self.log.stored.counter
 
     def when_passed(self, counter: int) -> asyncio.Future[None]:
         """A future that completes when the changes up to a counter are applied.
@@ -113,7 +104,7 @@ class Follower:
 
     async def run(self) -> None:
         """Follow the log until it ends or the mailbox is closed; then store the checkpoint."""
-        self._move(await self._log.load())
+        self._move(await self.log.load())
         if self._after is not None:
             await asyncio.wait([self._after, self._closed], return_when=asyncio.FIRST_COMPLETED)
         try:
@@ -126,11 +117,11 @@ class Follower:
     async def _follow(self) -> None:
         closed = self._closed
         while not closed.done():
-            run = await self._log.read(
-                self._log.position, max_records=_RUN_RECORDS, max_bytes=_RUN_BYTES
+            run = await self.log.read(
+                self.log.position, max_records=_RUN_RECORDS, max_bytes=_RUN_BYTES
             )
             if run.records:
-                position = self._log.behind(self._log.position, run)
+                position = self.log.behind(self.log.position, run)
                 if not await self._apply(run.records, position):
                     return
                 if self._unstored_records >= _CHECKPOINT_RECORDS:
@@ -180,8 +171,8 @@ class Follower:
             self._unstored_records += len(records)
             self._move(position)
             return True
-        outcome = await self._log.checkpoint.commit(
-            self._log.encode(position),
+        outcome = await self.log.checkpoint.commit(
+            self.log.encode(position),
             self._closed,
             [(row, b"") for row in changes.puts],
             changes.deletes,
@@ -194,24 +185,24 @@ class Follower:
         elif outcome is Outcome.CHANGED:
             # Rows of earlier runs may be lost with their checkpoint: apply those runs again.
             self._unstored_records = 0
-            self._log.position = self._log.stored
+            self.log.position = self.log.stored
         return outcome is not Outcome.STOPPED
 
     async def _end(self, end: Checkpoint) -> None:
         """Store that the log was followed to its end, however long the store takes no writes."""
         self._move(end)
-        if await self._log.store_end(self._closed) and not self.ended.done():
+        if await self.log.store_end(self._closed) and not self.ended.done():
             self.ended.set_result(None)
 
     def _move(self, position: Checkpoint) -> None:
-        self._log.position = position
+        self.log.position = position
         for future, counter in list(self._awaited.items()):
             if counter <= position.counter and not future.done():
                 future.set_result(None)
 
     async def _try_store(self) -> None:
         """Store how far it got; if the store refuses, the next checkpoint covers it."""
-        if self._unstored_records and await self._log.try_store():
+        if self._unstored_records and await self.log.try_store():
             self._unstored_records = 0
 
 

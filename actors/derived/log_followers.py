@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from dynactor.actors.derived import followed_log
 from dynactor.actors.derived.follower import Follower
 from dynactor.actors.derived.sink import MessageSink, Order, RowSink
 from dynactor.actors.partition.change_feed import ChangeFeed
@@ -73,13 +74,13 @@ class LogFollowers(Mapping[int, Follower]):
     @property
     def lag_records(self) -> int:
         """Number of changes that are not applied, at most."""
-        return sum(follower.lag_records for follower in self._followers.values())
+        return followed_log.lag_records(follower.log for follower in self._followers.values())
 
     async def oldest_unapplied_us(self) -> int | None:
         """When the oldest change that is not applied was committed; None if all are applied."""
-        followers = list(self._followers.values())
-        oldest = [await follower.oldest_unapplied_us() for follower in followers]
-        return min((at_us for at_us in oldest if at_us is not None), default=None)
+        return await followed_log.oldest_unapplied_us(
+            follower.log for follower in self._followers.values()
+        )
 
     async def wait_caught_up(self) -> bool:
         """Wait until every change that is durable now is applied.

@@ -16,7 +16,9 @@ from dynactor.actors.partition.partition_map import PartitionMap, PartitionMoved
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.actors.runtime.ref import Ref
 from dynactor.actors.runtime.supervisor import Supervisor
+from dynactor.model.errors import InternalServerError
 from dynactor.storage.catalog import PartitionHead, PartitionRange
+from dynactor.storage.store import Unknown
 
 
 class PartitionActors(dict[int, Ref], Generic[BatchT]):
@@ -106,8 +108,9 @@ class PartitionActors(dict[int, Ref], Generic[BatchT]):
     async def sealed(self, number: int) -> AsyncIterator[None]:
         """While a split is committed: all that the partition took is durable and answered.
 
-        What comes from now on waits. Who has split it divides it next; where that failed, the
-        partition goes on with what waits.
+        Messages that arrive meanwhile wait. The caller divides the partition next. If the commit
+        fails, the partition continues with the waiting messages. If its outcome is unknown, the
+        partition stays stopped, because its head may be gone, and messages are refused.
         """
         assert not self.is_sealed(number)
         partition = self._actors.pop(number, None)
@@ -117,6 +120,13 @@ class PartitionActors(dict[int, Ref], Generic[BatchT]):
             await self._supervisor.stop(partition)
         try:
             yield
+        except Unknown as error:
+            for envelope in self._unseal(number):
+                envelope.refuse(InternalServerError(f"Nothing was written: {error}"))
+            stopped = Mailbox(0)
+            stopped.close()
+            self[number] = Ref(stopped)
+            raise
         except BaseException:
             for envelope in self._unseal(number):
                 self[number].forward(envelope)

@@ -25,7 +25,7 @@ from dynactor.model.throttling.burst_balance import Balance, StoredBalances
 from dynactor.model.throttling.resource import ResourceLimits
 from dynactor.storage import burst_balances, key_layout
 from dynactor.storage.burst_balances import BalancesHead, LoadedBalances, Resource
-from dynactor.storage.store import Group, Store, StoreError
+from dynactor.storage.store import Conflict, Group, Store, StoreError, Unknown
 
 _KEEP_SECONDS: Final = 10.0
 _MAILBOX_MESSAGES: Final = 100
@@ -82,6 +82,8 @@ class BalanceWriter:
         self._store = store
         self._clock = clock
         self._owners = owners
+        # Whether the store may hold other rows than memory.
+        self._is_behind = False
         # Limits with due partitions.
         self._due: dict[Resource, ResourceLimits] = {}
         self._take_over(loaded)
@@ -143,6 +145,7 @@ class BalanceWriter:
     # -- parts ------------------------------------------------------------------------------
 
     def _take_over(self, loaded: LoadedBalances) -> None:
+        self._is_behind = False
         self._head, self._head_bytes = loaded.head, loaded.head_bytes
         self._rows = {resource: dict(rows) for resource, rows in loaded.balances.items()}
 
@@ -170,10 +173,14 @@ class BalanceWriter:
     async def _keep(self, places: Iterator[_Place], *, is_last: bool = False) -> bool:
         """Store balances in batches; whether the store took them."""
         try:
+            if self._is_behind:
+                self._take_over(await burst_balances.load(self._store.latest))
             while batch := list(islice(places, _BATCH_PARTITIONS)):
                 await self._keep_batch(batch, is_last=is_last)
         except StoreError as error:
             _log_failure(error)
+            # A commit of unknown outcome may have been written.
+            self._is_behind |= isinstance(error, Conflict | Unknown)
             return False
         return True
 

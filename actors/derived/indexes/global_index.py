@@ -28,7 +28,7 @@ from dynactor.actors.partition.partition import Partition
 from dynactor.actors.partition.partition_actors import PartitionActors
 from dynactor.actors.partition.partition_map import PartitionMoved
 from dynactor.actors.runtime.fencing import is_fenced
-from dynactor.actors.runtime.mailbox import MailboxFull
+from dynactor.actors.runtime.mailbox import MailboxClosed, MailboxFull
 from dynactor.actors.runtime.supervisor import Supervisor
 from dynactor.actors.table.throttle import BackfillUnits
 from dynactor.model.errors import InternalServerError
@@ -237,7 +237,7 @@ class GlobalIndexActors:
             if isinstance(message, Backfill):
                 self.backfill_throttle_events += 1
             reply = None
-        except PartitionMoved:
+        except (PartitionMoved, MailboxClosed):
             reply = None
         return _Asked(self, number, message, reply)
 
@@ -256,6 +256,8 @@ class GlobalIndexActors:
                 for asked in [self.ask(*part) for part in self._parts(message)]:
                     await asked
                 return
+            except MailboxClosed:
+                raise InternalServerError("A partition of this index has failed") from None
             except InternalServerError as error:
                 if self._is_closing or is_fenced(error):
                     raise

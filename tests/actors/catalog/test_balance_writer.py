@@ -34,6 +34,7 @@ from tests.support.databases.databases import (
 )
 from tests.support.databases.splitting import halve
 from tests.support.databases.stored_items import read_item
+from tests.support.stores.doubtful_store import DoubtfulStore
 from tests.support.stores.store import memory_store
 
 BY_POSTS = "by_posts"
@@ -224,6 +225,24 @@ async def test_a_full_disk_is_told_in_the_log_and_stops_nobody():
             await database.balances.keep()
             assert (await stored(store)).popitem()[1][1].write_units == FULL - 100
             await write(table, 100)
+            assert (await stored(store)).popitem()[1][1].write_units <= FULL - 200 + 3
+
+
+async def test_balances_are_stored_after_a_commit_of_unknown_outcome():
+    async with memory_store() as inner:
+        store = DoubtfulStore(inner)
+        clock = SetClock()
+        options = {"throttling": "auto", "partitions_per_table": 1}
+        async with running_database(store, clock, **options) as database:
+            await database.create_table(provisioned())
+            table = database.table("Thread")
+            store.lose_next(key_layout.BALANCES_HEAD)
+            await write(table, 100)
+            await database.balances.keep()
+            with capture_logs() as logs:
+                await write(table, 100)
+                await database.balances.keep()
+            assert logs == []
             assert (await stored(store)).popitem()[1][1].write_units <= FULL - 200 + 3
 
 

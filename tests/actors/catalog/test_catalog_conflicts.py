@@ -1,4 +1,4 @@
-"""A commit of unknown outcome that was written after all: the database adopts what is stored."""
+"""Another owner has changed the catalog: the database loads it again and repeats the change."""
 
 from __future__ import annotations
 
@@ -12,17 +12,14 @@ import pytest
 from structlog.testing import capture_logs
 
 from dynactor.actors.catalog.database import Database
-from dynactor.model.errors import InternalServerError, ResourceInUseException
+from dynactor.model.errors import InternalServerError
 from dynactor.model.indexes.global_index_rules import NewGlobalIndex
 from dynactor.model.keys.key import KeyAttribute
 from dynactor.model.tables.schema_rules import KeyElement
 from dynactor.model.tables.table_rules import TableEdit
-from dynactor.model.values.item import decode
 from dynactor.storage import key_layout
-from dynactor.storage.store import Conflict, Group, Unknown
+from dynactor.storage.store import Conflict, Group
 from tests.support.databases.databases import put, running_database, table_definition, thread
-from tests.support.databases.expiry import switch, until_status
-from tests.support.databases.stored_items import read_item
 from tests.support.stores.faulty_store import FaultyStore
 from tests.support.stores.store import memory_store
 
@@ -30,27 +27,6 @@ BY_POSTS = TableEdit(
     index_creates=(NewGlobalIndex("by_posts", (KeyElement("posts", "HASH"),), "ALL"),),
     attribute_definitions=(KeyAttribute("posts", "N"),),
 )
-
-
-class LostReplies(FaultyStore):
-    """A store that writes a change of the catalog, and can't tell: its reply is lost, once."""
-
-    is_lost: Callable[[Group], bool] = staticmethod(lambda _: False)
-
-    async def commit(self, groups: Sequence[Group]) -> Future[None]:
-        synced = await super().commit(groups)
-        if not any(
-            group.head_key == key_layout.CATALOG_HEAD and self.is_lost(group) for group in groups
-        ):
-            return synced
-        self.is_lost = lambda _: False  # type: ignore[method-assign]
-        await synced
-        lost: Future[None] = asyncio.get_running_loop().create_future()
-        lost.set_exception(Unknown("the connection was lost: played by a test"))
-        return lost
-
-    def lose_next(self, is_lost: Callable[[Group], bool] = lambda _: True) -> None:
-        self.is_lost = is_lost  # type: ignore[method-assign]
 
 
 async def until(is_so: Callable[[], bool]) -> None:
@@ -65,43 +41,6 @@ def adopted(logs: Sequence[Any]) -> int:
 
 async def make(database: Database, name: str = "Thread") -> None:
     await database.create_table(table_definition(name))
-
-
-async def test_a_table_whose_making_was_unknown_is_there_at_the_next_change():
-    async with memory_store() as inner:
-        store = LostReplies(inner)
-        with capture_logs() as logs:
-            async with running_database(store) as database:
-                await make(database)
-                await database.table("Thread").write(put(thread("EC2", "a")))
-                store.lose_next()
-                with pytest.raises(InternalServerError, match="is unknown"):
-                    await make(database, "Lost")
-                assert database.table_names() == ["Thread"]
-                await make(database, "Third")
-                assert adopted(logs) == 1
-                assert database.table_names() == ["Lost", "Third", "Thread"]
-                with pytest.raises(ResourceInUseException):
-                    await make(database, "Lost")
-                for name in database.table_names():
-                    table = database.table(name)
-                    await table.write(put(thread("EC2", "b")))
-                    read = await read_item(table, thread("EC2", "b"), consistent=True)
-                    assert read.stored is not None
-                    assert decode(read.stored.data) == thread("EC2", "b")
-    assert not any(each["event"] == "actor_crashed" for each in logs)
-
-
-async def test_time_to_live_whose_switching_was_unknown_goes_on():
-    async with memory_store() as inner:
-        store = LostReplies(inner)
-        async with running_database(store) as database:
-            await make(database)
-            store.lose_next()
-            with pytest.raises(InternalServerError, match="is unknown"):
-                await switch(database, "Thread", "at", enabled=True)
-            await make(database, "Other")
-            await until_status(database.table("Thread"), "ENABLED")
 
 
 class OtherOwner(FaultyStore):
