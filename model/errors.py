@@ -1,8 +1,8 @@
 """DynamoDB's errors, one class per wire type.
 
-Every class knows its wire name and HTTP status; the message is DynamoDB's exact text, given
-where the error is raised. Only ``api/http/protocol.py`` turns an error into JSON. Any exception
-that is no ``DynamoDBError`` is a bug of ours and answers 500.
+Every class has its wire name and HTTP status. The message is DynamoDB's exact text, set where the
+error is raised. Only ``api/http/protocol.py`` turns an error into JSON. An exception that is not a
+``DynamoDBError`` is a bug in the server and answers 500.
 
 Source: API reference, "Error handling with DynamoDB", and botocore's service model.
 """
@@ -24,13 +24,13 @@ _NOTHING: Final = Receipt()
 
 
 class DynamoDBError(Exception):
-    """The root of all errors that a client may be told."""
+    """The root of all errors that are sent to clients."""
 
     namespace: ClassVar[str] = _SERVICE
     http_status: ClassVar[int] = 400
 
     def __init__(self, message: str, receipt: Receipt = _NOTHING) -> None:
-        """``receipt`` is what the request cost all the same."""
+        """``receipt`` is the cost of the failed request."""
         super().__init__(message)
         self.message = message
         self.receipt = receipt
@@ -41,16 +41,16 @@ class DynamoDBError(Exception):
         return f"{self.namespace}#{type(self).__name__}"
 
     def members(self) -> dict[str, Any]:
-        """The members of the error's JSON body beside ``__type``."""
+        """The members of the error's JSON body besides ``__type``."""
         return {"message": self.message}
 
 
 class ValidationException(DynamoDBError):
-    """The request is well formed and breaks a rule.
+    """The request is well formed but breaks a rule.
 
-    The message is in the words of AWS's older request layer. ``fault`` says what is wrong with a
-    value that the newer layer has other words for; ``is_of_request`` is set if the fault was found
-    before any table was looked at. ``dynactor.api.requests.validation_errors`` words the answer by
+    The message is the one of AWS's older request layer. ``fault`` describes a faulty value for
+    which the newer layer has another message. ``is_of_request`` is set if the fault was found
+    before any table was read. ``dynactor.api.requests.validation_errors`` chooses the message by
     both.
     """
 
@@ -75,7 +75,7 @@ class UnknownOperationException(DynamoDBError):
     namespace = _CORAL_SERVICE
 
     def members(self) -> dict[str, Any]:
-        """An unknown operation is answered without a message by DynamoDB."""
+        """DynamoDB answers an unknown operation without a message."""
         return {"message": self.message} if self.message else {}
 
 
@@ -92,19 +92,19 @@ class IncompleteSignatureException(DynamoDBError):
 
 
 class InvalidSignatureException(DynamoDBError):
-    """The request's signature is of another time, or of another request."""
+    """The request's signature is expired or was made for another request."""
 
     namespace = _CORAL_SERVICE
 
 
 class UnrecognizedClientException(DynamoDBError):
-    """The request is signed by a key that is not known."""
+    """The request is signed with an unknown key."""
 
     namespace = _CORAL_SERVICE
 
 
 class AccessDeniedException(DynamoDBError):
-    """The request may not be made from there, or not in that way."""
+    """The request is not allowed from this address or in this form."""
 
     namespace = _CORAL_SERVICE
     http_status = 403
@@ -118,7 +118,7 @@ class RequestEntityTooLargeException(DynamoDBError):
 
 
 class ConditionalCheckFailedException(DynamoDBError):
-    """A condition was false; carries the item where the request asked for it."""
+    """A condition was false. The error carries the item if the request asked for it."""
 
     def __init__(
         self,
@@ -141,29 +141,29 @@ class DuplicateItemException(DynamoDBError):
 
 
 class TransactionConflictException(DynamoDBError):
-    """A transaction that is under way has the item."""
+    """Another transaction in progress has locked the item."""
 
     def __init__(self, message: str = "Transaction is ongoing for the item") -> None:
         super().__init__(message)
 
 
 class CancellationReason(Struct, frozen=True):
-    """What one action of a cancelled transaction had to do with that; ``None``: nothing."""
+    """Why one action of a canceled transaction failed; ``None`` if it did not."""
 
     code: str = "None"
     message: str | None = None
     item: dict[str, Any] | None = None
 
     def members(self) -> dict[str, Any]:
-        """As the wire has it: without what is not there."""
+        """The wire form, without missing members."""
         members = {"Item": self.item, "Code": self.code, "Message": self.message}
         return {name: value for name, value in members.items() if value is not None}
 
 
 class TransactionCanceledException(DynamoDBError):
-    """Nothing of a transaction was done; the reasons stand in the order of its actions.
+    """The transaction was canceled; the reasons are in the order of its actions.
 
-    ``receipts``, if any, are what each action has taken all the same.
+    ``receipts``, if any, are the costs of the actions.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ class TransactionCanceledException(DynamoDBError):
         self.receipts = tuple(receipts)
 
     def members(self) -> dict[str, Any]:
-        """The message, with a capital letter in this error, and the reasons."""
+        """The message, capitalized in this error, and the reasons."""
         return {
             "Message": self.message,
             "CancellationReasons": [reason.members() for reason in self.reasons],
@@ -186,10 +186,10 @@ class TransactionCanceledException(DynamoDBError):
 
 
 class TransactionInProgressException(DynamoDBError):
-    """The transaction that was first sent with this token is still under way."""
+    """The transaction that was first sent with this token is still in progress."""
 
     def members(self) -> dict[str, Any]:
-        """Its member has a capital letter (botocore's service model)."""
+        """The member is capitalized (botocore's service model)."""
         return {"Message": self.message}
 
 
@@ -197,7 +197,7 @@ class IdempotentParameterMismatchException(DynamoDBError):
     """Another transaction was sent with this token before."""
 
     def members(self) -> dict[str, Any]:
-        """Its member has a capital letter (botocore's service model)."""
+        """The member is capitalized (botocore's service model)."""
         return {"Message": self.message}
 
 
@@ -206,27 +206,27 @@ class ResourceNotFoundException(DynamoDBError):
 
 
 class PolicyNotFoundException(DynamoDBError):
-    """The resource is there, and has no policy."""
+    """The resource exists but has no policy."""
 
 
 class TableNotFoundException(DynamoDBError):
-    """As ResourceNotFoundException, in the backup operations."""
+    """The backup operations' form of ResourceNotFoundException."""
 
 
 class TableAlreadyExistsException(DynamoDBError):
-    """There is a table of the name that a restored one is to get."""
+    """A table with the restored table's name exists."""
 
 
 class TableInUseException(DynamoDBError):
-    """As ResourceInUseException, in the backup operations."""
+    """The backup operations' form of ResourceInUseException."""
 
 
 class BackupNotFoundException(DynamoDBError):
-    """There is no such backup of a table, or not any more."""
+    """The table backup does not exist, or was deleted."""
 
 
 class BackupInUseException(DynamoDBError):
-    """The backup of a table is being made, or restored from."""
+    """The table backup is being created or restored."""
 
 
 class ResourceInUseException(DynamoDBError):
@@ -234,7 +234,7 @@ class ResourceInUseException(DynamoDBError):
 
 
 class LimitExceededException(DynamoDBError):
-    """Too many control operations, or too large a value in one."""
+    """Too many control operations at a time, or too large a value in one."""
 
 
 class ItemCollectionSizeLimitExceededException(DynamoDBError):
@@ -242,17 +242,17 @@ class ItemCollectionSizeLimitExceededException(DynamoDBError):
 
 
 class ExpiredIteratorException(DynamoDBError):
-    """A shard iterator is older than a quarter of an hour."""
+    """The shard iterator is older than 15 minutes."""
 
 
 class TrimmedDataAccessException(DynamoDBError):
-    """The stream records that are asked for are older than what is kept."""
+    """The requested stream records are past the retention period."""
 
 
 class ThrottlingReason(Struct, frozen=True, cache_hash=True):
-    """Which limit refused a request, and the ARN of the table or index whose limit it is.
+    """The limit that refused a request, and the ARN of its table or index.
 
-    ``reason`` is put together of resource, operation and limit, such as
+    ``reason`` is composed of resource, operation and limit, such as
     IndexWriteKeyRangeThroughputExceeded (API reference, "ThrottlingReason").
     """
 
@@ -261,7 +261,7 @@ class ThrottlingReason(Struct, frozen=True, cache_hash=True):
 
 
 class Throttled(DynamoDBError):
-    """A request that may be sent again; knows why it was refused, where a limit did it."""
+    """A request that the client may retry, with the limits that refused it."""
 
     reasons_member: ClassVar[str] = "ThrottlingReasons"
 
@@ -281,9 +281,9 @@ class ProvisionedThroughputExceededException(Throttled):
 
 
 class ThrottlingException(Throttled):
-    """The request was refused before it was begun; it may be sent again."""
+    """The request was refused before it started; the client may retry."""
 
-    # With a small letter, in this one error of the three (botocore's service model).
+    # Not capitalized in this error alone (botocore's service model).
     reasons_member = "throttlingReasons"
 
 
@@ -292,12 +292,12 @@ class RequestLimitExceeded(Throttled):
 
 
 class InternalServerError(DynamoDBError):
-    """A fault of the server; the outcome of a write is unknown to its client."""
+    """An internal failure; the outcome of a write is unknown."""
 
     http_status = 500
 
 
 class ServiceUnavailable(DynamoDBError):
-    """The service can't be reached for the moment; the request may be sent again."""
+    """The service is temporarily unreachable; the client may retry."""
 
     http_status = 503

@@ -1,4 +1,4 @@
-"""A histogram of durations that costs little enough to be kept for every request."""
+"""A histogram of durations, cheap enough to record every request."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Final
 _UNIT_SECONDS: Final = 1024e-9
 # Bucket k holds durations below 2 ** k units. There is one for every duration of 64 bits.
 _BUCKETS: Final = 64
-# Shorter and longer durations are not told apart.
+# Shorter and longer durations share the outer buckets.
 _FIRST_SHOWN: Final = 5
 _LAST_SHOWN: Final = 26
 
 
 class LatencyHistogram:
-    """Counts of durations in buckets whose bounds double, from 33 microseconds to 69 seconds.
+    """Counts of durations in buckets with doubling bounds, from 33 microseconds to 69 seconds.
 
-    Not for several threads.
+    Not thread-safe.
     """
 
     __slots__ = ("_counts", "total_nanoseconds")
@@ -33,13 +33,13 @@ class LatencyHistogram:
 
     @property
     def count(self) -> int:
-        """How many durations were counted."""
+        """The number of durations."""
         return sum(self._counts)
 
     def cumulative(self) -> Iterator[tuple[float, int]]:
-        """Upper bounds in seconds, excluded, and how many durations are below each of them.
+        """Upper bounds in seconds, exclusive, each with the number of shorter durations.
 
-        Durations above the last bound are in ``count`` alone.
+        Durations above the last bound appear only in ``count``.
         """
         below = 0
         for bucket, count in enumerate(self._counts[: _LAST_SHOWN + 1]):

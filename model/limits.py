@@ -1,6 +1,6 @@
-"""DynamoDB's numbers, each once, each with its source and whether the bound is included.
+"""DynamoDB's limits, each defined once, with its source and whether the bound is inclusive.
 
-Source, unless said otherwise: Developer Guide, "Quotas in Amazon DynamoDB".
+Source, unless stated otherwise: Developer Guide, "Quotas in Amazon DynamoDB".
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BATCH_GET_RESPONSE_BYTES: Final = 16 * MIB  # <=
 BATCH_GET_PARTITION_BYTES: Final = 1 * MIB  # <= of one partition (API reference, "BatchGetItem")
 BATCH_WRITE_REQUESTS: Final = 25  # <=
 TRANSACTION_ITEMS: Final = 100  # <=
-TRANSACTION_BYTES: Final = 4 * MIB  # <= of what is written, and of what is read
+TRANSACTION_BYTES: Final = 4 * MIB  # <= for the items written, and for the items read
 CLIENT_TOKEN_CHARACTERS: Final = 36  # <=, and at least 1
 CLIENT_TOKEN_SECONDS: Final = 10 * 60  # < after its transaction (API reference)
 LIST_TABLES_PAGE: Final = 100  # <=
@@ -40,7 +40,7 @@ LIST_IMPORTS_PAGE: Final = 25  # <= (botocore's service model)
 LIST_BACKUPS_PAGE: Final = 100  # <= (botocore's service model)
 BACKUP_NAME_CHARACTERS: Final = (3, 255)  # both included (botocore's service model)
 RESTORES: Final = 50  # <= at a time (API reference, "RestoreTableFromBackup")
-RECOVERY_DAYS: Final = 35  # for which continuous backups can be kept at most
+RECOVERY_DAYS: Final = 35  # the longest retention of continuous backups
 SCAN_TOTAL_SEGMENTS: Final = 1_000_000  # <=
 
 # Expressions ("Limits in DynamoDB expressions").
@@ -64,7 +64,7 @@ GLOBAL_INDEX_KEY_ATTRIBUTES: Final = 4  # <= of each kind, HASH and RANGE
 PROJECTED_ATTRIBUTES: Final = 100  # <= INCLUDE attributes over all indexes of a table
 INDEX_ENTRY_OVERHEAD_BYTES: Final = 100  # per entry, storage only (S58, S113)
 ITEM_COLLECTION_BYTES: Final = 10 * GIB  # <= on a table with local indexes (S15)
-PARTITION_BYTES: Final = 10 * GIB  # from where on a partition is split (S134)
+PARTITION_BYTES: Final = 10 * GIB  # a larger partition is split (S134)
 
 # Capacity ("Read/write capacity units").
 READ_UNIT_BYTES: Final = 4 * KIB
@@ -74,15 +74,15 @@ PARTITION_WRITE_UNITS: Final = 1000  # per second (S139)
 ON_DEMAND_PARTITIONS: Final = 4  # of a new on-demand table
 ON_DEMAND_READ_UNITS: Final = 12_000  # per second, of a new on-demand table
 ON_DEMAND_WRITE_UNITS: Final = 4_000  # per second, of a new on-demand table
-# Decreases of a table's or index's throughput in a UTC day; then one in each hour without any
-# ("Quotas", "Decreasing provisioned throughput").
+# Decreases of a table's or index's throughput in a UTC day. After that, one in each hour without
+# another one ("Quotas", "Decreasing provisioned throughput").
 THROUGHPUT_DECREASES_PER_DAY: Final = 4
 THROUGHPUT_DECREASE_SECONDS: Final = 60 * 60
 # Switches of a table from provisioned to on-demand in 24 hours ("On-demand capacity mode",
 # "Considerations when switching capacity modes").
 ON_DEMAND_SWITCHES: Final = 4
 ON_DEMAND_SWITCHES_SECONDS: Final = 24 * 60 * 60
-BURST_SECONDS: Final = 300  # of unused units that are kept ("Burst and adaptive capacity")
+BURST_SECONDS: Final = 300  # of unused units are kept ("Burst and adaptive capacity")
 PEAK_SETTLES_SECONDS: Final = 30 * 60  # until twice a peak is allowed ("On-demand capacity mode")
 TABLE_READ_UNITS: Final = 40_000  # <= per second, of one table (default quota)
 TABLE_WRITE_UNITS: Final = 40_000  # <= per second, of one table (default quota)
@@ -90,7 +90,7 @@ ACCOUNT_READ_UNITS: Final = 80_000  # per second, of an account; shown, never en
 ACCOUNT_WRITE_UNITS: Final = 80_000  # per second, of an account; shown, never enforced
 THROUGHPUT_UNITS: Final = 1_000_000_000_000  # <= in a request (dynalite, measured on AWS)
 
-# Time to live ("Using time to live"): by so much or more in the past, an item never expires.
+# Time to live ("Using time to live"): an item this far or further in the past never expires.
 TIME_TO_LIVE_PAST_SECONDS: Final = 5 * 365 * 24 * 60 * 60  # <, five years
 TIME_TO_LIVE_CHANGE_SECONDS: Final = 60 * 60  # between two changes (API reference)
 TIME_TO_LIVE_ATTRIBUTE_CHARACTERS: Final = 255  # <=, and at least 1

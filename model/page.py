@@ -1,6 +1,6 @@
-"""One page of a Query or Scan: which rows it takes, where it ends, what it costs.
+"""One page of a Query or Scan: which rows it includes, where it ends, and its cost.
 
-Rows go in one after another; nothing is read here. Rules S41-S47, S106, S107.
+The caller reads the rows and adds them one by one. Rules S41-S47, S106, S107.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from dynactor.model.values.stored_item import StoredItem
 
 
 class PageRules(Struct, frozen=True):
-    """What a request asks of a page.
+    """A request's rules for a page.
 
-    ``fetch``: entries of a local index are completed from the table (S13). ``limit`` bounds
-    the rows evaluated, not those returned.
+    ``fetch``: entries of a local index are completed from the table (S13). ``limit`` bounds the
+    rows evaluated, not those returned.
     """
 
     limit: int | None = None
@@ -34,7 +34,7 @@ class PageRules(Struct, frozen=True):
 
 
 class Page(Struct, frozen=True):
-    """What was read. ``items`` are JSON texts; ``last`` is the key to go on behind, if any."""
+    """The result. ``items`` are JSON texts; ``last`` is the key to continue after, if any."""
 
     items: list[bytes]
     count: int
@@ -46,8 +46,8 @@ class Page(Struct, frozen=True):
 class PageBuilder:
     """Takes rows in order until the page is full.
 
-    The row with which the sum of sizes reaches or passes 1 MB is the last one. With fetches,
-    the sum is that of what is read in blocks of 4 KB: all entries together, each item alone.
+    The row with which the sum of sizes reaches or passes 1 MB is the last one. With fetches, the
+    sum counts reads in blocks of 4 KB: all entries together, each item on its own.
     """
 
     def __init__(self, rules: PageRules) -> None:
@@ -57,7 +57,7 @@ class PageBuilder:
         self._scanned_count = 0
         self._entry_bytes = 0
         self._fetched_blocks = 0
-        # Of the partitions that were read to their ends.
+        # Bytes of the partitions that were read to the end.
         self._partition_bytes: list[int] = []
         self._finished_blocks = 0
         self._finished_bytes = 0
@@ -66,12 +66,12 @@ class PageBuilder:
 
     @property
     def rows_left(self) -> int | None:
-        """How many rows the limit still allows; None without a limit."""
+        """The number of rows that the limit still allows; None without a limit."""
         limit = self._rules.limit
         return None if limit is None else limit - self._scanned_count
 
     def add(self, entry: StoredItem, fetched: StoredItem | None = None) -> None:
-        """Evaluate the next row; ``fetched`` is its whole item where the rules ask for it."""
+        """Evaluate the next row; ``fetched`` is its whole item if the rules ask for it."""
         assert not self.full
         rules = self._rules
         self.last = entry
@@ -96,7 +96,7 @@ class PageBuilder:
         )
 
     def add_all(self, entries: Sequence[StoredItem]) -> None:
-        """Evaluate rows, which are no more than the limit allows, until the page is full."""
+        """Evaluate rows, at most as many as the limit allows, until the page is full."""
         rules = self._rules
         if rules.filter is not None or rules.projector is not None or rules.count_only:
             for entry in entries:
@@ -104,7 +104,7 @@ class PageBuilder:
                 if self.full:
                     return
             return
-        # Items as they are stored: without a call for each.
+        # The rules return items as stored, so no call per item is needed.
         assert not self.full
         left_bytes = PAGE_BYTES - self._finished_bytes - self._entry_bytes
         for taken, entry in enumerate(entries, start=1):
@@ -120,25 +120,25 @@ class PageBuilder:
         self.full = left_bytes <= 0 or self._scanned_count == rules.limit
 
     def add_fetched(self, entries: Sequence[StoredItem], fetched: Sequence[StoredItem]) -> None:
-        """As ``add_all``, each with its whole item."""
+        """Evaluate rows like ``add_all``, each with its whole item."""
         for entry, item in zip(entries, fetched, strict=True):
             self.add(entry, item)
             if self.full:
                 return
 
     def end(self) -> None:
-        """End the page behind the last row, whatever is left of the range."""
+        """End the page after the last row, even if the range continues."""
         assert self.last is not None
         self.full = True
 
     @property
     def blocks(self) -> int:
-        """How many blocks of 4 KB are to be paid if nothing more is read; not once finished."""
+        """The blocks of 4 KB to pay if nothing more is read; not once finished."""
         unfinished = capacity.read_blocks(self._entry_bytes) or 1
         return self._finished_blocks + unfinished + self._fetched_blocks
 
     def finish_partition(self) -> None:
-        """Count what was read of a partition; a Scan rounds each partition's sum on its own."""
+        """Count the bytes read from a partition; a Scan rounds up the sum of each partition."""
         self._partition_bytes.append(self._entry_bytes)
         self._finished_blocks += capacity.read_blocks(self._entry_bytes) or 1
         self._finished_bytes += self._entry_bytes
@@ -152,7 +152,7 @@ class PageBuilder:
         index: tuple[str, IndexKind] | None,
         is_scan: bool,
     ) -> Page:
-        """The page, once no more rows are added and the last partition is finished."""
+        """The page, after all rows are added and the last partition is finished."""
         units = capacity.read_units(self._finished_blocks, consistent=consistent)
         fetched_units = capacity.read_units(self._fetched_blocks, consistent=consistent)
         name, kind = index or (None, None)

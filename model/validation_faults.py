@@ -1,6 +1,6 @@
-"""Faults of a request that AWS's two request layers word or judge differently.
+"""Faults of a request that AWS's two request layers report differently.
 
-A ``ValidationException`` carries one of these beside its message, which is the older layer's.
+A ``ValidationException`` carries one of these besides its message, which is the older layer's.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from msgspec import Struct
 
 
 class RefusedNumber(Struct, frozen=True):
-    """A text that is no number, or a number that is out of range or too long."""
+    """A text that is not a number, or a number that is out of range or too long."""
 
     text: str
 
@@ -28,7 +28,7 @@ class RepeatedMember(Struct, frozen=True):
 
 
 class ValuesWithoutExpression(Struct, frozen=True):
-    """ExpressionAttributeValues beside no expression that could use them."""
+    """ExpressionAttributeValues without an expression that could use them."""
 
 
 Fault: TypeAlias = RefusedNumber | RepeatedMember | ValuesWithoutExpression

@@ -1,10 +1,11 @@
-"""The keys that weigh most among any number of them, in bounded memory.
+"""Finds the heaviest of any number of keys in bounded memory.
 
-A key is counted while there is room. Where there is none, so much is taken from every count that
-half of them go: what was taken is the most by which any key can be counted too low. This is the
-summary of Misra and Gries with weights, as in Anderson et al., "A High-Performance Algorithm for
-Identifying Frequent Items in Data Streams", IMC 2017. Apache DataSketches implements it too: called
-from Python it is as quick as a dictionary (0.2 µs a key), and brings NumPy, 18 MB and 0.1 s.
+A new key is counted while there is space. Without space, the median count is subtracted from every
+count, which removes half of the keys. The sum of the subtracted values bounds the error of a count.
+This is the summary of Misra and Gries with weights, as in Anderson et al., "A High-Performance
+Algorithm for Identifying Frequent Items in Data Streams", IMC 2017. Apache DataSketches implements
+it, too. Called from Python, that implementation is as fast as a dictionary (0.2 µs a key), and
+needs NumPy, 18 MB and 0.1 s.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from typing import Final
 
 from msgspec import Struct
 
-# An error of 0.4 % of the total at most.
+# The error is at most 0.4 % of the total.
 DEFAULT_KEYS: Final = 512
 
 
 class Heavy(Struct, frozen=True):
-    """A key that weighs so much at least and at most."""
+    """A key, with a lower and an upper bound of its weight."""
 
     key: bytes
     least: float
@@ -27,10 +28,10 @@ class Heavy(Struct, frozen=True):
 
 
 class Summary(Struct, frozen=True):
-    """The heaviest keys of what was counted, the heaviest first, and all weight together.
+    """The heaviest keys of a count, heaviest first, and the total weight.
 
-    A key that is listed weighs what is listed, or up to ``error`` more; any other weighs
-    ``unlisted`` at most.
+    A listed key weighs its listed weight, or up to ``error`` more. Any other key weighs at most
+    ``unlisted``.
     """
 
     total: float = 0.0
@@ -45,9 +46,9 @@ NOTHING: Final = Summary()
 class HeavyHitters:
     """The counts.
 
-    Invariant: there are at most ``most_keys``, each is what its key weighs or up to ``error``
-    less, and ``error`` is at most twice the total over ``most_keys``: whatever was taken from one
-    count was taken from half of ``most_keys`` at the same time.
+    Invariant: there are at most ``most_keys`` keys, each count is its key's weight or up to
+    ``error`` less, and ``error`` is at most twice the total over ``most_keys``. The last bound
+    holds because each subtraction takes its value from half of ``most_keys`` counts at once.
     """
 
     __slots__ = ("_counts", "_most_keys", "error", "total")
@@ -68,13 +69,13 @@ class HeavyHitters:
             self._make_room()
 
     def summary(self, keys: int) -> Summary:
-        """So many of the heaviest keys."""
+        """The given number of heaviest keys."""
         ordered = sorted(self._counts.items(), key=_by_weight)
         next_weight = ordered[keys][1] if len(ordered) > keys else 0.0
         return Summary(self.total, tuple(ordered[:keys]), self.error, next_weight + self.error)
 
     def _make_room(self) -> None:
-        """Take the weight of the key in the middle from all: half of them have no more."""
+        """Subtract the median weight from all keys, which removes half of them."""
         ordered = sorted(self._counts.values(), reverse=True)
         taken = ordered[self._most_keys // 2]
         self._counts = {
@@ -84,10 +85,10 @@ class HeavyHitters:
 
 
 def heaviest(summaries: Iterable[Summary], keys: int) -> list[Heavy]:
-    """So many of the heaviest keys of all summaries together, by their certain weight."""
+    """The given number of heaviest keys of all summaries together, by lower bound."""
     parts = list(summaries)
     listed: dict[bytes, float] = {}
-    # What a key may weigh where it is listed, over what it may weigh where it is not.
+    # The highest possible weight of a listed key, above that of an unlisted one.
     excess: dict[bytes, float] = {}
     for part in parts:
         for key, weight in part.keys:
@@ -99,5 +100,5 @@ def heaviest(summaries: Iterable[Summary], keys: int) -> list[Heavy]:
 
 
 def _by_weight(entry: tuple[bytes, float]) -> tuple[float, bytes]:
-    """The heaviest first, and equal ones in the order of their bytes."""
+    """Heaviest first; equal weights in the order of their bytes."""
     return -entry[1], entry[0]

@@ -1,6 +1,6 @@
-"""What an index would hold, and what becomes of its hottest key, from a sample of items.
+"""Predicts an index's entries, and the load of its hottest key, from a sample of items.
 
-Source: Developer Guide, "Global secondary indexes", and the rules of docs/RULES.md that are named.
+Source: Developer Guide, "Global secondary indexes", and the cited rules of docs/RULES.md.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ _KEY_TYPES: Final = ("S", "N", "B")
 
 
 class ValueShare(Struct, frozen=True):
-    """A value that a key may have, and which part of all that are counted has it."""
+    """A value of a key, and its share of all counted values."""
 
     value: AttributeValue
     share: float
 
 
 class Distribution(Struct, frozen=True):
-    """The values of an attribute over items, the most frequent first; shares are of all items.
+    """The values of an attribute over items, most frequent first; shares are of all items.
 
-    ``without`` is the share of items that an index on it would leave out: they have no value
-    (S85, S115), or one that can't be its key (S190).
+    ``without`` is the share of items that an index on the attribute would leave out: the attribute
+    is missing (S85, S115), or its value is not a valid key (S190).
     """
 
     counted: int
@@ -41,7 +41,7 @@ class Distribution(Struct, frozen=True):
 
 
 def distribution(items: Iterable[Item], name: str, most_values: int = 10) -> Distribution:
-    """How the values of an attribute are distributed, those of its most frequent type."""
+    """The distribution of an attribute's values, of their most frequent type."""
     counts: Counter[tuple[str, str]] = Counter()
     counted = 0
     for item in items:
@@ -73,8 +73,8 @@ def distribution(items: Iterable[Item], name: str, most_values: int = 10) -> Dis
 class HotValue(Struct, frozen=True):
     """The most frequent value as an index's partition key.
 
-    ``write_units`` are those per second that it gets, None where the rate of writes isn't known;
-    ``most_writes`` the writes per second to the table beyond which they are throttled (S139, S110).
+    ``write_units`` is its load per second, None if the rate of writes is unknown. ``most_writes``
+    is the number of writes per second to the table above which they are throttled (S139, S110).
     """
 
     write_units: float | None
@@ -83,7 +83,7 @@ class HotValue(Struct, frozen=True):
 
 
 def hot_value(share: float, entry_bytes: int, writes_per_second: float | None) -> HotValue:
-    """What a value with that share of all writes means; each writes one entry of that size."""
+    """The effect of a value with this share of all writes; each writes one entry of this size."""
     units = write_units(entry_bytes)
     most_writes = PARTITION_WRITE_UNITS / (share * units)
     if writes_per_second is None:

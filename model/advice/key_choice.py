@@ -1,4 +1,4 @@
-"""The arithmetic of choosing a partition key: skew, suffixes for a hot key, and what they cost.
+"""Arithmetic for choosing a partition key: skew, suffixes for a hot key, and their cost.
 
 Source: AWS Database Blog, "Choosing the Right DynamoDB Partition Key" (S139, S144-S150); Developer
 Guide, "Using write sharding to distribute workloads evenly".
@@ -19,7 +19,7 @@ _TOP: Final = 10
 
 
 def suffixes_for_writes(writes_per_second: float, item_size_bytes: int) -> int:
-    """How many suffixes spread a key's writes over enough partitions, at least 1 (S145, A9).
+    """The number of suffixes that spread a key's writes over partitions, at least 1 (S145, A9).
 
     Writes per second, times the item's size in whole KB, over a partition's 1,000.
     """
@@ -30,17 +30,17 @@ def suffixes_for_writes(writes_per_second: float, item_size_bytes: int) -> int:
 def suffixes_for_reads(
     reads_per_second: float, read_size_bytes: int, *, consistent: bool = False
 ) -> int:
-    """The same for reads of that size each: 3,000 units a partition (S139)."""
+    """The same for reads of this size each: 3,000 units a partition (S139)."""
     units = reads_per_second * read_units(read_blocks(read_size_bytes) or 1, consistent=consistent)
     return ceil(units / PARTITION_READ_UNITS) or 1
 
 
 class Skew(Struct, frozen=True):
-    """How unevenly load falls on keys, or on partitions.
+    """The skew of load over keys or partitions.
 
-    ``hottest_share`` and ``top_ten_share`` are fractions of all load. ``effective_count`` is how
-    many equally loaded ones would be as uneven: the number of them if all are alike, 1 if one has
-    everything.
+    ``hottest_share`` and ``top_ten_share`` are fractions of all load. ``effective_count`` is the
+    number of equally loaded keys with the same skew: the number of keys if all are alike, 1 if one
+    key has all load.
     """
 
     hottest_share: float
@@ -49,10 +49,10 @@ class Skew(Struct, frozen=True):
 
 
 def skew(loads: Iterable[float], all_load: float | None = None) -> Skew | None:
-    """The skew of loads in any unit; None where there is none.
+    """The skew of loads in any unit; None without load.
 
-    ``all_load`` is that of all keys where only the hottest are known: the others are taken to be
-    so many that each is next to nothing.
+    ``all_load`` is the load of all keys, if only the hottest are known. The other keys are assumed
+    to be so many that each has a negligible load.
     """
     known = [load for load in loads if load > 0]
     total = sum(known) if all_load is None else all_load
@@ -66,17 +66,17 @@ def skew(loads: Iterable[float], all_load: float | None = None) -> Skew | None:
 
 
 class QueryCost(Struct, frozen=True):
-    """What it costs to read a whole item collection: requests, and read units of all together."""
+    """The cost of reading a whole item collection: requests, and read units in total."""
 
     requests: int
     read_units: float
 
 
 def query_cost(collection_bytes: int, suffixes: int = 1, *, consistent: bool = False) -> QueryCost:
-    """The cost of querying a collection that is spread evenly over so many suffixes (S148, S150).
+    """The cost of querying a collection that is spread evenly over suffixes (S148, S150).
 
-    Each suffix is a query of its own, which costs a unit of 4 KB at least and is rounded up on
-    its own.
+    Each suffix is a query of its own, which costs at least one unit of 4 KB and is rounded up
+    separately.
     """
     assert suffixes >= 1
     each_bytes = -(-collection_bytes // suffixes)
@@ -88,7 +88,7 @@ def query_cost(collection_bytes: int, suffixes: int = 1, *, consistent: bool = F
 def extra_query_cost(
     collection_bytes: int, suffixes: int, *, consistent: bool = False
 ) -> QueryCost:
-    """What is added to one query of the whole collection by dividing it over suffixes."""
+    """The added cost of a query of the whole collection after dividing it over suffixes."""
     one = query_cost(collection_bytes, consistent=consistent)
     divided = query_cost(collection_bytes, suffixes, consistent=consistent)
     return QueryCost(divided.requests - one.requests, divided.read_units - one.read_units)

@@ -1,4 +1,4 @@
-"""The kinds of traffic that are counted by key and by index, and how they are sampled."""
+"""The kinds of traffic that are counted by key and by index, and their sampling."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ Recording: TypeAlias = Literal["all", "some", "none"]
 
 MINUTE_SECONDS: Final = 60
 MINUTES: Final = 60
-# How many keys are kept of a minute that is over.
+# The number of keys kept from a finished minute.
 KEPT_KEYS: Final = 32
 
-# Where requests are sampled: so many are counted in each minute, then one in so many.
+# With sampling, this many requests are counted in each minute, then one in so many.
 WHOLE_REQUESTS: Final = 1_000
 EVERY: Final = 32
 
 
 class IndexUse(Struct):
-    """How queries and scans have used an index, or the table itself.
+    """The use of an index, or of the table itself, by queries and scans.
 
-    ``asked_names`` counts, by attribute, those that named what they want; ``asked_all`` is how many
-    wanted every attribute. ``scanned_for`` are the units of scans, by each attribute that their
-    filters want to be equal to a value. ``write_units`` are those of a local index.
+    ``asked_names`` counts requests by the attributes they name; ``asked_all`` counts requests for
+    every attribute. ``scanned_for`` maps each attribute that a scan's filter compares for equality
+    to the units of such scans. ``write_units`` are a local index's.
     """
 
     queries: float = 0.0

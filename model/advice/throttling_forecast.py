@@ -1,8 +1,8 @@
-"""What would be refused of a recorded load with other units: the limits themselves are asked.
+"""Predicts the throttling of a recorded load with other units, using the real limits.
 
-A load is that of a minute, second by second: so much of it is of single partition keys, and the
-rest of all others, which are taken to be even. Within a second requests come evenly too, so that
-what is found is a little less than what shorter bursts would bring.
+A load covers a minute, second by second. Part of it is for single partition keys; the rest is for
+all other keys, which are assumed to be even. Requests are assumed to be even within a second, so
+the result is slightly lower than with shorter bursts.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from dynactor.model.throttling.resource import Units
 
 Operation: TypeAlias = Literal["read", "write"]
 
-# A partition's ceiling is of whole seconds, and what passes it is at most a part of one.
+# A partition's ceiling is per whole second, and the excess is at most one part of a second.
 _PARTS: Final = 8
 _HASH_BYTES: Final = 8
 _HASH_BITS: Final = 64
 
 
 class KeyShare(Struct, frozen=True):
-    """A partition key, encoded with its hash, and its part of a minute's units."""
+    """A partition key, encoded with its hash, and its share of a minute's units."""
 
     key: bytes
     share: float
 
 
 class MinuteLoad(Struct, frozen=True):
-    """The load of a minute that began then: the units of each second, and the shares of keys."""
+    """The load of one minute: its start, the units of each second, and the shares of keys."""
 
     start_seconds: float
     seconds: Sequence[float]
@@ -49,10 +49,10 @@ class MinuteLoad(Struct, frozen=True):
 
 
 class Expected(Struct, frozen=True):
-    """Of all units offered, how many are refused, and why (S140).
+    """The units offered, and the refused ones by reason (S140).
 
-    ``over_rate``: more was asked for than is provisioned. ``uneven``: less was, but of too few
-    partitions. ``ceiling``: of one partition more than any takes (S139). ``growth``: an on-demand
+    ``over_rate``: demand exceeded the provisioned units. ``uneven``: demand was lower, but on too
+    few partitions. ``ceiling``: one partition exceeded its ceiling (S139). ``growth``: an on-demand
     table grew too fast.
     """
 
@@ -64,7 +64,7 @@ class Expected(Struct, frozen=True):
 
     @property
     def refused(self) -> float:
-        """All that is refused."""
+        """All refused units."""
         return self.over_rate + self.uneven + self.ceiling + self.growth
 
 
@@ -74,7 +74,7 @@ def expected(
     units_per_second: float | None,
     partitions: int,
 ) -> Expected:
-    """What becomes of a load with provisioned units, or on demand where they are None."""
+    """The outcome of a load with provisioned units, or on demand if they are None."""
     offered = 0.0
     refused = dict.fromkeys(("over_rate", "uneven", "ceiling", "growth"), 0.0)
     units: Units | None = None
@@ -99,7 +99,7 @@ def expected(
 
 
 def place_of(key: bytes, partitions: int) -> int:
-    """Which of so many partitions of even shares has a key that begins with its hash."""
+    """The partition, out of this many of equal shares, of a key that begins with its hash."""
     return int.from_bytes(key[:_HASH_BYTES], "big") * partitions >> _HASH_BITS
 
 
@@ -126,7 +126,7 @@ def _units(
     is_read = operation == "read"
     ceiling = PARTITION_READ_UNITS if is_read else PARTITION_WRITE_UNITS
     if units_per_second is not None:
-        # What was left unused before the recorded load is unknown.
+        # The unused units before the recorded load are unknown.
         return ProvisionedUnits(
             units_per_second, ceiling, range(partitions), now_seconds, saved_seconds=1
         )

@@ -1,4 +1,4 @@
-"""Capacity units, and the receipt from which everything that counts them derives.
+"""Capacity units, and the receipt that every use of them derives from.
 
 Source: "DynamoDB read and write operations", "Read/write capacity units".
 """
@@ -17,7 +17,7 @@ TransactionUnits: TypeAlias = Literal["ReadCapacityUnits", "WriteCapacityUnits"]
 
 
 class IndexUnits(Struct, frozen=True):
-    """The units that one index of a table took in a request."""
+    """The units of one index of a table in a request."""
 
     name: str
     kind: IndexKind
@@ -31,7 +31,7 @@ class IndexUnits(Struct, frozen=True):
 
 
 class KeyRead(Struct, frozen=True):
-    """The read of one item by its key; ``size_bytes`` is 0 where there is none."""
+    """The read of one item by its key; ``size_bytes`` is 0 if the item does not exist."""
 
     size_bytes: int
     units: float
@@ -39,10 +39,10 @@ class KeyRead(Struct, frozen=True):
 
 
 class RangeRead(Struct, frozen=True):
-    """One page of a Query or Scan: the entries that it evaluated, and the items it fetched.
+    """One page of a Query or Scan: the entries it evaluated, and the items it fetched.
 
-    ``partition_bytes`` are the sizes that were rounded up to blocks of 4 KB, each on its own:
-    one for each partition of a Scan, and of a Query one sum. ``index`` is None for the table.
+    ``partition_bytes`` are the sizes that were rounded up to blocks of 4 KB separately: one for
+    each partition of a Scan, one sum for a Query. ``index`` is None for the table.
     """
 
     is_scan: bool
@@ -59,9 +59,9 @@ class RangeRead(Struct, frozen=True):
 
 
 class EntryWrite(IndexUnits, frozen=True):
-    """What a write did to the entry of its item in one index, and the units; None for no entry.
+    """The write of an item's entry in one index; None for no entry.
 
-    ``moves``: it was deleted under one key and put under another.
+    ``moves``: the entry was deleted under one key and put under another.
     """
 
     old_bytes: int | None = None
@@ -70,10 +70,10 @@ class EntryWrite(IndexUnits, frozen=True):
 
 
 class ItemWrite(Struct, frozen=True):
-    """The write of one item, from the size that it had to the one it has; None for no item.
+    """The write of one item, from its old size to its new size; None for no item.
 
-    ``refused``: its condition was false, and only the item that is there counts. ``is_check``: a
-    transaction only looked at it. ``units`` are those of the write alone, in a transaction too.
+    ``refused``: its condition was false, and only the existing item counts. ``is_check``: a
+    transaction only checked the item. ``units`` are those of the write alone, in a transaction too.
     """
 
     old_bytes: int | None
@@ -85,7 +85,7 @@ class ItemWrite(Struct, frozen=True):
 
     @property
     def counted_bytes(self) -> int:
-        """The size that was rounded up to units: the larger of both."""
+        """The size that was rounded up to units: the larger one."""
         return max(self.old_bytes or 0, self.new_bytes or 0)
 
 
@@ -95,8 +95,8 @@ Work: TypeAlias = KeyRead | RangeRead | ItemWrite
 class Receipt(Struct, frozen=True):
     """The capacity units that a request took from one table and each of its indexes.
 
-    ``work`` is what they were counted from, piece by piece. Of reads by key it is kept only where
-    the request is to be explained.
+    ``work`` lists the pieces of work that the units were counted from. Reads by key are listed only
+    if the request asks for an explanation.
     """
 
     read_units: float = 0.0
@@ -133,17 +133,17 @@ class Receipt(Struct, frozen=True):
 
 
 def read_blocks(size_bytes: int) -> int:
-    """How many units of 4 KB a size fills, rounded up; nothing at all fills none."""
+    """The number of 4 KB units that a size fills, rounded up; 0 for size 0."""
     return -(-size_bytes // READ_UNIT_BYTES)
 
 
 def read_units(blocks: int, *, consistent: bool) -> float:
-    """Read capacity units of so many 4 KB blocks: one each, half if eventually consistent."""
+    """Read capacity units of a number of 4 KB blocks: one each, half if eventually consistent."""
     return float(blocks) if consistent else blocks / 2
 
 
 def item_read_units(size_bytes: int, *, consistent: bool) -> float:
-    """Read capacity units of one item; a missing one, of size 0, costs as much as a small one."""
+    """Read capacity units of one item; a missing item (size 0) costs as much as a small one."""
     blocks = -(-size_bytes // READ_UNIT_BYTES) or 1
     return float(blocks) if consistent else blocks / 2
 
@@ -160,9 +160,9 @@ def consumed_capacity(
     *,
     told_as: TransactionUnits | None = None,
 ) -> dict[str, Any] | None:
-    """The ConsumedCapacity member of an answer; None where it is not to be returned.
+    """The ConsumedCapacity member of an answer; None if not requested.
 
-    ``told_as``: the member in which transactions tell all units once more (AWS CLI reference,
+    ``told_as``: the member in which transactions repeat all units (AWS CLI reference,
     "transact-write-items").
     """
     if mode is None or mode == "NONE":

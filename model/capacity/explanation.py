@@ -1,8 +1,7 @@
-"""What a request cost and why, and what would have cost less: told from its receipts alone.
+"""Explains the cost of a request, and cheaper alternatives, from its receipts alone.
 
-What was taken is never counted again here; only what would have been taken otherwise is. Rules
-are named as in docs/RULES.md: by their numbers, and the arithmetic of units, which has none, by
-the names of its rows.
+The units that were taken are never recounted here; only alternatives are computed. Rules are named
+as in docs/RULES.md: by number, or by row for the arithmetic of units, which has no numbers.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from dynactor.model.limits import READ_UNIT_BYTES, WRITE_UNIT_BYTES
 from dynactor.model.tables.table import TableDefinition
 from dynactor.model.writes.transaction import UNITS_FACTOR
 
-# What became of a transaction.
+# The outcome of a transaction.
 Outcome: TypeAlias = Literal["done", "cancelled"]
 WriteKind: TypeAlias = Literal[
     "put", "delete", "nothing to delete", "condition check", "condition failed"
@@ -36,12 +35,12 @@ EntryChange: TypeAlias = Literal["put", "delete", "delete and put", "none"]
 _READ: Final = "Arithmetic: Read"
 _WRITE: Final = "Arithmetic: Write"
 _TRANSACTIONS: Final = "Arithmetic: Transactions"
-# A size is near a unit's bound if no more than this share of it is above.
+# A size is near a unit's bound if at most this share of the unit is above it.
 _NEAR: Final = 1 / 4
 
 
 class Paid(NamedTuple):
-    """What a request, or a part of it, cost on one table; ``transaction``: of what it is a part."""
+    """The cost of a request, or of a part of it, on one table; ``transaction`` names its kind."""
 
     table: TableDefinition
     receipt: Receipt
@@ -58,9 +57,9 @@ class Fetched(Struct, frozen=True, rename="pascal"):
 
 
 class Read(Struct, frozen=True, rename="pascal", omit_defaults=True):
-    """What was read in one go, in blocks of 4 KB; ``count`` of a request's reads were alike.
+    """A read in blocks of 4 KB; ``count`` of a request's reads were alike.
 
-    ``units_of`` is the table or the global index whose units it took.
+    ``units_of`` is the table or global index whose units the read took.
     """
 
     read: Literal["Item", "Query", "Scan"]
@@ -79,7 +78,7 @@ class Read(Struct, frozen=True, rename="pascal", omit_defaults=True):
 
 
 class IndexWrite(Struct, frozen=True, rename="pascal", omit_defaults=True):
-    """What became of an item's entry in an index, and whose units that took."""
+    """The change of an item's entry in an index, and the resource whose units it took."""
 
     index: str
     change: EntryChange
@@ -93,7 +92,7 @@ class IndexWrite(Struct, frozen=True, rename="pascal", omit_defaults=True):
 class Written(Struct, frozen=True, rename="pascal", omit_defaults=True):
     """One item's write, in units of 1 KB; ``count`` of a request's writes were alike.
 
-    ``bytes`` is the size that counts, the larger of both.
+    ``bytes`` is the size that counts, the larger one.
     """
 
     write: WriteKind
@@ -107,7 +106,7 @@ class Written(Struct, frozen=True, rename="pascal", omit_defaults=True):
 
 
 class TableCost(Struct, frozen=True, rename="pascal", omit_defaults=True):
-    """What a request cost on one table and its indexes."""
+    """The cost of a request on one table and its indexes."""
 
     table_name: str
     capacity_units: float
@@ -116,7 +115,7 @@ class TableCost(Struct, frozen=True, rename="pascal", omit_defaults=True):
 
 
 class Cheaper(Struct, frozen=True, rename="pascal", omit_defaults=True):
-    """What would have cost less, and by how many units; None where that is not known."""
+    """A cheaper alternative, and the units it saves; None if unknown."""
 
     advice: str
     rule: str
@@ -124,9 +123,9 @@ class Cheaper(Struct, frozen=True, rename="pascal", omit_defaults=True):
 
 
 class Explanation(Struct, frozen=True, rename="pascal", omit_defaults=True):
-    """The whole: tables in the order of the request, the largest saving first.
+    """The whole explanation: tables in the order of the request, the largest saving first.
 
-    ``cancelled``: nothing was written of a transaction, and this was paid all the same.
+    ``cancelled``: a transaction wrote nothing, but cost these units.
     """
 
     operation: str
@@ -137,7 +136,7 @@ class Explanation(Struct, frozen=True, rename="pascal", omit_defaults=True):
 
 
 def explain(operation: str, paid: Sequence[Paid]) -> Explanation:
-    """The explanation of a request that cost this."""
+    """The explanation of a request with these receipts."""
     by_table: dict[str, Paid] = {}
     for part in paid:
         known = by_table.get(part.table.name)
@@ -178,7 +177,7 @@ _CountedT = TypeVar("_CountedT", Read, Written)
 
 
 def _counted(each: Sequence[_CountedT]) -> tuple[_CountedT, ...]:
-    """Those that are alike once, with their number."""
+    """Equal elements once, with their count."""
     counts: dict[_CountedT, int] = {}
     for one in each:
         counts[one] = counts.get(one, 0) + 1
@@ -227,7 +226,7 @@ def _range_read(table: TableDefinition, work: RangeRead) -> Read:
 
 
 def _blocks(units: float, *, consistent: bool) -> int:
-    """The blocks that so many units were taken for."""
+    """The blocks that cost this many units."""
     return int(units if consistent else units * 2)
 
 
@@ -266,7 +265,7 @@ _NONE_RULES: Final[dict[IndexKind, str]] = {
 
 
 def _index_names(table: TableDefinition) -> Iterator[tuple[str, IndexKind]]:
-    """The indexes into which the table's changes are carried."""
+    """The indexes that the table's writes maintain."""
     for local in table.local_indexes:
         yield local.name, "LocalSecondaryIndexes"
     for index in table.global_indexes:
@@ -275,7 +274,7 @@ def _index_names(table: TableDefinition) -> Iterator[tuple[str, IndexKind]]:
 
 
 def _payer(table: TableDefinition, index: str, kind: IndexKind) -> str:
-    """Whose units an index lives on: its table's if it is local, else its own (S49, S100)."""
+    """The resource whose units an index uses: its table if local, else itself (S49, S100)."""
     return table.name if kind == "LocalSecondaryIndexes" else index
 
 
@@ -302,7 +301,7 @@ def _index_write(table: TableDefinition, entry: EntryWrite) -> IndexWrite:
     )
 
 
-# The units of an index's change where no entry is larger than 1 KB.
+# The units of an index's change if no entry is larger than 1 KB.
 _LEAST_WRITES: Final[dict[EntryChange, int]] = {
     "put": 1,
     "delete": 1,
@@ -315,7 +314,7 @@ _LEAST_WRITES: Final[dict[EntryChange, int]] = {
 
 
 def _cheaper(paid: Paid) -> Iterator[Cheaper]:
-    """The advice on one table's part."""
+    """The advice on one table's share."""
     work = paid.receipt.work
     if paid.transaction is not None:
         yield from _cheaper_than_a_transaction(work)
@@ -333,7 +332,7 @@ def _cheaper(paid: Paid) -> Iterator[Cheaper]:
 
 
 def _cheaper_than_a_transaction(work: Sequence[Work]) -> Iterator[Cheaper]:
-    """The advice on one table's part of a transaction, which pays for each item twice."""
+    """The advice on one table's share of a transaction, which pays for each item twice."""
     reads = [each for each in work if isinstance(each, KeyRead)]
     writes = [each for each in work if isinstance(each, ItemWrite)]
     if reads:
@@ -384,7 +383,7 @@ def _smaller_items(reads: Sequence[KeyRead]) -> Iterator[Cheaper]:
 def _read_together(
     item_reads: Sequence[KeyRead], range_reads: Sequence[RangeRead]
 ) -> Iterator[Cheaper]:
-    """One sum is rounded up instead of each item, where many were read by their keys."""
+    """Reads of several items by key are cheaper as one Query, which rounds up one sum."""
     for consistent in (True, False):
         sizes = [read.size_bytes for read in item_reads if read.consistent is consistent]
         units = sum(read.units for read in item_reads if read.consistent is consistent)
@@ -449,7 +448,7 @@ _FILTER_RULES: Final[dict[IndexKind | None, str]] = {
 
 
 def _smaller_writes(writes: Sequence[ItemWrite]) -> Iterator[Cheaper]:
-    # One that became smaller costs less the next time.
+    # An item that became smaller costs less the next time.
     near = [
         write.counted_bytes
         for write in writes
@@ -499,6 +498,6 @@ def _items(count: int) -> str:
 
 
 def _bytes_above(size_bytes: int, unit_bytes: int) -> int:
-    """How far a size of several units is above a whole number of them; 0 if that is not near."""
+    """The bytes above the last whole unit, for a size of several units; 0 if not near."""
     above = size_bytes % unit_bytes
     return above if size_bytes > unit_bytes and above <= size_bytes * _NEAR else 0

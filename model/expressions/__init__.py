@@ -1,1 +1,1 @@
-"""DynamoDB's expression language: from text to trees, and trees evaluated on items."""
+"""DynamoDB's expression language: parsing text into trees, and evaluating trees on items."""

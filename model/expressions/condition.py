@@ -1,8 +1,8 @@
 """Conditions: bound to a request's values, and evaluated on items.
 
-A bound condition is a tree of frozen nodes, so that it can travel in a message. Evaluating one
-raises nothing: what could be wrong is found when it is bound, and an attribute of another type
-than an operator wants makes a condition false.
+A bound condition is a tree of frozen nodes, so messages can carry it. Evaluation raises no errors:
+faults are found when a condition is bound, and an attribute of an unexpected type makes a condition
+false.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Size(Struct, frozen=True, tag=True):
             return None
         for type_name, content in value.items():
             if type_name == "S":
-                # DynamoDB counts as Java does, in UTF-16.
+                # DynamoDB counts UTF-16 code units, like Java.
                 length = (
                     len(content) if content.isascii() else len(content.encode("utf-16-le")) // 2
                 )
@@ -84,33 +84,33 @@ Operand: TypeAlias = Attribute | Member | Constant | Size
 
 
 class Equal(Struct, frozen=True, tag=True):
-    """``left = right``; false where one is missing."""
+    """``left = right``; false if one is missing."""
 
     left: Operand
     right: Operand
 
     def evaluate(self, item: Item) -> bool:
-        """Whether it holds for this item."""
+        """Whether it is true for this item."""
         left = self.left.resolve(item)
         return left is not None and left == self.right.resolve(item)
 
 
 class NotEqual(Struct, frozen=True, tag=True):
-    """``left <> right``; true where one is missing."""
+    """``left <> right``; true if one is missing."""
 
     left: Operand
     right: Operand
 
     def evaluate(self, item: Item) -> bool:
-        """Whether it holds for this item."""
+        """Whether it is true for this item."""
         left = self.left.resolve(item)
         return left is None or left != self.right.resolve(item)
 
 
 class Ordered(Struct, frozen=True, tag=True):
-    """``left < right`` and its like; false for values of two types.
+    """``left < right`` and similar comparisons; false for values of two types.
 
-    ``signs`` are the outcomes of ``compare`` for which it holds.
+    The comparison is true if the outcome of ``compare`` is in ``signs``.
     """
 
     left: Operand
@@ -118,7 +118,7 @@ class Ordered(Struct, frozen=True, tag=True):
     signs: tuple[int, ...]
 
     def evaluate(self, item: Item) -> bool:
-        """Whether it holds for this item."""
+        """Whether it is true for this item."""
         return compare(self.left.resolve(item), self.right.resolve(item)) in self.signs
 
 
@@ -130,7 +130,7 @@ class Between(Struct, frozen=True, tag=True):
     upper: Operand
 
     def evaluate(self, item: Item) -> bool:
-        """Whether it holds for this item."""
+        """Whether it is true for this item."""
         value = self.operand.resolve(item)
         order = compare(value, self.lower.resolve(item))
         if order is None or order < 0:
@@ -146,7 +146,7 @@ class In(Struct, frozen=True, tag=True):
     choices: tuple[Operand, ...]
 
     def evaluate(self, item: Item) -> bool:
-        """Whether it holds for this item."""
+        """Whether it is true for this item."""
         value = self.operand.resolve(item)
         if value is None:
             return False
@@ -162,7 +162,7 @@ class Exists(Struct, frozen=True, tag=True):
     operand: Operand
 
     def evaluate(self, item: Item) -> bool:
-        """Whether it holds for this item."""
+        """Whether it is true for this item."""
         return self.operand.resolve(item) is not None
 
 
@@ -172,7 +172,7 @@ class NotExists(Struct, frozen=True, tag=True):
     operand: Operand
 
     def evaluate(self, item: Item) -> bool:
-        """Whether it holds for this item."""
+        """Whether it is true for this item."""
         return self.operand.resolve(item) is None
 
 
@@ -183,7 +183,7 @@ class HasType(Struct, frozen=True, tag=True):
     type_name: str
 
     def evaluate(self, item: Item) -> bool:
-        """Whether it holds for this item."""
+        """Whether it is true for this item."""
         value = self.operand.resolve(item)
         return value is not None and self.type_name in value
 
@@ -195,7 +195,7 @@ class BeginsWith(Struct, frozen=True, tag=True):
     prefix: Operand
 
     def evaluate(self, item: Item) -> bool:
-        """Whether it holds for this item."""
+        """Whether it is true for this item."""
         value = self.operand.resolve(item)
         prefix = self.prefix.resolve(item)
         if value is None or prefix is None:
@@ -214,7 +214,7 @@ class Contains(Struct, frozen=True, tag=True):
     part: Operand
 
     def evaluate(self, item: Item) -> bool:
-        """Whether it holds for this item."""
+        """Whether it is true for this item."""
         value = self.operand.resolve(item)
         part = self.part.resolve(item)
         return value is not None and part is not None and contains(value, part)
@@ -226,17 +226,17 @@ class Not(Struct, frozen=True, tag=True):
     condition: Node
 
     def evaluate(self, item: Item) -> bool:
-        """Whether it holds for this item."""
+        """Whether it is true for this item."""
         return not self.condition.evaluate(item)
 
 
 class And(Struct, frozen=True, tag=True):
-    """Conditions joined by AND; all of none hold."""
+    """Conditions joined by AND; true if there are none."""
 
     conditions: tuple[Node, ...]
 
     def evaluate(self, item: Item) -> bool:
-        """Whether it holds for this item."""
+        """Whether it is true for this item."""
         for condition in self.conditions:  # noqa: SIM110 (as above)
             if not condition.evaluate(item):
                 return False
@@ -249,7 +249,7 @@ class Or(Struct, frozen=True, tag=True):
     conditions: tuple[Node, ...]
 
     def evaluate(self, item: Item) -> bool:
-        """Whether it holds for this item."""
+        """Whether it is true for this item."""
         for condition in self.conditions:  # noqa: SIM110 (as above)
             if condition.evaluate(item):
                 return True
@@ -274,18 +274,18 @@ Node: TypeAlias = (
 
 
 class Condition(Struct, frozen=True):
-    """A bound condition, and the attributes it looks at."""
+    """A bound condition, and the attributes it reads."""
 
     root: Node
     attributes: frozenset[str] = frozenset()
 
     def evaluate(self, item: Item) -> bool:
-        """Whether the condition holds for this item; a missing item is an empty one."""
+        """Whether the condition is true for this item; a missing item counts as empty."""
         return self.root.evaluate(item)
 
 
 def compare(left: AttributeValue | None, right: AttributeValue | None) -> int | None:
-    """The order of two values: -1, 0 or 1; None if they have none."""
+    """The order of two values: -1, 0 or 1; None if they can't be ordered."""
     if left is None or right is None:
         return None
     for type_name, content in left.items():
@@ -304,7 +304,7 @@ def compare(left: AttributeValue | None, right: AttributeValue | None) -> int | 
 
 
 def contains(value: AttributeValue, part: AttributeValue) -> bool:
-    """Whether a value has another within it."""
+    """Whether a value contains another."""
     for type_name, content in value.items():
         if type_name == "L":
             return part in content
@@ -324,7 +324,7 @@ def contains(value: AttributeValue, part: AttributeValue) -> bool:
 # The signs of ``Ordered`` for each comparator.
 SIGNS: Final[dict[str, tuple[int, ...]]] = {"<": (-1,), "<=": (-1, 0), ">": (1,), ">=": (0, 1)}
 
-# How many operands each function takes.
+# The number of operands of each function.
 _OPERANDS: Final = {
     "attribute_exists": 1,
     "attribute_not_exists": 1,
@@ -337,10 +337,10 @@ _SIZELESS_TYPES: Final = frozenset({"N", "BOOL", "NULL"})
 
 
 def parse_condition(text: str, placeholders: Placeholders, *, kind: ConditionKind) -> Condition:
-    """A condition, bound.
+    """Parse and bind a condition.
 
     Raises:
-        ValidationException: the expression is at fault; the message names ``kind``.
+        ValidationException: the expression is faulty; the message names ``kind``.
     """
     if placeholders.are_none:
         condition, nested = _literal_condition(text, kind)
@@ -351,7 +351,7 @@ def parse_condition(text: str, placeholders: Placeholders, *, kind: ConditionKin
 
 @lru_cache(maxsize=_KEPT_CONDITIONS)
 def _literal_condition(text: str, kind: ConditionKind) -> tuple[Condition, frozenset[str]]:
-    """A condition without placeholders, as whether an item is there: the same for all requests."""
+    """A condition on the existence of an item has no placeholders and is shared by all requests."""
     placeholders = Placeholders(None, None)
     condition = _bound(text, placeholders, kind)
     return condition, frozenset(placeholders.nested)
@@ -366,10 +366,10 @@ def _bound(text: str, placeholders: Placeholders, kind: ConditionKind) -> Condit
 
 
 def bind_condition(tree: syntax.Condition, placeholders: Placeholders) -> Condition:
-    """A condition, from whatever language its tree was made.
+    """Bind a condition's tree, from an expression or a statement.
 
     Raises:
-        ValidationException: the condition is at fault.
+        ValidationException: the condition is faulty.
     """
     binder = _Binder(placeholders)
     root = binder.condition(tree)
@@ -377,7 +377,7 @@ def bind_condition(tree: syntax.Condition, placeholders: Placeholders) -> Condit
 
 
 class _Binder:
-    """Gives a tree's placeholders their values, and finds what is wrong with them."""
+    """Replaces a tree's placeholders by their values, and checks them."""
 
     def __init__(self, placeholders: Placeholders) -> None:
         self.placeholders = placeholders
@@ -420,7 +420,7 @@ class _Binder:
                 return self.function(name, arguments)
 
     def conditions(self, operator: str, trees: tuple[syntax.Condition, ...]) -> tuple[Node, ...]:
-        """What an operator joins; PartiQL's grammar lets a size stand there, too."""
+        """The operands of AND or OR; PartiQL's grammar allows a size there, too."""
         bound = []
         sizes = 0
         for tree in trees:
@@ -473,7 +473,7 @@ class _Binder:
             case syntax.Value():
                 return Constant(self.placeholders.value(tree))
             case syntax.Function(name, arguments):
-                # The parser has seen to it that no other function stands here.
+                # The parser allows no other function here.
                 assert name == "size"
                 (operand,) = self.arguments(name, arguments)
                 type_name = _static_type(operand)
@@ -485,7 +485,7 @@ class _Binder:
 
 
 def _static_type(operand: Operand) -> str | None:
-    """The type of an operand, where it is known without an item."""
+    """The type of an operand, if known without an item."""
     if isinstance(operand, Constant):
         return type_of(operand.value)
     return "N" if isinstance(operand, Size) else None

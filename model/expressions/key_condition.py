@@ -1,8 +1,8 @@
-"""Key conditions: which part of which item collection a Query reads.
+"""Key conditions: the part of an item collection that a Query reads.
 
-Two steps, as DynamoDB takes them: ``bind_key_condition`` needs the request alone, its faults
-come before the table is looked at; ``KeyTerms.on`` holds the terms against the key of the table
-or index, once it is known that all placeholders are used.
+Two steps, as in DynamoDB. ``bind_key_condition`` needs only the request; its faults come before the
+table is read. ``KeyTerms.on`` compares the terms with the key of the table or index, after all
+placeholders are known to be used.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ KeyOperator: TypeAlias = Literal["=", "<", "<=", ">", ">=", "BETWEEN", "begins_w
 
 
 class SortCondition(Struct, frozen=True):
-    """A condition on one key attribute: BETWEEN has two values, all others one."""
+    """A condition on one key attribute: BETWEEN has two values, any other operator one."""
 
     name: str
     operator: KeyOperator
@@ -38,9 +38,9 @@ class SortCondition(Struct, frozen=True):
 
 
 class KeyCondition(Struct, frozen=True):
-    """The values of all partition attributes, and what is asked of the sort attributes.
+    """The values of all partition attributes, and the conditions on sort attributes.
 
-    Sort conditions stand in the order of the key; all but the last are equalities.
+    Sort conditions are in the order of the key; all but the last are equalities.
     """
 
     partition: tuple[AttributeValue, ...]
@@ -48,7 +48,7 @@ class KeyCondition(Struct, frozen=True):
 
 
 class KeyTerms(Struct, frozen=True):
-    """A key condition that has not yet met the key."""
+    """A key condition that has not been compared with a key yet."""
 
     root: Node
 
@@ -56,7 +56,7 @@ class KeyTerms(Struct, frozen=True):
         """The condition on this key.
 
         Raises:
-            ValidationException: the condition is not one that a Query on this key can take.
+            ValidationException: a Query on this key does not allow the condition.
         """
         terms = self.by_name()
         if len(terms) > len(schema.attributes):
@@ -70,7 +70,7 @@ class KeyTerms(Struct, frozen=True):
         """The terms by the names of their attributes.
 
         Raises:
-            ValidationException: the condition is not one that a Query on any key can take.
+            ValidationException: no Query allows the condition.
         """
         terms: dict[str, SortCondition] = {}
         for node in conjuncts(self.root):
@@ -85,10 +85,10 @@ class KeyTerms(Struct, frozen=True):
 
 
 def bind_key_condition(text: str, placeholders: Placeholders) -> KeyTerms:
-    """A KeyConditionExpression, bound.
+    """Parse and bind a KeyConditionExpression.
 
     Raises:
-        ValidationException: the expression is at fault, whatever the key.
+        ValidationException: the expression is faulty for any key.
     """
     return KeyTerms(parse_condition(text, placeholders, kind="KeyConditionExpression").root)
 
@@ -99,7 +99,7 @@ COMPARATORS: Final[dict[tuple[int, ...], KeyOperator]] = {
     (1,): ">",
     (0, 1): ">=",
 }
-# The same condition with its operands in the other order, ``:v < name``.
+# The same condition with its operands swapped, ``:v < name``.
 TURNED: Final[dict[KeyOperator, KeyOperator]] = {
     "=": "=",
     "<": ">",
@@ -120,7 +120,7 @@ _UNSUPPORTED: Final[dict[type, str]] = {
 
 
 def equal_names(filter_condition: condition.Condition) -> set[str]:
-    """The attributes of which a condition wants one value: a key of them would serve it."""
+    """The attributes that a condition compares with one value; a key of them would serve it."""
     names = set()
     for node in conjuncts(filter_condition.root):
         match node:
@@ -132,7 +132,7 @@ def equal_names(filter_condition: condition.Condition) -> set[str]:
 
 
 def conjuncts(node: Node) -> list[Node]:
-    """The conditions that must all hold, where a condition is such a list, or the one it is."""
+    """The conditions of a conjunction, or the single condition itself."""
     if not isinstance(node, condition.And):
         return [node]
     return [part for conjunct in node.conditions for part in conjuncts(conjunct)]
@@ -196,10 +196,10 @@ def _check_no_operation(operands: tuple[Operand, ...]) -> None:
 
 
 def key_condition(terms: dict[str, SortCondition], schema: KeySchema) -> KeyCondition:
-    """The terms, by attribute name, held against a key.
+    """Compare the terms, by attribute name, with a key.
 
     Raises:
-        ValidationException: a term is missing, is not wanted, has the wrong operator or type.
+        ValidationException: a term is missing, unexpected, or has the wrong operator or type.
     """
     if len(schema.partition) > 1 or len(schema.sort) > 1:
         _check_composite(terms, schema)
@@ -211,7 +211,7 @@ def key_condition(terms: dict[str, SortCondition], schema: KeySchema) -> KeyCond
     )
 
 
-# With a key of one partition and at most one sort attribute.
+# The number of terms for a key of one partition and at most one sort attribute.
 _SIMPLE_TERMS: Final = (1, 2)
 
 

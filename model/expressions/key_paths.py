@@ -1,4 +1,4 @@
-"""The rule that no expression looks into a key attribute: those are no maps and no lists."""
+"""The rule that no expression reads inside a key attribute, which is never a map or list."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dynactor.model.tables.table import TableDefinition
 def check_scalar_keys(table: TableDefinition, nested: Collection[str]) -> None:
     """Refuse paths into key attributes of the table or of any of its indexes.
 
-    ``nested`` are the attributes that the request's paths look into, ``Placeholders.nested``.
+    ``nested`` are the attributes that the request's paths go into, ``Placeholders.nested``.
 
     Raises:
         ValidationException: one of them is a key attribute.

@@ -1,7 +1,7 @@
-"""The parameters that were there before expressions: Expected, filters, AttributeUpdates.
+"""The parameters that predate expressions: Expected, filters, AttributeUpdates.
 
-They become the same conditions and updates as expressions do. Their arguments are the members
-as DynamoDB names them; values are checked and made canonical here.
+They become the same conditions and updates as expressions. Arguments are the members as DynamoDB
+names them; their values are checked and made canonical here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Members: TypeAlias = Mapping[str, Any]
 
 _INVALID: Final = "One or more parameter values were invalid: "
 
-# How many values each operator takes, at least and at most; None for no bound.
+# The least and the largest number of values of each operator; None for no bound.
 _ARGUMENTS: Final[dict[str, tuple[int, int | None]]] = {
     "NULL": (0, 0),
     "NOT_NULL": (0, 0),
@@ -46,7 +46,7 @@ _ARGUMENTS: Final[dict[str, tuple[int, int | None]]] = {
     "BETWEEN": (2, 2),
 }
 _SCALARS: Final = frozenset({"S", "N", "B", "BOOL", "NULL"})
-# The types that an operator takes, where it does not take all.
+# The types that an operator accepts, if it does not accept all.
 _TYPES: Final[dict[str, frozenset[str]]] = {
     "LE": ORDERED_TYPES,
     "LT": ORDERED_TYPES,
@@ -64,10 +64,10 @@ _COMPARATORS: Final = {"LE": "<=", "LT": "<", "GE": ">=", "GT": ">"}
 def expected_condition(
     expected: Mapping[str, Members] | None, conditional_operator: str | None
 ) -> Condition | None:
-    """The condition of Expected; None where nothing is expected.
+    """The condition of Expected; None if nothing is expected.
 
     Raises:
-        ValidationException, SerializationException: a parameter is at fault.
+        ValidationException, SerializationException: a parameter is faulty.
     """
     nodes = {name: _expected(name, members) for name, members in (expected or {}).items()}
     return _joined(nodes, conditional_operator)
@@ -76,10 +76,10 @@ def expected_condition(
 def filter_condition(
     conditions: Mapping[str, Members] | None, conditional_operator: str | None
 ) -> Condition | None:
-    """The condition of QueryFilter or ScanFilter; None where all items pass.
+    """The condition of QueryFilter or ScanFilter; None without a filter.
 
     Raises:
-        ValidationException, SerializationException: a parameter is at fault.
+        ValidationException, SerializationException: a parameter is faulty.
     """
     nodes = {name: _filter(name, members) for name, members in (conditions or {}).items()}
     return _joined(nodes, conditional_operator)
@@ -210,7 +210,7 @@ def _check_arguments(operator: str, values: list[AttributeValue]) -> None:
 
 
 class LegacyKeyTerms(Struct, frozen=True):
-    """KeyConditions that have not yet met the key: operator and values by attribute name."""
+    """KeyConditions not yet compared with a key: operator and values by attribute name."""
 
     terms: dict[str, tuple[str, tuple[AttributeValue, ...]]]
 
@@ -218,7 +218,7 @@ class LegacyKeyTerms(Struct, frozen=True):
         """The condition on this key.
 
         Raises:
-            ValidationException: the conditions are not such as a Query on this key can take.
+            ValidationException: a Query on this key does not allow the conditions.
         """
         if not self.terms:
             raise ValidationException("Conditions can be of length 1 or 2 only")
@@ -230,7 +230,8 @@ class LegacyKeyTerms(Struct, frozen=True):
                 )
         return key_condition(
             {
-                # What is no operator of keys belongs to no key attribute, and is refused as such.
+                # An operator that keys don't allow is refused below, because no key attribute
+                # accepts it.
                 name: SortCondition(name, _KEY_OPERATORS.get(operator, "="), values)
                 for name, (operator, values) in self.terms.items()
             },
@@ -250,10 +251,10 @@ _KEY_OPERATORS: Final[dict[str, KeyOperator]] = {
 
 
 def bind_key_conditions(conditions: Mapping[str, Members]) -> LegacyKeyTerms:
-    """KeyConditions, checked as far as that goes without the key.
+    """Check KeyConditions as far as possible without the key.
 
     Raises:
-        ValidationException, SerializationException: a parameter is at fault.
+        ValidationException, SerializationException: a parameter is faulty.
     """
     terms = {}
     for name, members in conditions.items():
@@ -271,7 +272,7 @@ def attribute_updates(updates: Mapping[str, Members]) -> Update:
     """The update of AttributeUpdates.
 
     Raises:
-        ValidationException, SerializationException: a parameter is at fault.
+        ValidationException, SerializationException: a parameter is faulty.
     """
     return Update(
         tuple(_action(name, members) for name, members in updates.items()),

@@ -1,10 +1,10 @@
-"""Text to tree, for all kinds of expressions; a tree is kept and given again for the same text.
+"""Parses expressions of all kinds into trees, and caches the trees by text.
 
-A parser looks for faults in the order in which DynamoDB does: first those of syntax, with them
-redundant parentheses, then what else is wrong in the text alone (unknown or misplaced functions,
-reserved words, list positions out of range), from left to right. What depends on placeholders
-is found when a tree is bound. No function here calls itself but for operands of functions,
-whose depth is bounded: a text of brackets must not exhaust the stack.
+The parser reports faults in DynamoDB's order. Syntax errors come first, with redundant parentheses
+among them. Other faults of the text alone follow from left to right: unknown or misplaced
+functions, reserved words, list positions out of range. Faults that depend on placeholders are found
+when a tree is bound. Only operands of functions are parsed recursively, and their depth is bounded,
+so a text of brackets can't exhaust the stack.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ConditionKind: TypeAlias = Literal[
     "ConditionExpression", "FilterExpression", "KeyConditionExpression"
 ]
 
-# The functions of each language, and whether one may stand where a value is wanted.
+# The functions of each language, and whether each may be used as a value.
 _CONDITION_FUNCTIONS: Final = {
     "attribute_exists": False,
     "attribute_not_exists": False,
@@ -35,16 +35,16 @@ _UPDATE_FUNCTIONS: Final = {"if_not_exists": True, "list_append": False}
 
 _COMPARATORS: Final = frozenset({"=", "<>", "<", "<=", ">", ">="})
 _SECTIONS: Final = frozenset({"SET", "REMOVE", "ADD", "DELETE"})
-# One set for all languages: no word of any can be a name, not even where it means nothing.
+# One set for all languages: a keyword of any language is never a name in another.
 _KEYWORDS: Final = frozenset({"AND", "OR", "NOT", "BETWEEN", "IN"}) | _SECTIONS
 _INDEX_MAX: Final = 2**31 - 1
 
-# Applications have few expressions; one that builds its texts must not fill the memory.
+# Applications have few expressions. The bound protects memory from one that generates texts.
 _CACHED_TEXTS: Final = 2048
 
 
 def invalid(kind: str, message: str) -> ValidationException:
-    """The error for a faulty expression, with the name of the parameter it came in."""
+    """The error for a faulty expression, with the name of its parameter."""
     return ValidationException(f"Invalid {kind}: {message}")
 
 
@@ -53,28 +53,28 @@ def condition_tree(text: str, kind: ConditionKind) -> syntax.Condition:
     """The tree of a condition, filter or key condition.
 
     Raises:
-        ValidationException: the text is at fault, whatever its placeholders mean.
+        ValidationException: the text is faulty for any placeholders.
     """
     return _ConditionParser(text, kind).parse()
 
 
 @lru_cache(maxsize=_CACHED_TEXTS)
 def update_tree(text: str) -> tuple[syntax.Clause, ...]:
-    """The clauses of an update expression, as they stand; raises as ``condition_tree``."""
+    """The clauses of an update expression in order; raises like ``condition_tree``."""
     return _UpdateParser(text, "UpdateExpression").parse()
 
 
 @lru_cache(maxsize=_CACHED_TEXTS)
 def projection_tree(text: str) -> tuple[syntax.Path, ...]:
-    """The paths of a projection expression; raises as ``condition_tree``."""
+    """The paths of a projection expression; raises like ``condition_tree``."""
     return _ProjectionParser(text, "ProjectionExpression").parse()
 
 
 class _Parser:
-    """What the languages have in common: tokens, faults, paths and operands.
+    """The common part of the languages: tokens, faults, paths and operands.
 
-    Faults that are no syntax errors are gathered with their place, as the tree is made: the
-    first is raised once the syntax is known to be right.
+    Faults other than syntax errors are collected with their position while the tree is built. The
+    first one is raised once the syntax is known to be correct.
     """
 
     functions: dict[str, bool] = _CONDITION_FUNCTIONS
@@ -93,17 +93,17 @@ class _Parser:
         self.tokens = tokenize(text)
         self.at = 0
         self.operators = 0
-        # The places of parentheses that group, (opening, closing), once they are closed.
+        # Positions of closed pairs of grouping parentheses, (opening, closing).
         self.groups: set[tuple[int, int]] = set()
         self.faults: list[tuple[int, str]] = []
 
     @property
     def token(self) -> Token:
-        """The token that is looked at."""
+        """The current token."""
         return self.tokens[self.at]
 
     def accept(self, symbol: str) -> bool:
-        """Take this symbol if it is there."""
+        """Consume this symbol if it is next."""
         token = self.tokens[self.at]
         if token.kind is Kind.SYMBOL and token.text == symbol:
             self.at += 1
@@ -111,23 +111,23 @@ class _Parser:
         return False
 
     def expect(self, symbol: str) -> None:
-        """Take this symbol, or fail."""
+        """Consume this symbol, or fail."""
         if not self.accept(symbol):
             self.fail()
 
     def accept_keyword(self, keyword: str) -> bool:
-        """Take this keyword if it is there."""
+        """Consume this keyword if it is next."""
         if self.token.is_keyword(keyword):
             self.at += 1
             return True
         return False
 
     def fail(self) -> NoReturn:
-        """Raise the syntax error of the present token."""
+        """Raise the syntax error of the current token."""
         raise invalid(self.kind, syntax_error(self.text, self.tokens, self.at).message)
 
     def finish(self) -> None:
-        """Raise what was found besides syntax errors, at the end of the text."""
+        """Raise the first other fault, at the end of the text."""
         if self.token.kind is not Kind.END:
             self.fail()
         if self.faults:
@@ -181,11 +181,11 @@ class _Parser:
         return token.text
 
     def fault(self, at: int, message: str) -> None:
-        """Keep a fault of the token at this place, to be raised if none stands before it."""
+        """Record a fault of the token at this position, unless an earlier one is recorded."""
         self.faults.append((at, message))
 
     def value_operand(self, depth: int = 1) -> syntax.Operand:
-        """A path, a value, or a call that gives a value, in parentheses or not."""
+        """A path, a value, or a call that returns a value, with or without parentheses."""
         opened = self.open_groups()
         place = self.at
         operand = self.bare_operand(depth)
@@ -196,16 +196,16 @@ class _Parser:
         return operand
 
     def open_groups(self) -> list[int]:
-        """Take opening parentheses, and return their places."""
+        """Consume opening parentheses, and return their positions."""
         opened = []
         while self.accept("("):
             opened.append(self.at - 1)
         return opened
 
     def close_group(self, opening: int) -> None:
-        """Note the parenthesis just taken as the partner of the one at ``opening``.
+        """Record the parenthesis just consumed as the partner of the one at ``opening``.
 
-        Two pairs with nothing in between are one too many, whatever else is wrong further on.
+        Two directly nested pairs are a fault, even if the rest of the text has others.
         """
         closing = self.at - 1
         if (opening + 1, closing - 1) in self.groups:
@@ -241,12 +241,12 @@ class _Parser:
         return syntax.Function(token.text, tuple(operands))
 
     def check_as_value(self, operand: syntax.Operand, place: int) -> None:
-        """Keep a fault if an operand is a call that gives no value."""
+        """Record a fault if an operand is a call that returns no value."""
         if isinstance(operand, syntax.Function) and self.functions.get(operand.name) is False:
             self.misplaced(operand, place)
 
     def misplaced(self, function: syntax.Function, place: int) -> None:
-        """Keep the fault of a call that stands where it may not."""
+        """Record the fault of a call that is not allowed at its position."""
         self.fault(
             place,
             "The function is not allowed to be used this way in an expression; "
@@ -255,10 +255,10 @@ class _Parser:
 
 
 class _Group:
-    """A condition in the making: all of it, or what stands in one pair of parentheses.
+    """An incomplete condition: the whole text, or the content of one pair of parentheses.
 
-    ``alternatives`` are what OR has divided, ``conjuncts`` the conditions joined by AND since
-    the last OR, ``negations`` counts the NOTs before the next condition.
+    ``alternatives`` are the operands of OR, ``conjuncts`` the conditions joined by AND since the
+    last OR, and ``negations`` counts the NOTs before the next condition.
     """
 
     __slots__ = ("alternatives", "conjuncts", "negations", "opening")
@@ -271,23 +271,23 @@ class _Group:
 
     @property
     def is_fresh(self) -> bool:
-        """Whether nothing stands between the parenthesis and the first operand."""
+        """Whether no token precedes the first operand in its parentheses."""
         return not (self.alternatives or self.conjuncts or self.negations)
 
     def add(self, condition: syntax.Condition) -> None:
-        """Take in the next condition."""
+        """Add the next condition."""
         for _ in range(self.negations):
             condition = syntax.Not(condition)
         self.negations = 0
         self.conjuncts.append(condition)
 
     def divide(self) -> None:
-        """Meet an OR."""
+        """Start the next alternative, after an OR."""
         self.alternatives.append(self._conjunction())
         self.conjuncts = []
 
     def close(self) -> syntax.Condition:
-        """The condition, complete."""
+        """The complete condition."""
         last = self._conjunction()
         return syntax.Or((*self.alternatives, last)) if self.alternatives else last
 
@@ -298,11 +298,11 @@ class _Group:
 class _ConditionParser(_Parser):
     """Conditions, with their open parentheses on a stack of groups.
 
-    An opening parenthesis may begin a condition or an operand, ``(a = :a)`` or ``(a) = :a``:
-    it is taken as a group, and the group given up if it turns out to hold an operand alone.
+    An opening parenthesis may begin a condition or an operand, ``(a = :a)`` or ``(a) = :a``. It is
+    parsed as a group, which is dropped if it turns out to hold only an operand.
     """
 
-    # DynamoDB tells the size of a text that is too long only here.
+    # DynamoDB reports the size of a text that is too long only here.
     shows_size = True
 
     def parse(self) -> syntax.Condition:
@@ -330,7 +330,7 @@ class _ConditionParser(_Parser):
         return groups[0].close()
 
     def open(self, groups: list[_Group]) -> None:
-        """Take what may stand before a condition: NOT and opening parentheses."""
+        """Consume the prefix of a condition: NOT and opening parentheses."""
         while True:
             if self.accept_keyword("NOT"):
                 self.operators += 1
@@ -341,7 +341,7 @@ class _ConditionParser(_Parser):
                 return
 
     def condition(self, operand: syntax.Operand, place: int) -> syntax.Condition:
-        """The condition that begins with this operand, which stands at ``place``."""
+        """The condition that begins with this operand at ``place``."""
         token = self.token
         if token.kind is Kind.SYMBOL and token.text in _COMPARATORS:
             self.at += 1
@@ -423,7 +423,7 @@ class _UpdateParser(_Parser):
         return syntax.Add(path, value) if keyword == "ADD" else syntax.Delete(path, value)
 
     def right_side(self) -> syntax.Operand:
-        """What a path is set to: an operand, or a sum or difference of two."""
+        """The new value of a path: an operand, or a sum or difference of two."""
         opened = self.open_groups()
         place = self.at
         operand = self.bare_operand()
@@ -445,7 +445,7 @@ class _UpdateParser(_Parser):
 
 
 class _ProjectionParser(_Parser):
-    """Projections: paths with commas between them."""
+    """Projections: paths separated by commas."""
 
     def parse(self) -> tuple[syntax.Path, ...]:
         """The whole text as paths."""

@@ -1,4 +1,4 @@
-"""The placeholders of a request, ``#name`` and ``:value``: what they stand for, which are used."""
+"""The placeholders of a request, ``#name`` and ``:value``: their meaning, and which are used."""
 
 from __future__ import annotations
 
@@ -25,26 +25,27 @@ _VALUE: Final = re.compile(r":[A-Za-z0-9_]+\Z")
 class Placeholders:
     """ExpressionAttributeNames and ExpressionAttributeValues of one request.
 
-    Values are checked here, as their errors name the placeholder. Messages of ``path`` and
-    ``value`` lack the name of the parameter that holds the expression: who binds one adds it.
+    Values are checked here, because their errors name the placeholder. Messages of ``path`` and
+    ``value`` lack the name of the expression's parameter; the caller adds it.
     """
 
     __slots__ = ("_names", "_unused_names", "_unused_values", "_values", "nested")
 
     nested: set[str]
-    """The attributes that some path of the request looks into: none may be a key attribute."""
+    """The attributes that the request's paths go into; a key attribute is not allowed."""
 
     def __init__(self, names: dict[str, str] | None, values: dict[str, Any] | None) -> None:
-        """Check and keep them.
+        """Check and store them.
 
         Raises:
-            ValidationException: a map is empty, a placeholder is malformed or too long, a name
-                is empty or too long, a value is no attribute value, or all are too large.
-            SerializationException: as ``attribute_value.check``.
+            ValidationException: a map is empty, a placeholder is malformed or too long, a name is
+                empty or
+            too long, a value is invalid, or all are too large.
+            SerializationException: see ``attribute_value.check``.
         """
         self._names: dict[str, str] = {}
         self._values: dict[str, AttributeValue] = {}
-        # Dicts, not sets: the message lists what is unused in the order of the request.
+        # Dicts instead of sets: the message lists unused placeholders in the request's order.
         self._unused_names: dict[str, None] = {}
         self._unused_values: dict[str, None] = {}
         if names is not None:
@@ -61,7 +62,7 @@ class Placeholders:
         return not (self._names or self._values)
 
     def path(self, path: syntax.Path) -> Path:
-        """A path with its placeholders replaced, which count as used from now on.
+        """A path with its placeholders replaced, which now count as used.
 
         Raises:
             ValidationException: a name is not defined, or the path is too deep.
@@ -82,16 +83,12 @@ class Placeholders:
         return bound
 
     def distinct_paths(self, paths: Sequence[syntax.Path]) -> list[Path]:
-        """Paths in their order, of which none contains or contradicts another.
-
-        Raises:
-            ValidationException: as ``path`` and ``document_path.distinct``.
-        """
+        """Paths in their order; none contains or contradicts another."""
         try:
             bound = tuple([self.path(path) for path in reversed(paths)])
             document_path.check_distinct(bound)
         except ValidationException:
-            # Of several faults the first is told of, path by path.
+            # With several faults, report the first one in the order of the paths.
             document_path.distinct(self.path(path) for path in reversed(paths))
             raise
         return list(reversed(bound))
@@ -107,11 +104,7 @@ class Placeholders:
         return name
 
     def value(self, value: syntax.Value) -> AttributeValue:
-        """What a placeholder of a value stands for; it counts as used from now on.
-
-        Raises:
-            ValidationException: it is not defined.
-        """
+        """The value of a placeholder, which now counts as used."""
         found = self._values.get(value.name)
         if found is None:
             raise ValidationException(

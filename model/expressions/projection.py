@@ -1,4 +1,4 @@
-"""Projections: which parts of an item are returned."""
+"""Projections: the parts of an item that are returned."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ class Projector(Struct, frozen=True):
 
     @property
     def names(self) -> frozenset[str]:
-        """The attributes of which it takes all or a part."""
+        """The attributes that it returns in whole or in part."""
         return frozenset(str(branch.part) for branch in self.branches)
 
     def project(self, item: Item) -> Item:
-        """The wanted parts of an item, in maps and lists as they stood."""
+        """The selected parts of an item, in maps and lists as in the item."""
         return document_path.project(item, self.branches)
 
 
 def parse_projection(text: str, placeholders: Placeholders) -> Projector:
-    """A ProjectionExpression, bound.
+    """Parse and bind a ProjectionExpression.
 
     Raises:
-        ValidationException: the expression is at fault.
+        ValidationException: the expression is faulty.
     """
     tree = projection_tree(text)
     try:

@@ -1,4 +1,4 @@
-"""The words that DynamoDB reserves: as attribute names they need a ``#name`` placeholder.
+"""DynamoDB's reserved words, which need a ``#name`` placeholder as attribute names.
 
 Source: Developer Guide, "Reserved words in DynamoDB" (573 words, in any case).
 """
@@ -587,5 +587,5 @@ RESERVED_WORDS: Final = frozenset(
 
 
 def is_reserved(name: str) -> bool:
-    """Whether an attribute name is a reserved word; the case does not matter."""
+    """Whether an attribute name is a reserved word in any case."""
     return name.upper() in RESERVED_WORDS

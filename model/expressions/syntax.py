@@ -1,6 +1,6 @@
-"""The trees of expressions as they are written, before their placeholders have a meaning.
+"""The trees of expressions as written, before their placeholders are bound.
 
-A tree depends on nothing but the text, so that one tree serves every request with that text.
+A tree depends only on the text, so one tree serves every request with that text.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ ArithmeticOperator: TypeAlias = Literal["+", "-"]
 
 
 class Path(Struct, frozen=True):
-    """A document path. A part with ``#`` is a placeholder: no attribute name begins so."""
+    """A document path. A part with ``#`` is a placeholder; attribute names never begin so."""
 
     parts: tuple[str | int, ...]
 
@@ -26,7 +26,7 @@ class Value(Struct, frozen=True):
 
 
 class Function(Struct, frozen=True):
-    """A call of a function; whether there is such a function, and its operands, is not known."""
+    """A call of a function, whose name and operands are not checked yet."""
 
     name: str
     operands: tuple[Operand, ...]
@@ -67,7 +67,7 @@ class In(Struct, frozen=True):
 
 
 class Not(Struct, frozen=True):
-    """A condition turned round."""
+    """A negated condition."""
 
     condition: Condition
 
@@ -79,12 +79,12 @@ class And(Struct, frozen=True):
 
 
 class Or(Struct, frozen=True):
-    """Conditions of which one must hold."""
+    """Conditions joined by OR."""
 
     conditions: tuple[Condition, ...]
 
 
-# A function stands as a condition by itself, ``attribute_exists(a)``.
+# A function can be a condition by itself, ``attribute_exists(a)``.
 Condition: TypeAlias = Comparison | Between | In | Not | And | Or | Function
 
 

@@ -1,4 +1,4 @@
-"""The words of an expression, and the error that points at one of them."""
+"""The tokens of an expression, and the error that points at one of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dynactor.model.errors import ValidationException
 
 
 class Kind(Enum):
-    """What a token is."""
+    """The kind of a token."""
 
     WORD = "an attribute name, a function name or a keyword"
     NAME = "a placeholder of a name, #x"
@@ -22,7 +22,7 @@ class Kind(Enum):
 
 
 class Token(NamedTuple):
-    """A word of an expression and where it stands in the text."""
+    """A word of an expression, with its position in the text."""
 
     kind: Kind
     text: str
@@ -50,7 +50,7 @@ _TOKEN: Final = re.compile(
 
 
 def tokenize(text: str) -> list[Token]:
-    """The tokens of a text, an END at last."""
+    """The tokens of a text, with an END as the last one."""
     tokens: list[Token] = []
     position = 0
     while True:
@@ -65,9 +65,9 @@ def tokenize(text: str) -> list[Token]:
 
 
 def syntax_error(text: str, tokens: list[Token], at: int) -> ValidationException:
-    """DynamoDB's error for a token that can't stand where it does.
+    """DynamoDB's error for a token at a wrong position.
 
-    It shows the token with its neighbours, as they are written.
+    The error shows the token with its neighbors, as written.
     """
     token = tokens[at]
     start = tokens[at - 1].start if at > 0 else 0

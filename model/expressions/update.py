@@ -1,7 +1,7 @@
-"""Updates: what an UpdateItem does to an item.
+"""Updates: the effect of an UpdateItem on an item.
 
-Right sides are read from the old item, positions in lists are those before the update. The old
-item is never changed: what stands on the way to a change is copied, the rest is shared.
+Right sides read the old item; positions in lists are those before the update. The old item is never
+changed: containers on the path to a change are copied, and the rest is shared.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WRONG_TYPE: Final = "An operand in the update expression has an incorrect data 
 
 
 class Attribute(Struct, frozen=True, tag=True):
-    """The value at a path of the old item, which must be there."""
+    """The value at a path of the old item, which must exist."""
 
     path: Path
 
@@ -56,7 +56,7 @@ class IfNotExists(Struct, frozen=True, tag=True):
     otherwise: Operand
 
     def compute(self, item: Item) -> AttributeValue:
-        """The value for this old item; what is missing in ``otherwise`` is told in any case."""
+        """The value for this old item; a value missing in ``otherwise`` is always an error."""
         otherwise = self.otherwise.compute(item)
         value = document_path.get(item, self.path)
         return otherwise if value is None else value
@@ -103,7 +103,7 @@ class Difference(Struct, frozen=True, tag=True):
 
 Operand: TypeAlias = Attribute | Constant | IfNotExists | ListAppend | Sum | Difference
 
-# The types of operands that always give one type.
+# Operands whose type is always known.
 _COMPUTED_TYPES: Final[dict[type, str]] = {Sum: "N", Difference: "N", ListAppend: "L"}
 
 
@@ -127,7 +127,7 @@ class Remove(Struct, frozen=True, tag=True):
 
 
 class Add(Struct, frozen=True, tag=True):
-    """``ADD path value``: to a number or a set; by the legacy parameter also to a list."""
+    """``ADD path value``: to a number or a set; with the legacy parameter also to a list."""
 
     path: Path
     value: AttributeValue
@@ -144,10 +144,10 @@ Action: TypeAlias = Set | Remove | Add | Delete
 
 
 class UpdateResult(Struct, frozen=True):
-    """What came of an update.
+    """The result of an update.
 
-    ``item`` is None where nothing is created. ``updated_old`` and ``updated_new`` are what the
-    update's paths lead to before and after, for UPDATED_OLD and UPDATED_NEW.
+    ``item`` is None if no item is created. ``updated_old`` and ``updated_new`` are the values at
+    the update's paths before and after, for UPDATED_OLD and UPDATED_NEW.
     """
 
     item: Item | None
@@ -156,7 +156,7 @@ class UpdateResult(Struct, frozen=True):
 
 
 class Update(Struct, frozen=True, tag=True):
-    """A bound update. No action's path contains or contradicts another's.
+    """A bound update, whose actions' paths don't overlap or conflict.
 
     ``mismatch`` is the message for ADD and DELETE on a value of another type.
     """
@@ -167,12 +167,12 @@ class Update(Struct, frozen=True, tag=True):
 
     @property
     def attributes(self) -> frozenset[str]:
-        """The attributes of which it writes all or a part."""
+        """The attributes that it writes in whole or in part."""
         return frozenset([str(branch.part) for branch in self.branches])
 
     @property
     def literals(self) -> Item:
-        """The values of the request that whole attributes are set to, or that are added to them."""
+        """The request's values that whole attributes are set to, or that are added to them."""
         values: Item = {}
         for action in self.actions:
             if isinstance(action, Add | Delete):
@@ -189,8 +189,8 @@ class Update(Struct, frozen=True, tag=True):
     def static_types(self) -> dict[str, str]:
         """The types of whole attributes that are known before the item is read.
 
-        A literal has its own type, a sum and a difference are numbers, and ``list_append`` makes a
-        list, whatever their operands are.
+        A literal has its own type, sums and differences are numbers, and ``list_append`` returns a
+        list for any operands.
         """
         types = {name: type_of(value) for name, value in self.literals.items()}
         for action in self.actions:
@@ -201,21 +201,22 @@ class Update(Struct, frozen=True, tag=True):
         return types
 
     def apply(self, old: Item | None, key: Item) -> UpdateResult:
-        """As ``edited``, with what the update's paths lead to."""
+        """Update an item like ``edited``, and return the values at the update's paths."""
         item = self.edited(old, key)
         if item is None:
             return UpdateResult(None, {}, {})
         return UpdateResult(item, {} if old is None else self.updated(old), self.updated(item))
 
     def edited(self, old: Item | None, key: Item) -> Item | None:
-        """Update an item, or the one that is made with this key where there is none.
+        """Update an item, or create it with this key if it does not exist.
 
         Raises:
-            ValidationException: an operand is missing or of the wrong type, a path leads
-                nowhere, or a number is out of range.
+            ValidationException: an operand is missing or of the wrong type, a path has no parent,
+                or a
+            number is out of range.
         """
         if old is None and self.actions and not any(map(_writes, self.actions)):
-            # Not even an error where a path leads nowhere.
+            # A path without a parent is not an error either.
             return None
         before = key if old is None else old
         return document_path.edited(
@@ -224,7 +225,7 @@ class Update(Struct, frozen=True, tag=True):
         )
 
     def updated(self, item: Item) -> Item:
-        """What the update's paths lead to in an item."""
+        """The values at the update's paths in an item."""
         return document_path.project(item, self.branches)
 
 
@@ -233,7 +234,7 @@ def _writes(action: Action) -> bool:
 
 
 def _outcome(action: Action, item: Item, mismatch: str) -> AttributeValue | None:
-    """What will stand at an action's path; None for nothing."""
+    """The new value at an action's path; None to remove it."""
     if len(action.path) > 1:
         _check_way(item, action.path)
     match action:
@@ -272,7 +273,7 @@ def _added(type_name: str, old: Any, added: Any) -> AttributeValue:
 
 def _deleted(type_name: str, old: list[str], deleted: list[str]) -> AttributeValue | None:
     left = set(old).difference(deleted)
-    # There are no empty sets.
+    # Sets are never empty, so the attribute is removed.
     return _set(type_name, left) if left else None
 
 
@@ -289,10 +290,10 @@ _SET_ORDER: Final[dict[str, Callable[[str], Any] | None]] = {
 
 
 def parse_update(text: str, placeholders: Placeholders) -> Update:
-    """An UpdateExpression, bound.
+    """Parse and bind an UpdateExpression.
 
     Raises:
-        ValidationException: the expression is at fault.
+        ValidationException: the expression is faulty.
     """
     tree = update_tree(text)
     try:
@@ -304,14 +305,14 @@ def parse_update(text: str, placeholders: Placeholders) -> Update:
 def bind_update(
     tree: tuple[syntax.Clause, ...], placeholders: Placeholders, *, last_first: bool = False
 ) -> Update:
-    """An update, from whatever language its tree was made.
+    """Bind an update's tree, from an expression or a statement.
 
-    ``last_first``: of two operands at fault the last one is told, as in expressions.
+    ``last_first``: of two faulty operands, the last one is reported, as for expressions.
 
     Raises:
-        ValidationException: the update is at fault.
+        ValidationException: the update is faulty.
     """
-    # DynamoDB looks at all paths before it looks at any operand.
+    # DynamoDB checks all paths before any operand.
     written = [action for clause in tree for action in clause.actions]
     paths = placeholders.distinct_paths([action.path for action in written])
     pairs = list(zip(written, paths, strict=True))

@@ -1,4 +1,4 @@
-"""The size that DynamoDB counts for an UpdateExpression, beside that of the item it makes."""
+"""The size that DynamoDB counts for an UpdateExpression, besides the resulting item's size."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ _ACTION_BYTES: Final = 19
 def expression_bytes(update: Update) -> int:
     """The bytes that UpdateItem counts for its UpdateExpression.
 
-    UpdateItem refuses an update if this size or that of the finished item is over 400 KB. The other
-    updates (AttributeUpdates, transactions, PartiQL) count the finished item alone.
+    UpdateItem refuses an update if this size or the resulting item's size exceeds 400 KB. Other
+    updates (AttributeUpdates, transactions, PartiQL) count only the resulting item.
 
-    The size is 3 bytes, and for each SET or ADD 19 bytes, the names in its path, and its operands:
-    a value has its size, a path the size of its names, a function or a sum that of both operands.
+    The size is 3 bytes, and for each SET or ADD 19 bytes, the names in its path, and its operands.
+    A value counts its own size, a path the size of its names, a function or a sum both operands.
 
-    Measured on AWS in 2026, in us-east-1 and 21 other regions: the 3 and the 19 bytes, and the name
-    and the value of ``SET b = :value``, which takes 409,577 bytes and no more. Inferred: the sizes
-    of paths and of other operands. Ten regions, such as us-east-2 and eu-west-1, count the finished
-    item alone; this server follows us-east-1 in every region.
+    Measured on AWS in 2026, in us-east-1 and 21 other regions: the 3 and the 19 bytes, and the
+    sizes in ``SET b = :value``, which takes at most 409,577 bytes. Inferred: the sizes of paths and
+    of other operands. Ten regions, such as us-east-2 and eu-west-1, count only the resulting item;
+    this server follows us-east-1 in every region.
     """
     size_bytes = _EXPRESSION_BYTES
     for action in update.actions:

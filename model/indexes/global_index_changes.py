@@ -1,7 +1,7 @@
-"""Changes of a table's global secondary indexes, carried out on its definition.
+"""Applies changes of global secondary indexes to the definition of their table.
 
-Messages: dynalite's (measured on AWS) where it has them, else DynamoDB Local's, which are those
-of the service's own classes; what neither has is marked.
+Messages are dynalite's (measured on AWS) if it has them, else DynamoDB Local's, which come from the
+service's own classes. Messages that neither has are marked.
 """
 
 from __future__ import annotations
@@ -32,15 +32,16 @@ def updated(
     now_epoch_seconds: float,
     decreases_per_day: int = THROUGHPUT_DECREASES_PER_DAY,
 ) -> TableDefinition:
-    """A table, already in its new billing mode, with its indexes' new throughput (S166, S208).
+    """Give a table's indexes their new throughput; the table has its new billing mode (S166, S208).
 
-    An index whose throughput changes is UPDATING, also while it is filled (S204). New units are
+    An index whose throughput changes is UPDATING, even during its backfill (S204). New units are
     pending until ``after_update``, unless the billing mode changes with them.
 
     Raises:
-        ValidationException: throughput is missing, does not go with the mode, is too much, or
-            is what it was.
-        LimitExceededException: units were taken away from an index too often today.
+        ValidationException: throughput is missing, does not fit the billing mode, is too much, or
+            is
+        unchanged.
+        LimitExceededException: units of an index were decreased too often today.
     """
     by_name = {update.name: update for update in updates}
     billing_mode = definition.billing_mode
@@ -69,7 +70,7 @@ _NOTHING: Final = GlobalIndexUpdate("")
 
 
 def _switched(index: GlobalIndex, billing_mode: BillingMode) -> GlobalIndex:
-    """An index follows its table's mode; that is no decrease of its throughput."""
+    """An index follows its table's billing mode; that does not count as a decrease."""
     if billing_mode == "PROVISIONED":
         return replace(index, on_demand_throughput=None)
     return replace(index, throughput=replace(index.throughput, read_units=0, write_units=0))
@@ -102,7 +103,7 @@ def _updated(
 
 
 def after_update(index: GlobalIndex) -> GlobalIndex:
-    """An index when its update is over: with the throughput asked for, ACTIVE or still filled."""
+    """An index after its update: with the requested throughput, ACTIVE or still in backfill."""
     return replace(
         index,
         status="CREATING" if index.backfilling else "ACTIVE",
@@ -116,12 +117,12 @@ def with_created(
 ) -> TableDefinition:
     """A table with an index in phase 1 (S177, S182).
 
-    ``definitions`` are the request's. They must define the index's key. An attribute that the
-    table defines already keeps its type, whatever type the request gives it (observed on AWS).
-    Definitions that no key uses are dropped (clients send those of indexes they will add next).
+    ``definitions`` are the request's. They must define the index's key. An attribute that the table
+    already defines keeps its type, whatever type the request gives (observed on AWS). Definitions
+    that no key uses are dropped, because clients send those of indexes they will add next.
 
     Raises:
-        ValidationException: the index can't be.
+        ValidationException: the index's definition is invalid.
     """
     known = {attribute.name: attribute for attribute in definition.attribute_definitions}
     typed = [known.get(attribute.name, attribute) for attribute in definitions]
@@ -139,7 +140,7 @@ def with_created(
 
 
 def with_deleted(definition: TableDefinition, name: str) -> TableDefinition:
-    """A table with an index on its way out: attributes that it alone used are defined no more."""
+    """A table with an index in deletion, without the attribute definitions that only it used."""
     return _with_used_definitions(
         replace(
             definition,

@@ -1,7 +1,7 @@
-"""What may be done to global secondary indexes, and to their table, in each of their phases.
+"""Which changes of global secondary indexes and their table each phase allows.
 
-Messages: dynalite's (measured on AWS) where it has them, else DynamoDB Local's, which are those
-of the service's own classes; what neither has is marked.
+Messages are dynalite's (measured on AWS) if it has them, else DynamoDB Local's, which come from the
+service's own classes. Messages that neither has are marked.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def check_table_may_change(definition: TableDefinition) -> None:
     """Refuse another throughput or billing mode of the table in phase 1 of an index (S183).
 
     Raises:
-        ResourceInUseException: an index gets its resources, gives them back, or gets new
+        ResourceInUseException: an index is allocating or releasing resources, or changing
             throughput.
     """
     for index in definition.global_indexes:
@@ -61,13 +61,13 @@ def check_phases(
     updates: Sequence[GlobalIndexUpdate],
     deletes: Sequence[str],
 ) -> None:
-    """Check that these changes may be begun while others go on (S178, S199-S206).
+    """Check that these changes may start while others are in progress (S178, S199-S206).
 
     Raises:
-        LimitExceededException: more than one index would be made or deleted at a time.
-        ResourceInUseException: an index is in a state in which it can't be changed.
-        ResourceNotFoundException: an index is not there.
-        ValidationException: an index is there that is to be made, or is a local one.
+        LimitExceededException: more than one index would be created or deleted at a time.
+        ResourceInUseException: an index is in a state that allows no change.
+        ResourceNotFoundException: an index does not exist.
+        ValidationException: an index to create exists already, or is a local index.
     """
     if len(creates) + len(deletes) > 1:
         raise _only_one()
@@ -121,7 +121,7 @@ def _check_updatable(index: GlobalIndex) -> None:
 
 
 def _check_alone(definition: TableDefinition, but: str | None = None) -> None:
-    """Refuse to make or delete an index while another one is made or deleted (S206)."""
+    """Refuse to create or delete an index while another one is created or deleted (S206)."""
     for index in definition.global_indexes:
         in_passing = index.status == "DELETING" or index.backfilling is not None
         if in_passing and index.definition.name != but:

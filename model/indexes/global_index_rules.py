@@ -1,7 +1,7 @@
-"""The rules that a definition of a global secondary index must keep.
+"""Rules for the definition of a global secondary index.
 
-Messages: dynalite's (measured on AWS) where it has them, else DynamoDB Local's, which are those
-of the service's own classes; what neither has is marked.
+Messages are dynalite's (measured on AWS) if it has them, else DynamoDB Local's, which come from the
+service's own classes. Messages that neither has are marked.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dynactor.model.tables.table import BillingMode, GlobalIndex, Throughput
 
 
 class NewGlobalIndex(NewIndex, frozen=True):
-    """A global secondary index, as it was asked for."""
+    """A global secondary index, as requested."""
 
     throughput: Throughput | None = None
     on_demand_throughput: dict[str, Any] | None = None
@@ -30,7 +30,7 @@ class NewGlobalIndex(NewIndex, frozen=True):
 
 
 class GlobalIndexUpdate(Struct, frozen=True):
-    """New throughput for a global secondary index; None stands for what was left out."""
+    """New throughput for a global secondary index; None marks an omitted member."""
 
     name: str
     throughput: Throughput | None = None
@@ -44,10 +44,10 @@ def of_new_table(
     billing_mode: BillingMode,
     local_indexes: Sequence[IndexDefinition],
 ) -> tuple[GlobalIndex, ...]:
-    """The global indexes that a table is made with; their ids follow those of its local ones.
+    """The global indexes of a new table; their ids follow the ids of its local indexes.
 
     Raises:
-        ValidationException: one of them can't be, or they can't all be together.
+        ValidationException: a definition is invalid, or they are invalid together.
     """
     if not indexes:
         raise ValidationException(f"{INVALID}List of GlobalSecondaryIndexes is empty")
@@ -79,7 +79,7 @@ def global_index_of(
     """A new global index with this id.
 
     Raises:
-        ValidationException: it can't be.
+        ValidationException: the definition is invalid.
     """
     key = _key(index.key_schema, definitions)
     projection = schema_rules.projection_of(index)
@@ -126,10 +126,10 @@ def with_other_throughput(
     on_demand: dict[str, Any] | None,
     warm: dict[str, Any] | None,
 ) -> GlobalIndex:
-    """An index with the on-demand limits and the warm throughput that a request gives.
+    """An index with a request's on-demand limits and warm throughput.
 
     Raises:
-        ValidationException: they don't go with the billing mode, or are less than before.
+        ValidationException: they don't fit the billing mode, or are less than before.
     """
     name = index.definition.name
     if on_demand is not None:
@@ -149,7 +149,7 @@ def check_named_once(names: Sequence[str]) -> None:
     """Refuse two changes of one index in a request.
 
     Raises:
-        ValidationException: an index is named twice.
+        ValidationException: an index appears twice.
     """
     for at, name in enumerate(names):
         if name in names[:at]:

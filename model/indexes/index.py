@@ -1,4 +1,4 @@
-"""Secondary indexes: their definition, and the entry that an item has in one."""
+"""Secondary indexes: their definitions and the entries of items."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ ProjectionType: TypeAlias = Literal["ALL", "KEYS_ONLY", "INCLUDE"]
 
 KeyViolation: TypeAlias = Literal["wrong type", "empty", "too long"]
 
-# A character has at most 4 bytes: a text of so many is within the limits of any part of a key.
-# That of a number or binary is never shorter than the value.
+# A character has at most 4 bytes, so a text this short is within the limit of each key part. The
+# text of a number or binary is never shorter than its value.
 SHORT_KEY_CHARACTERS: Final = SORT_KEY_BYTES // 4
 
 
 class Projection(Struct, frozen=True):
-    """Which attributes an index holds beside its own and the table's keys (S16-S18)."""
+    """Attributes that an index holds besides its own key and the table's key (S16-S18)."""
 
     type: ProjectionType
     non_key_attributes: tuple[str, ...] = ()
 
 
 class IndexDefinition(Struct, frozen=True, dict=True):
-    """A secondary index as the table's definition keeps it.
+    """A secondary index in the table's definition.
 
-    ``index_id`` is unique within the table and never used again; 0 is the table itself.
+    ``index_id`` is unique within the table and never reused; 0 is the table itself.
     """
 
     index_id: int
@@ -43,11 +43,11 @@ class IndexDefinition(Struct, frozen=True, dict=True):
     key_schema: KeySchema
     projection: Projection
 
-    # What every write asks of every index is kept once it was worked out.
+    # Every write uses these properties of every index, so they are computed once.
 
     @cached_property
     def key_names(self) -> tuple[str, ...]:
-        """The attributes of the index's key, without which an item is not in it."""
+        """The attributes of the index's key; an item without one of them has no entry."""
         return tuple(attribute.name for attribute in self.key_schema.attributes)
 
     @cached_property
@@ -57,12 +57,12 @@ class IndexDefinition(Struct, frozen=True, dict=True):
 
     @cached_property
     def own_names(self) -> frozenset[str]:
-        """What it holds of an item beside the table's key, if not all (S16, S17)."""
+        """Names the index holds besides the table's key, if it does not hold all (S16, S17)."""
         return frozenset((*self.key_names, *self.projection.non_key_attributes))
 
 
 def entry(index: IndexDefinition, table_key: KeySchema, item: Item) -> Item | None:
-    """What the index holds of an item: None if it lacks a key attribute (sparse, S48)."""
+    """An item's entry in the index; None if a key attribute is missing (sparse index, S48)."""
     for name in index.key_names:
         if name not in item:
             return None
@@ -75,11 +75,11 @@ def _projected(index: IndexDefinition, table_key: KeySchema, item: Item) -> Item
 
 
 def global_entry(index: IndexDefinition, table_key: KeySchema, item: Item) -> Item | None:
-    """What a global index holds of an item.
+    """An item's entry in a global index.
 
-    None if a key attribute is missing (S115), or can't be a key: of another type, empty or too
-    long (S190). Such items are left out of an index made after them; they may not be written
-    once it is there.
+    None if a key attribute is missing (S115) or is not a valid key value: its type is wrong, it is
+    empty or too long (S190). An index created later leaves such items out. Once the index exists,
+    they can't be written.
     """
     schema = index.key_schema
     for attribute in schema.attributes:
@@ -100,7 +100,7 @@ def global_entry(index: IndexDefinition, table_key: KeySchema, item: Item) -> It
 
 
 def entry_position(index: IndexDefinition, entry: Item, table_key: bytes) -> bytes:
-    """Where an entry of a global index stands: behind the index's key the table's.
+    """The position of an entry in a global index: the index's key, then the table's key.
 
     ``table_key`` is encoded, without its hash.
     """
@@ -110,7 +110,7 @@ def entry_position(index: IndexDefinition, entry: Item, table_key: bytes) -> byt
 def key_violation(
     schema: KeySchema, attribute: KeyAttribute, value: AttributeValue
 ) -> KeyViolation | None:
-    """Why a value can't be that attribute of an index's key; None if it can."""
+    """Why a value is invalid for an attribute of an index's key; None if it is valid."""
     content = value.get(attribute.type)
     if content is None:
         return "wrong type"
@@ -123,7 +123,7 @@ def key_violation(
 
 
 def part_size_bytes(part: Sequence[KeyAttribute], item: Item) -> int:
-    """What an item has of one part of an index's key: its attributes share the part's limit."""
+    """The size of one part of an item's index key; the attributes of a part share its limit."""
     return sum(
         attribute_value.size_bytes(item[attribute.name])
         for attribute in part
@@ -132,7 +132,7 @@ def part_size_bytes(part: Sequence[KeyAttribute], item: Item) -> int:
 
 
 def projected_names(index: IndexDefinition, table_key: KeySchema) -> frozenset[str]:
-    """The names an index with KEYS_ONLY or INCLUDE holds (S12, S16, S17)."""
+    """The names that an index with KEYS_ONLY or INCLUDE holds (S12, S16, S17)."""
     return table_key.names | index.own_names
 
 
@@ -143,14 +143,14 @@ def check_size_with_entries(
     item_size_bytes: int,
     message: str = TOO_LARGE_TO_PUT,
 ) -> None:
-    """Refuse an item that is over 400 KB together with its entries in all local indexes.
+    """Refuse an item that exceeds 400 KB together with its entries in all local indexes.
 
     Source: "Quotas in Amazon DynamoDB", item size for tables with local secondary indexes.
 
     Raises:
         ValidationException: they are too large.
     """
-    # No entry is larger than its item: nearly every item passes here.
+    # An entry is never larger than its item, so nearly every item returns here.
     if item_size_bytes * (1 + len(local_indexes)) <= ITEM_SIZE_BYTES:
         return
     entries = (entry(index, table_key, item) for index in local_indexes)

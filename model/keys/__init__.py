@@ -1,1 +1,1 @@
-"""Keys and positions: their bytes, their rules, ranges of them, and where ranges are divided."""
+"""Keys and positions: their bytes, rules and ranges, and points to divide a range."""

@@ -1,9 +1,9 @@
-"""The usual key: checked and encoded in one walk.
+"""Checks and encodes a typical key in one pass.
 
-A key from the wire is checked for what it is (``item.check``), held against the schema
-(``key_rules.check_key``) and encoded (``key.encode``). Nearly all keys pass, and are canonical as
-they came: for those the three are one. Any other key is told apart here and no more: the three know
-DynamoDB's words for what is wrong with it, and their order.
+A key from the wire is checked (``item.check``), compared with the schema (``key_rules.check_key``)
+and encoded (``key.encode``). Nearly all keys are valid and canonical, and one pass can do all 3
+steps for them. This module returns None for every other key. The caller then takes the 3 steps,
+which raise DynamoDB's errors in DynamoDB's order.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from dynactor.model.keys.key import (
 from dynactor.model.limits import PARTITION_KEY_BYTES, SORT_KEY_BYTES
 from dynactor.model.values import number
 
-# Of a key as it came, the position that ``key.encode`` gives; None for an unusual one.
+# Maps a key from the wire to its position as ``key.encode`` does; None for an unusual key.
 PositionOf: TypeAlias = Callable[[dict[str, Any]], bytes | None]
-# Of an item, or a key as it came, its partition key and sort key as in its position; None for an
-# unusual one. Other attributes are not looked at.
+# Maps an item or key from the wire to the partition key and sort key of its position; None for an
+# unusual one. Other attributes are ignored.
 PartsOf: TypeAlias = Callable[[dict[str, Any]], tuple[bytes, bytes] | None]
-# Of a value as it came, its bytes; None for an unusual one.
+# Maps an attribute value from the wire to its bytes; None for an unusual value.
 Read: TypeAlias = Callable[[Any], bytes | None]
 
 
 def position_of(schema: KeySchema) -> PositionOf:
-    """What finds the positions of a table's keys, if they are usual and exactly its keys."""
+    """A function from the keys of a table to their positions, for exact and typical keys."""
     parts = parts_of(schema)
     attributes = len(schema.attributes)
 
@@ -48,7 +48,7 @@ def position_of(schema: KeySchema) -> PositionOf:
 
 
 def parts_of(schema: KeySchema) -> PartsOf:
-    """What finds both parts of the positions of a table's items: to a write, each has its use."""
+    """A function from items of a table to both parts of their positions, which writes need."""
     (partition,) = schema.partition
     name, read, is_number = partition.name, READ[partition.type], partition.type == "N"
     sort_name: str | None = None
@@ -56,7 +56,7 @@ def parts_of(schema: KeySchema) -> PartsOf:
     for sort in schema.sort:
         sort_name, read_sort, sort_is_number = sort.name, READ[sort.type], sort.type == "N"
 
-    # For every request: without calls that are not needed.
+    # Runs for every request, so it avoids function calls.
     def parts(item: dict[str, Any]) -> tuple[bytes, bytes] | None:
         raw = read(item.get(name))
         if not raw or len(raw) > PARTITION_KEY_BYTES:
@@ -100,9 +100,9 @@ def _binary(value: Any) -> bytes | None:
         raw = a2b_base64(text)
     except Base64Error:
         return None
-    # What was passed over, or spelled otherwise, is missing here.
+    # The round trip finds ignored characters and other spellings.
     return raw if b64encode(raw).decode() == text else None
 
 
-# What reads a value of a type.
+# The reader of each key type.
 READ: Final[dict[KeyType, Read]] = {"S": _text, "N": _number, "B": _binary}

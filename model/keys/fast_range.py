@@ -1,8 +1,8 @@
-"""The range of a usual key condition: what nearly every Query asks, found without making trees.
+"""Finds the range of a typical key condition without building a tree.
 
-``pk = :a``, alone or with one term on the sort attribute, and values that are canonical as they
-came. Whatever else a condition may be, and whatever may be wrong with it, is told apart here and no
-more: ``expressions.key_condition`` and ``key_range`` know it.
+A typical condition is ``pk = :a``, alone or with one term on the sort key, with canonical values.
+For any other condition, and for any fault, this module returns None. The caller then uses
+``expressions.key_condition`` and ``key_range``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MOST_TERMS: Final = 2
 
 
 class _Term(Struct, frozen=True):
-    """``name operator values``, names and values as they are written."""
+    """``name operator values``, with names and values as written."""
 
     name: str
     operator: KeyOperator
@@ -37,7 +37,7 @@ class _Term(Struct, frozen=True):
 
 
 class _Terms(Struct, frozen=True):
-    """The terms of a text, and how many placeholders it has."""
+    """The terms of a text, and its number of placeholders."""
 
     terms: tuple[_Term, ...]
     names: int
@@ -50,10 +50,10 @@ def range_of(
     values: Mapping[str, Any] | None,
     schema: KeySchema,
 ) -> KeyRange | None:
-    """The positions that a KeyConditionExpression names in a table or index with this key.
+    """The positions that a KeyConditionExpression selects in a table or index with this key.
 
-    ``names`` and ``values`` are its placeholders, and no other expression's. None where the
-    condition is unusual, or at fault.
+    ``names`` and ``values`` are its placeholders, and no other expression's. None if the condition
+    is unusual or faulty.
     """
     terms = _terms_of(text)
     if (
@@ -75,7 +75,7 @@ def range_of(
         if name == partition and term.operator == "=" and prefix is None:
             prefix = _prefix(schema, values.get(term.values[0]))
             if prefix is None:
-                # Another term on the partition key would be taken for the first.
+                # A second term on the partition key would be mistaken for the first.
                 return None
         elif schema.sort and name == schema.sort[0].name and of_sort is None:
             of_sort = term
@@ -89,12 +89,12 @@ def range_of(
 
 
 def _count(names: Mapping[str, str] | None) -> int:
-    """How many there are; an empty map is a fault, and none."""
+    """The number of placeholders; None for an empty map, which is a fault."""
     return 0 if names is None else len(names) or -1
 
 
 def _prefix(schema: KeySchema, value: Any) -> bytes | None:
-    """What the positions of a partition key's items begin with."""
+    """The common prefix of all positions of a partition key."""
     kind = schema.partition[0].type
     raw = READ[kind](value)
     if not raw or len(raw) > PARTITION_KEY_BYTES:
@@ -118,7 +118,7 @@ def _within(
             return None
         return key_range.beginning_with(prefix + keys.escaped(raws[0]))
     if raws[0] > raws[-1]:
-        # A BETWEEN with its bounds the wrong way round.
+        # A BETWEEN with its bounds reversed.
         return None
     return key_range.within(prefix, term.operator, [keys.ended(raw, kind) for raw in raws])
 

@@ -1,7 +1,7 @@
-"""Primary keys and index keys: their schema, their values, their bytes.
+"""Primary keys and index keys: schema, values and bytes.
 
-A key's bytes sort as DynamoDB sorts keys, and no key's bytes are the beginning of another's,
-so that several can stand behind one another in a row's key.
+The bytes of keys sort as DynamoDB sorts keys. No key's bytes are a prefix of another's, so a row's
+key can hold several keys in sequence.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ KeyType: TypeAlias = Literal["S", "N", "B"]
 
 END: Final = b"\x00\x00"
 ESCAPED_ZERO: Final = b"\x00\xff"
-# Numbers have no zero byte behind their first, so that one zero ends them.
+# A number has a zero byte only as its first, so one zero byte ends it.
 NUMBER_END: Final = b"\x00"
 HASH_BYTES: Final = 8
-# Copied for each key, which is cheaper than to begin anew.
+# Copied for each key, because a copy is cheaper than a new hash object.
 OUTLIERS: Final = md5(b"Outliers", usedforsecurity=False)
 
 
@@ -57,7 +57,7 @@ class KeySchema(Struct, frozen=True, dict=True):
         return frozenset(attribute.name for attribute in self.attributes)
 
     def key_of(self, item: Item) -> Item:
-        """The attributes of the key, in the schema's order; the item must have them all."""
+        """The attributes of the key in the schema's order; the item must have all of them."""
         return {attribute.name: item[attribute.name] for attribute in self.attributes}
 
 
@@ -69,23 +69,23 @@ def encode_value(value: AttributeValue) -> bytes:
 
 
 def ended(raw: bytes, kind: KeyType) -> bytes:
-    """The bytes of one key value, as ``attribute_value.order_key`` gives them, as ordered bytes."""
+    """Ordered bytes with an end mark, for bytes from ``attribute_value.order_key``."""
     return raw + NUMBER_END if kind == "N" else raw.replace(b"\x00", ESCAPED_ZERO) + END
 
 
 def escaped(raw: bytes) -> bytes:
-    """The bytes with which every string or binary that begins with ``raw`` begins."""
+    """The common prefix of all encoded strings or binaries that begin with ``raw``."""
     return raw.replace(b"\x00", ESCAPED_ZERO)
 
 
 def encode_prefix(value: AttributeValue) -> bytes:
-    """The bytes with which every string or binary that begins with ``value`` begins."""
+    """The common prefix of all encoded strings or binaries that begin with ``value``."""
     raw = value["S"].encode() if "S" in value else b64decode(value["B"])
     return raw.replace(b"\x00", ESCAPED_ZERO)
 
 
 def hash_of(raw: bytes) -> bytes:
-    """The hash of the bytes of a partition key that is one value."""
+    """The hash of a partition key that consists of one value, from its bytes."""
     digest = OUTLIERS.copy()
     digest.update(raw)
     return digest.digest()[:HASH_BYTES]
@@ -103,19 +103,19 @@ def encode_partition(schema: KeySchema, item: Item) -> bytes:
 
 
 def split(schema: KeySchema, position: bytes) -> tuple[bytes, bytes]:
-    """The encoded partition key and sort key of a table's position: ``encode`` undone."""
+    """The encoded partition key and sort key of a table's position: the inverse of ``encode``."""
     assert len(schema.partition) == 1, "a table's key has one partition attribute"
     if schema.partition[0].type == "N":
         # The first byte of a number may be zero.
         end = position.index(NUMBER_END, HASH_BYTES + 1) + len(NUMBER_END)
     else:
-        # A zero byte within is followed by another one than zero.
+        # A zero byte within a value is never followed by another zero byte.
         end = position.index(END, HASH_BYTES) + len(END)
     return position[:end], position[end:]
 
 
 def encode_sort(schema: KeySchema, item: Item) -> bytes:
-    """The sort key of an item or key; empty where the schema has none."""
+    """The sort key of an item or key; empty if the schema has none."""
     encoded = b""
     for attribute in schema.sort:
         encoded += encode_value(item[attribute.name])
@@ -123,7 +123,7 @@ def encode_sort(schema: KeySchema, item: Item) -> bytes:
 
 
 def encoded_parts(schema: KeySchema, item: Item) -> tuple[bytes, bytes]:
-    """Both parts of the whole key of an item or key: ``encode`` puts them together."""
+    """Both parts of the key of an item or key; ``encode`` concatenates them."""
     return encode_partition(schema, item), encode_sort(schema, item)
 
 
@@ -133,14 +133,14 @@ def encode(schema: KeySchema, item: Item) -> bytes:
 
 
 def without_hash(position: bytes) -> bytes:
-    """The values alone of an encoded key."""
+    """An encoded key without its hash."""
     return position[HASH_BYTES:]
 
 
 def partition_hash(values: Sequence[AttributeValue]) -> bytes:
     """The hash that places a partition key: 8 bytes of MD5 of ``Outliers`` and the key's bytes.
 
-    DynamoDB's own, as far as the order of its scans tells.
+    The order of DynamoDB's scans suggests that DynamoDB uses the same hash.
     """
     digest = OUTLIERS.copy()
     for value in values:

@@ -1,4 +1,4 @@
-"""Decodes the bytes of a position, as ``model/keys/key.py`` encodes them, into key values."""
+"""Decodes the bytes of a position, encoded by ``model/keys/key.py``, into key values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HASH_BYTES: Final = 8
 
 
 def partition_end(schema: KeySchema, position: bytes) -> int:
-    """Where the partition key ends in a position, or in a range's start that holds one whole."""
+    """The end of the partition key in a position, or in a range's start that has a whole one."""
     return _end_of(schema.partition, position, _HASH_BYTES)
 
 
@@ -38,7 +38,7 @@ def _end_of(attributes: Sequence[KeyAttribute], position: bytes, at: int) -> int
             # The first byte of a number may be zero.
             at = position.index(_NUMBER_END, at + 1) + len(_NUMBER_END)
         else:
-            # A zero byte within is followed by another one than zero.
+            # A zero byte within a value is never followed by another zero byte.
             at = position.index(_END, at) + len(_END)
     return at
 

@@ -1,7 +1,7 @@
-"""Ranges of positions: where in a table or index a Query or Scan reads.
+"""Ranges of positions: the part of a table or index that a Query or Scan reads.
 
-A position is an encoded key: ``hash | partition key | sort key``, and for an index the table's
-own key behind it. Ranges include their start and exclude their end.
+A position is an encoded key: ``hash | partition key | sort key``. In an index, the table's own key
+follows. Ranges include their start and exclude their end.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WHOLE: Final = KeyRange(b"", None)
 
 
 def of_key_condition(condition: KeyCondition) -> KeyRange:
-    """The positions that a Query's key condition names."""
+    """The positions that a Query's key condition selects."""
     prefix = keys.partition_hash(condition.partition) + b"".join(
         map(keys.encode_value, condition.partition)
     )
@@ -40,10 +40,11 @@ def of_key_condition(condition: KeyCondition) -> KeyRange:
 
 
 def within(prefix: bytes, operator: KeyOperator, values: Sequence[bytes]) -> KeyRange:
-    """The range of a comparison of the sort attribute, behind ``prefix``, with encoded values.
+    """The range of a comparison on the sort key after ``prefix``, with encoded values.
 
-    More may follow a value in a position: its range ends where no position begins with it any
-    more. No fixed byte does for an end mark, since a binary value may begin with any.
+    Other bytes may follow a value in a position, so the range ends at the first position without
+    the value as its prefix. No fixed byte can serve as an end mark, because a binary value may
+    begin with any byte.
     """
     first = prefix + values[0]
     match operator:
@@ -64,12 +65,12 @@ def within(prefix: bytes, operator: KeyOperator, values: Sequence[bytes]) -> Key
 
 
 def beginning_with(prefix: bytes) -> KeyRange:
-    """The positions that begin with this, which holds a partition key."""
+    """The positions with this prefix, which holds a partition key."""
     return KeyRange(prefix, _end_of_prefix(prefix))
 
 
 def _end_of_prefix(prefix: bytes) -> bytes:
-    """The first position behind all that begin with ``prefix``, which holds a partition key."""
+    """The first position after all positions with ``prefix``, which holds a partition key."""
     trimmed = prefix.rstrip(b"\xff")
     return trimmed[:-1] + bytes([trimmed[-1] + 1])
 

@@ -1,6 +1,6 @@
-"""The rules that the key attributes of an item, a key or a start key must keep.
+"""Rules for the key attributes of an item, a key or a start key.
 
-Messages: measured on AWS by the authors of dynalite, and DynamoDB Local.
+Messages were measured on AWS by the authors of dynalite, and on DynamoDB Local.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NO_MATCH = "The provided key element does not match the schema"
 
 
 def check_item_key(schema: KeySchema, item: Item) -> None:
-    """Check that an item to be put has the table's key.
+    """Check that an item to put has the table's key.
 
     Raises:
         ValidationException: a key attribute is missing, of another type, empty or too long.
@@ -57,10 +57,10 @@ def check_key(schema: KeySchema, key: Item) -> None:
 
 
 def check_key_not_empty(schema: KeySchema, item: Item) -> None:
-    """Check that an item or a key has no empty value in a key attribute, and nothing else of it.
+    """Check only that an item or a key has no empty key attribute.
 
     Raises:
-        ValidationException: it has.
+        ValidationException: a key attribute is empty.
     """
     for attribute in schema.attributes:
         value = item.get(attribute.name)
@@ -82,7 +82,7 @@ def _check_sizes(schema: KeySchema, item: Item) -> None:
 def check_condition_size(condition: KeyCondition) -> None:
     """Check the values on the sort key in a Query's key condition (DynamoDB Local 3.3).
 
-    A value on the partition key may be too long: no item has it, and the answer is empty.
+    A value on the partition key may be too long: no item has it, so the answer is empty.
 
     Raises:
         ValidationException: together they are longer than a sort key can be.
@@ -118,10 +118,10 @@ def _check_not_empty(attribute: KeyAttribute, value: AttributeValue) -> None:
 
 
 def check_batch_put_key(schema: KeySchema, item: Item) -> None:
-    """As ``check_item_key``, with the messages of BatchWriteItem.
+    """Check like ``check_item_key``, with the messages of BatchWriteItem.
 
     Raises:
-        ValidationException: as there.
+        ValidationException: a key attribute is missing, of another type, empty or too long.
     """
     for attribute in schema.attributes:
         value = item.get(attribute.name)
@@ -131,11 +131,12 @@ def check_batch_put_key(schema: KeySchema, item: Item) -> None:
 
 
 def check_index_keys(table: TableDefinition, item: Item) -> None:
-    """Check the attributes of an item to be put that are keys of the table's indexes (S40, S95).
+    """Check the attributes of an item to put that are keys of the table's indexes (S40, S95).
 
     Raises:
-        ValidationException: one has another type than the index declares, or is empty or
-            too long for a key.
+        ValidationException: an attribute has another type than the index declares, is empty, or is
+            too
+        long for a key.
     """
     for index in _written_indexes(table):
         _check_index_key(index, item, index.key_schema.attributes, updated=False)
@@ -144,13 +145,13 @@ def check_index_keys(table: TableDefinition, item: Item) -> None:
 def check_updated_index_keys(
     table: TableDefinition, item: Item, written: frozenset[str] | None
 ) -> None:
-    """As ``check_index_keys``, for what an update made; ``written`` None is a new item.
+    """Check an updated item like ``check_index_keys``; ``written`` None is a new item.
 
-    An item that was there before an index may break the rules of the index's key. Updates that
-    leave the faulty attribute alone are carried out: the item stays out of the index.
+    An item older than an index may break the rules of the index's key. Updates that leave the
+    faulty attribute alone succeed, and the item stays out of the index.
 
     Raises:
-        ValidationException: as there.
+        ValidationException: a written attribute breaks a rule of ``check_index_keys``.
     """
     for index in _written_indexes(table):
         attributes = index.key_schema.attributes
@@ -163,10 +164,11 @@ def check_updated_index_keys(
 def check_index_key_types(table: TableDefinition, types: Mapping[str, str]) -> None:
     """Check the types that an update gives to index keys, before the item is read.
 
-    ``types`` are those of whole attributes that are known by then (``Update.static_types``).
+    ``types`` are the types of whole attributes that the update alone determines
+    (``Update.static_types``).
 
     Raises:
-        ValidationException: one is another type than an index declares.
+        ValidationException: an attribute has another type than an index declares.
     """
     for index in _written_indexes(table):
         for attribute in index.key_schema.attributes:
@@ -175,10 +177,10 @@ def check_index_key_types(table: TableDefinition, types: Mapping[str, str]) -> N
 
 
 def check_index_keys_not_empty(table: TableDefinition, values: Item, *, updated: bool) -> None:
-    """Check an item to be put, or an update's own values, for empty values of index keys alone.
+    """Check an item to put, or the values of an update, only for empty values of index keys.
 
     Raises:
-        ValidationException: there is one.
+        ValidationException: an index key is empty.
     """
     for index in _written_indexes(table):
         for attribute in index.key_schema.attributes:
@@ -187,7 +189,7 @@ def check_index_keys_not_empty(table: TableDefinition, values: Item, *, updated:
 
 
 def _written_indexes(table: TableDefinition) -> Sequence[IndexDefinition]:
-    """The indexes into which writes are carried, in the order in which they are checked."""
+    """The indexes that the table's writes maintain, in the order of the checks."""
     if not table.global_indexes:
         return table.local_indexes
     held = [index.definition for index in table.global_indexes if index.holds_entries]
@@ -209,7 +211,7 @@ def _check_index_key(
             continue
         if content is None:
             if updated:
-                # The types known before the item passed ``check_index_key_types``.
+                # ``check_index_key_types`` accepted the types known before the item was read.
                 raise ValidationException(
                     "The update expression attempted to update the secondary index key to "
                     "unsupported type"
@@ -257,7 +259,7 @@ def _check_part_size(
     checked: tuple[KeyAttribute, ...],
     item: Item,
 ) -> None:
-    """The attributes of one part of a key share its limit."""
+    """Check the size of one part of a key; its attributes share the limit."""
     if not any(attribute in checked for attribute in part):
         return
     limit_bytes = PARTITION_KEY_BYTES if role == "HASH" else SORT_KEY_BYTES

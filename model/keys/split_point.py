@@ -1,8 +1,8 @@
-"""Where a partition is divided: at a position, a bare hash where that will do.
+"""Chooses the position that divides a partition: a bare hash if possible.
 
-A boundary within an item collection, by sort key, is for one that is too large, or too busy, for a
-partition of its own (S137, S139); never on a table with local indexes (S74), whose entries stand in
-another order than its items.
+A boundary within an item collection, by sort key, is for a collection that is too large or too busy
+for a partition of its own (S137, S139). A table with local indexes never has such a boundary (S74),
+because index entries have another order than the items.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from dynactor.model.keys.key import HASH_BYTES
 from dynactor.model.keys.key_range import KeyRange
 
 _HASH_SPACE: Final = 1 << (8 * HASH_BYTES)
-# A boundary between collections will do that leaves so much on either side.
+# A boundary between collections is good enough if each side keeps this share.
 _EVEN_ENOUGH: Final = 0.25
-# One that leaves less on a side is not worth it.
+# A boundary that leaves one side a smaller share is not worth a split.
 _LEAST_SHARE: Final = 0.05
-# Fewer requests say nothing about where the others go.
+# Fewer requests do not show where later ones go.
 _LEAST_SAMPLES: Final = 16
 
 
 class SplitPoint(NamedTuple):
-    """Where a partition's second child begins, and the share of the first one."""
+    """The position where a partition's second child begins, and the share of the first child."""
 
     at: bytes
     share: float
 
     @property
     def least_share(self) -> float:
-        """That of the child with less."""
+        """The share of the smaller child."""
         return min(self.share, 1 - self.share)
 
 
@@ -40,9 +40,9 @@ def divides_collection(at: bytes) -> bool:
 
 
 class SizeProfile:
-    """Where the bytes of a partition lie, as its rows are added in the order of their positions.
+    """The distribution of a partition's bytes, built from rows in the order of their positions.
 
-    It remembers a boundary for each ``grain_bytes``, so that its own size is bounded.
+    It keeps one boundary for each ``grain_bytes``, so its own size is bounded.
     """
 
     def __init__(self, grain_bytes: int) -> None:
@@ -50,15 +50,15 @@ class SizeProfile:
         self._grain_bytes = grain_bytes
         self._next_bytes = 0
         self._hash: bytes | None = None
-        # How many bytes lie before the collection of the last row.
+        # Bytes before the collection of the last row.
         self._before_hash = 0
         self._misses_hash = False
-        # Boundaries, each with the bytes before it.
+        # Boundaries, each with the number of bytes before it.
         self._collections: list[tuple[bytes, int]] = []
         self._rows: list[tuple[bytes, int]] = []
 
     def add(self, position: bytes, size_bytes: int) -> None:
-        """The next row."""
+        """Add the next row."""
         hashed = position[:HASH_BYTES]
         if hashed != self._hash:
             self._hash, self._before_hash = hashed, self.total_bytes
@@ -73,7 +73,7 @@ class SizeProfile:
         self.total_bytes += size_bytes
 
     def halves(self, *, divides_collections: bool) -> SplitPoint | None:
-        """Where half of the bytes lie before, about; None if it can't be divided usefully."""
+        """The position that halves the bytes approximately; None if no split is useful."""
         return _chosen(
             self._points(self._collections), self._points(self._rows) if divides_collections else []
         )
@@ -83,13 +83,13 @@ class SizeProfile:
 
 
 def by_heat(positions: Sequence[bytes], *, divides_collections: bool) -> SplitPoint | None:
-    """Where half of the requests go before, of which these are a sample in their order of time.
+    """The position that halves the requests; ``positions`` is a sample in order of time.
 
-    An item that is hotter than all others together is put apart from them: it never exceeds its
-    partition's ceiling (S139), but they do not share that ceiling with it any more. None if there
-    are too few requests, or if nearly all go to one position, which no split divides. None, too,
-    where keys rise or fall with time: all that comes then would go to one of the children, again
-    and again.
+    An item that gets more requests than all others together is put in a partition of its own. It
+    still can't exceed the partition's ceiling (S139), but no longer shares that ceiling. None if
+    there are too few requests, or if nearly all are for one position, which no split divides. None
+    also if keys rise or fall with time, because all later requests would go to one child again and
+    again.
     """
     ordered = sorted(positions)
     count = len(ordered)
@@ -108,14 +108,14 @@ def by_heat(positions: Sequence[bytes], *, divides_collections: bool) -> SplitPo
 
 
 def _stays_divided(positions: Sequence[bytes], point: SplitPoint) -> bool:
-    """Whether the latest of the requests go to both sides as well."""
+    """Whether the latest requests go to both sides, too."""
     latest = positions[len(positions) // 2 :]
     before = sum(position < point.at for position in latest) / len(latest)
     return _LEAST_SHARE <= before <= 1 - _LEAST_SHARE
 
 
 def middle(key_range: KeyRange) -> SplitPoint | None:
-    """The middle of a range of hashes; None for one within a single hash."""
+    """The middle of a range of hashes; None for a range within a single hash."""
     start, end = _hashes(key_range)
     between = (start + end) // 2
     if between <= start:
@@ -124,13 +124,13 @@ def middle(key_range: KeyRange) -> SplitPoint | None:
 
 
 def width(key_range: KeyRange) -> int:
-    """How many hashes a range has, near enough."""
+    """The approximate number of hashes in a range."""
     start, end = _hashes(key_range)
     return end - start
 
 
 def share_before(key_range: KeyRange, at: bytes) -> float:
-    """The share of a range's hashes before a position; half where it lies within one hash."""
+    """The share of a range's hashes before a position; half if the range is within one hash."""
     start, end = _hashes(key_range)
     if end <= start:
         return 0.5
@@ -140,7 +140,7 @@ def share_before(key_range: KeyRange, at: bytes) -> float:
 
 
 def _chosen(collections: Sequence[SplitPoint], rows: Sequence[SplitPoint]) -> SplitPoint | None:
-    """The evenest boundary between collections, or else within one where that is evener."""
+    """The most even boundary between collections, or one within a collection if more even."""
     best = max(collections, key=_least_share, default=None)
     if best is None or best.least_share < _EVEN_ENOUGH:
         best = max((*collections, *rows), key=_least_share, default=None)

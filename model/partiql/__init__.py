@@ -1,1 +1,1 @@
-"""PartiQL for DynamoDB: from a statement's text to the trees and plans of the other operations."""
+"""PartiQL for DynamoDB: parses statements into the trees and plans of the other operations."""

@@ -1,6 +1,6 @@
-"""From a statement's text and parameters to what can be run.
+"""Turns a statement's text and parameters into an executable statement.
 
-What depends on the text alone is done once for each text, as for expressions.
+The part that depends only on the text is cached by text, as for expressions.
 
 Source of the messages: DynamoDB Local 3.3.
 """
@@ -42,7 +42,7 @@ from dynactor.model.writes.write import ReturnValues
 _FEWEST, _MOST = TABLE_NAME_CHARACTERS
 _TABLE_NAME: Final = re.compile(rf"[a-zA-Z0-9_.-]{{{_FEWEST},{_MOST}}}\Z")
 _NAMES_IN_SOURCE: Final = 2
-# Applications that write values into their texts have many, none of which comes again.
+# Applications that write values into their statements have many texts that never recur.
 _CACHED_TEXTS: Final = 512
 _CACHED_CHARACTERS: Final = 2048
 
@@ -51,8 +51,8 @@ def bind(text: str, parameters: Sequence[AttributeValue]) -> Statement:
     """A statement with its parameters, which are checked and made canonical in place.
 
     Raises:
-        ValidationException: the statement or a parameter is at fault, whatever the table.
-        SerializationException: as ``attribute_value.check``.
+        ValidationException: the statement or a parameter is faulty for any table.
+        SerializationException: see ``attribute_value.check``.
     """
     prepared = prepare(text)
     check_parameters(parameters)
@@ -60,10 +60,10 @@ def bind(text: str, parameters: Sequence[AttributeValue]) -> Statement:
 
 
 def prepare(text: str) -> Prepared:
-    """A statement before its parameters are known.
+    """A statement without its parameters.
 
     Raises:
-        ValidationException: the text is no statement, or one that names no table.
+        ValidationException: the text is not a statement, or names no table.
     """
     return _kept(text) if len(text) <= _CACHED_CHARACTERS else _prepared(text)
 
@@ -72,16 +72,16 @@ def check_parameters(parameters: Sequence[AttributeValue]) -> None:
     """Check parameters, and make them canonical in place.
 
     Raises:
-        ValidationException, SerializationException: as ``attribute_value.check``.
+        ValidationException, SerializationException: see ``attribute_value.check``.
     """
     for value in parameters:
         attribute_value.check(value)
 
 
 def is_read(text: str) -> bool | None:
-    """Whether a text is a SELECT, and no write, whatever else is wrong with it.
+    """Whether a text is a SELECT rather than a write, even if it is faulty.
 
-    None if it is neither: no statement, or an EXISTS.
+    None if it is neither: not a statement, or an EXISTS.
     """
     try:
         tree, _ = parse(text)
@@ -91,7 +91,7 @@ def is_read(text: str) -> bool | None:
 
 
 class _Values(Placeholders):
-    """The literals and parameters of a statement; names stand for themselves."""
+    """The literals and parameters of a statement; names are used as written."""
 
     __slots__ = ()
 
@@ -100,7 +100,7 @@ class _Values(Placeholders):
         self._values = values
 
     def path(self, path: expressions.Path) -> Path:
-        """The path as it is.
+        """The path itself.
 
         Raises:
             ValidationException: it is too deep.
@@ -115,10 +115,10 @@ class _Values(Placeholders):
         return parts
 
     def distinct_paths(self, paths: Sequence[expressions.Path]) -> list[Path]:
-        """The paths, looked at in their order.
+        """The paths, checked in their order.
 
         Raises:
-            ValidationException: as ``path`` and ``document_path.distinct``.
+            ValidationException: see ``path`` and ``document_path.distinct``.
         """
         return document_path.distinct(map(self.path, paths))
 
@@ -128,7 +128,7 @@ class _Values(Placeholders):
 
 
 class _SelectTrees(Struct, frozen=True):
-    """A SELECT before its parameters are known; ``columns`` by the names they get."""
+    """A SELECT without its parameters; ``columns`` by their names in the result."""
 
     table: str
     index: str | None
@@ -152,7 +152,7 @@ class _SelectTrees(Struct, frozen=True):
 
 
 class _InsertTrees(Struct, frozen=True):
-    """An INSERT before its parameters are known."""
+    """An INSERT without its parameters."""
 
     table: str
     members: tuple[tuple[str, expressions.Value], ...]
@@ -165,7 +165,7 @@ class _InsertTrees(Struct, frozen=True):
 
 
 class _UpdateTrees(Struct, frozen=True):
-    """An UPDATE before its parameters are known."""
+    """An UPDATE without its parameters."""
 
     table: str
     names_index: bool
@@ -184,7 +184,7 @@ class _UpdateTrees(Struct, frozen=True):
 
 
 class _DeleteTrees(Struct, frozen=True):
-    """A DELETE before its parameters are known."""
+    """A DELETE without its parameters."""
 
     table: str
     names_index: bool
@@ -204,7 +204,7 @@ def _check_no_index(*, names_index: bool) -> None:
 
 
 class _ExistsTrees(Struct, frozen=True):
-    """An EXISTS before its parameters are known."""
+    """An EXISTS without its parameters."""
 
     select: _SelectTrees
 
@@ -217,16 +217,16 @@ _Trees: TypeAlias = _SelectTrees | _InsertTrees | _UpdateTrees | _DeleteTrees | 
 
 
 class Prepared(Struct, frozen=True):
-    """What is known of a statement from its text alone.
+    """The part of a statement that depends only on its text.
 
-    ``index`` are the names of the table and the index that a SELECT reads, where it reads an
-    index. ``operation`` is the message of a fault that is told after those of the index's key.
+    ``index`` are the names of the table and the index that a SELECT reads, if it reads an index.
+    ``operation`` is the message of a fault that is reported after those of the index's key.
     """
 
     operation: _Trees | str
     literals: dict[str, AttributeValue]
     parameters: int
-    # The parameters that must be sets, and the message where one is not.
+    # The parameters that must be sets, each with the message for other types.
     sets: tuple[tuple[str, str], ...]
     index: tuple[str, str] | None = None
 
@@ -234,11 +234,11 @@ class Prepared(Struct, frozen=True):
         """The statement with its parameters, which have been checked.
 
         Raises:
-            ValidationException: the statement or a parameter is at fault, whatever the table.
+            ValidationException: the statement or a parameter is faulty for any table.
         """
         if isinstance(self.operation, str):
             raise ValidationException(self.operation)
-        # Parameters that no mark stands for are passed over.
+        # Parameters without a mark in the text are ignored.
         if len(parameters) < self.parameters:
             raise ValidationException("Number of parameters in request and statement don't match.")
         values = dict(self.literals)
@@ -276,7 +276,7 @@ def _index(tree: syntax.Statement) -> tuple[str, str] | None:
     try:
         table, *index = _source_names(_only_source(tree.sources).expression)
     except ValidationException:
-        # Told again where the statement is bound.
+        # The same fault is reported when the statement is bound.
         return None
     return (table, index[0]) if index else None
 
@@ -338,7 +338,7 @@ def _source_names(expression: syntax.Expression) -> list[str]:
 
 
 def _check_table_name(name: str) -> None:
-    # Whether an ARN is one is seen where tables are looked for.
+    # The lookup of the table finds out whether an ARN is valid.
     if _TABLE_NAME.match(name) is None and not name.startswith("arn:"):
         raise ValidationException(
             f"Table name should be within the length [{_FEWEST}, {_MOST}] and only contain "
@@ -363,7 +363,7 @@ def _columns(
 
 
 def _column_name(path: expressions.Path) -> str:
-    """The last name in a path, with the positions behind it."""
+    """The last name in a path, with the positions after it."""
     name = ""
     for part in path.parts:
         name = part if isinstance(part, str) else f"{name}[{part}]"

@@ -1,4 +1,4 @@
-"""A place in the tokens of a statement, and the steps that parsers take from there."""
+"""A position in the tokens of a statement, and the steps of parsers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dynactor.model.partiql.keywords import CONSTANTS, OPERATORS
 from dynactor.model.partiql.tokens import Kind, Token, not_well_formed, tokenize
 from dynactor.model.values import attribute_value
 
-# Of brackets and operators within one another: documents may have 32 levels, and each costs the
+# The maximum nesting of brackets and operators. Documents may have 32 levels, and each costs the
 # parser a dozen calls.
 DEPTH: Final = 40
 
@@ -19,7 +19,7 @@ TOO_MANY_OPERATORS: Final = (
 )
 
 
-# What the messages call a symbol that is missing.
+# The names of missing symbols in messages.
 _SYMBOL_NAMES: Final = {
     "(": "LEFT_PAREN",
     ")": "RIGHT_PAREN",
@@ -32,10 +32,10 @@ _SYMBOL_NAMES: Final = {
 
 
 class Cursor:
-    """Takes one token after another; ``at`` is the place of the next one.
+    """Consumes one token after another; ``at`` is the position of the next one.
 
-    ``parameters`` and ``operators`` count those that were taken, ``depth`` is how many
-    expressions the present place is within.
+    ``parameters`` and ``operators`` count the consumed ones. ``depth`` is the number of expressions
+    around the current position.
     """
 
     def __init__(self, text: str) -> None:
@@ -48,68 +48,68 @@ class Cursor:
 
     @property
     def token(self) -> Token:
-        """The token that is looked at."""
+        """The current token."""
         return self.tokens[self.at]
 
     def take(self) -> Token:
-        """The token that is looked at, taken."""
+        """Consume the current token."""
         token = self.tokens[self.at]
         self.at += 1
         return token
 
     def is_symbol(self, symbol: str) -> bool:
-        """Whether this symbol stands here."""
+        """Whether this symbol is next."""
         token = self.tokens[self.at]
         return token.kind is Kind.SYMBOL and token.text == symbol
 
     def accept(self, symbol: str) -> bool:
-        """Take this symbol if it is there."""
+        """Consume this symbol if it is next."""
         found = self.is_symbol(symbol)
         self.at += found
         return found
 
     def expect(self, symbol: str) -> None:
-        """Take this symbol, or fail."""
+        """Consume this symbol, or fail."""
         if not self.accept(symbol):
             raise not_well_formed(f"Expected {_SYMBOL_NAMES[symbol]}")
 
     def is_keyword(self, *keywords: str) -> bool:
-        """Whether one of these keywords stands here."""
+        """Whether one of these keywords is next."""
         token = self.tokens[self.at]
         return token.kind is Kind.KEYWORD and token.text in keywords
 
     @property
     def is_at_plain_keyword(self) -> bool:
-        """Whether a keyword stands here that is neither an operator nor a value."""
+        """Whether the next token is a keyword that is neither an operator nor a value."""
         token = self.tokens[self.at]
         return token.kind is Kind.KEYWORD and token.text not in OPERATORS | CONSTANTS
 
     def accept_keyword(self, keyword: str) -> bool:
-        """Take this keyword if it is there."""
+        """Consume this keyword if it is next."""
         found = self.is_keyword(keyword)
         self.at += found
         return found
 
     def expect_keyword(self, keyword: str, otherwise: str | None = None) -> None:
-        """Take this keyword, or fail; ``otherwise`` is the reason then."""
+        """Consume this keyword, or fail for the reason ``otherwise``."""
         if not self.accept_keyword(keyword):
             raise not_well_formed(otherwise or f"Expected {keyword.upper()} keyword")
 
     def expect_name(self, otherwise: str) -> Token:
-        """Take an identifier, or fail; ``otherwise`` is the reason then."""
+        """Consume an identifier, or fail for the reason ``otherwise``."""
         if self.token.kind is not Kind.NAME:
             raise not_well_formed(otherwise)
         return self.take()
 
     @property
     def is_at_end(self) -> bool:
-        """Whether all of the text is taken."""
+        """Whether the whole text is consumed."""
         return self.tokens[self.at].kind is Kind.END
 
     def accept_words(self, *words: str) -> bool:
-        """Take these words, which no quotes stand around, if they all are there, in any case."""
+        """Consume these unquoted words if all of them are next, in any case."""
         following = self.tokens[self.at : self.at + len(words)]
-        # A quoted name is longer as it is written.
+        # A quoted name is longer in the text.
         found = len(following) == len(words) and all(
             token.text.lower() == word and token.length == len(word)
             for token, word in zip(following, words, strict=True)
@@ -118,7 +118,7 @@ class Cursor:
         return found
 
     def enter(self) -> None:
-        """Go one level deeper, if that is not too deep; ``leave`` goes back.
+        """Enter a deeper level; ``leave`` returns from it.
 
         Raises:
             ValidationException: it is too deep.
@@ -130,11 +130,11 @@ class Cursor:
             raise ValidationException(TOO_MANY_OPERATORS)
 
     def leave(self) -> None:
-        """Come back from a deeper level."""
+        """Return from a deeper level."""
         self.depth -= 1
 
     def check_links(self, links: int) -> None:
-        """Bound the operators of a chain: each stands within the next.
+        """Bound the operators of a chain, because each is nested in the next.
 
         Raises:
             ValidationException: there are too many.

@@ -11,7 +11,7 @@ from dynactor.model.partiql.syntax import Expression
 from dynactor.model.partiql.tokens import Kind, not_well_formed
 from dynactor.model.partiql.type_name_parser import TypeNameParser
 
-# How tightly operators bind.
+# The precedence of operators.
 _SET, _OR, _AND, _NEGATION, _EQUITY, _COMPARISON, _ADDITION, _MULTIPLICATION = range(8)
 _TIGHTNESS: Final = {
     **dict.fromkeys(("union", "except", "intersect"), _SET),
@@ -22,42 +22,42 @@ _TIGHTNESS: Final = {
     **dict.fromkeys(("+", "-", "||"), _ADDITION),
     **dict.fromkeys(("*", "/", "%"), _MULTIPLICATION),
 }
-# Operators that NOT may stand before.
+# Operators that NOT may precede.
 _NEGATED: Final = frozenset({"between", "in", "like"})
 _ZERO_DECIMAL: Final = re.compile(r"(?=.*[.eE])[0.]+(?:[eE].*)?\Z")
 
 
 class ExpressionParser(TypeNameParser):
-    """Parses expressions. Each method takes all of what its docstring names, or fails.
+    """Parses expressions. Each method consumes what its docstring names, or fails.
 
     Raises everywhere:
-        ValidationException: the grammar does not know the text, or it is nested too deep.
+        ValidationException: the text does not fit the grammar, or is nested too deep.
     """
 
     @abstractmethod
     def operand(self) -> Expression:
-        """An expression without operators, with the steps of a path behind it."""
+        """An expression without operators, with the steps of its path."""
 
     def expressions(self) -> list[Expression]:
-        """Expressions with commas between them."""
+        """Expressions separated by commas."""
         expressions = [self.expression()]
         while self.accept(","):
             expressions.append(self.expression())
         return expressions
 
     def expression(self, loosest: int = _SET) -> Expression:
-        """Any expression, with operators that bind at least so tightly."""
+        """Any expression, with operators of at least this precedence."""
         self.enter()
         expression = self.operation(loosest)
         self.leave()
         return expression
 
     def clause(self) -> Expression:
-        """The expression of a clause of SELECT, behind which UNION joins the whole SELECT."""
+        """The expression of a clause of SELECT; a UNION after it joins the whole SELECT."""
         return self.expression(_OR)
 
     def operation(self, loosest: int) -> Expression:
-        """Operands with operators between them that bind at least so tightly."""
+        """Operands joined by operators of at least this precedence."""
         expression = self.signed()
         links = 0
         while True:
@@ -82,7 +82,7 @@ class ExpressionParser(TypeNameParser):
                 expression = syntax.Operation("not", (expression,), token)
 
     def joined(self, first: Expression, operator: str) -> Expression:
-        """Conditions with AND, or with OR, between them, the first one taken."""
+        """Conditions joined by AND or OR; the first one is already consumed."""
         operands = [first]
         token = self.token
         while self.is_keyword(operator):
@@ -92,7 +92,7 @@ class ExpressionParser(TypeNameParser):
         return syntax.Operation(operator, tuple(operands), token)
 
     def right_operands(self, operator: str, tightness: int) -> tuple[Expression, ...]:
-        """What stands behind an operator."""
+        """The operands after an operator."""
         match operator:
             case "is":
                 return (self.type_name(),)
@@ -120,13 +120,13 @@ class ExpressionParser(TypeNameParser):
         tightness: int,
         otherwise: str = "Missing right-hand side expression of infix operator",
     ) -> Expression:
-        """An operand behind an operator; ``otherwise`` is the reason where the text ends."""
+        """The operand after an operator; ``otherwise`` is the reason if the text ends."""
         if self.is_at_end:
             raise not_well_formed(otherwise)
         return self.operation(tightness + 1)
 
     def signed(self) -> Expression:
-        """An operand, perhaps with NOT or a sign before it; a number takes its sign in."""
+        """An operand, possibly with NOT or a sign before it; a number includes its sign."""
         token = self.token
         is_not = self.is_keyword("not")
         if not (is_not or self.is_symbol("-") or self.is_symbol("+")):
@@ -148,5 +148,5 @@ class ExpressionParser(TypeNameParser):
 
 
 def _tightness(kind: Kind, text: str) -> int | None:
-    """How tightly an operator binds; None where the token is no operator."""
+    """The precedence of an operator; None if the token is not an operator."""
     return _TIGHTNESS.get(text) if kind in (Kind.SYMBOL, Kind.KEYWORD) else None

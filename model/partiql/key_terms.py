@@ -1,4 +1,4 @@
-"""What single conditions say of keys, in statements that read and in those that write."""
+"""Conditions on keys, in statements that read and in those that write."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NO_KEY: Final = "Where clause does not contain a mandatory equality on all key a
 
 
 def equality(node: Node) -> SortCondition | None:
-    """As ``term_of``, for equalities alone."""
+    """An equality as in ``term_of``; None for any other condition."""
     term = term_of(node)
     return term if term is not None and term.operator == "=" else None
 

@@ -1,6 +1,6 @@
-"""Operands with a syntax of their own: CASE, CAST, dates and times, some functions, VALUES.
+"""Operands with their own syntax: CASE, CAST, dates and times, some functions, VALUES.
 
-DynamoDB supports none of them; what it says of them depends on what they are.
+DynamoDB supports none of them; its message depends on the kind.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class KeywordParser(OperandParser):
 
     @abstractmethod
     def statement_operand(self, token: Token) -> Expression | None:
-        """The statement that begins with this keyword, which is taken; None where none does."""
+        """The statement after this consumed keyword; None if the keyword starts no statement."""
 
     def keyword_operand(self, token: Token) -> Expression | None:
-        """What begins with this keyword, which is taken; None where nothing does."""
+        """The operand after this consumed keyword; None if the keyword starts no operand."""
         match token.text:
             case "case":
                 return self.case(token)
@@ -57,7 +57,7 @@ class KeywordParser(OperandParser):
         return self.statement_operand(token)
 
     def case(self, token: Token) -> Expression:
-        """What follows CASE."""
+        """The rest of a CASE."""
         kind, shown = "SearchedCase", "CASE"
         if not self.is_keyword("when"):
             operand = self.expression()
@@ -74,7 +74,7 @@ class KeywordParser(OperandParser):
         return syntax.Unsupported(kind, shown, token)
 
     def cast(self) -> Expression:
-        """What follows CAST."""
+        """The rest of a CAST."""
         token = self.token
         if not self.accept("("):
             raise not_well_formed("Missing left parenthesis after CAST")
@@ -85,14 +85,14 @@ class KeywordParser(OperandParser):
         return syntax.Unsupported("Typed", "cast", token)
 
     def date(self) -> Expression:
-        """What follows DATE."""
+        """The rest of a DATE."""
         token = self.text_behind("DATE")
         if not _DATE.match(token.text):
             raise not_well_formed("Expected DATE string to be of the format yyyy-MM-dd")
         return syntax.Unsupported("Date", "UNKNOWN", token)
 
     def time(self) -> Expression:
-        """What follows TIME."""
+        """The rest of a TIME."""
         if self.accept("("):
             check_precision(self.token)
             self.take()
@@ -115,7 +115,7 @@ class KeywordParser(OperandParser):
         return self.take()
 
     def rows(self, token: Token) -> Expression:
-        """What follows VALUES: a bag of lists."""
+        """The rest of a VALUES: a bag of lists."""
         rows = [self.row()]
         while self.accept(","):
             rows.append(self.row())
@@ -131,7 +131,7 @@ class KeywordParser(OperandParser):
         return syntax.Sequence(tuple(elements), token)
 
     def date_function(self, token: Token) -> Expression:
-        """What follows EXTRACT, DATE_ADD and DATE_DIFF."""
+        """The rest of an EXTRACT, DATE_ADD or DATE_DIFF."""
         self.expect("(")
         part = self.token
         is_written_bare = part.kind is Kind.NAME and part.length == len(part.text)
@@ -149,7 +149,7 @@ class KeywordParser(OperandParser):
         return self.closed_call(token, arguments)
 
     def substring(self, token: Token) -> Expression:
-        """What follows SUBSTRING."""
+        """The rest of a SUBSTRING."""
         self.expect("(")
         arguments = [self.expression()]
         if self.accept_keyword("from"):
@@ -165,7 +165,7 @@ class KeywordParser(OperandParser):
         return self.closed_call(token, arguments)
 
     def trim(self, token: Token) -> Expression:
-        """What follows TRIM."""
+        """The rest of a TRIM."""
         self.expect("(")
         arguments: list[Expression] = []
         side = self.token
@@ -188,7 +188,7 @@ class KeywordParser(OperandParser):
 
 
 def _kind(token: Token) -> str:
-    """What DynamoDB calls a token that is no string."""
+    """DynamoDB's name for a token that is not a string."""
     if token.kind is Kind.NUMBER:
         return "INT" if token.text.isdigit() else "DECIMAL"
     return _CONSTANT_KINDS.get(token.text, "SYMBOL")

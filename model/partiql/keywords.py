@@ -1,14 +1,14 @@
-"""The words that are no names in PartiQL, unless they are in double quotes.
+"""The keywords of PartiQL, which are names only in double quotes.
 
-They are those that DynamoDB Local 3.3 does not take for a name: all words of the language and
-all reserved words of DynamoDB's expressions were tried. Most reserved words are no keywords.
+They are the words that DynamoDB Local 3.3 does not accept as a name. All words of the language and
+all reserved words of DynamoDB's expressions were tried. Most reserved words are not keywords.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-# Keywords that stand between two operands.
+# Keywords used between two operands.
 OPERATORS: Final = frozenset(
     {"and", "or", "in", "is", "between", "like", "union", "except", "intersect"}
 )

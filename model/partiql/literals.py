@@ -1,4 +1,4 @@
-"""Values as statements write them, made attribute values.
+"""Converts literals of statements into attribute values.
 
 Source of the messages: DynamoDB Local 3.3.
 """
@@ -37,10 +37,10 @@ _ION_TYPES: Final = (
 
 
 def attribute_value_of(expression: Expression) -> AttributeValue:
-    """The attribute value that a literal stands for, canonical.
+    """The canonical attribute value of a literal.
 
     Raises:
-        ValidationException: it is none, or none that DynamoDB has.
+        ValidationException: it is not a literal, or DynamoDB has no such value.
     """
     value = _value(expression, "root", "root")
     attribute_value.check(value)
@@ -50,12 +50,13 @@ def attribute_value_of(expression: Expression) -> AttributeValue:
 def named_members(
     members: syntax.Tuple, *, is_item: bool = True
 ) -> Iterator[tuple[str, Expression]]:
-    """The members of a tuple, one after another, with their names.
+    """The members of a tuple in order, with their names.
 
-    Of two equal names in an item the message shows the second, in a value the whole tuple.
+    If two names are equal, the message shows the second one for an item, and the whole tuple for a
+    value.
 
     Raises:
-        ValidationException: a name is no string, is empty or stands twice.
+        ValidationException: a name is not a string, is empty or repeated.
     """
     names: set[str] = set()
     for expression, member in members.members:
@@ -68,7 +69,7 @@ def named_members(
         name: str = expression.value["S"]
         check_name(name)
         yield name, member
-        # DynamoDB tells a fault of the value first.
+        # DynamoDB reports a fault of the value first.
         if name in names:
             token = expression.token if is_item else members.token
             raise ValidationException(f"Duplicate keys in tuple. Key: {name} under root{token.at}")
@@ -86,7 +87,7 @@ def check_name(name: str) -> None:
 
 
 def type_name(expression: Expression) -> str:
-    """What DynamoDB calls an expression that it can't take for a value."""
+    """DynamoDB's name for an expression that is not a value."""
     match expression:
         case syntax.Variable():
             return "VariableReference"
@@ -107,7 +108,7 @@ def type_name(expression: Expression) -> str:
 
 
 def _value(expression: Expression, place: str, number_place: str) -> AttributeValue:
-    """A value; the two places are those that messages show, of numbers and of all others."""
+    """A value; messages show one position for numbers and another one for all others."""
     match expression:
         case syntax.Literal({"N": text}):
             return {"N": _number(text, number_place)}

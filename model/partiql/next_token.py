@@ -1,6 +1,6 @@
-"""NextToken: where a SELECT goes on, sealed against use with another statement.
+"""NextToken: the position at which a SELECT continues, sealed against use with other statements.
 
-Messages: as they were seen on the service.
+Messages were observed on the service.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SEAL_BYTES: Final = 16
 
 
 class Position(Struct, frozen=True):
-    """Which of a plan's ranges comes next, and the key of the last item read from it, if any."""
+    """The plan's next range, and the key of the last item read from it, if any."""
 
     range_index: int
     last_key: Item | None = None
@@ -40,17 +40,17 @@ _decode = msgspec.json.Decoder(_Token).decode
 
 
 def next_token(position: Position, text: str, parameters: Sequence[AttributeValue]) -> str:
-    """The token for a statement that goes on there."""
+    """The token for a statement that continues at this position."""
     seal = _seal(text, parameters)
     token = _Token(_VERSION, seal, position.range_index, position.last_key)
     return b64encode(msgspec.json.encode(token)).decode()
 
 
 def position_of(token: str, text: str, parameters: Sequence[AttributeValue]) -> Position:
-    """Where the statement goes on.
+    """The position at which the statement continues.
 
     Raises:
-        ValidationException: it is no token, or that of another statement.
+        ValidationException: the token is invalid, or belongs to another statement.
     """
     try:
         read = _decode(b64decode(token, validate=True))
@@ -64,7 +64,7 @@ def position_of(token: str, text: str, parameters: Sequence[AttributeValue]) -> 
 
 
 def invalid() -> ValidationException:
-    """The error for a token that is none."""
+    """The error for an invalid token."""
     return ValidationException("Invalid NextToken")
 
 

@@ -12,7 +12,7 @@ from dynactor.model.partiql.syntax import Expression
 from dynactor.model.partiql.tokens import Kind, Token, not_well_formed
 from dynactor.model.values import attribute_value
 
-# Keywords that are functions where a parenthesis follows.
+# Keywords that are functions if a parenthesis follows.
 _FUNCTIONS: Final = frozenset(
     {
         *("size", "exists", "char_length", "character_length", "coalesce", "lower", "upper"),
@@ -33,15 +33,15 @@ class OperandParser(ExpressionParser):
 
     @abstractmethod
     def keyword_operand(self, token: Token) -> Expression | None:
-        """What begins with this keyword, which is taken; None where nothing does."""
+        """The operand after this consumed keyword; None if the keyword starts no operand."""
 
     def operand(self) -> Expression:
-        """A value, name, call or bracket, with the steps of a path behind it."""
+        """A value, name, call or bracket, with the steps of its path."""
         token = self.token
         return self.path(self.bare_operand(), token)
 
     def path(self, root: Expression, token: Token) -> Expression:
-        """The steps of a path behind its root."""
+        """The steps of a path after its root."""
         steps: list[Expression] = []
         while True:
             if self.accept("."):
@@ -57,7 +57,7 @@ class OperandParser(ExpressionParser):
                 return syntax.Path(root, tuple(steps), token) if steps else root
 
     def step(self) -> Expression:
-        """What follows a dot: a name is a step as a string in brackets is."""
+        """The step after a dot; a name equals a string in brackets."""
         star = self.token
         if self.accept("*"):
             return syntax.Star(star)
@@ -65,7 +65,7 @@ class OperandParser(ExpressionParser):
         return syntax.Literal({"S": token.text}, token)
 
     def simple_path(self) -> Expression:
-        """A path of names and literals, as it may stand before ``=``."""
+        """A path of names and literals, as allowed before ``=``."""
         token = self.expect_name("Expected identifier for simple path")
         steps: list[Expression] = []
         while True:
@@ -86,7 +86,7 @@ class OperandParser(ExpressionParser):
                 return syntax.Path(root, tuple(steps), token) if steps else root
 
     def bare_operand(self) -> Expression:
-        """An operand without a path behind it."""
+        """An operand without a path after it."""
         token = self.token
         match token.kind:
             case Kind.END:
@@ -126,7 +126,7 @@ class OperandParser(ExpressionParser):
         return operand
 
     def call(self, token: Token) -> Expression:
-        """The arguments of a function, the parenthesis taken."""
+        """The arguments of a function, after its parenthesis."""
         name = token.text
         is_aggregate = syntax.is_aggregate(token)
         quantifier = self.token
@@ -184,7 +184,7 @@ class OperandParser(ExpressionParser):
         return tuple(elements)
 
     def members(self, token: Token) -> Expression:
-        """The members of a tuple, the brace taken."""
+        """The members of a tuple, after its brace."""
         members = []
         if not self.accept("}"):
             while True:

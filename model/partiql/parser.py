@@ -1,12 +1,12 @@
-"""From a statement's text to its tree.
+"""Parses a statement's text into its tree.
 
-The grammar and its messages are those of the parser that DynamoDB uses, the open source
-partiql-lang-kotlin; ``tests/model/partiql/grammar.txt`` holds what version 0.3.4 of it says. What
-the grammar allows and DynamoDB does not support is kept in the tree, where
-``dynactor.model.partiql.binding`` finds it.
+The grammar and its messages are those of the open source parser that DynamoDB uses,
+partiql-lang-kotlin. ``tests/model/partiql/grammar.txt`` holds the answers of version 0.3.4. The
+tree includes syntax that DynamoDB does not support, and ``dynactor.model.partiql.binding`` refuses
+it.
 
-Depth is bounded, so that a text of brackets can't exhaust the stack, and so is the number of
-operators, as in expressions.
+Depth is bounded, so a text of brackets can't exhaust the stack. The number of operators is bounded,
+too, as in expressions.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from dynactor.model.partiql.tokens import Kind, Token, not_well_formed
 from dynactor.model.partiql.write_parser import WriteParser
 
 EXISTS_OUTSIDE_TRANSACTION: Final = "EXISTS can only be used in ExecuteTransaction write requests."
-# What the messages call a nested write, by its first keyword.
+# The names of nested writes in messages, by first keyword.
 _NESTED_NAMES: Final = {"insert": "insert_into", "update": "null", "from": "null"}
 
 
 def parse(text: str) -> tuple[syntax.Statement, int]:
-    """The tree of a statement, and how many parameters it has.
+    """The tree of a statement, and its number of parameters.
 
     Raises:
-        ValidationException: the text is no statement, or no statement of DynamoDB's.
+        ValidationException: the text is not a statement, or DynamoDB does not support it.
     """
     parser = _Parser(text)
     return parser.statement(), parser.parameters
@@ -39,8 +39,8 @@ def parse(text: str) -> tuple[syntax.Statement, int]:
 class _Parser(WriteParser):
     """Parses statements.
 
-    ``top_level_words`` are the first words of the operands that were parsed and that only a whole
-    statement may be: writes and what other databases have.
+    ``top_level_words`` are the first words of parsed operands that are allowed only as a whole
+    statement: writes and the statements of other databases.
     """
 
     def __init__(self, text: str) -> None:
@@ -48,10 +48,10 @@ class _Parser(WriteParser):
         self.top_level_words: list[Token] = []
 
     def statement(self) -> syntax.Statement:
-        """The whole text, perhaps with a semicolon behind it.
+        """The whole text, with an optional semicolon at its end.
 
         Raises:
-            ValidationException: the text is no statement, or no statement of DynamoDB's.
+            ValidationException: the text is not a statement, or DynamoDB does not support it.
         """
         expression = self.expression()
         if self.accept(";"):
@@ -63,7 +63,7 @@ class _Parser(WriteParser):
         return _statement(expression)
 
     def expect_end(self, otherwise: str) -> None:
-        """Fail where the text goes on; ``otherwise`` is the reason then."""
+        """Fail for the reason ``otherwise`` if the text continues."""
         if not self.is_at_end:
             raise not_well_formed(otherwise)
 
@@ -76,7 +76,7 @@ class _Parser(WriteParser):
                 raise not_well_formed(f"Keyword {name} only expected at the top level in the query")
 
     def write_operand(self, token: Token) -> Expression | None:
-        """What begins with this keyword, which is taken; None where nothing does."""
+        """The write after this consumed keyword; None if the keyword starts no write."""
         at = len(self.top_level_words)
         match token.text:
             case "create":
@@ -88,12 +88,12 @@ class _Parser(WriteParser):
             case _:
                 operand = super().write_operand(token)
         if operand is not None:
-            # Before those within it.
+            # It precedes those nested within it.
             self.top_level_words.insert(at, token)
         return operand
 
     def created(self, token: Token) -> syntax.Unsupported:
-        """What follows CREATE."""
+        """The rest of a CREATE."""
         if self.accept_keyword("table"):
             self.expect_name("Expected identifier!")
             return self.defined("CreateTable", token)
@@ -109,7 +109,7 @@ class _Parser(WriteParser):
         return self.defined("CreateIndex", token)
 
     def dropped(self, token: Token) -> syntax.Unsupported:
-        """What follows DROP."""
+        """The rest of a DROP."""
         if not self.accept_keyword("table"):
             self.expect_keyword("index", "Unexpected token following DROP")
             self.expect_name("Expected identifier!")
@@ -120,14 +120,14 @@ class _Parser(WriteParser):
         return self.defined("DropTable", token)
 
     def defined(self, kind: str, token: Token) -> syntax.Unsupported:
-        """A definition of this kind, which only the end of the text may follow."""
+        """A definition of this kind, which must end the text."""
         after = self.tokens[self.at + self.is_symbol(";")]
         if after.kind is not Kind.END:
             raise not_well_formed(f"Unexpected tokens after {token.text.upper()} statement!")
         return syntax.Unsupported(kind, "", token)
 
     def executed(self, token: Token) -> syntax.Unsupported:
-        """What follows EXEC."""
+        """The rest of an EXEC."""
         if self.is_at_end:
             raise not_well_formed("No stored procedure provided")
         self.take()
@@ -139,10 +139,10 @@ class _Parser(WriteParser):
 
 
 def _statement(expression: Expression) -> syntax.Statement:
-    """The statement that an expression is.
+    """The statement of an expression.
 
     Raises:
-        ValidationException: it is none of DynamoDB's.
+        ValidationException: DynamoDB has no such statement.
     """
     match expression:
         case syntax.Subquery(select):
@@ -151,7 +151,7 @@ def _statement(expression: Expression) -> syntax.Statement:
             return write
         case syntax.Call("exists", (syntax.Subquery(select),)):
             return syntax.Exists(select)
-    # DynamoDB takes any operator or function in the place of a statement for EXISTS.
+    # DynamoDB treats any operator or function in place of a statement as EXISTS.
     kind = _kind(expression)
     if kind is None:
         raise ValidationException(EXISTS_OUTSIDE_TRANSACTION)
@@ -159,7 +159,7 @@ def _statement(expression: Expression) -> syntax.Statement:
 
 
 def _kind(expression: Expression) -> str | None:
-    """What DynamoDB calls an expression that is no statement; None of operators and functions."""
+    """DynamoDB's name for an expression that is no statement; None for operators, functions."""
     match expression:
         case syntax.Literal() | syntax.Ion() | syntax.Missing() | syntax.NegativeZero():
             return "Literal"

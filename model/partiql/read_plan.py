@@ -1,10 +1,10 @@
-"""How a SELECT is read, once its table is known.
+"""Plans how a SELECT reads its table.
 
-A WHERE that fixes the partition key is a Query for each of its values, any other a Scan; what
-the ranges of keys don't say is left as a filter.
+A WHERE that fixes the partition key becomes a Query for each of its values; any other becomes a
+Scan. The conditions that key ranges don't express remain as a filter.
 
-Sources: Developer Guide, "PartiQL select statements for DynamoDB" (which WHERE is no scan, at
-most 50 partition keys in IN); messages: DynamoDB Local 3.3.
+Sources: Developer Guide, "PartiQL select statements for DynamoDB" (which WHERE is no scan, at most
+50 partition keys in IN); messages: DynamoDB Local 3.3.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from dynactor.model.values.attribute_value import AttributeValue
 
 
 class ReadPlan(Struct, frozen=True):
-    """The ranges to read one after another, each as a Query, or a Scan of everything.
+    """The ranges to read in order, each as a Query, or a Scan of everything.
 
-    ``is_keyed``: conditions that always hold fix the partition key, by equality or IN; those
-    within an OR do not, though they make ranges, too.
+    ``is_keyed``: conditions outside any OR fix the partition key, by equality or IN. Conditions
+    within an OR make ranges, too, but don't count.
     """
 
     ranges: tuple[KeyRange, ...]
@@ -43,11 +43,12 @@ class ReadPlan(Struct, frozen=True):
 
 
 def read_plan(select: Select, schema: KeySchema) -> ReadPlan:
-    """How a SELECT is read from a table or index with this key.
+    """The plan of a SELECT from a table or index with this key.
 
     Raises:
-        ValidationException: a key attribute is compared with a value of another type or with
-            one that no key may have, or the order can't be had.
+        ValidationException: a key attribute is compared with a value of another type or an invalid
+            key
+        value, or the order is not possible.
     """
     nodes = [] if select.where is None else conjuncts(select.where.root)
     _check_filter_types([node for node in nodes if isinstance(node, condition.Or)], schema)
@@ -77,13 +78,13 @@ def read_plan(select: Select, schema: KeySchema) -> ReadPlan:
 
 
 def is_of_one_item(select: Select, schema: KeySchema) -> bool:
-    """Whether a SELECT names the table's whole key by equality, and nothing else."""
+    """Whether a SELECT gives the table's whole key by equality, and no other condition."""
     if select.index is not None or select.where is None:
         return False
     given: dict[str, AttributeValue] = {}
     for node in conjuncts(select.where.root):
         named = equality(node)
-        # The same may be said twice.
+        # A repeated equal condition is allowed.
         if named is None or given.setdefault(named.name, named.values[0]) != named.values[0]:
             return False
     return given.keys() == {attribute.name for attribute in schema.attributes}
@@ -92,7 +93,7 @@ def is_of_one_item(select: Select, schema: KeySchema) -> bool:
 def _partitions(
     nodes: Sequence[Node], schema: KeySchema
 ) -> list[tuple[AttributeValue, ...]] | None:
-    """The partition keys that a WHERE leaves; None if it says nothing of them."""
+    """The partition keys that a WHERE allows; None if it does not restrict them."""
     if not nodes:
         return None
     root = condition.And(tuple(nodes))
@@ -115,7 +116,7 @@ def _partitions(
 
 
 def _is_keyed(nodes: Sequence[Node], schema: KeySchema) -> bool:
-    """Whether conditions by themselves fix each attribute of the partition key."""
+    """Whether conditions outside any OR fix each attribute of the partition key."""
     fixing = [node for node in nodes if not isinstance(node, condition.Or)]
     return all(
         any(_values(node, attribute.name) is not None for node in fixing)
@@ -124,7 +125,7 @@ def _is_keyed(nodes: Sequence[Node], schema: KeySchema) -> bool:
 
 
 def _check_filter_types(nodes: Sequence[Node], schema: KeySchema) -> None:
-    """Refuse comparisons of key attributes with values that no key has, anywhere in a filter.
+    """Refuse comparisons of key attributes with invalid key values, anywhere in a filter.
 
     Raises:
         ValidationException: there is one.
@@ -148,7 +149,7 @@ def _check_filter_types(nodes: Sequence[Node], schema: KeySchema) -> None:
 
 
 def _compared(node: Node) -> list[tuple[str, AttributeValue]]:
-    """The attributes that a condition compares, and each value that it compares them with."""
+    """The attributes that a condition compares, each with the values in comparisons."""
     match node:
         case condition.NotEqual(Attribute(name), Constant(value)) | condition.NotEqual(
             Constant(value), Attribute(name)
@@ -173,13 +174,13 @@ def _is_too_long(node: Node, schema: KeySchema) -> bool:
 
 
 def _values(node: Node, name: str) -> list[AttributeValue] | None:
-    """All values that an attribute may have where a condition holds; None for any."""
+    """All values of an attribute for which a condition can hold; None for any."""
     if isinstance(node, condition.And):
         found = [values for one in node.conditions if (values := _values(one, name)) is not None]
         if not found:
             return None
         common = [value for value in found[0] if all(value in others for others in found[1:])]
-        # Where they contradict each other, one of them is read, and the filter lets nothing by.
+        # If they contradict each other, one of them is read, and the filter rejects all items.
         return common or found[0]
     if isinstance(node, condition.Or):
         united: list[AttributeValue] = []
@@ -201,7 +202,7 @@ def _values(node: Node, name: str) -> list[AttributeValue] | None:
 def _is_said_by(
     partitions: list[tuple[AttributeValue, ...]], node: Node, schema: KeySchema
 ) -> bool:
-    """Whether a condition holds in all these partitions, so that no filter need ask."""
+    """Whether a condition holds in all these partitions, so the filter can omit it."""
     if not isinstance(node, condition.Equal | condition.In):
         return False
     for at, attribute in enumerate(schema.partition):
@@ -214,7 +215,7 @@ def _is_said_by(
 def _sort_terms(nodes: Sequence[Node], schema: KeySchema) -> list[tuple[Node, SortCondition]]:
     """The conditions that narrow the range in each partition.
 
-    Those on the first sort attribute, and on the next as long as there is an equality.
+    They are those on the first sort attribute, and on the next one after each equality.
     """
     found: list[tuple[Node, SortCondition]] = []
     for attribute in schema.sort:
@@ -235,7 +236,7 @@ def _sort_terms(nodes: Sequence[Node], schema: KeySchema) -> list[tuple[Node, So
 def _range(
     partition: tuple[AttributeValue, ...], terms: list[SortCondition], schema: KeySchema
 ) -> KeyRange:
-    """Where all the terms meet in one partition."""
+    """The range in one partition where all terms hold."""
     names = [attribute.name for attribute in schema.partition]
     of_partition = {
         name: SortCondition(name, "=", (value,))
@@ -261,7 +262,7 @@ def _joined(nodes: list[Node], where: Condition | None) -> Condition | None:
         return None
     assert where is not None
     root = nodes[0] if len(nodes) == 1 else condition.And(tuple(nodes))
-    # Names of keys may be among the attributes without need; whatever is read has them.
+    # Key attributes may be listed without need; every item has them.
     return Condition(root, where.attributes)
 
 

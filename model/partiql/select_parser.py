@@ -12,7 +12,7 @@ from dynactor.model.partiql.syntax import Expression
 from dynactor.model.partiql.tokens import Kind, Token, not_well_formed
 
 _NO_PROJECTION: Final = "Select projection doesn't support value or pivot keywords"
-# What may stand before JOIN.
+# Words allowed before JOIN.
 _JOINS: Final = frozenset(
     (*side, *cross)
     for side in (
@@ -29,10 +29,10 @@ class SelectParser(KeywordParser):
 
     @abstractmethod
     def write_operand(self, token: Token) -> Expression | None:
-        """The write that begins with this keyword, which is taken; None where none does."""
+        """The write after this consumed keyword; None if the keyword starts no write."""
 
     def statement_operand(self, token: Token) -> Expression | None:
-        """The statement that begins with this keyword, which is taken; None where none does."""
+        """The statement after this consumed keyword; None if the keyword starts no statement."""
         if token.text not in ("select", "pivot"):
             return self.write_operand(token)
         self.enter()
@@ -41,7 +41,7 @@ class SelectParser(KeywordParser):
         return syntax.Subquery(select, token)
 
     def select(self) -> syntax.Select:
-        """What follows SELECT."""
+        """The rest of a SELECT."""
         unsupported = []
         if self.accept_keyword("distinct"):
             unsupported.append("Unsupported token in expression: DISTINCT")
@@ -57,14 +57,14 @@ class SelectParser(KeywordParser):
         return self.clauses(columns, has_alias=has_alias, unsupported=unsupported)
 
     def pivot(self) -> syntax.Select:
-        """What follows PIVOT."""
+        """The rest of a PIVOT."""
         self.expression()
         self.expect_keyword("at")
         self.expression()
         return self.clauses([], has_alias=False, unsupported=[_NO_PROJECTION])
 
     def columns(self, columns: list[Expression]) -> bool:
-        """Columns with commas between them, taken into the list; whether one has another name.
+        """Consume columns with commas into the list; whether one is renamed.
 
         ``SELECT *`` is the list of one Star.
         """
@@ -86,7 +86,7 @@ class SelectParser(KeywordParser):
         return has_alias
 
     def column(self) -> Expression:
-        """A column of a SELECT, in which ``.*`` stands at the end alone."""
+        """A column of a SELECT, which may end with ``.*``."""
         column = self.expression()
         if isinstance(column, syntax.Path):
             *inner, last = column.steps
@@ -100,7 +100,7 @@ class SelectParser(KeywordParser):
     def clauses(
         self, columns: list[Expression], *, has_alias: bool, unsupported: list[str]
     ) -> syntax.Select:
-        """What follows the columns of a SELECT, FROM first."""
+        """The clauses after the columns of a SELECT, FROM first."""
         self.expect_keyword("from", "Expected FROM after SELECT list")
         sources = self.sources(self.clause)
         if self.accept_keyword("let"):
@@ -125,7 +125,7 @@ class SelectParser(KeywordParser):
         )
 
     def let(self) -> None:
-        """What follows LET."""
+        """The rest of a LET."""
         while True:
             self.clause()
             self.expect_keyword("as", "Expected AS following LET expr")
@@ -134,7 +134,7 @@ class SelectParser(KeywordParser):
                 return
 
     def group(self) -> None:
-        """What follows GROUP."""
+        """The rest of a GROUP."""
         if self.token.text.lower() == "partial":
             self.take()
         self.expect_keyword("by", "Expected BY")
@@ -150,7 +150,7 @@ class SelectParser(KeywordParser):
             self.expect_name("Expected identifier for GROUP name")
 
     def sources(self, operand: Callable[[], Expression]) -> list[syntax.Source]:
-        """Tables with commas and JOIN between them; ``operand`` parses the name of one."""
+        """Tables separated by commas and JOIN; ``operand`` parses the name of one."""
         sources = [self.source(operand)]
         while True:
             if self.accept(","):
@@ -166,7 +166,7 @@ class SelectParser(KeywordParser):
                 operand()
 
     def join_words(self) -> tuple[str, ...]:
-        """The words of the JOIN that comes next; empty where none does."""
+        """The words of the next JOIN; empty if there is none."""
         words: list[str] = []
         for token in self.tokens[self.at :]:
             if token.kind is not Kind.KEYWORD:
@@ -177,7 +177,7 @@ class SelectParser(KeywordParser):
         return ()
 
     def joined_sources(self, operand: Callable[[], Expression]) -> list[syntax.Source]:
-        """What follows JOIN: one table, or several in parentheses."""
+        """The tables after JOIN: one, or several in parentheses."""
         if not self.is_symbol("(") or self.tokens[self.at + 1].text == "select":
             return [self.source(operand)]
         self.take()
@@ -188,7 +188,7 @@ class SelectParser(KeywordParser):
         return sources
 
     def source(self, operand: Callable[[], Expression]) -> syntax.Source:
-        """One table or index, or what stands in its place."""
+        """One table or index, or another expression in its place."""
         unpivots = self.accept_keyword("unpivot")
         return syntax.Source(operand(), self.aliases(), unpivots)
 
@@ -202,7 +202,7 @@ class SelectParser(KeywordParser):
         return found
 
     def alias(self) -> bool:
-        """Another name for what stands before it; whether there is one."""
+        """Another name for the preceding expression; whether there is one."""
         if self.accept_keyword("as"):
             self.expect_name("Expected identifier for AS-alias")
             return True

@@ -1,4 +1,4 @@
-"""Statements that are ready to run, but for their table: parsed, checked, with all their values."""
+"""Statements ready to run, apart from their table: parsed and checked, with all values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dynactor.model.writes.write import ReturnValues
 
 
 class Order(Struct, frozen=True):
-    """A term of ORDER BY; ``fault`` is the message where it is no name."""
+    """A term of ORDER BY; ``fault`` is the message if it is not a name."""
 
     name: str
     is_descending: bool
@@ -24,7 +24,7 @@ class Order(Struct, frozen=True):
 
 
 class Select(Struct, frozen=True):
-    """A SELECT; ``nested`` are the attributes into which its paths look."""
+    """A SELECT; ``nested`` are the attributes that its paths go into."""
 
     table: str
     index: str | None
@@ -35,7 +35,7 @@ class Select(Struct, frozen=True):
 
 
 class Insert(Struct, frozen=True):
-    """An INSERT; with ``if_not_exists`` an item that is there already is no error."""
+    """An INSERT; with ``if_not_exists`` an existing item is not an error."""
 
     table: str
     item: Item
@@ -53,7 +53,7 @@ class Update(Struct, frozen=True):
 
 
 class Delete(Struct, frozen=True):
-    """A DELETE; ``returning`` is what RETURNING names, such as ``ALL OLD``."""
+    """A DELETE; ``returning`` is the argument of RETURNING, such as ``ALL OLD``."""
 
     table: str
     where: Condition
@@ -62,7 +62,7 @@ class Delete(Struct, frozen=True):
 
 
 class Exists(Struct, frozen=True):
-    """An EXISTS, which stands in transactions alone."""
+    """An EXISTS, which only transactions allow."""
 
     select: Select
 
@@ -71,12 +71,12 @@ Statement: TypeAlias = Select | Insert | Update | Delete | Exists
 
 
 class Selection(Projector, frozen=True):
-    """The columns of a SELECT: each becomes an attribute, named by the end of its path."""
+    """The columns of a SELECT; each becomes an attribute named by the end of its path."""
 
     columns: tuple[tuple[str, Path], ...]
 
     def project(self, item: Item) -> Item:
-        """The columns that an item has."""
+        """The columns of an item."""
         found: Item = {}
         for name, path in self.columns:
             value = document_path.get(item, path)

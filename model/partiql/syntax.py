@@ -1,8 +1,7 @@
-"""PartiQL statements as they are written, before anything is known of tables and parameters.
+"""PartiQL statements as written, before tables and parameters are known.
 
-Expressions keep the token at which they begin, or that of their operator: DynamoDB's messages
-show places. What a statement may say that DynamoDB does not support is here, too, as far as it
-has a message of its own.
+Expressions keep their first token or that of their operator, because DynamoDB's messages show
+positions. Syntax that DynamoDB does not support is included if it has a message of its own.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ _AGGREGATES: Final = frozenset({"avg", "count", "max", "min", "sum"})
 
 
 def is_aggregate(function: Token) -> bool:
-    """Whether a function's name is that of a function of many items."""
+    """Whether a function aggregates many items."""
     return function.kind is Kind.KEYWORD and function.text in _AGGREGATES
 
 
 class Literal(Struct, frozen=True):
-    """A string, number, boolean or null, as an attribute value; a number as it is written."""
+    """A string, number, boolean or null, as an attribute value; a number as written."""
 
     value: AttributeValue
     token: Token
@@ -43,7 +42,7 @@ class Ion(Struct, frozen=True):
 
 
 class NegativeZero(Struct, frozen=True):
-    """``-0.0``, which DynamoDB refuses, as it does not refuse ``-0``."""
+    """``-0.0``, which DynamoDB refuses, unlike ``-0``."""
 
     token: Token
 
@@ -70,7 +69,7 @@ class Star(Struct, frozen=True):
 
 
 class Path(Struct, frozen=True):
-    """A name and the steps behind it: names (as string literals), positions, what else stands."""
+    """A name and the steps after it: names (as string literals), positions, other expressions."""
 
     root: Expression
     steps: tuple[Expression, ...]
@@ -78,7 +77,7 @@ class Path(Struct, frozen=True):
 
 
 class Call(Struct, frozen=True):
-    """A function, its name in small letters where it is one of the language's own."""
+    """A function; a function of the language has its name in lower case."""
 
     name: str
     arguments: tuple[Expression, ...]
@@ -86,7 +85,7 @@ class Call(Struct, frozen=True):
 
     @property
     def is_aggregate(self) -> bool:
-        """Whether it is one of the functions of many items."""
+        """Whether it aggregates many items."""
         return is_aggregate(self.token)
 
 
@@ -113,7 +112,7 @@ class TypeName(Struct, frozen=True):
 
 
 class Operation(Struct, frozen=True):
-    """An operator, in small letters, and its operands; AND and OR take any number."""
+    """An operator, in lower case, and its operands; AND and OR take any number."""
 
     operator: str
     operands: tuple[Expression, ...]
@@ -121,22 +120,22 @@ class Operation(Struct, frozen=True):
 
 
 class Subquery(Struct, frozen=True):
-    """A SELECT where a value is wanted."""
+    """A SELECT in place of a value."""
 
     select: Select
     token: Token
 
 
 class Symbol(Struct, frozen=True):
-    """A bare word that a function takes, such as YEAR in ``EXTRACT(YEAR FROM a)``."""
+    """A bare word as a function's argument, such as YEAR in ``EXTRACT(YEAR FROM a)``."""
 
     token: Token
 
 
 class Unsupported(Struct, frozen=True):
-    """What DynamoDB never supports, such as CASE.
+    """Syntax that DynamoDB never supports, such as CASE.
 
-    ``kind`` is what the messages call it as a statement, ``shown`` as an operand.
+    ``kind`` is its name in messages as a statement, ``shown`` as an operand.
     """
 
     kind: str
@@ -145,7 +144,7 @@ class Unsupported(Struct, frozen=True):
 
 
 class Nested(Struct, frozen=True):
-    """A write where an expression may stand; only the whole statement may be one."""
+    """A write in place of an expression, which only a whole statement may be."""
 
     write: Insert | Update | Delete
     token: Token
@@ -173,7 +172,7 @@ Expression: TypeAlias = (
 
 
 class Source(Struct, frozen=True):
-    """What stands after FROM, INTO or UPDATE."""
+    """The operand of FROM, INTO or UPDATE."""
 
     expression: Expression
     has_alias: bool = False
@@ -190,7 +189,7 @@ class SortTerm(Struct, frozen=True):
 class Select(Struct, frozen=True):
     """``SELECT``; ``columns`` None is ``*``.
 
-    ``unsupported`` are the messages for clauses that DynamoDB does not have, in their order.
+    ``unsupported`` are the messages for clauses that DynamoDB does not have, in order.
     """
 
     columns: tuple[Expression, ...] | None
@@ -228,7 +227,7 @@ Image: TypeAlias = OneOf["old", "new"]
 
 
 class Returning(Struct, frozen=True):
-    """``RETURNING ALL OLD *`` and its like."""
+    """``RETURNING ALL OLD *`` and similar."""
 
     extent: Extent
     image: Image
@@ -238,7 +237,7 @@ class Returning(Struct, frozen=True):
 class Update(Struct, frozen=True):
     """``UPDATE table SET … WHERE …``, and the same as ``FROM table WHERE … SET …``.
 
-    ``unsupported`` is the message for an operation that is no SET and no REMOVE.
+    ``unsupported`` is the message for an operation other than SET and REMOVE.
     """
 
     sources: tuple[Source, ...]

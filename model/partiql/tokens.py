@@ -11,7 +11,7 @@ from dynactor.model.partiql.keywords import KEYWORDS
 
 
 class Kind(Enum):
-    """What a token is."""
+    """The kind of a token."""
 
     KEYWORD = "a word of the language, in any case"
     NAME = "an identifier, bare or in double quotes"
@@ -23,10 +23,10 @@ class Kind(Enum):
 
 
 class Token(NamedTuple):
-    """A word of a statement and where it stands.
+    """A word of a statement and its position.
 
-    ``text`` is what it means: a keyword in small letters, a name or string without its quotes.
-    Lines and columns count from one; ``length`` is that of the word as it is written.
+    ``text`` is its value: a keyword in lower case, a name or string without its quotes. Lines and
+    columns count from one; ``length`` is the length of the word as written.
     """
 
     kind: Kind
@@ -37,12 +37,13 @@ class Token(NamedTuple):
 
     @property
     def at(self) -> str:
-        """The place as DynamoDB's messages show it: `` at 1:8:5``."""
+        """The position as DynamoDB's messages show it: `` at 1:8:5``."""
         return f" at {self.line}:{self.column}:{self.length}"
 
 
 # The last alternatives match anywhere, so the pattern never backtracks into the blanks and comments
-# before the token. Possessive quantifiers would say so, but Python 3.11.2 matches them wrongly.
+# before the token. Possessive quantifiers would express that, but Python 3.11.2 matches them
+# wrongly.
 _TOKEN: Final = re.compile(
     r"""(?:[ \t\r\n\f\v] | --[^\n]* | /\*.*?\*/)*(?:
       (?P<WORD>[A-Za-z_$][A-Za-z0-9_$]*)
@@ -63,19 +64,19 @@ _INT_MAX: Final = 2**31 - 1
 
 
 def not_well_formed(reason: str) -> ValidationException:
-    """The error for a text that is no statement; ``reason`` is the PartiQL parser's message."""
+    """The error for an invalid statement; ``reason`` is the PartiQL parser's message."""
     return ValidationException(f"Statement wasn't well formed, can't be processed: {reason}")
 
 
 def tokenize(text: str) -> list[Token]:
-    """The tokens of a statement, an END at last.
+    """The tokens of a statement, with an END as the last one.
 
     Raises:
-        ValidationException: a part of the text is no token. DynamoDB gives no reason for this.
+        ValidationException: a part of the text is not a token. DynamoDB gives no reason for this.
     """
     tokens: list[Token] = []
     position = 0
-    # Where the present line begins, and up to where lines are counted.
+    # The start of the current line, and the position up to which lines are counted.
     line, line_start, counted = 1, 0, 0
     while True:
         match = _TOKEN.match(text, position)
@@ -110,7 +111,7 @@ def _meaning(group: str, written: str) -> tuple[Kind, str]:
 
 
 def _is_decimal(written: str) -> bool:
-    """Whether Java's BigDecimal can be made of a number: its exponent and scale are 32-bit."""
+    """Whether Java's BigDecimal accepts a number: its exponent and scale are 32-bit."""
     digits, has_exponent, exponent = written.lower().partition("e")
     if not has_exponent:
         return True

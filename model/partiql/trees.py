@@ -1,8 +1,8 @@
-"""From PartiQL's expressions to the trees of DynamoDB's expression language.
+"""Converts PartiQL's expressions into trees of DynamoDB's expression language.
 
-What a statement asks is asked by the same trees as expressions are, so that it is bound by the
-same rules and evaluated by the same code. Here stands only what the two languages say in
-different ways, and what PartiQL can say and DynamoDB does not support.
+So the same rules bind statements and expressions, and the same code evaluates them. This module
+holds only the syntax that differs between the two languages, and the syntax of PartiQL that
+DynamoDB does not support.
 
 Source of the messages: DynamoDB Local 3.3.
 """
@@ -26,7 +26,7 @@ _SET_ARGUMENTS: Final = 2
 _CONDITION_OPERATORS: Final = frozenset({"and", "or", "not", "between", "in", "is"})
 _COMPARATORS: Final = frozenset({"=", "<>", "<", "<=", ">", ">="})
 
-# What IS may name beside MISSING, and the type that DynamoDB has for it.
+# The types that IS accepts besides MISSING, and DynamoDB's type for each.
 _TYPES: Final = {
     "null": "NULL",
     "boolean": "BOOL",
@@ -47,21 +47,21 @@ _NO_SEQUENCE: Final = (
 
 
 class TreeBuilder:
-    """Builds the trees of one statement; ``values`` are its literals, by the names in the trees.
+    """Builds the trees of one statement; ``values`` are its literals, by their names in the trees.
 
-    Parameters have names too, by their positions: ``parameter_name``.
+    Parameters have names, too, by their positions: ``parameter_name``.
     """
 
     def __init__(self) -> None:
         self.values: dict[str, AttributeValue] = {}
-        # The parameters that must be sets, and the message where they are not.
+        # The parameters that must be sets, each with the message for other types.
         self.sets: dict[str, str] = {}
 
     def value(self, expression: Expression) -> expressions.Value:
         """A literal or parameter.
 
         Raises:
-            ValidationException: it is no value.
+            ValidationException: it is not a value.
         """
         if isinstance(expression, syntax.Parameter):
             return expressions.Value(parameter_name(expression.position))
@@ -75,7 +75,7 @@ class TreeBuilder:
         """A condition.
 
         Raises:
-            ValidationException: it is none, or one that DynamoDB does not support.
+            ValidationException: it is not a condition, or DynamoDB does not support it.
         """
         match expression:
             case syntax.Operation("and", operands):
@@ -108,7 +108,7 @@ class TreeBuilder:
         raise ValidationException(_NO_BOOLEAN)
 
     def _tested(self, test: syntax.Operation) -> expressions.Condition:
-        """A condition that is compared with TRUE or FALSE."""
+        """A condition in a comparison with TRUE or FALSE."""
         left, right = test.operands
         if isinstance(left, syntax.Literal):
             left, right = right, left
@@ -120,7 +120,7 @@ class TreeBuilder:
     def _conditions(
         self, operands: tuple[Expression, ...], otherwise: str
     ) -> tuple[expressions.Condition, ...]:
-        """What AND, OR or NOT joins; ``otherwise`` is the message where an operand is a value."""
+        """The operands of AND, OR or NOT; ``otherwise`` is the message if one is a value."""
         joined = tuple(map(self._joined, operands))
         conditions = tuple(
             tree for tree in joined if not isinstance(tree, expressions.Path | expressions.Value)
@@ -132,7 +132,7 @@ class TreeBuilder:
     def _joined(
         self, expression: Expression
     ) -> expressions.Condition | expressions.Path | expressions.Value:
-        """A condition or a value; a size is found to be none when its type is looked at."""
+        """A condition or a value; the check of types refuses a size later."""
         match expression:
             case syntax.Call(name, arguments) if _function(name) == "size":
                 return expressions.Function("size", tuple(map(self.operand, arguments)))
@@ -166,7 +166,7 @@ class TreeBuilder:
         return expressions.Function("attribute_type", (tested, self.value(wanted_type)))
 
     def operand(self, expression: Expression) -> expressions.Operand:
-        """What a condition compares."""
+        """An operand of a condition."""
         match expression:
             case syntax.Call(name, arguments) if _function(name) == "size":
                 operands = tuple(map(self.operand, arguments))
@@ -198,7 +198,7 @@ class TreeBuilder:
         return self.value(expression)
 
     def _no_condition_function(self, call: syntax.Call) -> ValidationException:
-        """The error for a function that conditions don't have; its arguments' faults come first."""
+        """The error for a function that conditions lack; faults in its arguments come first."""
         function = _function(call.name)
         if call.is_aggregate:
             return ValidationException(
@@ -218,7 +218,7 @@ class TreeBuilder:
         """One action of an update, as a section of its own.
 
         Raises:
-            ValidationException: it is none that DynamoDB supports.
+            ValidationException: DynamoDB does not support it.
         """
         path = path_of(action.path)
         if isinstance(action, syntax.Removal):
@@ -237,12 +237,12 @@ class TreeBuilder:
             raise ValidationException(
                 f"The first argument to {name} must equal the assignment value{call.token.at}"
             )
-        # A path has no place in DynamoDB's messages, a name has.
+        # DynamoDB's messages show a position for a name, and none for a path.
         place = first.token.at if isinstance(first, syntax.Variable) else ""
         no_set = f"The second argument to {name} must be a value with type SET{place}"
         is_bag = isinstance(second, syntax.Sequence) and second.is_bag
         if isinstance(second, syntax.Sequence) and second.is_bag and not second.elements:
-            # Elsewhere the message shows the place of the bag.
+            # In other cases, the message shows the position of the bag.
             raise ValidationException(literals.EMPTY_BAG)
         if isinstance(second, syntax.Sequence | syntax.Tuple):
             # Faults within it come first.
@@ -257,7 +257,7 @@ class TreeBuilder:
         return expressions.Clause("DELETE", (expressions.Delete(path, value),))
 
     def right_side(self, expression: Expression) -> expressions.Operand:
-        """What a path is set to."""
+        """The new value of a path."""
         match expression:
             case syntax.Operation("+" | "-" as operator, sides):
                 if len(sides) == 1:
@@ -285,7 +285,7 @@ class TreeBuilder:
 
 
 def parameter_name(position: int) -> str:
-    """The name that the trees have for the parameter at this position, counted from 0."""
+    """The name in the trees of the parameter at this position, counted from 0."""
     return f"?{position}"
 
 
@@ -293,7 +293,7 @@ def path_of(expression: Expression) -> expressions.Path:
     """A document path.
 
     Raises:
-        ValidationException: the expression is none.
+        ValidationException: the expression is not a path.
     """
     if isinstance(expression, syntax.Variable):
         literals.check_name(expression.name)
@@ -318,7 +318,7 @@ def _part(step: Expression) -> str | int:
                 f"{kind} path component like {example} are not supported{token.at}"
             )
         case syntax.Literal({"S": name}) | syntax.Variable(name):
-            # DynamoDB takes a name in brackets for the member that is called so.
+            # DynamoDB treats a name in brackets as the member of that name.
             literals.check_name(name)
             return str(name)
         case syntax.Literal({"N": text}) if text.removeprefix("-").isdigit():
@@ -360,7 +360,7 @@ def _no_component(expression: Expression) -> ValidationException:
 
 
 def _function(name: str) -> str:
-    """A function's name as the expression language has it: PartiQL minds no capitals."""
+    """A function's name in the expression language; PartiQL ignores case."""
     return name.lower()
 
 

@@ -10,7 +10,7 @@ from dynactor.model.partiql.cursor import Cursor
 from dynactor.model.partiql.syntax import Expression
 from dynactor.model.partiql.tokens import Kind, Token, not_well_formed
 
-# The types by their words in a statement: their names, and how many parameters each may have.
+# The types by their words in a statement: their names, and their number of parameters.
 _TYPES: Final = {
     **{
         name: (name, 0)
@@ -42,13 +42,13 @@ class TypeNameParser(Cursor, ABC):
 
     @abstractmethod
     def expressions(self) -> list[Expression]:
-        """Expressions with commas between them."""
+        """Expressions separated by commas."""
 
     def type_name(self) -> syntax.TypeName:
-        """A type, perhaps with parameters in parentheses.
+        """A type, possibly with parameters in parentheses.
 
         Raises:
-            ValidationException: there is no type, or its parameters are not those of the type.
+            ValidationException: there is no type, or its parameters are wrong.
         """
         token = self.token
         word = token.text if token.kind is Kind.KEYWORD else ""
@@ -61,7 +61,7 @@ class TypeNameParser(Cursor, ABC):
         self.take()
         name, most_parameters = _TYPES[word]
         self._parameters(name, most_parameters)
-        # The grammar takes any keyword behind TIME for WITH.
+        # The grammar accepts any keyword after TIME as WITH.
         if name == "time" and self.is_at_plain_keyword:
             self.with_time_zone()
             name = "time_with_time_zone"
@@ -87,10 +87,10 @@ class TypeNameParser(Cursor, ABC):
 
 
 def check_precision(token: Token) -> None:
-    """Refuse what is no number of digits behind a time's seconds.
+    """Refuse an invalid number of digits after a time's seconds.
 
     Raises:
-        ValidationException: it is no whole number from 0 to 9.
+        ValidationException: it is not a whole number from 0 to 9.
     """
     if not (_is_whole(token) and int(token.text) <= _PRECISION_MAX):
         raise not_well_formed(

@@ -21,7 +21,7 @@ class WriteParser(SelectParser):
     """Parses statements that write."""
 
     def write_operand(self, token: Token) -> Expression | None:
-        """The write that begins with this keyword, which is taken; None where none does."""
+        """The write after this consumed keyword; None if the keyword starts no write."""
         write: syntax.Insert | syntax.Update | syntax.Delete
         match token.text:
             case "insert" if self.accept_keyword("into"):
@@ -33,7 +33,7 @@ class WriteParser(SelectParser):
             case "from":
                 write = self.update_from(token)
             case "set" | "remove":
-                # The grammar knows these by themselves, too.
+                # The grammar has these as statements of their own, too.
                 self.at -= 1
                 write = self.operations((), token)
             case _:
@@ -41,11 +41,11 @@ class WriteParser(SelectParser):
         return syntax.Nested(write, token)
 
     def insert(self, token: Token) -> syntax.Insert:
-        """What follows INSERT INTO; the token is INSERT."""
+        """The rest of an INSERT INTO; the token is INSERT."""
         table = self.simple_path()
         unsupported = []
         if not self.accept_keyword("value"):
-            # The older form of the language, which takes many items.
+            # The older form of the language, which inserts several items.
             items = self.expression()
             return syntax.Insert(table, items, unsupported=("Unsupported operation: InsertOp",))
         value = self.expression()
@@ -61,33 +61,33 @@ class WriteParser(SelectParser):
         return syntax.Insert(table, value, if_not_exists, tuple(unsupported))
 
     def on_conflict(self) -> None:
-        """What follows ON CONFLICT."""
+        """The rest of an ON CONFLICT."""
         self.expect_keyword("where", "invalid ON CONFLICT syntax")
         self.expression()
         for keyword in ("do", "nothing"):
             self.expect_keyword(keyword, "invalid ON CONFLICT syntax")
 
     def update(self, token: Token) -> syntax.Update:
-        """What follows UPDATE."""
+        """The rest of an UPDATE."""
         source = syntax.Source(self.simple_path(), self.aliases())
         update = self.operations((source,), token)
         where = self.expression() if self.accept_keyword("where") else None
         return self.returned(update, where)
 
     def update_from(self, token: Token) -> syntax.Update:
-        """What follows FROM where a statement begins with it."""
+        """The rest of a statement that begins with FROM."""
         sources = self.sources(self.expression)
         where = self.expression() if self.accept_keyword("where") else None
         return self.returned(self.operations(tuple(sources), token), where)
 
     def returned(self, update: syntax.Update, where: Expression | None) -> syntax.Update:
-        """An update with its condition, and the RETURNING that follows it."""
+        """An update with its condition and RETURNING."""
         return syntax.Update(
             update.sources, update.actions, where, self.returning(), update.unsupported
         )
 
     def operations(self, sources: tuple[syntax.Source, ...], token: Token) -> syntax.Update:
-        """All SET and REMOVE that follow one another."""
+        """Consecutive SET and REMOVE operations."""
         actions: list[syntax.Assignment | syntax.Removal] = []
         unsupported: str | None = None
         while True:
@@ -114,7 +114,7 @@ class WriteParser(SelectParser):
         return syntax.Assignment(path, self.expression())
 
     def delete(self) -> syntax.Delete:
-        """What follows DELETE."""
+        """The rest of a DELETE."""
         self.expect_keyword("from", "Expected FROM after DELETE")
         source = syntax.Source(self.simple_path(), self.aliases())
         where = self.expression() if self.accept_keyword("where") else None
@@ -135,7 +135,7 @@ class WriteParser(SelectParser):
                 return tuple(elements)
 
     def returned_image(self) -> syntax.Returning:
-        """What an element of RETURNING begins with: ``ALL OLD`` and its like."""
+        """The first part of an element of RETURNING: ``ALL OLD`` and similar."""
         for extent, image in _RETURNED:
             if self.accept_words(extent, image):
                 return syntax.Returning(extent, image)
@@ -144,7 +144,7 @@ class WriteParser(SelectParser):
         )
 
     def returned_column(self) -> None:
-        """A column of RETURNING, which the grammar knows beside ``*``."""
+        """A column of RETURNING, which the grammar allows besides ``*``."""
         column = self.expression()
         if isinstance(column, syntax.Path) and len(column.steps) > _MOST_RETURNED_STEPS:
             raise not_well_formed("More than two paths in RETURNING columns.")
@@ -153,7 +153,7 @@ class WriteParser(SelectParser):
 
 
 def _unsupported_insert(token: Token, *, is_first: bool) -> str:
-    """The message for an INSERT behind FROM or UPDATE."""
+    """The message for an INSERT after FROM or UPDATE."""
     if is_first:
         return f"Unsupported FROM ... WHERE ... clause in INSERT statement.{token.at}"
     return "Only SET and REMOVE are supported in update expressions at this time"

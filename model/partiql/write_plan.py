@@ -1,9 +1,9 @@
-"""The write that an INSERT, UPDATE or DELETE is, once its table is known.
+"""Plans the write of an INSERT, UPDATE or DELETE on its table.
 
 UPDATE and DELETE need the whole key by equality; the rest of their WHERE is their condition.
 
-Source: Developer Guide, "PartiQL insert/update/delete statements for DynamoDB"; messages:
-DynamoDB Local 3.3.
+Source: Developer Guide, "PartiQL insert/update/delete statements for DynamoDB"; messages: DynamoDB
+Local 3.3.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def key_of(statement: Insert | Update | Delete, schema: KeySchema) -> Item:
     """The key of the item that a statement writes, which may be empty or too long.
 
     Raises:
-        ValidationException: it names no item of this table, or is no write of one.
+        ValidationException: it names no item of this table, or is not a write of one item.
     """
     match statement:
         case Insert(item=item):
@@ -60,10 +60,10 @@ def key_of(statement: Insert | Update | Delete, schema: KeySchema) -> Item:
 
 
 def put_of(insert: Insert, table: TableDefinition) -> write.Put:
-    """The put that an INSERT is: on condition that nothing is there.
+    """The put of an INSERT, with the condition that no item exists.
 
     Raises:
-        ValidationException: the item may not be put.
+        ValidationException: the item is invalid.
     """
     schema = table.key_schema
     key_of(insert, schema)
@@ -79,10 +79,10 @@ def put_of(insert: Insert, table: TableDefinition) -> write.Put:
 def update_of(
     update: Update, table: TableDefinition, *, return_item_on_failure: bool
 ) -> write.Update:
-    """The update that an UPDATE is: on condition that the item is there.
+    """The update of an UPDATE, with the condition that the item exists.
 
     Raises:
-        ValidationException: the key is not given, or the update may not be.
+        ValidationException: the key is missing, or the update is invalid.
     """
     schema = table.key_schema
     key, left = _key(update.where, schema)
@@ -103,10 +103,10 @@ def update_of(
 def delete_of(
     delete: Delete, table: TableDefinition, *, return_item_on_failure: bool
 ) -> write.Delete:
-    """The delete that a DELETE is: of a missing item it succeeds, whatever WHERE says.
+    """The delete of a DELETE, which succeeds on a missing item for any WHERE.
 
     Raises:
-        ValidationException: the key is not given.
+        ValidationException: the key is missing.
     """
     schema = table.key_schema
     key_of(delete, schema)
@@ -120,7 +120,7 @@ def delete_of(
 
 
 def is_check(exists: Exists, table: TableDefinition) -> bool:
-    """Whether an EXISTS names the table's whole key, and a condition beside it."""
+    """Whether an EXISTS gives the table's whole key and another condition."""
     select = exists.select
     if select.index is not None or select.where is None:
         return False
@@ -131,10 +131,10 @@ def is_check(exists: Exists, table: TableDefinition) -> bool:
 
 
 def check_of(exists: Exists, table: TableDefinition, *, return_item_on_failure: bool) -> Check:
-    """The check that an EXISTS is: the item is there, and what WHERE says is true of it.
+    """The check of an EXISTS: the item exists, and its WHERE holds.
 
     Raises:
-        ValidationException: the key is none of the table's.
+        ValidationException: the key does not fit the table.
     """
     select, schema = exists.select, table.key_schema
     assert select.where is not None, "see is_check"
@@ -150,7 +150,7 @@ def _partition_attribute(schema: KeySchema) -> Attribute:
 
 
 def _key(where: Condition, schema: KeySchema) -> tuple[Item, list[Node]]:
-    """The key that a write's WHERE names, and what else it says."""
+    """The key in a write's WHERE, and the other conditions."""
     given: dict[str, list[AttributeValue]] = {attribute.name: [] for attribute in schema.attributes}
     left: list[Node] = []
     for node in conjuncts(where.root):

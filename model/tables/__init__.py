@@ -1,1 +1,1 @@
-"""Tables: definitions, and the rules of everything that a client may change about them."""
+"""Tables: definitions, and the rules of everything that clients may change in them."""

@@ -1,9 +1,9 @@
 """Contributor Insights of a table or global index: its states, and the names of its rules.
 
 Sources: API reference, "UpdateContributorInsights" and "DescribeContributorInsights"; Developer
-Guide, "CloudWatch Contributor Insights for DynamoDB: how it works" (four rules, two of them where
-there is no sort key or where throttled keys alone are recorded); AWS CLI reference,
-"describe-contributor-insights" (the names, and their order).
+Guide, "CloudWatch Contributor Insights for DynamoDB: how it works" (four rules; two of them without
+a sort key or with throttled keys alone); AWS CLI reference, "describe-contributor-insights" (the
+names and their order).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MILLISECONDS: Final = 1_000
 
 
 def of_resource(table: TableDefinition, index_name: str | None) -> ContributorInsights | None:
-    """That of a table, or of its index of that name; None if it was never switched on.
+    """The insights of a table, or of its index of that name; None if never enabled.
 
     Raises:
         ResourceNotFoundException: the table has no such global index.
@@ -54,9 +54,9 @@ def changed(
     *,
     enabled: bool,
 ) -> TableDefinition:
-    """The table for which it was switched, or its index of that name; itself if it is so already.
+    """The table with insights of it or of its index changed; unchanged if already so.
 
-    A mode that is None stays what it was.
+    A mode of None keeps the current mode.
 
     Raises:
         ResourceNotFoundException: the table has no such global index.
@@ -84,7 +84,7 @@ def changed(
 def status_of(
     insights: ContributorInsights | None, now_epoch_seconds: float, transition_seconds: float
 ) -> ContributorInsightsStatus:
-    """How it stands; a change lasts for so many seconds of domain time, at which it is at work."""
+    """The current status; a change takes this many seconds of domain time."""
     if insights is None:
         return "DISABLED"
     if now_epoch_seconds - insights.changed_epoch_seconds < transition_seconds:
@@ -95,10 +95,10 @@ def status_of(
 def rule_names(
     table_name: str, schema: KeySchema, insights: ContributorInsights | None
 ) -> list[str]:
-    """The rules of CloudWatch that DynamoDB would have made for it: none while it is off.
+    """The CloudWatch rules that DynamoDB would have created; none while disabled.
 
-    PKC and SKC are of accessed keys, PKT and SKT of throttled ones: of partition keys, of items.
-    A table's name is cut where the rule's would be too long.
+    PKC and SKC count accessed keys, PKT and SKT throttled ones: partition keys and items. A table's
+    name is cut if the rule's name would be too long.
     """
     if insights is None or not insights.enabled:
         return []

@@ -1,7 +1,7 @@
-"""What may be asked of a table's destinations: the topics to which its changes are published.
+"""Rules for a table's destinations: the topics to which its changes are published.
 
-As DynamoDB has it for Kinesis, one destination of a table is in use at a time; those that were
-switched off stay visible. Messages: DynamoDB's, as LocalStack has recorded them.
+A table has at most one destination in use, as with Kinesis in DynamoDB; disabled ones stay visible.
+Messages: DynamoDB's, as recorded by LocalStack.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}\Z")
 _TOPIC_CHARACTERS: Final = 249
 _DIGEST_BYTES: Final = 8
 _OF_KAFKA: Final = "__"
-# How far each log was published, for exactly-once delivery; behind a prefix.
+# Suffix of the topic with each log's published position, for exactly-once delivery.
 POSITIONS: Final = ".__positions"
 _SHOWN_AFTERWARDS: Final = 9
 
@@ -36,7 +36,7 @@ _NOT_TO_DISABLE: Final = (
 
 
 def default_topic(prefix: str, table_name: str) -> str:
-    """The topic of a table for which none was named: one that fits, whatever the names."""
+    """The topic of a table for which none was configured; always a valid name."""
     topic = f"{prefix}.{table_name}"
     if len(topic) <= _TOPIC_CHARACTERS and not topic.endswith(POSITIONS):
         return topic
@@ -48,7 +48,7 @@ def check_topic(name: str) -> None:
     """Check that a topic may be published to.
 
     Raises:
-        ValidationException: Kafka takes no such name, or keeps it for other things.
+        ValidationException: the name is invalid in Kafka or reserved.
     """
     is_taken = name.startswith(_OF_KAFKA) or name.endswith(POSITIONS)
     if _TOPIC.match(name) is None or name in (".", "..") or is_taken:
@@ -56,7 +56,7 @@ def check_topic(name: str) -> None:
 
 
 def in_use(table: TableDefinition) -> StreamingDestination | None:
-    """The destination of a table that is not switched off, if there is one."""
+    """The destination of a table that is not disabled, if any."""
     for destination in table.destinations:
         if destination.status != "DISABLED":
             return destination
@@ -66,10 +66,10 @@ def in_use(table: TableDefinition) -> StreamingDestination | None:
 def enabled(
     table: TableDefinition, topic: str, precision: CreationTimePrecision
 ) -> TableDefinition:
-    """The table with a destination that begins to be published to.
+    """The table with a destination that starts to publish.
 
     Raises:
-        ValidationException: it has one in use, or the topic's name is no topic's.
+        ValidationException: a destination is in use, or the topic's name is invalid.
     """
     check_topic(topic)
     if in_use(table) is not None:
@@ -86,9 +86,9 @@ def enabled(
 
 
 def disabling(table: TableDefinition, topic: str) -> TableDefinition:
-    """The table with a destination that is given what was recorded, and nothing more.
+    """The table with a destination that publishes the recorded changes and then ends.
 
-    One that is not reached, or was cut off, can be switched off too.
+    An unreachable or cut-off destination can be disabled, too.
 
     Raises:
         ValidationException: this is not the destination in use.
@@ -104,10 +104,10 @@ def disabling(table: TableDefinition, topic: str) -> TableDefinition:
 def updated(
     table: TableDefinition, topic: str, precision: CreationTimePrecision
 ) -> TableDefinition:
-    """The table with times of this precision in the records of a destination.
+    """The table with timestamps of this precision in the records of a destination.
 
     Raises:
-        ValidationException: there is no such destination that is active, or nothing to change.
+        ValidationException: there is no such active destination, or nothing to change.
     """
     destination = in_use(table)
     if destination is None or destination.topic != topic or not destination.publishes:
@@ -125,7 +125,7 @@ def updated(
 
 
 def with_destination(table: TableDefinition, destination: StreamingDestination) -> TableDefinition:
-    """The table in which the destination of this id is so."""
+    """The table with a changed destination of this id."""
     return replace(
         table,
         destinations=tuple(

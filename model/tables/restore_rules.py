@@ -1,9 +1,9 @@
-"""The definition of a table that is made from a backup.
+"""The definition of a table restored from a backup.
 
-It is the source's as it was, but for what the request overrides and for what DynamoDB restores in
-no case: its stream, time to live, tags, deletion protection and policies (Developer Guide,
-"Restoring a DynamoDB table from a backup"). Nor is it warm beyond what its throughput makes of it.
-The rules are those of a new table; messages on indexes that don't match are worded like its own.
+It equals the source's, apart from the request's overrides and the settings that DynamoDB never
+restores: stream, time to live, tags, deletion protection and policies. The table is not warmer than
+its throughput implies. The rules are those of a new table; messages on indexes that don't match
+have the same form. Source: Developer Guide, "Restoring a DynamoDB table from a backup".
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from dynactor.model.tables.table_rules import NewTable, define
 
 
 class RestoreOverrides(Struct, frozen=True):
-    """What is to be different; None stands for a member that was left out.
+    """The request's overrides; None marks an omitted member.
 
-    Indexes are those of the source that the table is to have.
+    Indexes are those of the source that the new table keeps.
     """
 
     billing_mode: BillingMode | None = None
@@ -41,7 +41,7 @@ def restored(source: TableDefinition, name: str, overrides: RestoreOverrides) ->
     """The definition of a new table of that name; ids and times are still empty.
 
     Raises:
-        ValidationException: an index is none of the source's, or no table can be so.
+        ValidationException: the source has no such index, or the table would be invalid.
     """
     billing_mode = overrides.billing_mode or source.billing_mode
     local_indexes = _local_indexes(source, overrides.local_indexes)
@@ -88,7 +88,7 @@ def _local_indexes(
 def _global_indexes(
     source: TableDefinition, wanted: Sequence[NewGlobalIndex] | None, billing_mode: BillingMode
 ) -> tuple[NewGlobalIndex, ...]:
-    # One that was being deleted is not in the backup.
+    # A backup does not include an index in deletion.
     kept = {
         index.definition.name: index
         for index in source.global_indexes
@@ -117,7 +117,7 @@ def _global_indexes(
 
 
 def _check_match(wanted: NewIndex, original: IndexDefinition | None) -> None:
-    """Refuse an index that the source has not, or has otherwise."""
+    """Refuse an index that the source does not have, or defines otherwise."""
     if original is not None:
         of_source = _as_new(original)
         if (
@@ -159,7 +159,7 @@ def _as_new_global(
 def _units(
     billing_mode: BillingMode, source: TableDefinition, throughput: Throughput
 ) -> Throughput | None:
-    """The source's units, where both tables are provisioned."""
+    """The source's units, if both tables are provisioned."""
     if billing_mode == "PAY_PER_REQUEST" or source.billing_mode == "PAY_PER_REQUEST":
         return None
     return Throughput(throughput.read_units, throughput.write_units)

@@ -1,8 +1,8 @@
-"""What keys and projections must be like: those of tables and local indexes, and what all share.
+"""Rules for keys and projections of tables and local indexes, some shared with global indexes.
 
-The checks come in DynamoDB's order: the first fault of a request decides its message.
-Messages and order are those of AWS as dynalite's suites measured them; where those are silent
-(marked below), the sentence is DynamoDB Local's or is worded like its neighbours.
+The checks follow DynamoDB's order: the first fault of a request decides its message. Messages and
+order are AWS's, as measured by dynalite's suites. Messages those suites don't cover are marked
+below; they are DynamoDB Local's or modeled on similar ones.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ INVALID: Final = "One or more parameter values were invalid: "
 
 
 class KeyElement(Struct, frozen=True):
-    """One element of a KeySchema, as it was asked for."""
+    """One element of a KeySchema, as requested."""
 
     name: str
     role: KeyRole
 
 
 class NewIndex(Struct, frozen=True):
-    """A secondary index, as it was asked for."""
+    """A secondary index, as requested."""
 
     name: str
     key_schema: tuple[KeyElement, ...]
@@ -43,7 +43,7 @@ def table_key(elements: Sequence[KeyElement], definitions: Sequence[KeyAttribute
     """The key of a table.
 
     Raises:
-        ValidationException: the elements make no key of definitions.
+        ValidationException: the elements don't form a valid key.
     """
     if len(elements) > len(definitions):
         raise ValidationException("Invalid KeySchema: Some index key attribute have no definition")
@@ -57,8 +57,8 @@ def _key(elements: Sequence[KeyElement], definitions: Sequence[KeyAttribute]) ->
             "Invalid KeySchema: The second KeySchemaElement is not a RANGE key type"
         )
     if len(elements) > 2:  # noqa: PLR2004 - a partition and a sort attribute
-        # DynamoDB Local's sentence: the service model set no maximum any more when global
-        # indexes got keys of several attributes.
+        # DynamoDB Local's message: the service model has no maximum since global indexes may have
+        # keys of several attributes.
         raise ValidationException(
             "Key Schema too big.  Key Schema must at most consist of the hash and range key "
             "of a table"
@@ -72,7 +72,7 @@ def key_attributes(
     """The attributes of any key, in its order.
 
     Raises:
-        ValidationException: one is not defined or comes twice, or the first is no HASH.
+        ValidationException: an attribute is undefined or repeated, or the first is not HASH.
     """
     defined = {definition.name: definition for definition in definitions}
     if any(element.name not in defined for element in elements):
@@ -98,7 +98,7 @@ def local_indexes(
     """The local secondary indexes of a table (S4-S9, S16-S19, S27).
 
     Raises:
-        ValidationException: one of them can't be, or they can't all be together.
+        ValidationException: a definition is invalid, or they are invalid together.
     """
     if not indexes:
         raise ValidationException(f"{INVALID}List of LocalSecondaryIndexes is empty")
@@ -121,10 +121,10 @@ def local_indexes(
 
 
 def check_new_name(name: str, taken: Collection[str]) -> None:
-    """Refuse a second index of a name, whether local or global.
+    """Refuse a second index, local or global, of the same name.
 
     Raises:
-        ValidationException: the name is taken.
+        ValidationException: the name is in use.
     """
     if name in taken:
         raise ValidationException(f"{INVALID}Duplicate index name: {name}")
@@ -148,10 +148,10 @@ def _local_index_key(
 
 
 def projection_of(index: NewIndex) -> Projection:
-    """What an index is asked to hold beside keys.
+    """The requested projection of an index.
 
     Raises:
-        ValidationException: its parts do not go together.
+        ValidationException: its members don't go together.
     """
     if index.projection_type is None:
         raise ValidationException(f"{INVALID}Unknown ProjectionType: null")
@@ -168,7 +168,7 @@ def projection_of(index: NewIndex) -> Projection:
             f"{INVALID}ProjectionType is INCLUDE, but NonKeyAttributes is not specified"
         )
     if len(set(names)) < len(names):
-        # The fault is AWS's, the wording is not known to us.
+        # AWS refuses this, too; its message is unknown.
         raise ValidationException(f"{INVALID}Duplicate attribute name in NonKeyAttributes")
     return Projection("INCLUDE", names)
 
@@ -177,11 +177,11 @@ def check_projected_count(indexes: Iterable[IndexDefinition]) -> None:
     """Count the projected attributes; one that two indexes project counts twice ("Quotas").
 
     Raises:
-        ValidationException: they are too many over all indexes of the table.
+        ValidationException: all indexes of the table together project too many.
     """
     projected = sum(len(index.projection.non_key_attributes) for index in indexes)
     if projected > PROJECTED_ATTRIBUTES:
-        # The fault is AWS's, the wording is not known to us.
+        # AWS refuses this, too; its message is unknown.
         raise ValidationException(
             f"{INVALID}Number of projected attributes {projected} over all indexes exceeds "
             f"per-table limit of {PROJECTED_ATTRIBUTES}"
@@ -191,10 +191,10 @@ def check_projected_count(indexes: Iterable[IndexDefinition]) -> None:
 def check_definitions_used(
     definitions: Sequence[KeyAttribute], table: KeySchema, indexes: Sequence[IndexDefinition]
 ) -> None:
-    """CreateTable refuses definitions that no key uses, and two of the same name.
+    """Refuse definitions that no key uses, and two of the same name, as CreateTable does.
 
     Raises:
-        ValidationException: there are such.
+        ValidationException: there are such definitions.
     """
     check_definitions_differ(definitions)
     names = [definition.name for definition in definitions]
@@ -216,7 +216,7 @@ def check_definitions_differ(definitions: Sequence[KeyAttribute]) -> None:
     """Refuse two definitions of one name.
 
     Raises:
-        ValidationException: there are such.
+        ValidationException: there are such definitions.
     """
     names = [definition.name for definition in definitions]
     for at, name in enumerate(names):

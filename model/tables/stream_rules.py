@@ -1,7 +1,6 @@
-"""What may be asked of a table's DynamoDB stream: on, with one view of the changes, or off.
+"""Rules for a table's DynamoDB stream: enabled, with one view of the changes, or disabled.
 
-Messages: DynamoDB's where the API reference and its users' reports show them, else those of
-DynamoDB Local.
+Messages are DynamoDB's if the API reference or reports of users show them, else DynamoDB Local's.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from dynactor.model.tables.table import StreamSettings, StreamViewType
 
 
 class StreamChange(Struct, frozen=True):
-    """A StreamSpecification; ``label`` is that of the stream which it enables, if it is free."""
+    """A StreamSpecification; ``label`` is for the new stream, if it is not in use."""
 
     enabled: bool
     view_type: StreamViewType | None = None
@@ -23,7 +22,7 @@ class StreamChange(Struct, frozen=True):
 
 
 def check(change: StreamChange) -> None:
-    """Check what can be said of it before its table is looked at.
+    """Check the part that does not depend on the table.
 
     Raises:
         ValidationException: it is enabled without a view type, or disabled with one.
@@ -41,11 +40,12 @@ def check(change: StreamChange) -> None:
 
 
 def of_new_table(change: StreamChange | None) -> StreamSettings | None:
-    """The stream that a table is made with.
+    """The stream of a new table.
 
     Raises:
-        ValidationException: as ``check``; CreateTable words a disabled stream with a view type
-            in its own way.
+        ValidationException: see ``check``; CreateTable has its own message for a disabled stream
+            with
+        a view type.
     """
     if change is None:
         return None
@@ -61,12 +61,12 @@ def of_new_table(change: StreamChange | None) -> StreamSettings | None:
 def changed(
     table_name: str, current: StreamSettings | None, change: StreamChange
 ) -> StreamSettings:
-    """The stream after a change that ``check`` let pass.
+    """The stream after a change that passed ``check``.
 
-    A view type is changed by a new stream alone, after the old one was disabled.
+    Another view type needs a new stream, after the old one was disabled.
 
     Raises:
-        ValidationException: the stream is already as it is asked for.
+        ValidationException: the stream is already in the requested state.
     """
     if change.view_type is not None:
         if current is not None and current.enabled:

@@ -1,4 +1,4 @@
-"""A table's definition: what CreateTable fixed and UpdateTable may change."""
+"""A table's definition: what CreateTable fixes and UpdateTable may change."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DestinationStatus: TypeAlias = Literal[
 ]
 CreationTimePrecision: TypeAlias = Literal["MILLISECOND", "MICROSECOND"]
 StreamViewType: TypeAlias = Literal["KEYS_ONLY", "NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES"]
-# What a table that is restored is given: its items, then the entries of its global indexes.
+# The phases of a restored table: its items first, then its global indexes' entries.
 RestorePhase: TypeAlias = Literal["ITEMS", "INDEXES", "DONE"]
 ContributorInsightsMode: TypeAlias = Literal["ACCESSED_AND_THROTTLED_KEYS", "THROTTLED_KEYS"]
 
@@ -30,7 +30,7 @@ TABLE_INDEX_ID = 0
 class Throughput(Struct, frozen=True):
     """Provisioned capacity units per second, and when they last changed.
 
-    Times are epoch seconds of domain time; None where it never happened.
+    Times are epoch seconds of domain time; None if never.
     """
 
     read_units: int
@@ -43,7 +43,7 @@ class Throughput(Struct, frozen=True):
 class ContributorInsights(Struct, frozen=True):
     """Whether the busiest keys of a table or global index are recorded, and which.
 
-    ``changed_epoch_seconds`` is when it was last switched on or off, or to another mode.
+    ``changed_epoch_seconds`` is when it was last enabled, disabled or given another mode.
     """
 
     enabled: bool
@@ -52,10 +52,10 @@ class ContributorInsights(Struct, frozen=True):
 
 
 class GlobalIndex(Struct, frozen=True):
-    """A global secondary index of a table, and the state it is in.
+    """A global secondary index of a table, and its state.
 
-    ``backfilling`` is None but for an index that was added to a table: False while its
-    resources are allocated, True while it is filled (S182, S184, S207).
+    ``backfilling`` is None unless the index was added to an existing table. Then it is False while
+    resources are allocated, and True during the backfill (S182, S184, S207).
     """
 
     definition: IndexDefinition
@@ -63,16 +63,16 @@ class GlobalIndex(Struct, frozen=True):
     backfilling: bool | None = None
     # 0 and 0 for an index of an on-demand table.
     throughput: Throughput = Throughput(0, 0)
-    # The throughput that an update asked for. It takes effect when the index leaves UPDATING.
+    # The throughput that an update requests. It takes effect when the index leaves UPDATING.
     pending_throughput: Throughput | None = None
     on_demand_throughput: dict[str, Any] | None = None
     warm_throughput: dict[str, Any] | None = None
-    # As it was last set; None if it never was.
+    # The last setting; None if never set.
     contributor_insights: ContributorInsights | None = None
 
     @property
     def holds_entries(self) -> bool:
-        """Whether writes are carried into it: not before it is filled, not while it goes."""
+        """Whether writes maintain it: neither before its backfill nor during its deletion."""
         return self.status != "DELETING" and not (
             self.status == "CREATING" and self.backfilling is False
         )
@@ -87,11 +87,11 @@ class StreamSettings(Struct, frozen=True):
 
 
 class TimeToLive(Struct, frozen=True):
-    """Which attribute tells when an item of a table expires (S116); ``status`` as DynamoDB's."""
+    """The attribute that holds an item's expiry time (S116); ``status`` as DynamoDB's."""
 
     attribute_name: str
     status: TimeToLiveStatus
-    # When it was last switched on or off.
+    # When it was last enabled or disabled.
     changed_epoch_seconds: float
 
     @property
@@ -103,7 +103,7 @@ class TimeToLive(Struct, frozen=True):
 class StreamingDestination(Struct, frozen=True):
     """A Kafka topic to which a table's changes are published.
 
-    ``destination_id`` is the table's number for it, never used again.
+    ``destination_id`` is unique within the table and never reused.
     """
 
     destination_id: int
@@ -111,11 +111,14 @@ class StreamingDestination(Struct, frozen=True):
     status: DestinationStatus
     status_description: str | None = None
     precision: CreationTimePrecision = "MILLISECOND"
-    # Of the topic when it was first reached: keys keep their Kafka partitions. None before that.
+    # The topic's partition count when first reached, so that keys keep their Kafka partitions. None
+    # before.
     partition_count: int | None = None
-    # It was cut off: it is to be told of the gap and given every item before what comes next.
+    # The destination was cut off, so consumers need a notice of the gap and a snapshot of all
+    # items.
     needs_snapshot: bool = False
-    # The table was written to before it began: what its topic holds is no earlier table's.
+    # The table was written to before the destination existed, so its topic has no earlier table's
+    # data.
     began_late: bool = False
 
     @property
@@ -125,10 +128,10 @@ class StreamingDestination(Struct, frozen=True):
 
 
 class Restoration(Struct, frozen=True):
-    """Which backup a table was made from, and how far it is with that.
+    """The backup that a table was restored from, and the progress of the restore.
 
     ``backup_label`` and ``source_table`` name the backup, which may be deleted afterwards; its
-    items stand under ``backup_rows_id``.
+    items are stored under ``backup_rows_id``.
     """
 
     source_table: str
@@ -139,10 +142,10 @@ class Restoration(Struct, frozen=True):
 
 
 class TableDefinition(Struct, frozen=True):
-    """All that is known of a table but its items.
+    """A table's metadata: everything except its items.
 
-    ``table_id`` is the store's number for it, never used again, so that a table made again
-    under the same name has nothing of the old one; ``uuid`` is the TableId that clients see.
+    ``table_id`` is internal and never reused, so a table recreated under the same name shares no
+    rows with the old one. ``uuid`` is the TableId that clients see.
     """
 
     name: str
@@ -154,38 +157,38 @@ class TableDefinition(Struct, frozen=True):
     status: TableStatus = "ACTIVE"
     local_indexes: tuple[IndexDefinition, ...] = ()
     global_indexes: tuple[GlobalIndex, ...] = ()
-    # The stream that is enabled now, or was last.
+    # The enabled stream, or the last one.
     stream: StreamSettings | None = None
     billing_mode: BillingMode = "PROVISIONED"
-    # When the table last became on-demand; None for one that never was.
+    # When the table last became on-demand; None if never.
     on_demand_since_epoch_seconds: float | None = None
-    # The same of an update to on-demand that is not over.
+    # The same for an update to on-demand in progress.
     pending_on_demand_since_epoch_seconds: float | None = None
-    # The latest switches from provisioned to on-demand, as many as are counted.
+    # The latest switches from provisioned to on-demand, as many as the limit needs.
     on_demand_switches: tuple[float, ...] = ()
     # 0 and 0 for an on-demand table, as DescribeTable shows it.
     throughput: Throughput = Throughput(0, 0)
-    # The throughput that an update asked for. It takes effect when the table leaves UPDATING.
+    # The throughput that an update requests. It takes effect when the table leaves UPDATING.
     pending_throughput: Throughput | None = None
     table_class: TableClass | None = None
     table_class_changed_epoch_seconds: float | None = None
     deletion_protection: bool = False
-    # Members that are stored and shown back as they were given (on the wire's names).
+    # Members that are stored and returned unchanged (with their wire names).
     sse_specification: dict[str, Any] | None = None
     on_demand_throughput: dict[str, Any] | None = None
     warm_throughput: dict[str, Any] | None = None
     tags: tuple[tuple[str, str], ...] = ()
-    # The id that the next index made on this table gets.
+    # The id of the next index created on this table.
     next_index_id: int = 1
-    # As it was last set; None if it never was.
+    # The last setting; None if never set.
     time_to_live: TimeToLive | None = None
     destinations: tuple[StreamingDestination, ...] = ()
     next_destination_id: int = 1
-    # A job publishes its changes once more, and needs what comes meanwhile.
+    # A replay is publishing its changes again, and needs new ones, too.
     is_replayed: bool = False
-    # As it was last set; None if it never was. Indexes have their own.
+    # The last setting; None if never set. Indexes have their own.
     contributor_insights: ContributorInsights | None = None
-    # None for a table that was not made from a backup.
+    # None if the table was not restored from a backup.
     restoration: Restoration | None = None
 
     @property
@@ -195,9 +198,9 @@ class TableDefinition(Struct, frozen=True):
 
     @property
     def records_changes(self) -> bool:
-        """Whether anybody follows the table's changes: then each write leaves a record.
+        """Whether each write leaves a change record, because the table has followers.
 
-        Nobody does while items come from a backup: those are what a table begins with.
+        A table that is being restored leaves none: the restored items are its initial content.
         """
         return self.restore_phase != "ITEMS" and (
             bool(self.global_indexes)
@@ -209,11 +212,11 @@ class TableDefinition(Struct, frozen=True):
 
     @property
     def restore_phase(self) -> RestorePhase:
-        """What the table is given of a backup at this moment."""
+        """The phase of the restore, if the table is being restored."""
         return "DONE" if self.restoration is None else self.restoration.phase
 
     def global_index(self, name: str) -> GlobalIndex | None:
-        """The global secondary index of that name, whatever its state."""
+        """The global secondary index of that name, in any state."""
         for index in self.global_indexes:
             if index.definition.name == name:
                 return index

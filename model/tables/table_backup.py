@@ -1,4 +1,4 @@
-"""A backup of one table, as DynamoDB's own operations make them.
+"""A backup of one table, created by DynamoDB's own operations.
 
 It belongs to the database and outlives its table. Not to be confused with a copy of the whole data
 directory (``dynactor.storage.directory_backups``).
@@ -12,16 +12,16 @@ from msgspec import Struct
 
 from dynactor.model.tables.table import TableDefinition
 
-# One that is deleted is no more; DELETED is shown in the answer that deletes it.
+# A deleted backup no longer exists; only the answer of its deletion shows DELETED.
 TableBackupStatus: TypeAlias = Literal["CREATING", "AVAILABLE"]
 
 _TIME_DIGITS: Final = 17
 
 
 class TableBackupId(NamedTuple):
-    """What names a backup: the table that it was made of, and a text that begins with its time.
+    """The identity of a backup: its source table, and a label that begins with its time.
 
-    Such ids sort by table, and for one table by time.
+    Such ids sort by table, then by time.
     """
 
     table_name: str
@@ -29,7 +29,7 @@ class TableBackupId(NamedTuple):
 
 
 def label_of(epoch_milliseconds: int, suffix: str) -> str:
-    """The end of a backup's ARN: its time with leading zeros, and what makes it unique.
+    """The end of a backup's ARN: its time with leading zeros, and a unique suffix.
 
     Source: the examples of the API reference.
     """
@@ -37,11 +37,11 @@ def label_of(epoch_milliseconds: int, suffix: str) -> str:
 
 
 class TableBackup(Struct, frozen=True):
-    """All that is known of a backup but its items.
+    """A backup's metadata: everything except its items.
 
-    ``rows_id`` stands where a table's id does in the keys of its items. ``definition`` is the
-    source's as it was when the backup was asked for. ``size_bytes`` and ``item_count`` are the
-    source's until the backup is AVAILABLE, and then its own.
+    ``rows_id`` replaces the table's id in the keys of its items. ``definition`` is the source's at
+    the time of the request. ``size_bytes`` and ``item_count`` are the source's until the backup is
+    AVAILABLE, and then its own.
     """
 
     label: str
@@ -55,5 +55,5 @@ class TableBackup(Struct, frozen=True):
 
     @property
     def backup_id(self) -> TableBackupId:
-        """What names it."""
+        """The backup's identity."""
         return TableBackupId(self.definition.name, self.label)

@@ -1,8 +1,8 @@
-"""What CreateTable may define, and what UpdateTable may change of it.
+"""Rules for the settings of CreateTable, and for their changes by UpdateTable.
 
 The parts have rules of their own: ``schema_rules``, ``global_index_rules``, ``stream_rules``,
-``throughput_rules``, ``tag_rules``. Here they come in DynamoDB's order. Identities and times are
-the database's to fill in.
+``throughput_rules``, ``tag_rules``. This module applies them in DynamoDB's order. The database adds
+identities and times.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ NOTHING_TO_UPDATE: Final = (
 
 
 class NewTable(Struct, frozen=True):
-    """A table as CreateTable asks for it; None stands for a member that was left out."""
+    """A table as requested by CreateTable; None marks an omitted member."""
 
     name: str
     key_schema: tuple[KeyElement, ...]
@@ -61,10 +61,9 @@ class NewTable(Struct, frozen=True):
 
 
 class TableEdit(Struct, frozen=True):
-    """A change of a table's settings; None stands for a member that was left out.
+    """A change of a table's settings; None marks an omitted member.
 
-    Members with wire names in them (``on_demand_throughput`` and such) hold only the members
-    that were given.
+    Members with wire names in them (such as ``on_demand_throughput``) hold only the given members.
     """
 
     billing_mode: BillingMode | None = None
@@ -77,7 +76,7 @@ class TableEdit(Struct, frozen=True):
     index_creates: tuple[NewGlobalIndex, ...] = ()
     index_updates: tuple[GlobalIndexUpdate, ...] = ()
     index_deletes: tuple[str, ...] = ()
-    # What the keys of ``index_creates`` are made of; nothing by itself.
+    # Definitions for the keys of ``index_creates``; without effect on their own.
     attribute_definitions: tuple[KeyAttribute, ...] = ()
     stream: StreamChange | None = None
     tags_to_add: tuple[tuple[str, str], ...] | None = None
@@ -146,7 +145,7 @@ def define(table: NewTable) -> TableDefinition:
 
 
 def _checked_sse(wanted: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Encryption as it is shown back; without it a table has AWS's own key, and shows nothing."""
+    """Encryption as stored and shown; a table without it uses AWS's own key and shows nothing."""
     if wanted is None:
         return None
     if wanted.get("SSEType") == "AES256":
@@ -155,10 +154,10 @@ def _checked_sse(wanted: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def check_edit(edit: TableEdit) -> None:
-    """What can be said of an UpdateTable before its table is looked at.
+    """Check the parts of an UpdateTable that do not depend on its table.
 
     Raises:
-        ValidationException: nothing is asked for, or it can't be so in any table.
+        ValidationException: the request is empty, or invalid for any table.
     """
     if replace(edit, attribute_definitions=()) == TableEdit():
         raise ValidationException(NOTHING_TO_UPDATE)
@@ -189,7 +188,7 @@ def check_edit(edit: TableEdit) -> None:
 
 
 def _check_combination(edit: TableEdit) -> None:
-    """Refuse changes that can't be asked for in one request."""
+    """Refuse changes that can't be combined in one request."""
     if edit.index_creates or edit.index_deletes:
         if edit.throughput is not None:
             raise ValidationException("You cannot create or delete index while updating table IOPS")
@@ -217,17 +216,17 @@ def apply_edit(
     now_epoch_seconds: float,
     decreases_per_day: int = THROUGHPUT_DECREASES_PER_DAY,
 ) -> TableDefinition:
-    """The definition after a change that ``check_edit`` let pass.
+    """The definition after a change that passed ``check_edit``.
 
-    Its status is UPDATING if the change is of a kind for which DynamoDB shows that state; so is
-    that of indexes with new throughput. A new index is CREATING, one to be deleted DELETING. New
+    Its status is UPDATING if DynamoDB shows that state for the kind of change. Indexes with new
+    throughput are UPDATING, too. A new index is CREATING, one to be deleted DELETING. New
     throughput is pending until ``after_update`` and ``global_index_changes.after_update``.
 
     Raises:
-        ValidationException: this table can't be changed so.
-        ResourceInUseException, LimitExceededException: not now, while other changes go on; or
-            units were taken away too often today.
-        ResourceNotFoundException: it has no such index.
+        ValidationException: the change is invalid for this table.
+        ResourceInUseException, LimitExceededException: another change is in progress, or units were
+        decreased too often today.
+        ResourceNotFoundException: the table has no such index.
     """
     _check_state(definition, edit)
     changed = _with_capacity(definition, edit, now_epoch_seconds, decreases_per_day)
@@ -270,8 +269,8 @@ def _check_state(definition: TableDefinition, edit: TableEdit) -> None:
         global_index_phases.check_table_may_change(definition)
     if definition.status != "UPDATING":
         return
-    # Tags are no part of the table's configuration. While an index gets its resources, or gives
-    # them back, the throughput of others may change (S183, S200).
+    # Tags are not part of the table's configuration. While an index allocates or releases
+    # resources, the throughput of others may change (S183, S200).
     allowed: dict[str, Any] = {"tags_to_add": None, "tag_keys_to_remove": None}
     if any(
         index.backfilling is False or index.status == "DELETING"
@@ -293,7 +292,7 @@ def _with_capacity(
         throughput = throughput_rules.changed(
             definition.throughput, edit.throughput, now_epoch_seconds, decreases_per_day
         )
-        # The example of UpdateTable in AWS's command line reference shows the new units at once
+        # The example of UpdateTable in AWS's command line reference shows the new units immediately
         # if the table becomes provisioned.
         definition = (
             replace(definition, pending_throughput=throughput)
@@ -320,7 +319,7 @@ def _with_capacity(
 
 
 def _on_demand(definition: TableDefinition, now_epoch_seconds: float) -> TableDefinition:
-    """The switch to on-demand is no decrease: its time and count stay as they were."""
+    """The switch to on-demand is not a decrease, so its time and count stay."""
     return replace(
         definition,
         billing_mode="PAY_PER_REQUEST",
@@ -333,7 +332,7 @@ def _on_demand(definition: TableDefinition, now_epoch_seconds: float) -> TableDe
 
 
 def settled(definition: TableDefinition) -> TableDefinition:
-    """A table when all its updates are over; UPDATING while an index gets its resources."""
+    """A table after all its updates; UPDATING while an index allocates resources."""
     definition = replace(
         definition,
         global_indexes=tuple(
@@ -349,7 +348,7 @@ def settled(definition: TableDefinition) -> TableDefinition:
 
 
 def after_update(definition: TableDefinition) -> TableDefinition:
-    """A table when its creation or update is over: ACTIVE, with the throughput asked for."""
+    """A table after its creation or update: ACTIVE, with the requested throughput."""
     return replace(
         definition,
         status="ACTIVE",
@@ -364,7 +363,7 @@ def after_update(definition: TableDefinition) -> TableDefinition:
 
 
 def check_deletable(definition: TableDefinition) -> None:
-    """Refuse to delete a table that is protected, or that is changing, or an index of which is.
+    """Refuse to delete a protected table, or one that is changing or has a changing index.
 
     Raises:
         ValidationException: deletion protection is on.
@@ -383,7 +382,7 @@ def check_deletable(definition: TableDefinition) -> None:
 
 
 def in_use(definition: TableDefinition) -> ResourceInUseException:
-    """The error of a change of a table that is already changing."""
+    """The error for a change of a table that is already changing."""
     return ResourceInUseException(
         "Attempt to change a resource which is still in use: Table is being "
         f"{_DOING[definition.status]}: {definition.name}"

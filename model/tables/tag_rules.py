@@ -1,7 +1,7 @@
-"""The tags of a table: how many, of which characters, and which keys are not for users.
+"""Rules for the tags of a table: number, characters, and reserved keys.
 
-Lengths are the API's constraints and are checked with them. Source: "Tagging restrictions". Where
-AWS's message is not known, the words are ours.
+The API checks lengths. Source: "Tagging restrictions". Messages of AWS that are unknown are worded
+here.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from dynactor.model.tables.schema_rules import INVALID
 
 Tags: TypeAlias = tuple[tuple[str, str], ...]
 
-# How the throughput limits of the table are kept; other values would be typing errors.
+# Sets how the table's throughput limits are applied. Other values would be typing errors.
 THROTTLING_TAG: Final = "dynactor:throttling"
 _THROTTLING_VALUES: Final = ("auto", "enforce", "observe", "off")
 _RESERVED_PREFIX: Final = "aws:"
-# Beside them letters, white space and digits of any script are allowed.
+# Allowed in addition to letters, white space and digits of any script.
 _PUNCTUATION: Final = "+-=._:/@"
 
 
 def added(current: Tags, tags: Sequence[tuple[str, str]]) -> Tags:
-    """The tags after some were added; a key that is there gets the new value.
+    """The tags after adding some; an existing key gets the new value.
 
     Raises:
-        ValidationException: a key comes twice or is AWS's own, a key or value has a character
-            that is not allowed, there are too many in all, or the tag by which throttling is set
-            has a value that says nothing.
+        ValidationException: a key is repeated or reserved by AWS, a character is not allowed, there
+            are
+        too many tags, or the tag that sets throttling has an unknown value.
     """
     keys = [key for key, _ in tags]
     if len(set(keys)) < len(keys):
@@ -57,7 +57,7 @@ def added(current: Tags, tags: Sequence[tuple[str, str]]) -> Tags:
 
 
 def removed(current: Tags, keys: Sequence[str]) -> Tags:
-    """The tags without those keys; a key that is not there is no error."""
+    """The tags without those keys; a missing key is not an error."""
     return tuple((key, value) for key, value in current if key not in keys)
 
 

@@ -1,10 +1,10 @@
-"""What may be asked of the capacity of tables and global indexes.
+"""Rules for the capacity of tables and global indexes.
 
 Billing mode, provisioned, on-demand and warm throughput.
 
-Messages are those of AWS as dynalite's suites measured them. The maxima and the rules for
-on-demand and warm throughput are AWS's documented ones ("Quotas", "DynamoDB warm throughput");
-their wording follows the measured ones.
+Messages are AWS's, as measured by dynalite's suites. The maxima and the rules for on-demand and
+warm throughput are AWS's documented ones ("Quotas", "DynamoDB warm throughput"), with messages
+modeled on the measured ones.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ ON_DEMAND_THROUGHPUT = Throughput(0, 0)
 def check_with_billing_mode(
     billing_mode: BillingMode | None, throughput: Throughput | None
 ) -> None:
-    """Refuse provisioned throughput for an on-demand table, and a provisioned one without.
+    """Refuse provisioned throughput on an on-demand table, and its absence on a provisioned one.
 
     Raises:
-        ValidationException: the two don't go together, or the units are out of bounds.
+        ValidationException: throughput and mode don't go together, or the units are out of bounds.
     """
     if billing_mode == "PAY_PER_REQUEST":
         if throughput is not None:
@@ -77,12 +77,12 @@ def check_of_index(
     *,
     with_new_table: bool = False,
 ) -> None:
-    """As ``check_with_billing_mode``, for a global index of a table with that mode (S166, S167).
+    """Check a global index of a table with that mode like ``check_with_billing_mode`` (S166, S167).
 
-    CreateTable (``with_new_table``) words a missing throughput in its own way.
+    CreateTable (``with_new_table``) has its own message for a missing throughput.
 
     Raises:
-        ValidationException: as there.
+        ValidationException: see ``check_with_billing_mode``.
     """
     if billing_mode == "PAY_PER_REQUEST":
         if throughput is not None:
@@ -101,7 +101,7 @@ def check_of_index(
 
 
 def check_none_missing(names: Sequence[str]) -> None:
-    """Refuse a table that becomes provisioned while indexes are named for which nothing is given.
+    """Refuse to make a table provisioned without throughput for the named indexes.
 
     Raises:
         ValidationException: there are such indexes.
@@ -117,7 +117,7 @@ def _missing_for(names: Sequence[str]) -> ValidationException:
 
 
 def check_bounds_of_index(name: str, throughput: Throughput) -> None:
-    """Refuse units of a new table's index that no number of units can be.
+    """Refuse impossible units of a new table's index.
 
     Raises:
         ValidationException: too many units.
@@ -130,7 +130,7 @@ def check_bounds_of_index(name: str, throughput: Throughput) -> None:
 
 
 def check_most_of_index(throughput: Throughput) -> None:
-    """Refuse more units than an index can have: as many as a table.
+    """Refuse more units than an index can have; the maximum is a table's.
 
     Raises:
         ValidationException: too many units.
@@ -160,10 +160,10 @@ def changed(
     now_epoch_seconds: float,
     decreases_per_day: int = THROUGHPUT_DECREASES_PER_DAY,
 ) -> Throughput:
-    """The throughput after a change of units, with the times and counts it leaves.
+    """The throughput after a change of units, with its times and counts.
 
     Raises:
-        LimitExceededException: units were taken away too often today.
+        LimitExceededException: units were decreased too often today.
     """
     increase = wanted.read_units > current.read_units or wanted.write_units > current.write_units
     decrease = wanted.read_units < current.read_units or wanted.write_units < current.write_units
@@ -179,10 +179,10 @@ def changed(
 
 
 def _check_decrease(current: Throughput, now_epoch_seconds: float, per_day: int) -> None:
-    """Refuse a decrease beyond those of a day, unless there was none for an hour.
+    """Refuse a decrease beyond the daily limit, unless the last one was over an hour ago.
 
-    Source: "Quotas", "Decreasing provisioned throughput". AWS's message goes on with the
-    times of the last decrease and of the next.
+    Source: "Quotas", "Decreasing provisioned throughput". AWS's message continues with the times of
+    the last decrease and of the next possible one.
     """
     today = decreases_today(current, now_epoch_seconds)
     last = current.last_decrease_epoch_seconds
@@ -201,12 +201,12 @@ def _check_decrease(current: Throughput, now_epoch_seconds: float, per_day: int)
 def with_on_demand_switch(
     switches: tuple[float, ...], now_epoch_seconds: float
 ) -> tuple[float, ...]:
-    """The times of a table's latest switches to on-demand, with one more now.
+    """The times of a table's latest switches to on-demand, with the current one added.
 
-    Without a limit a client could fill a used-up table by switching there and back. Source:
-    "On-demand capacity mode", "Considerations when switching capacity modes". The message is AWS's
-    of the time when one switch a day was allowed, with today's number; AWS's goes on with the times
-    of the last update and of the next.
+    The limit prevents clients from refilling an exhausted table by switching back and forth.
+    Source: "On-demand capacity mode", "Considerations when switching capacity modes". The message
+    is AWS's from when one switch a day was allowed, with today's number. AWS's continues with the
+    times of the last update and of the next possible one.
 
     Raises:
         LimitExceededException: there were too many in the last 24 hours.
@@ -223,7 +223,7 @@ def with_on_demand_switch(
 
 
 def decreases_today(current: Throughput, now_epoch_seconds: float) -> int:
-    """How often units were taken away since the day began; days are UTC's."""
+    """The number of decreases since the day began in UTC."""
     last = current.last_decrease_epoch_seconds
     if last is None or last // _DAY_SECONDS != now_epoch_seconds // _DAY_SECONDS:
         return 0
@@ -234,7 +234,7 @@ _DAY_SECONDS = 86_400
 
 
 def check_changes(current: Throughput, wanted: Throughput, subject: str = "table") -> None:
-    """Refuse an update of the throughput of the table or of ``index <name>`` to what it is.
+    """Refuse an update of the throughput of the table or of ``index <name>`` to its present value.
 
     Raises:
         ValidationException: nothing would change.
@@ -259,10 +259,10 @@ def on_demand_limits(
     wanted: dict[str, Any],
     subject: str = "table",
 ) -> dict[str, Any] | None:
-    """The maxima of an on-demand table or its index after a request; -1 takes one away.
+    """The maxima of an on-demand table or its index after a request; -1 removes one.
 
     Raises:
-        ValidationException: the table is provisioned, or a maximum is no number of units.
+        ValidationException: the table is provisioned, or a maximum is invalid.
     """
     if billing_mode != "PAY_PER_REQUEST":
         raise ValidationException(
@@ -284,7 +284,7 @@ def warm(
     wanted: dict[str, Any],
     subject: str = "table",
 ) -> dict[str, Any] | None:
-    """The warm throughput of a table or index after a request: never less than what it has anyway.
+    """The warm throughput of a table or index after a request, at least its present one.
 
     Raises:
         ValidationException: less than that, or more than a table can have.
@@ -308,7 +308,7 @@ def warm(
 def at_least_warm(
     billing_mode: BillingMode, throughput: Throughput, asked: dict[str, Any] | None
 ) -> dict[str, int]:
-    """The warm throughput that a table has: what was asked for, and no less than its mode gives."""
+    """A table's warm throughput: the requested one, but at least that of its billing mode."""
     if billing_mode == "PAY_PER_REQUEST":
         reads, writes = ON_DEMAND_READ_UNITS, ON_DEMAND_WRITE_UNITS
     else:

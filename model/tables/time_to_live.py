@@ -1,7 +1,7 @@
-"""When an item has expired, and what may be asked of a table's time to live.
+"""Expiry of items, and the rules for a table's time to live.
 
-Source: Developer Guide, "Using time to live (TTL) in DynamoDB", rules S116-S131; the messages
-are those of DynamoDB Local and of what users of AWS report.
+Source: Developer Guide, "Using time to live (TTL) in DynamoDB", rules S116-S131. Messages are
+DynamoDB Local's, and those that users of AWS report.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from dynactor.model.values.stored_item import StoredItem
 from dynactor.model.writes.change import Change, removal
 
 _MICROSECOND_DIGITS: Final = 6
-# A time of more digits lies behind the year 33,658, or as far in the past.
+# A time with more digits is after the year 33,658, or as far in the past.
 _MOST_DIGITS: Final = 12
 
-# What may be the name of a decoder's member.
+# Names that can be members of a decoder.
 _PLAIN_NAME: Final = re.compile(r'[^"\\\x00-\x1f]*\Z')
 
 PAST_US: Final = TIME_TO_LIVE_PAST_SECONDS * MICROSECONDS_PER_SECOND
@@ -42,16 +42,16 @@ class TimeToLiveChange(Struct, frozen=True):
 
 
 class ExpiryReader:
-    """Reads of stored items what time to live asks for: their keys and their times.
+    """Reads only keys and expiry times from stored items.
 
-    The rest of an item is passed over: a sweep looks at thousands of items a second.
+    It skips the rest of an item, because a sweep reads thousands of items a second.
     """
 
     def __init__(self, key_schema: KeySchema, attribute_name: str) -> None:
         self.attribute_name = attribute_name
         self._key_names = [attribute.name for attribute in key_schema.attributes]
         self._timed = _members_reader([attribute_name])
-        # The attribute may be one of the key: it has a reader for each part that it plays.
+        # The attribute may be part of the key, so each role has a reader of its own.
         self._keyed = _members_reader(self._key_names)
 
     def time(self, stored: StoredItem) -> str | None:
@@ -65,7 +65,7 @@ class ExpiryReader:
 
 
 def _members_reader(names: Sequence[str]) -> Callable[[StoredItem], tuple[Any, ...]]:
-    """Reads the attributes of that name of an item, None for those that it lacks."""
+    """Reads the attributes with these names from an item; None for missing ones."""
     if not all(map(_PLAIN_NAME.match, names)):
         return lambda stored: tuple(map(stored.item.get, names))
     members = [f"member_{at}" for at in range(len(names))]
@@ -81,9 +81,9 @@ def _members_reader(names: Sequence[str]) -> Callable[[StoredItem], tuple[Any, .
 
 
 def is_expired(time: str | None, now_epoch_seconds: float) -> bool:
-    """Whether an item has expired: its time is past, but by less than five years (S118, S119).
+    """Whether an item has expired: its time is past, by less than five years (S118, S119).
 
-    Numbers are compared exactly, fractions too.
+    Numbers are compared exactly, including fractions.
     """
     if time is None:
         return False
@@ -92,10 +92,10 @@ def is_expired(time: str | None, now_epoch_seconds: float) -> bool:
 
 
 def expires_at_us(time: str | None) -> int | None:
-    """An item's time in microseconds since 1970, rounded up; negative before it.
+    """An item's time in microseconds since 1970, rounded up; negative if earlier.
 
-    None for an item that will never expire: it has no time, or one in milliseconds, which is
-    thousands of years ahead.
+    None for an item that never expires: it has no time, or one in milliseconds, which is thousands
+    of years ahead.
     """
     if time is None:
         return None
@@ -123,7 +123,7 @@ def expire(
     old: StoredItem | None,
     now_epoch_seconds: float,
 ) -> Expiry | None:
-    """The deletion of an item that has expired; None if it is to stay as it is (S127)."""
+    """The deletion of an item that has expired; None if the item stays (S127)."""
     if old is None:
         return None
     if not is_expired(reader.time(old), now_epoch_seconds):
@@ -131,7 +131,7 @@ def expire(
     return Expiry(reader.key(old), removal(table, old))
 
 
-# What clients are shown of a status for which no time is set.
+# The status that clients see in place of one without a duration.
 _PASSING: Final[dict[TimeToLiveStatus, TimeToLiveStatus]] = {
     "ENABLING": "ENABLED",
     "DISABLING": "DISABLED",
@@ -139,10 +139,10 @@ _PASSING: Final[dict[TimeToLiveStatus, TimeToLiveStatus]] = {
 
 
 def shown_status(status: TimeToLiveStatus, transition_seconds: float) -> TimeToLiveStatus:
-    """The status that clients are shown.
+    """The status that clients see.
 
-    ENABLING and DISABLING are shown only if they are given a time. On AWS, clients that ask right
-    after UpdateTimeToLive see ENABLED (observed in 2026).
+    ENABLING and DISABLING are shown only if a duration is configured for them. On AWS, clients that
+    ask right after UpdateTimeToLive see ENABLED (observed in 2026).
     """
     return status if transition_seconds else _PASSING.get(status, status)
 
@@ -154,11 +154,11 @@ def changed(
     interval_seconds: float,
     transition_seconds: float = 0.0,
 ) -> TimeToLive:
-    """A table's time to live once it is switched on or off; ENABLING or DISABLING at first.
+    """A table's time to live after a change; ENABLING or DISABLING at first.
 
     Raises:
-        ValidationException: it is so already, or goes by another attribute, or was changed less
-            than the interval ago, or shows that it is still changing.
+        ValidationException: it is already so, uses another attribute, was changed less than the
+        interval ago, or is still changing.
     """
     is_on = current is not None and current.deletes
     if is_on:

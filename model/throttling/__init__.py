@@ -1,1 +1,1 @@
-"""Which request is admitted, and which limit refuses it: token buckets on a time handed in."""
+"""Admission of requests and the limits that refuse them: token buckets with explicit time."""

@@ -1,4 +1,4 @@
-"""The unused units of a partition, as they are stored for the next start of the server."""
+"""The unused units of a partition, stored for the next start of the server."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from msgspec import Struct
 
 
 class Balance(Struct, frozen=True):
-    """The read and write units that one partition has left; negative units are a debt."""
+    """The read and write units left in one partition; a negative number is debt."""
 
     read_units: float
     write_units: float
@@ -17,7 +17,7 @@ class Balance(Struct, frozen=True):
 class StoredBalances(Struct, frozen=True):
     """The stored balances of a table or global index, by partition number.
 
-    A partition that is missing is full. Time adds units from ``as_of_seconds`` on.
+    A missing partition is full. Time adds units from ``as_of_seconds`` on.
     """
 
     as_of_seconds: float

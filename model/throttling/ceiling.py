@@ -1,18 +1,18 @@
-"""A ceiling: so many units in each second, and nothing kept for later.
+"""A ceiling: a number of units in each second. Unused units expire with it.
 
-A second is a whole second of the clock. Within it the units may come all at once, as they do
-when a partition takes a batch of writes, and over many seconds there are never more than the
-ceiling's. A bucket that fills evenly either refuses such a batch or lets more pass at first.
+A second is a whole second of the clock. Within it, units may be taken all at once, as when a
+partition takes a batch of writes; over many seconds, the ceiling is never exceeded. A bucket that
+fills evenly either refuses such a batch or admits too much at first.
 """
 
 from __future__ import annotations
 
 
 class Ceiling:
-    """The ceiling. As a bucket it admits a request of any size while something is left.
+    """The ceiling. Like a bucket, it admits a request of any size while units are left.
 
-    Invariant: ``used_units`` are those of the second that ends at ``ends_at_seconds``, and what
-    earlier seconds overdrew. Whoever has to be quick looks at both, as ``is_reached`` does.
+    Invariant: ``used_units`` are the units of the second that ends at ``ends_at_seconds``, plus the
+    debt of earlier seconds. Fast paths read both directly, like ``is_reached``.
     """
 
     __slots__ = ("ends_at_seconds", "units_per_second", "used_units")
@@ -23,25 +23,25 @@ class Ceiling:
         self.used_units = 0.0
 
     def is_reached(self, now_seconds: float) -> bool:
-        """Whether nothing is left of this second."""
+        """Whether no units are left in this second."""
         if now_seconds >= self.ends_at_seconds:
             self.begin_second(now_seconds)
         return self.used_units >= self.units_per_second
 
     def take(self, units: float, now_seconds: float) -> None:
-        """Take units, whether they are left or not."""
+        """Take units, even if too few are left."""
         if now_seconds >= self.ends_at_seconds:
             self.begin_second(now_seconds)
         self.used_units += units
 
     def give_back(self, units: float, now_seconds: float) -> None:
-        """Give units back that were taken: what is left of an earlier second is lost."""
+        """Return units; units of an earlier second are lost."""
         self.take(-units, now_seconds)
         if self.used_units < 0:
             self.used_units = 0.0
 
     def begin_second(self, now_seconds: float) -> None:
-        """Begin another second, in which time stands now."""
+        """Start the second that contains the current time."""
         ends_at_seconds = int(now_seconds) + 1
         passed = ends_at_seconds - self.ends_at_seconds
         overdrawn = self.used_units - passed * self.units_per_second
@@ -49,14 +49,14 @@ class Ceiling:
         self.ends_at_seconds = ends_at_seconds
 
     def wait_seconds(self, now_seconds: float) -> float:
-        """How long until something is left, 0 if it is, if nobody else takes."""
+        """The time until units are available, 0 if they are, unless others take them."""
         if not self.is_reached(now_seconds):
             return 0.0
         seconds = self.used_units // self.units_per_second
         return self.ends_at_seconds - 1 + seconds - now_seconds
 
     def copy(self, now_seconds: float) -> Ceiling:
-        """Another one, as much used: what a partition's child may still take of this second."""
+        """A copy with the same use, for the rest of this second in a partition's child."""
         copied = Ceiling(self.units_per_second, now_seconds)
         copied.ends_at_seconds, copied.used_units = self.ends_at_seconds, self.used_units
         return copied

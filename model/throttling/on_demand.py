@@ -1,14 +1,14 @@
 """On-demand units of one table or index, reads or writes.
 
-Each partition takes what its ceiling allows, nothing is saved. All together take twice the
-previous peak, no less than a new table's units and than what the table is warmed for. A peak is a
-minute's mean of what was taken; it is a *previous* one half an hour later, so that load which
-doubles no more than once in 30 minutes is never refused. What was allowed once stays allowed:
-DynamoDB does not merge partitions. Growing beyond the partitions' ceilings needs splits, which are
-the caller's (``partitions_wanted``).
+Each partition takes what its ceiling allows; no units are saved. All partitions together take twice
+the previous peak, and at least a new table's units and the warm throughput. A peak is a minute's
+mean of taken units. It becomes a *previous* peak after 30 minutes, so load that doubles at most
+once in 30 minutes is never refused. An allowed rate stays allowed, because DynamoDB does not merge
+partitions. Growth beyond the partitions' ceilings needs splits, which the caller makes
+(``partitions_wanted``).
 
-A maximum that was set is a bucket: DynamoDB documents that it is a target, which saved units may
-pass for a while.
+A configured maximum is a bucket: DynamoDB documents it as a target, which saved units may exceed
+for a while.
 
 Sources: Developer Guide, "On-demand capacity mode", "Initial throughput and scaling properties",
 "Maximum throughput for on-demand tables".
@@ -34,10 +34,10 @@ _MINUTES_TO_SETTLE: Final = PEAK_SETTLES_SECONDS // _MINUTE_SECONDS
 
 
 class OnDemandRates(Struct, frozen=True):
-    """Units per second: what bounds the reads or writes of an on-demand table or index.
+    """Bounds of the reads or writes of an on-demand table or index, in units per second.
 
-    ``least`` is what it may take however low its peaks were; ``quota`` is the account's for one
-    table; ``maximum`` the one that was set for it, if any.
+    ``least`` is allowed even after low peaks. ``quota`` is the account's for one table. ``maximum``
+    is the configured bound, if any.
     """
 
     least: float
@@ -75,7 +75,7 @@ class OnDemandUnits:
         self._maximum: TokenBucket | None = None
         self._all = Ceiling(0.0, now_seconds)
         self.previous_peak = previous_peak
-        # The means of the latest minutes, which are not previous yet.
+        # Means of the latest minutes, which are not previous peaks yet.
         self._minutes = deque([0.0] * (_MINUTES_TO_SETTLE - 1))
         self._minute_units = 0.0
         self._minute_ends_at = now_seconds + _MINUTE_SECONDS
@@ -83,12 +83,12 @@ class OnDemandUnits:
 
     @property
     def units_per_second(self) -> float:
-        """What all partitions together may take, if they are enough."""
+        """The limit for all partitions together, if there are enough partitions."""
         return self._all.units_per_second
 
     @property
     def partitions_wanted(self) -> int:
-        """How many partitions it takes to serve that, evenly used."""
+        """The number of partitions that can serve this rate if used evenly."""
         return ceil(self.units_per_second / self._rates.partition)
 
     def refused_by(self, partition_number: int, now_seconds: float) -> LimitType | None:
@@ -97,7 +97,7 @@ class OnDemandUnits:
             self._end_minutes(now_seconds)
         if self._maximum is not None and self._maximum.fill(now_seconds) <= 0:
             return LimitType.MAX_ON_DEMAND
-        # For every request: without calls that are not needed.
+        # Runs for every request, so it avoids function calls.
         together = self._all
         if now_seconds >= together.ends_at_seconds:
             together.begin_second(now_seconds)
@@ -129,9 +129,9 @@ class OnDemandUnits:
             self._maximum.take(units, now_seconds)
 
     def serve(self, partition_number: int, units: float, now_seconds: float) -> LimitType | None:
-        """Admit a request and take its units in one step, or say which limit refuses it.
+        """Admit a request and take its units in one step, or return the limit that refuses it.
 
-        As ``refused_by`` and ``take`` together; so is what nearly every read comes to.
+        Combines ``refused_by`` and ``take``. Nearly every read takes this path.
         """
         if self._maximum is None and now_seconds < self._minute_ends_at:
             partition = self._partitions[partition_number]
@@ -156,16 +156,16 @@ class OnDemandUnits:
         return limit
 
     def give_back(self, partition_number: int, units: float, now_seconds: float) -> None:
-        """Give back the units of a request that came to nothing.
+        """Return the units of a failed request.
 
-        A partition that was split since has none to give them to.
+        A partition that was split since then ignores them.
         """
         partition = self._partitions.get(partition_number)
         if partition is not None:
             partition.ceiling.give_back(units, now_seconds)
             partition.taken_units -= units
         self._all.give_back(units, now_seconds)
-        # What was taken in an earlier minute is in its mean.
+        # Units of an earlier minute are already in its mean.
         self._minute_units = max(0.0, self._minute_units - units)
         if self._maximum is not None:
             self._maximum.give_back(units, now_seconds)
@@ -177,7 +177,7 @@ class OnDemandUnits:
         partition.ceiling_refusals += limit is LimitType.KEY_RANGE
 
     def wait_seconds(self, partition_number: int, now_seconds: float) -> float:
-        """How long until a request to a partition is admitted, if no others come before."""
+        """The time until a request to a partition is admitted, if no others come first."""
         return max(
             self._maximum.wait_seconds(now_seconds) if self._maximum else 0.0,
             self._all.wait_seconds(now_seconds),
@@ -185,30 +185,30 @@ class OnDemandUnits:
         )
 
     def change(self, rates: OnDemandRates, now_seconds: float) -> None:
-        """Go on with other bounds; previous peaks are kept."""
+        """Apply other bounds; previous peaks are kept."""
         self._rates = rates
         if rates.maximum is None:
             self._maximum = None
         elif self._maximum is None:
-            # A guard against cost, which nothing was saved under: DynamoDB documents no burst of
-            # a new one.
+            # This bound guards against cost. It starts without saved units, because DynamoDB
+            # documents no burst for a new one.
             self._maximum = TokenBucket(rates.maximum, now_seconds, saved_seconds=1)
         else:
             self._maximum.change_rate(rates.maximum, now_seconds)
         self._allow()
 
     def split(self, parent: int, children: tuple[int, int], now_seconds: float) -> None:
-        """Put two partitions in the place of one.
+        """Replace one partition by two.
 
-        Each may take as much of this second as its parent still could: from the next on, both
-        together take twice what one could.
+        Each child may take as much in this second as its parent still could. From the next second
+        on, each has a whole ceiling.
         """
         divided = self._partitions.pop(parent)
         for number in children:
             self._partitions[number] = _Partition(divided.ceiling.copy(now_seconds))
 
     def readings(self, now_seconds: float) -> dict[int, PartitionReading]:
-        """What each partition has taken."""
+        """The units that each partition has taken."""
         del now_seconds
         return {
             number: PartitionReading(
@@ -221,7 +221,7 @@ class OnDemandUnits:
         }
 
     def _end_minutes(self, now_seconds: float) -> None:
-        """End the minute, and those after it in which nothing was taken."""
+        """End the minute, and later ones without any use."""
         passed = int((now_seconds - self._minute_ends_at) // _MINUTE_SECONDS) + 1
         for _ in range(min(passed, _MINUTES_TO_SETTLE + 1)):
             self._minutes.append(self._minute_units / _MINUTE_SECONDS)

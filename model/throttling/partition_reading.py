@@ -1,4 +1,4 @@
-"""What a partition's limits tell of its use: what a decision to split it looks at."""
+"""The use of a partition's limits, as input for the decision to split it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from msgspec import Struct
 
 
 class PartitionReading(Struct, frozen=True):
-    """Counts since the limits were made, and what is left.
+    """Counts since the limits were created, and the remaining units.
 
-    ``refusals`` are requests to this partition that were refused, or would have been;
-    ``ceiling_refusals`` those among them that two partitions in its place might have admitted.
-    ``balance_units`` is None where nothing is saved, on demand.
+    ``refusals`` counts requests to this partition that were refused, or would have been.
+    ``ceiling_refusals`` counts those that two partitions might have admitted. ``balance_units`` is
+    None on demand, where no units are saved.
     """
 
     taken_units: float

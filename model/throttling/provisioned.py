@@ -1,20 +1,20 @@
-"""Provisioned units of one table or index, reads or writes: spread over partitions, and lent.
+"""Provisioned units of one table or index, reads or writes, spread over partitions and lent.
 
-Every partition has an even share of the units (S138), keeps what it does not use for up to 300
-seconds, and takes no more than its ceiling (S139). A partition whose share is used up takes what
-the others leave unused (S161): nothing is refused while the table as a whole has units to spare.
-DynamoDB documents that this is instant and goes up to the table's units and the partition's
-ceiling, not how; here the units move from balance to balance, so that none is there twice.
+Every partition has an even share of the units (S138), keeps unused ones for up to 300 seconds, and
+takes no more than its ceiling (S139). A partition with no units left uses those that other
+partitions leave unused (S161), so nothing is refused while the table as a whole has units to spare.
+DynamoDB documents that this is instant, and bounded by the table's units and the partition's
+ceiling, but not how it works. Here, units move from balance to balance, so none is counted twice.
 
-A new partition has 300 seconds of unused units. Balances outlive the server: ``stored_units`` is
-the balance that a partition has after a crash. A partition whose balance falls below it is *due*:
-the caller stores a new one. The stored balance leaves out a reserve for the requests until a
-lower balance is durable. So a crash loop earns nothing, and a crash costs a partition in use its
-reserve at most: the units of five seconds, or what it may use in a sync of the log.
+A new partition has 300 seconds of unused units. Balances survive a restart: ``stored_units`` is the
+balance that a partition has after a crash. A partition whose balance falls below it is *due*, and
+the caller stores a new one. The stored balance excludes a reserve for the requests that arrive
+until a lower balance is durable, so a crash loop gains no units. A crash costs a partition in use
+at most its reserve: the units of five seconds, or its possible use during a sync of the log.
 
-What a partition lends is what came in for it since the last time and was not taken, one second's
-at most. What it has saved before stays its own, and a second's units always. What is lent waits
-in a pool, no more than a second's units of the table, for whoever comes first.
+A partition lends its unused units of the last second at most. Its older savings, and always one
+second of units, stay its own. Lent units go to a pool of at most one second of the table's units,
+first come, first served.
 
 Sources: Developer Guide, "Burst and adaptive capacity"; Elhemali et al., "Amazon DynamoDB: A
 Scalable, Predictably Performant, and Fully Managed NoSQL Database Service", USENIX ATC 2022.
@@ -31,16 +31,17 @@ from dynactor.model.throttling.partition_reading import PartitionReading
 from dynactor.model.throttling.refusal import LimitType
 from dynactor.model.throttling.token_bucket import TokenBucket
 
-# A busy partition asks with every request, and asking the others looks at all of them.
+# A busy partition collects with every request, and collecting visits all other partitions.
 _COLLECTING_SECONDS: Final = 0.1
-# Of units that came in; what is older was saved.
+# Only recent units are lent; older ones are saved.
 _LENT_SECONDS: Final = 1.0
-# What a partition takes of the pool beyond its debt: the less, the more even between two.
+# Units a partition takes from the pool beyond its debt: fewer are fairer between two.
 _LENT_UNITS: Final = 8.0
-# The reserve. A larger one makes a crash dearer; a smaller one makes a burst store more often.
+# The reserve. A larger one makes a crash more expensive; a smaller one stores more often in a
+# burst.
 _RESERVE_SECONDS: Final = 5.0
 _MOST_RESERVE_SECONDS: Final = 30.0
-# For so long a sync may take, while reads wait for none.
+# The duration of a sync during which reads, which wait for none, may take units.
 _SYNC_SECONDS: Final = 0.02
 _BEING_STORED: Final = float("-inf")
 
@@ -70,23 +71,23 @@ class _Partition:
         self.stored_units = stored_units
         # ``taken_units`` when the balance was last stored.
         self.stored_taken_units = 0.0
-        # It has lent units, or a server has just begun to use it.
+        # Set if it has lent units, or if a server has just begun to use it.
         self.wants_reserve = False
         self.taken_units = 0.0
         self.refusals = 0
         self.ceiling_refusals = 0
-        # When its use was last looked at, and what it had taken by then.
+        # The time of the last look at its use, and the units taken by then.
         self.seen_at = now_seconds
         self.seen_units = 0.0
 
     def reserve_units(self) -> float:
-        """What to leave out of the stored balance of a partition in use."""
+        """The units that the stored balance of a partition in use excludes."""
         rate = self.bucket.units_per_second
         of_sync = _SYNC_SECONDS * self.ceiling.units_per_second
         return min(max(_RESERVE_SECONDS * rate, of_sync), _MOST_RESERVE_SECONDS * rate)
 
     def unused_units(self, now_seconds: float) -> float:
-        """What it can lend now; looking at it begins the count anew."""
+        """The units that it can lend now; reading them restarts the count."""
         bucket = self.bucket
         rate = bucket.units_per_second
         came_in = min(now_seconds - self.seen_at, _LENT_SECONDS) * rate
@@ -109,7 +110,7 @@ class ProvisionedUnits:
     ) -> None:
         """Spread units over partitions; ``partition_units_per_second`` is each one's ceiling.
 
-        Each partition begins with ``saved_seconds`` of its units.
+        Each partition starts with ``saved_seconds`` of its units.
         """
         numbers = list(partitions)
         share = units_per_second / len(numbers)
@@ -128,7 +129,7 @@ class ProvisionedUnits:
     def refused_by(self, partition_number: int, now_seconds: float) -> LimitType | None:
         """The limit that refuses a request to a partition now; None if it is admitted."""
         partition = self._partitions[partition_number]
-        # For every request: without calls that are not needed.
+        # Runs for every request, so it avoids function calls.
         ceiling = partition.ceiling
         if now_seconds >= ceiling.ends_at_seconds:
             ceiling.begin_second(now_seconds)
@@ -155,9 +156,9 @@ class ProvisionedUnits:
             self._fall_due(partition_number, partition)
 
     def serve(self, partition_number: int, units: float, now_seconds: float) -> LimitType | None:
-        """Admit a request and take its units in one step, or say which limit refuses it.
+        """Admit a request and take its units in one step, or return the limit that refuses it.
 
-        As ``refused_by`` and ``take`` together.
+        Combines ``refused_by`` and ``take``.
         """
         partition = self._partitions[partition_number]
         ceiling = partition.ceiling
@@ -175,9 +176,9 @@ class ProvisionedUnits:
         return limit
 
     def give_back(self, partition_number: int, units: float, now_seconds: float) -> None:
-        """Give back the units of a request that came to nothing.
+        """Return the units of a failed request.
 
-        A partition that was split since has none to give them to.
+        A partition that was split since then ignores them.
         """
         partition = self._partitions.get(partition_number)
         if partition is None:
@@ -193,7 +194,7 @@ class ProvisionedUnits:
         partition.ceiling_refusals += limit is LimitType.KEY_RANGE
 
     def wait_seconds(self, partition_number: int, now_seconds: float) -> float:
-        """How long until a request to a partition is admitted, if no others come before."""
+        """The time until a request to a partition is admitted, if no others come first."""
         if self.refused_by(partition_number, now_seconds) is None:
             return 0.0
         partition = self._partitions[partition_number]
@@ -202,7 +203,7 @@ class ProvisionedUnits:
         return max(min(own_units, lent_units), partition.ceiling.wait_seconds(now_seconds))
 
     def change(self, units_per_second: float, now_seconds: float) -> None:
-        """Spread another number of units; balances stay, as far as they still fit."""
+        """Spread another number of units; balances stay, up to the new maximum."""
         self.units_per_second = units_per_second
         self._pool_units = min(self._pool_units, units_per_second)
         share = units_per_second / len(self._partitions)
@@ -210,17 +211,17 @@ class ProvisionedUnits:
             bucket = partition.bucket
             was_full = partition.stored_units >= bucket.most_units
             bucket.change_rate(share, now_seconds)
-            # A full partition has no stored balance: after a crash it is full at the new rate.
+            # A full partition has no stored balance, so after a crash it is full at the new rate.
             if was_full or partition.stored_units > bucket.most_units:
                 partition.stored_units = bucket.most_units
             self._check_due(number, partition)
 
     def split(self, parent: int, children: tuple[int, int], now_seconds: float) -> None:
-        """Put two partitions in the place of one.
+        """Replace one partition by two.
 
-        The units are spread evenly again, over one partition more. Each child gets half of its
-        parent's balance, or debt, and may take as much of this second as its parent still could:
-        from the next on, both together take twice what one could.
+        The units are spread evenly again, over one more partition. Each child gets half of its
+        parent's balance or debt, and may take as much in this second as its parent still could.
+        From the next second on, each has a whole ceiling.
         """
         divided = self._partitions.pop(parent)
         self._due.discard(parent)
@@ -234,7 +235,7 @@ class ProvisionedUnits:
         self.change(self.units_per_second, now_seconds)
 
     def readings(self, now_seconds: float) -> dict[int, PartitionReading]:
-        """What each partition has taken and has left."""
+        """The units that each partition has taken and has left."""
         return {
             number: PartitionReading(
                 partition.taken_units,
@@ -249,7 +250,7 @@ class ProvisionedUnits:
     # -- what is stored ---------------------------------------------------------------------
 
     def continue_from(self, stored: Mapping[int, float], as_of_seconds: float) -> None:
-        """Begin with stored balances, and the units that time has added to them since then.
+        """Start with stored balances, plus the units that time has added since then.
 
         A partition without a stored balance is full.
         """
@@ -262,7 +263,7 @@ class ProvisionedUnits:
                 partition.wants_reserve = True
 
     def tell_due(self, on_due: Callable[[], None]) -> None:
-        """Call this when a partition becomes due, and now if one is."""
+        """Register a callback for partitions that become due; called now if one is due."""
         self._on_due = on_due
         for number, partition in self._partitions.items():
             self._check_due(number, partition)
@@ -273,15 +274,15 @@ class ProvisionedUnits:
         return due
 
     def most_units(self, partition_number: int) -> float:
-        """The balance of a partition that is full."""
+        """The balance of a full partition."""
         return self._partitions[partition_number].bucket.most_units
 
     def units_to_store(
         self, partition_number: int, now_seconds: float, *, is_last: bool = False
     ) -> float:
-        """The balance to store for a partition, less the reserve if the partition is in use.
+        """The balance to store for a partition, less the reserve if it is in use.
 
-        ``is_last``: there are no more requests, and the partition needs no reserve.
+        ``is_last``: no more requests follow, so the partition needs no reserve.
         """
         partition = self._partitions[partition_number]
         is_used = partition.wants_reserve or partition.taken_units != partition.stored_taken_units
@@ -291,7 +292,7 @@ class ProvisionedUnits:
         return partition.bucket.fill(now_seconds) - reserve_units
 
     def note_stored(self, partition_number: int, units: float) -> None:
-        """This balance is durable now. A partition that was split meanwhile is ignored."""
+        """Record that this balance is durable. A partition that was split meanwhile is ignored."""
         partition = self._partitions.get(partition_number)
         if partition is not None:
             partition.stored_units = units
@@ -310,7 +311,7 @@ class ProvisionedUnits:
     # -- lending ----------------------------------------------------------------------------
 
     def _lend(self, bucket: TokenBucket, now_seconds: float) -> bool:
-        """Fill an empty bucket from the pool; whether there was enough for it to go on."""
+        """Fill an empty bucket from the pool; whether there was enough for a request."""
         if now_seconds - self._collected_at >= _COLLECTING_SECONDS:
             self._collect(now_seconds)
         lent = min(self._pool_units, _LENT_UNITS - bucket.balance_units)
@@ -319,7 +320,7 @@ class ProvisionedUnits:
         return bucket.balance_units > 0
 
     def _collect(self, now_seconds: float) -> None:
-        """Move into the pool what the partitions leave unused, as much of it as has room."""
+        """Move unused units of the partitions into the pool, up to its size."""
         self._collected_at = now_seconds
         offers = []
         offered = 0.0

@@ -1,7 +1,7 @@
-"""The limits that refuse requests, and the errors that say so.
+"""The limits that refuse requests, and their errors.
 
-The billing mode decides which error it is; the messages are those that botocore's service model
-documents for the reasons of a cancelled transaction, where they stand in full.
+The billing mode decides the error. The messages are those that botocore's service model documents
+in full for the reasons of a canceled transaction.
 
 Sources: API reference, "ThrottlingReason" and "TransactionCanceledException"; Developer Guide,
 "Error handling with DynamoDB" (RequestLimitExceeded is for on-demand tables that can't be scaled
@@ -57,9 +57,9 @@ _ACCOUNT: Final = (
 class LimitType(Enum):
     """The limits of a table or index."""
 
-    # The units that are provisioned, the saved ones and those lent by other partitions too.
+    # The provisioned units, with saved ones and those lent by other partitions.
     PROVISIONED = auto()
-    # What one partition takes.
+    # The ceiling of one partition.
     KEY_RANGE = auto()
     # Twice the previous peak of all partitions of an on-demand table.
     GROWTH = auto()
@@ -68,12 +68,12 @@ class LimitType(Enum):
     # MaxReadRequestUnits, MaxWriteRequestUnits.
     MAX_ON_DEMAND = auto()
 
-    # That of Enum is a call, for every request that is refused.
+    # Enum's own method is a Python call, for every refused request.
     __hash__ = object.__hash__
 
 
-# The end of DynamoDB's reasons. An on-demand table that grows too fast has no name of its own:
-# what it lacks are partitions.
+# The suffixes of DynamoDB's reasons. A growth refusal has the reason of a partition's ceiling,
+# because the table lacks partitions.
 _REASONS: Final = {
     LimitType.PROVISIONED: "ProvisionedThroughputExceeded",
     LimitType.KEY_RANGE: "KeyRangeThroughputExceeded",
@@ -86,8 +86,8 @@ _REASONS: Final = {
 class Refusal(Struct, frozen=True):
     """Why a request is refused: the first limit that refused it, and the reasons of all.
 
-    ``message`` is DynamoDB's text, ``error_type`` the error that a single operation is answered
-    with: all is known when the refusal is made, as requests are refused often by one of them.
+    ``message`` is DynamoDB's text, ``error_type`` the error of a single operation. All fields are
+    computed once, because the same limit often refuses many requests.
     """
 
     limit: LimitType
@@ -98,12 +98,12 @@ class Refusal(Struct, frozen=True):
 
     @property
     def cancellation_code(self) -> str:
-        """The code among the reasons of a cancelled transaction; its message is the same."""
+        """The code in the reasons of a canceled transaction; its message is the same."""
         provisioned = self.billing_mode == "PROVISIONED"
         return "ProvisionedThroughputExceeded" if provisioned else "ThrottlingError"
 
     def error(self) -> Throttled:
-        """The error that a single operation is answered with."""
+        """The error that a single operation returns."""
         return self.error_type(self.message, self.reasons)
 
 
@@ -123,7 +123,7 @@ def refusal(
 
 
 def both(first: Refusal, second: Refusal) -> Refusal:
-    """The refusal of a request that two limits refuse, the first one's with the reasons of both."""
+    """The refusal by two limits: the first one's, with the reasons of both."""
     if second.reasons[0] in first.reasons:
         return first
     return structs.replace(first, reasons=first.reasons + second.reasons)

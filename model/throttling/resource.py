@@ -1,6 +1,6 @@
-"""The limits of one resource, a table or a global secondary index: its reads and its writes.
+"""The limits of one resource: the reads and writes of a table or a global secondary index.
 
-Both follow from the billing mode of the table, which its indexes share (S167), and from the
+They follow from the billing mode of the table, which its indexes share (S167), and from the
 resource's own throughput (S98, S166).
 """
 
@@ -31,8 +31,8 @@ Units: TypeAlias = ProvisionedUnits | OnDemandUnits
 class OperationThroughput(Struct, frozen=True):
     """The units per second of a resource's reads or of its writes.
 
-    ``provisioned`` is 0 on demand. ``warm`` is what it is warmed for, no less than what its mode
-    gives anyway. ``maximum`` is what an on-demand one was bounded to, None if it was not.
+    ``provisioned`` is 0 on demand. ``warm`` is its warm throughput, at least that of its billing
+    mode. ``maximum`` is the configured bound of an on-demand resource; None without one.
     """
 
     provisioned: int
@@ -41,14 +41,14 @@ class OperationThroughput(Struct, frozen=True):
 
 
 class ResourceThroughput(Struct, frozen=True):
-    """What a resource's limits follow from."""
+    """The settings that determine a resource's limits."""
 
     billing_mode: BillingMode
     read: OperationThroughput
     write: OperationThroughput
 
     def is_raised_to(self, other: ResourceThroughput) -> bool:
-        """Whether both are provisioned, and the other one with more units of a kind."""
+        """Whether both are provisioned, and the other one has more units of a kind."""
         return self.billing_mode == other.billing_mode == "PROVISIONED" and (
             other.read.provisioned > self.read.provisioned
             or other.write.provisioned > self.write.provisioned
@@ -58,7 +58,7 @@ class ResourceThroughput(Struct, frozen=True):
 def throughput_of(
     billing_mode: BillingMode, resource: TableDefinition | GlobalIndex
 ) -> ResourceThroughput:
-    """That of a table, or of an index of a table with this billing mode."""
+    """The throughput of a table, or of an index of a table with this billing mode."""
     provisioned = resource.throughput
     warm = at_least_warm(billing_mode, provisioned, resource.warm_throughput)
     most = resource.on_demand_throughput or {}
@@ -96,11 +96,12 @@ class ResourceLimits:
         saved_seconds: float = BURST_SECONDS,
         stored: StoredBalances | None = None,
     ) -> None:
-        """Make the limits.
+        """Create the limits.
 
-        ``has_grown``: its partitions tell of its previous peak, as nothing else remembers it.
-        A provisioned resource begins with the ``stored`` balances if there are any, else with
-        ``saved_seconds`` of unused units; so it does when it is made provisioned.
+        ``has_grown``: the number of partitions shows the previous peak, which is stored nowhere
+        else. A provisioned resource starts with the ``stored`` balances if there are any, else with
+        ``saved_seconds`` of unused units. An on-demand resource that becomes provisioned starts so,
+        too.
         """
         self.arn = arn
         self.index_name = index_name
@@ -119,7 +120,7 @@ class ResourceLimits:
             self._continue_from(stored)
 
     def refusal(self, operation: OperationType, limit: LimitType) -> Refusal:
-        """What is said of a request that one of the limits refuses; made once."""
+        """The refusal by one of the limits; created once."""
         known = self._refusals.get((operation, limit))
         if known is None:
             of_index = self.index_name is not None
@@ -129,10 +130,11 @@ class ResourceLimits:
         return known
 
     def change(self, throughput: ResourceThroughput, now_seconds: float) -> None:
-        """Go on with another throughput; another billing mode begins as that of a new resource.
+        """Apply another throughput; a change of billing mode starts like a new resource.
 
-        A resource that becomes on-demand may take at once what was provisioned: half of it counts
-        as the previous peak (Developer Guide, "Considerations when switching capacity modes").
+        A resource that becomes on-demand may take its provisioned units immediately: half of them
+        count as the previous peak (Developer Guide, "Considerations when switching capacity
+        modes").
         """
         before, self.throughput = self.throughput, throughput
         if before.billing_mode != throughput.billing_mode:
@@ -147,7 +149,7 @@ class ResourceLimits:
         _change(self.writes, throughput.write, _WRITE_RATES, now_seconds)
 
     def split(self, parent: int, children: tuple[int, int], now_seconds: float) -> None:
-        """Put two partitions in the place of one; what was saved, or owed, is halved."""
+        """Replace one partition by two, which share its saved units or its debt equally."""
         self._partitions.remove(parent)
         self._partitions.update(children)
         self.reads.split(parent, children, now_seconds)
@@ -161,7 +163,7 @@ class ResourceLimits:
         return frozenset(self._partitions)
 
     def tell_due(self, on_due: Callable[[], None]) -> None:
-        """Call this when the balance of a partition has to be stored, and now if one has to."""
+        """Register a callback for balances that have to be stored; called now if one is due."""
         self._on_due = on_due
         for units in self._provisioned() or ():
             units.tell_due(on_due)
@@ -174,9 +176,9 @@ class ResourceLimits:
     def balance_to_store(
         self, partition_number: int, now_seconds: float, *, is_last: bool = False
     ) -> Balance | None:
-        """The balance to store for a partition; None for a full one, which has none stored.
+        """The balance to store for a partition; None for a full one, which stores none.
 
-        ``is_last`` as in ``ProvisionedUnits.units_to_store``.
+        ``is_last``: see ``ProvisionedUnits.units_to_store``.
         """
         units = self._provisioned()
         if units is None or partition_number not in self._partitions:
@@ -187,7 +189,7 @@ class ResourceLimits:
         return None if balance == self._full(partition_number) else balance
 
     def note_stored(self, partition_number: int, balance: Balance | None) -> None:
-        """This balance of a partition is durable now; None: so is that it has none, as it is full.
+        """Record that this balance of a partition is durable; None: that its deletion is.
 
         A partition that was split meanwhile is ignored.
         """
@@ -199,7 +201,7 @@ class ResourceLimits:
         units[1].note_stored(partition_number, stored.write_units)
 
     def balances(self, now_seconds: float) -> dict[int, Balance]:
-        """The balances to store, by partition, those of full ones among them."""
+        """The balances to store, by partition, including full ones."""
         return {number: self._balance(number, now_seconds) for number in self._partitions}
 
     def balances_of_children(
@@ -222,7 +224,7 @@ class ResourceLimits:
         return Balance(*(each.most_units(partition_number) for each in units))
 
     def _provisioned(self) -> tuple[ProvisionedUnits, ProvisionedUnits] | None:
-        """The units of reads and of writes; None on demand, where nothing is saved."""
+        """The units of reads and of writes; None on demand, where no units are saved."""
         if isinstance(self.reads, ProvisionedUnits) and isinstance(self.writes, ProvisionedUnits):
             return self.reads, self.writes
         return None
@@ -269,13 +271,13 @@ class ResourceLimits:
 
 
 class _FixedRates(Struct, frozen=True):
-    """DynamoDB's own bounds: of a partition, and of a table by the account's quota."""
+    """DynamoDB's own bounds: of a partition, and the account's quota for a table."""
 
     partition: int
     quota: int
 
     def of(self, throughput: OperationThroughput) -> OnDemandRates:
-        """All that bounds an on-demand resource."""
+        """All bounds of an on-demand resource."""
         return OnDemandRates(throughput.warm, self.partition, self.quota, throughput.maximum)
 
 

@@ -1,13 +1,13 @@
-"""What a request takes of a table's limits and of its indexes': all of it or nothing.
+"""Takes a request's units from the limits of a table and its indexes: all or nothing.
 
-A write needs units of its table and of every global index whose view of the item changes; where
-one of them has none left, nothing is taken and the table's write is refused (S102, S110). Local
-indexes live on their table's units (S49).
+A write needs units of its table and of every global index whose view of the item changes. If one of
+them has no units left, no units are taken and the write is refused (S102, S110). Local indexes use
+their table's units (S49).
 
-Three modes. *Enforce* refuses. *Observe* refuses nothing and counts what enforcing would have
-refused; such a request takes nothing either, so that the balances are those of a DynamoDB that
-refused it, and both modes count the same on the same requests. *Off* does neither and leaves the
-balances alone.
+Three modes. *Enforce* refuses requests. *Observe* refuses none, and counts those that *enforce*
+would have refused. Such a request takes no units, so balances are those of a DynamoDB that refused
+it, and both modes count the same for the same requests. *Off* does neither and leaves balances
+alone.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from dynactor.model.tables.table import TABLE_INDEX_ID
 from dynactor.model.throttling.refusal import Refusal, both
 from dynactor.model.throttling.resource import ResourceLimits
 
-# A rounding must not make anybody ask in a circle.
+# A wait that is rounded to zero would make callers spin.
 _LEAST_WAIT_SECONDS: Final = 0.001
 
 ThrottlingMode: TypeAlias = Literal["enforce", "observe", "off"]
 
 
 class IndexWrite(NamedTuple):
-    """What a write takes of one partition of a global index.
+    """The units of a write in one partition of a global index.
 
-    An entry that moves to another key may be two of these: it leaves one partition and comes
-    into another.
+    An entry that moves to another key may be two of these: one where it leaves, one where it
+    arrives.
     """
 
     index_id: int
@@ -41,10 +41,10 @@ class IndexWrite(NamedTuple):
 
 
 class TableLimits:
-    """The limits of a table and its global indexes, these by their ids.
+    """The limits of a table and its global indexes, by index id.
 
-    ``throttle_events`` counts the requests that were refused, by reason and resource;
-    ``observed_events`` those that would have been.
+    ``throttle_events`` counts refused requests by reason and resource; ``observed_events`` counts
+    requests that would have been refused.
     """
 
     def __init__(self, table: ResourceLimits, mode: ThrottlingMode) -> None:
@@ -61,7 +61,7 @@ class TableLimits:
         index_writes: Sequence[IndexWrite],
         now_seconds: float,
     ) -> Refusal | None:
-        """Take a write's units, or say why it is refused; where that is only observed, as well.
+        """Take a write's units, or return the refusal, also if refusals are only observed.
 
         ``index_writes`` are those of the receipt's global indexes, by partition.
         """
@@ -92,19 +92,19 @@ class TableLimits:
         index_writes: Sequence[IndexWrite],
         now_seconds: float,
     ) -> None:
-        """Give back what a write has taken that came to nothing."""
+        """Return the units of a failed write."""
         self.table.writes.give_back(partition_number, _table_units(receipt), now_seconds)
         for index_id, index_partition, index_units in index_writes:
             index = self.indexes.get(index_id)
-            # It may have gone meanwhile.
+            # The index may have been deleted meanwhile.
             if index is not None:
                 index.writes.give_back(index_partition, index_units, now_seconds)
 
     def refuse_write(self, partition_number: int, now_seconds: float) -> Refusal | None:
-        """Why no write to a partition is admitted now, if so; takes nothing if one is.
+        """The refusal of any write to a partition now; None, and no units taken, if admitted.
 
-        For refusing it before any work is done on it. Which indexes it touches is not known by
-        then, so that it may be refused later all the same.
+        It allows refusing a write before any work is done. The write's indexes are not known by
+        then, so the write may still be refused later.
         """
         if self.mode != "enforce":
             return None
@@ -117,10 +117,10 @@ class TableLimits:
     def refuse_read(
         self, partition_number: int, now_seconds: float, index_id: int = TABLE_INDEX_ID
     ) -> Refusal | None:
-        """Why no read of a partition of the table or index is admitted now, if so.
+        """The refusal of any read of a partition of the table or index now, if any.
 
-        A read is admitted while something is left; it takes its units when it is done
-        (``take_read``), when they are known.
+        A read is admitted while units are left. It takes its units when it is done (``take_read``),
+        because they are known only then.
         """
         if self.mode != "enforce":
             return None
@@ -138,12 +138,12 @@ class TableLimits:
         now_seconds: float,
         index_id: int = TABLE_INDEX_ID,
     ) -> Refusal | None:
-        """Take what a read has cost in a partition of the table, local indexes too, or index.
+        """Take the units of a finished read in a partition of the table, a local index, or index.
 
-        It was admitted, if limits are enforced; a read that is only observed is judged here.
+        With enforced limits the read was already admitted; with observed ones it is judged here.
 
         Returns:
-            Why it would have been refused, if so; then it has taken nothing.
+            The refusal that enforcing would have caused, if any; then no units are taken.
         """
         if self.mode == "off":
             return None
@@ -154,10 +154,10 @@ class TableLimits:
         return None
 
     def serve_read(self, partition_number: int, units: float, now_seconds: float) -> Refusal | None:
-        """Take what the read of one of the table's items has cost, or say why it is refused.
+        """Take the units of a read of one item, or return the refusal.
 
-        As ``take_write``. One call admits and takes: most requests are such reads, and cost little
-        to do before they are admitted.
+        See ``take_write``. One call admits and takes, because most requests are such reads and need
+        little work before admission.
         """
         if self.mode == "off":
             return None
@@ -169,13 +169,13 @@ class TableLimits:
         return self._counted(table.refusal("Read", limit))
 
     def take_backfill(self, index_write: IndexWrite, now_seconds: float) -> float | None:
-        """Take the units of entries that a backfill puts into an index: what writes leave.
+        """Take the units of entries that a backfill puts into an index, after all writes.
 
-        Both share the index's units (S168, S197). An index that is only observed gives what is
-        there, and nothing waits for more.
+        Both share the index's units (S168, S197). With observed limits, the backfill takes
+        available units and never waits.
 
         Returns:
-            None if the entries may be put; else the seconds after which to ask again.
+            None if the entries may be put; else the seconds until the next attempt.
         """
         if self.mode == "off":
             return None
@@ -201,7 +201,7 @@ class TableLimits:
     def _refuse_write(
         self, partition_number: int, index_writes: Sequence[IndexWrite], now_seconds: float
     ) -> Refusal:
-        """Gather the reasons for which a write is refused: one for each table and index."""
+        """Collect the reasons that refuse a write: one for each table and index."""
         refusal = None
         touched = [(self.table, partition_number)]
         touched += [(self.indexes[index_id], place) for index_id, place, _ in index_writes]
@@ -227,7 +227,7 @@ class TableLimits:
 
 
 def _table_units(receipt: Receipt) -> float:
-    """What a write takes of its table: local indexes live on the table's units (S49)."""
+    """The units that a write takes from its table, which local indexes share (S49)."""
     units = receipt.write_units
     for index in receipt.indexes:
         if index.kind == "LocalSecondaryIndexes":

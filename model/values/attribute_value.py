@@ -1,10 +1,9 @@
-"""Attribute values: DynamoDB JSON, checked once and canonical from then on.
+"""Attribute values: DynamoDB JSON, checked once and canonical afterwards.
 
-An attribute value is a dict with one entry, its type and its content: ``{"S": "text"}``,
-``{"N": "12.5"}``, ``{"L": [...]}``. It comes so from the wire, is kept so on disk and goes
-so into answers. Canonical means: numbers in plain decimal, base64 in its one spelling (any
-other is refused), sets sorted. Then two values are equal in DynamoDB's sense exactly if
-``==`` says so.
+An attribute value is a dict with one entry, its type and its content: ``{"S": "text"}``, ``{"N":
+"12.5"}``, ``{"L": [...]}``. Requests, the disk and answers all use this form. Canonical means:
+numbers in plain decimal, base64 in its one spelling (any other is refused), sets sorted. So two
+values are equal in DynamoDB's sense exactly if ``==`` holds.
 
 Checked values are never changed in place.
 """
@@ -30,7 +29,7 @@ _JAVA_CLASS: Final = "com.amazonaws.dynamodb.v20120810.AttributeValue"
 
 TYPES: Final = ("S", "N", "B", "SS", "NS", "BS", "M", "L", "NULL", "BOOL")
 SET_TYPES: Final = frozenset({"SS", "NS", "BS"})
-# The types that have an order: of keys, and of ``<`` and BETWEEN.
+# The types that have an order, for keys, ``<`` and BETWEEN.
 ORDERED_TYPES: Final = frozenset({"S", "N", "B"})
 
 # "DynamoDB item sizes and formats": a list or map costs 3 bytes and 1 for each element.
@@ -132,7 +131,7 @@ def _check_map(content: Any, level: int) -> int:
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that no attribute has.
+    """Refuse a name that is invalid for an attribute.
 
     Raises:
         ValidationException: it is empty or too long.
@@ -142,7 +141,7 @@ def check_name(name: str) -> None:
 
 
 def name_size_bytes(name: str) -> int:
-    """The size of a name, which has a limit for attributes and for a map's members alike.
+    """The size of a name; attributes and members of maps have the same limit.
 
     Raises:
         ValidationException: it is too long.
@@ -157,10 +156,10 @@ def name_size_bytes(name: str) -> int:
 
 
 def check_names(names: Container[str]) -> None:
-    """Refuse the empty name: those of attributes and of a map's members have a character at least.
+    """Refuse empty names of attributes and of map members.
 
     Raises:
-        ValidationException: it is among them.
+        ValidationException: a name is empty.
     """
     if "" in names:
         raise ValidationException(EMPTY_NAME)
@@ -182,7 +181,7 @@ def _too_deep() -> ValidationException:
 
 
 def is_too_deep(value: Any, level: int = _ATTRIBUTE_LEVEL) -> bool:
-    """Whether a value nests documents deeper than DynamoDB allows; it need not be checked."""
+    """Whether a value nests deeper than DynamoDB allows; the value may be unchecked."""
     if type(value) is not dict:
         return False
     members = value.get("L")
@@ -255,7 +254,7 @@ def _repeated(
 
 
 def _check_odd(value: AttributeValue, level: int) -> int:
-    """What is left: no known type, or several; unknown members are passed over."""
+    """Refuse a value with no known type or with several; unknown members are ignored."""
     known = {
         type_name: content
         for type_name, content in value.items()
@@ -287,18 +286,18 @@ def _decode_base64(content: Any) -> bytes:
             if _NO_BASE64.search(content)
             else _LAST_CHARACTER
         ) from None
-    # The last character may carry bits beyond the last byte, which Python passes over.
+    # The last character may carry bits beyond the last byte, which Python ignores.
     if b64encode(raw) != content.encode():
         raise SerializationException(_LAST_CHARACTER)
     return raw
 
 
 def _shaped(read: Callable[[Any], _Read], content: Any) -> _Read:
-    """What the parser makes of a content of another JSON type; it refuses all but a few.
+    """Convert a content of another JSON type as DynamoDB's parser does; most are refused.
 
     Raises:
-        SerializationException: it refuses.
-        ValidationException: the content is null, which is as good as none.
+        SerializationException: the type is refused.
+        ValidationException: the content is null, which counts as missing.
     """
     if content is None:
         raise ValidationException(_EMPTY)
@@ -306,10 +305,10 @@ def _shaped(read: Callable[[Any], _Read], content: Any) -> _Read:
 
 
 def structure(value: Any, *, in_collection: bool = True) -> dict[str, Any]:
-    """The members of what is to be an attribute value: an element of a collection, or a member.
+    """The members of an attribute value: an element of a collection, or a member.
 
     Raises:
-        SerializationException: it is no JSON object.
+        SerializationException: it is not a JSON object.
     """
     return json_types.structure(value, _JAVA_CLASS, in_collection=in_collection)
 

@@ -1,4 +1,4 @@
-"""Document paths: where in an item a value stands, ``a.b[1]`` as ``("a", "b", 1)``.
+"""Document paths: the place of a value in an item, ``a.b[1]`` as ``("a", "b", 1)``.
 
 A name is an attribute or a member of a map, a number a position in a list.
 """
@@ -18,19 +18,19 @@ from dynactor.model.values.item import Item
 
 Path: TypeAlias = tuple[str | int, ...]
 
-# Applications have few expressions, as of the texts that ``parser`` keeps.
+# Applications have few expressions; ``parser`` caches their texts for the same reason.
 _KEPT_PATHS: Final = 2048
 
 
 class Branch(Struct, frozen=True):
-    """One part of some paths, and what goes on below it; nothing below where a path ends."""
+    """One part of some paths, and the parts below it; nothing below the end of a path."""
 
     part: str | int
     below: tuple[Branch, ...] = ()
 
 
 def get(item: Item, path: Path) -> AttributeValue | None:
-    """The value at a path, or None where there is none."""
+    """The value at a path, or None if absent."""
     value: AttributeValue | None = item.get(path[0])  # type: ignore[arg-type]
     for part in path[1:]:
         if value is None:
@@ -45,9 +45,9 @@ def get(item: Item, path: Path) -> AttributeValue | None:
 
 
 def branches(paths: Iterable[Path]) -> tuple[Branch, ...]:
-    """Paths of which none is the beginning of another, as one tree to walk them together.
+    """Paths as one tree, to walk them together; no path is a prefix of another.
 
-    Positions in a list come in their order.
+    Positions in a list are sorted.
     """
     rests: dict[str | int, list[Path]] = {}
     for path in paths:
@@ -65,7 +65,7 @@ def _part(branch: Branch) -> Any:
 
 
 def project(item: Item, wanted: Sequence[Branch]) -> Item:
-    """The parts of an item on a tree of paths; no containers where nothing was found.
+    """The parts of an item on a tree of paths, without empty containers.
 
     Elements of a list keep their order and close their gaps.
     """
@@ -99,10 +99,10 @@ def _project_value(value: AttributeValue, wanted: Sequence[Branch]) -> Attribute
 
 
 def edited(item: Item, changes: Iterable[tuple[Path, AttributeValue | None]]) -> Item:
-    """An item with other values at some paths; None takes away what is there.
+    """An item with other values at some paths; None removes a value.
 
-    The paths are distinct, and all but the last part of each leads to a map or list of its kind.
-    Positions are those of the item as it was. Only what contains a change is copied.
+    The paths are distinct, and all but the last part of each lead to a map or list of the right
+    kind. Positions refer to the item before the edit. Only changed containers are copied.
     """
     new = dict(item)
     nested: _Edits = {}
@@ -122,12 +122,12 @@ def edited(item: Item, changes: Iterable[tuple[Path, AttributeValue | None]]) ->
 
 @lru_cache(maxsize=_KEPT_PATHS)
 def kept_branches(paths: tuple[Path, ...]) -> tuple[Branch, ...]:
-    """As ``branches``, of paths that are likely to come again."""
+    """The tree of ``branches``, cached because paths are likely to recur."""
     return branches(paths)
 
 
 class _Leaf(Struct, frozen=True):
-    """What is to stand at the end of a path; None for nothing."""
+    """The value to set at the end of a path; None to remove it."""
 
     value: AttributeValue | None
 
@@ -163,7 +163,7 @@ def _edited(value: AttributeValue, edits: _Edits) -> AttributeValue:
 
 
 def _edited_elements(elements: list[AttributeValue], edits: _Edits) -> list[AttributeValue]:
-    """Positions beyond the end are appended, in their order and without gaps."""
+    """Positions beyond the end are appended in order, without gaps."""
     new: list[AttributeValue | None] = list(elements)
     beyond: dict[int, AttributeValue | None] = {}
     for position, change in edits.items():
@@ -179,12 +179,12 @@ def _edited_elements(elements: list[AttributeValue], edits: _Edits) -> list[Attr
 
 
 def distinct(paths: Iterable[Path]) -> list[Path]:
-    """Paths as they come, if none contains another, or takes for a list what it takes for a map.
+    """The same paths, if none contains another or uses one part as both list and map.
 
     Raises:
-        ValidationException: a path overlaps or conflicts with one that came before. DynamoDB
-            looks at the paths of an expression from the last to the first, and its message
-            counts so.
+        ValidationException: a path overlaps or conflicts with an earlier one. DynamoDB checks the
+            paths
+        of an expression from last to first, and its message numbers them that way.
     """
     taken: list[Path] = []
     root = _Step(first=())
@@ -207,14 +207,14 @@ def distinct(paths: Iterable[Path]) -> list[Path]:
 
 @lru_cache(maxsize=_KEPT_PATHS)
 def check_distinct(paths: tuple[Path, ...]) -> None:
-    """As ``distinct``; what was found to be so is known the next time."""
+    """Check paths like ``distinct``, and remember distinct ones."""
     distinct(paths)
 
 
 class _Step(Struct):
-    """Where some paths have come to, the first of them, and the parts they go on with.
+    """The node that some paths have reached, the first of them, and their next parts.
 
-    A path ends where nothing is below.
+    A node with nothing below ends a path.
     """
 
     first: Path

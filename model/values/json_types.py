@@ -1,7 +1,7 @@
-"""What DynamoDB's parser makes of a JSON value that is to become a string, a number, a list.
+"""Converts JSON values to strings, numbers and lists as DynamoDB's parser does.
 
-It lets some through that are of another type (``"true"`` for a boolean, 5.5 for an integer),
-and names others in Java's words, as a SerializationException.
+It accepts some values of another type (``"true"`` for a boolean, 5.5 for an integer), and refuses
+others with a SerializationException that names a Java type.
 
 Source: dynalite 4, measured on AWS.
 """
@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from dynactor.model.errors import SerializationException
 
-# What Java's types hold at most; at least, one less than its negative.
+# The maximum of Java's types; the minimum is its negative minus one.
 INTEGER_MOST: Final = 2**31 - 1
 LONG_MOST: Final = 2**63 - 1
 
@@ -30,7 +30,7 @@ def string(value: Any) -> str:
 
 
 def boolean(value: Any) -> bool:
-    """A boolean, or a text that says one."""
+    """A boolean, or a string that spells one."""
     if type(value) is bool:
         return value
     if type(value) is str:
@@ -44,7 +44,7 @@ def boolean(value: Any) -> bool:
 
 
 def base64_text(value: Any) -> str:
-    """The text of a binary; whether it is base64 is another question."""
+    """The text of a binary, not yet checked to be base64."""
     if type(value) is str:
         return value
     if type(value) is list:
@@ -57,7 +57,7 @@ def base64_text(value: Any) -> str:
 
 
 def integer(value: Any, java_type: str) -> int:
-    """A number of Java's type "Integer" or "Long": rounded down, and held within its range."""
+    """A number of Java's type "Integer" or "Long", rounded down and clamped to its range."""
     if type(value) is int or type(value) is float:
         largest = _LARGEST[java_type]
         return max(-largest - 1, min(floor(value), largest))
@@ -65,7 +65,7 @@ def integer(value: Any, java_type: str) -> int:
 
 
 def timestamp(value: Any) -> float:
-    """A time in epoch seconds, held within the range of Java's long."""
+    """A time in epoch seconds, clamped to the range of Java's long."""
     if type(value) is int or type(value) is float:
         largest = _LARGEST["Long"]
         return float(max(-largest, min(value, largest)))

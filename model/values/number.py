@@ -1,8 +1,8 @@
 """DynamoDB's numbers: exact decimals of at most 38 digits, kept in canonical plain text.
 
-A number is text everywhere: as it came, canonical (``1e3`` is ``1000``, ``-0`` is ``0``), so
-that equal numbers are equal texts. ``encode`` gives bytes that sort as the numbers do; they
-are also the bytes that DynamoDB hashes for a numeric partition key.
+A number is always text: as the client sent it, then canonical (``1e3`` is ``1000``, ``-0`` is
+``0``), so equal numbers are equal texts. ``encode`` returns bytes that sort as the numbers do.
+DynamoDB hashes the same bytes for a numeric partition key.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from dynactor.model.errors import ValidationException
 from dynactor.model.limits import NUMBER_DIGITS, NUMBER_EXPONENT_MAX, NUMBER_EXPONENT_MIN
 from dynactor.model.validation_faults import RefusedNumber
 
-# What nearly every number looks like, and is canonical as it stands: an integer, or few digits on
-# either side of a point, of which the last is no zero.
+# The form of nearly every number, which is already canonical: an integer, or few digits on either
+# side of a point with a last digit other than zero.
 _PLAIN: Final = re.compile(r"(?:0|-?[1-9][0-9]{0,36}|-?(?:0|[1-9][0-9]{0,17})\.[0-9]{0,17}[1-9])\Z")
 _WHOLE_DIGITS: Final = 37
-# Each run of digits ends at one place only, so a long text that is no number fails in linear time.
+# Each run of digits ends at one place only, so a long invalid text fails in linear time.
 _NUMBER: Final = re.compile(
     r"([+-]?)(?:([0-9]+)(?:\.([0-9]*))?|\.([0-9]+))(?:[eE]([+-]?[0-9]+))?\Z"
 )
-# Java's int, of which the older request layer's exponents are.
+# The older request layer keeps exponents in Java's int.
 _EXPONENT_BITS: Final = 32
-# More digits than any exponent that is judged by its value: int() refuses texts of 4,301 digits.
+# More digits than any exponent whose value matters: int() refuses texts of 4,301 digits.
 _EXPONENT_DIGITS: Final = 20
 
 _OVERFLOW: Final = (
@@ -39,24 +39,24 @@ _EXACT: Final = Context(
 )
 
 _ZERO_BYTES: Final = b"\x80"
-# Ends a negative number, so that of two with a common beginning the longer sorts first.
+# Ends a negative number, so the longer of two numbers with a common prefix sorts first.
 _NEGATIVE_END: Final = 102
 _NEGATIVE_END_BYTE: Final = bytes([_NEGATIVE_END])
-# By two digits as they stand in one byte, 0x42 for "42": the byte of the pair, 43; and turned, 59.
+# Indexed by two digits as one byte, 0x42 for "42": the byte of the pair, 43, and its inverse, 59.
 _PAIR_BYTES: Final = bytes((code >> 4) * 10 + (code & 0xF) + 1 & 0xFF for code in range(256))
 _TURNED_PAIR_BYTES: Final = bytes(102 - byte & 0xFF for byte in _PAIR_BYTES)
 _MANTISSA_BYTES: Final = 20
-# The exponent of 0.99, of which the point stands before all digits.
+# The exponent of 0.99, whose point precedes all digits.
 _POINT_AT_ONE: Final = 192
 
 
 def is_plain(text: str) -> bool:
-    """Whether a text is a number as nearly all are written, and canonical as it stands."""
+    """Whether a text is a number in the most common form, which is canonical."""
     return _PLAIN.match(text) is not None
 
 
 def whole_size_bytes(text: str) -> int:
-    """The size of a number as most are written, whole, positive and canonical; 0 of any other.
+    """The size of a positive canonical integer, the most common number; 0 for any other text.
 
     ``canonical`` and ``size_bytes`` in one step.
     """
@@ -67,12 +67,13 @@ def whole_size_bytes(text: str) -> int:
 
 
 def canonical(text: str) -> str:
-    """The one spelling of a number: plain decimal, no leading or trailing zeros.
+    """The canonical spelling of a number: plain decimal, no leading or trailing zeros.
 
     Raises:
-        ValidationException: the text is no number, has more than 38 significant digits, or
-            lies outside 1E-130 to 9.9…E+125 and their negatives. A zero lies where its exponent
-            says. The message is the older request layer's.
+        ValidationException: the text is not a number, has more than 38 significant digits, or is
+        outside 1E-130 to 9.9…E+125 and their negatives. The range of a zero is checked by its
+            exponent.
+        The message is the older request layer's.
     """
     if _PLAIN.match(text) is not None:
         return text
@@ -84,10 +85,10 @@ def canonical(text: str) -> str:
 
 
 def fault_of(text: str, exponent_bits: int) -> str:
-    """The message for a text that ``canonical`` refuses, where exponents have so many bits.
+    """The message for a text that ``canonical`` refuses, with exponents of this many bits.
 
-    With 64 bits, those of the newer request layer, a text that is no number is shown even if it
-    is empty.
+    With 64 bits, as in the newer request layer, the message shows an invalid text even if it is
+    empty.
     """
     try:
         _canonical(text, exponent_bits)
@@ -106,7 +107,7 @@ def _canonical(text: str, exponent_bits: int) -> str:
     if exponent_text:
         exponent = _exponent(exponent_text)
         least = -(1 << exponent_bits - 1)
-        # Java keeps a number's scale in as many bits, which is turned round.
+        # Java keeps a number's scale, the negated exponent, in as many bits.
         if not least <= exponent < -least or exponent - len(fraction) <= least:
             raise _no_number(text, exponent_bits)
     exponent -= len(fraction)
@@ -125,7 +126,7 @@ def _no_number(text: str, exponent_bits: int) -> ValidationException:
 
 
 def _exponent(text: str) -> int:
-    """The value of an exponent; of one with very many digits, any that is as far out of range."""
+    """The value of an exponent; with too many digits, any value that is equally out of range."""
     negative = text[0] == "-"
     digits = text.lstrip("+-").lstrip("0")[:_EXPONENT_DIGITS]
     value = int(digits or "0")
@@ -133,7 +134,7 @@ def _exponent(text: str) -> int:
 
 
 def _wrapped(number: int, bits: int) -> int:
-    """A number as a signed integer of so many bits holds it: too large a one becomes negative."""
+    """A number wrapped to a signed integer of this many bits: too large becomes negative."""
     half = 1 << bits - 1
     return (number + half) % (2 * half) - half
 
@@ -158,7 +159,7 @@ def _plain(negative: bool, digits: str, exponent: int, exponent_bits: int = _EXP
     magnitude = exponent + len(trimmed) - 1
     if len(trimmed) > NUMBER_DIGITS:
         raise ValidationException("Attempting to store more than 38 significant digits in a Number")
-    # Java computes the place of the point, one above the magnitude, in this many bits.
+    # Java computes the position of the point, magnitude + 1, in this many bits.
     _check_magnitude(_wrapped(magnitude + 1, exponent_bits) - 1)
     if exponent >= 0:
         plain = trimmed + "0" * exponent
@@ -175,7 +176,7 @@ def _result(number: Decimal) -> str:
     assert isinstance(exponent, int)
     text = "".join(map(str, digits))
     if len(text.strip("0")) > NUMBER_DIGITS:
-        # DynamoDB calls too many digits of a result an overflow, unlike those of a request.
+        # DynamoDB reports too many digits in a result as an overflow, unlike in a request.
         raise ValidationException(_OVERFLOW)
     return _plain(sign == 1, text, exponent)
 
@@ -197,9 +198,9 @@ def subtract(left: str, right: str) -> str:
 def size_bytes(text: str) -> int:
     """The DynamoDB size of a canonical number, 1 to 21 bytes.
 
-    About one byte per two significant digits and one more, zeros at both ends trimmed; a
-    negative sign costs one ("DynamoDB item sizes and formats"). Digits are counted in pairs
-    from the decimal point, as they are stored: it is the length of ``encode``, ten times sooner.
+    About one byte per two significant digits plus one, with zeros at both ends trimmed; a negative
+    sign costs one ("DynamoDB item sizes and formats"). Digits are counted in pairs from the decimal
+    point, as they are stored. The result is the length of ``encode``, computed ten times faster.
     """
     digits = len(text)
     if text.isdigit():
@@ -225,8 +226,8 @@ def _pairs(digits: int) -> int:
 def encode(text: str) -> bytes:
     """Bytes (1 to 21) that sort as the numbers do; no mantissa byte is zero.
 
-    The form is DynamoDB's own, known from the order of its scans: an exponent of 100, then
-    digits in pairs plus one; a negative number has all of it turned round and an end mark.
+    The form is DynamoDB's own, known from the order of its scans: an exponent of 100, then digits
+    in pairs plus one. A negative number has all bytes inverted and an end mark.
     """
     if text == "0":
         return _ZERO_BYTES
@@ -243,7 +244,7 @@ def encode(text: str) -> bytes:
     if len(digits) % 2:
         digits += "0"
     exponent = (point // 2 - 64) & 0xFF
-    # Two digits are a byte as they stand, in hexadecimal: a table takes it to the pair's byte.
+    # Two digits form one hexadecimal byte, and a table maps it to the pair's byte.
     pairs = bytes.fromhex(digits)
     if not negative:
         return bytes((exponent,)) + pairs.translate(_PAIR_BYTES)
@@ -252,7 +253,7 @@ def encode(text: str) -> bytes:
 
 
 def decode(encoded: bytes) -> str:
-    """The canonical number of such bytes."""
+    """The canonical number from ``encode``'s bytes."""
     if encoded == _ZERO_BYTES:
         return "0"
     negative = encoded[0] < _ZERO_BYTES[0]

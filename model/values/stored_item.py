@@ -1,4 +1,4 @@
-"""An item as it is kept: its bytes, size and version, decoded only when somebody looks."""
+"""A stored item: its bytes, size and version, decoded on first use."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dynactor.model.values.item import Item
 
 
 class StoredItem(Struct, eq=False, gc=False):
-    """An item or index entry on its way from or to the disk.
+    """An item or index entry as read from or written to disk.
 
-    ``data`` is compact canonical DynamoDB JSON, spliced into answers as it is. ``version`` is
-    the sequence number of the change that made it. Never changed once made, but for the version,
-    which a transaction's changes get with their numbers
+    ``data`` is compact canonical DynamoDB JSON, which answers include unchanged. ``version`` is the
+    sequence number of the change that made the item. The object is immutable, except that a
+    transaction's changes get their version with their numbers
     (``dynactor.model.writes.change.give_version``).
     """
 
@@ -30,15 +30,14 @@ class StoredItem(Struct, eq=False, gc=False):
 
     @property
     def item(self) -> Item:
-        """The decoded item; decoded once."""
+        """The decoded item, decoded once."""
         if self._item is None:
             self._item = items.decode(self.data)
         return self._item
 
     def undecoded(self) -> StoredItem:
-        """The same without the decoded item, to be kept for long.
+        """A copy without the decoded item, for long-lived caches.
 
-        Millions of small objects would make the garbage collector stop everything, at times,
-        for a tenth of a second.
+        Millions of small objects can make the garbage collector pause everything for 0.1 seconds.
         """
         return StoredItem(self.version, self.size_bytes, self.data)

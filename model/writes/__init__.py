@@ -1,1 +1,1 @@
-"""Writes and transactions: what each does to the item it finds, and the change it makes."""
+"""Writes and transactions: the effect of each on an item, and the resulting change."""

@@ -1,4 +1,4 @@
-"""What a write did: the item before and after, and the same for each index it touches."""
+"""The effect of a write: the item before and after, and each index entry it changes."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _FREE: Final = Receipt()
 
 
 class IndexChange(Struct, gc=False):
-    """The entry of an item in one index before and after; None where there is none.
+    """An item's entry in one index before and after; None if absent.
 
-    ``moves`` says of an entry that was there and stays that its key is another one. Never changed
-    once made; only positions are kept once somebody asks for them.
+    ``moves`` is set if the entry exists before and after with different keys. Immutable, apart from
+    cached positions.
     """
 
     kind: IndexKind
@@ -33,9 +33,9 @@ class IndexChange(Struct, gc=False):
     _new_position: bytes | None = None
 
     def position_of(self, entry: StoredItem, table_key: bytes) -> bytes:
-        """Where the old or the new entry stands in a global index: as ``entry_position``.
+        """The position of the old or the new entry in a global index: see ``entry_position``.
 
-        Worked out once, for the units that it takes and for the rows that it changes.
+        Computed once, for the units of the write and for the rows that it changes.
         """
         if entry is self.new:
             if self._new_position is None:
@@ -49,8 +49,8 @@ class IndexChange(Struct, gc=False):
 class Change(Struct, frozen=True, gc=False):
     """The outcome of a decided write.
 
-    ``old is new`` where the write changed nothing. ``attributes`` is what ReturnValues asks
-    for; None where there is nothing to return.
+    ``old is new`` if the write changed nothing. ``attributes`` is the answer to ReturnValues; None
+    if there is nothing to return.
     """
 
     old: StoredItem | None
@@ -58,16 +58,16 @@ class Change(Struct, frozen=True, gc=False):
     local_changes: tuple[IndexChange, ...]
     attributes: Item | None
     receipt: Receipt
-    # None: nobody has worked them out.
+    # None: not computed yet.
     global_changes: tuple[IndexChange, ...] | None = None
 
 
 def local_changes(
     table: TableDefinition, old: StoredItem | None, new: StoredItem | None
 ) -> tuple[IndexChange, ...]:
-    """How a change of an item changes the table's local indexes.
+    """The changes of the table's local indexes for a change of an item.
 
-    An index whose stored view stays as it was is left out.
+    An index whose view of the item is unchanged is left out.
     """
     changes: tuple[IndexChange, ...] = ()
     for index in table.local_indexes:
@@ -80,7 +80,7 @@ def local_changes(
 def global_changes(
     table: TableDefinition, old: StoredItem | None, new: StoredItem | None
 ) -> tuple[IndexChange, ...]:
-    """As ``local_changes``, for the global indexes into which changes are carried."""
+    """The changes of the global indexes that writes maintain, for a change of an item."""
     if not table.global_indexes:
         return ()
     changes = []
@@ -95,7 +95,7 @@ def global_changes(
 def global_change(
     index: IndexDefinition, table_key: KeySchema, old: StoredItem | None, new: StoredItem | None
 ) -> IndexChange | None:
-    """How a change of an item changes one global index; None if it does not."""
+    """The change of one global index for a change of an item; None if unchanged."""
     return _index_change("GlobalSecondaryIndexes", index, table_key, old, new)
 
 
@@ -119,7 +119,7 @@ def _index_change(
             if old_entry[name] != new_entry[name]:
                 moves = True
                 break
-    # An entry that is the whole item is stored as the item is.
+    # An entry that is the whole item shares the stored form of the item.
     return IndexChange(
         kind,
         index,
@@ -136,9 +136,9 @@ def _stored(stored: StoredItem | None, projected: Item | None) -> StoredItem | N
 
 
 def give_version(change: Change, version: int) -> None:
-    """Give a change the version of its sequence number, where that is known only later.
+    """Set the version of a change once its sequence number is known.
 
-    The new item, and its entries, are the change's own: nobody else has seen them yet.
+    The new item and its entries belong to the change alone, so no other code has read them yet.
     """
     if change.new is not None:
         change.new.version = version
@@ -151,20 +151,20 @@ def give_version(change: Change, version: int) -> None:
 
 
 def removal(table: TableDefinition, old: StoredItem) -> Change:
-    """The deletion of an item by the system: nobody is told of it, and nobody pays (S121)."""
+    """The deletion of an item by the system, which costs no units (S121)."""
     return Change(old, None, local_changes(table, old, None), None, _FREE)
 
 
 def restoration(table: TableDefinition, new: StoredItem) -> Change:
-    """An item that comes from a backup into a table that is being made from it; nobody pays."""
+    """An item that a restore puts into a new table; it costs no units."""
     return Change(None, new, local_changes(table, None, new), None, _FREE)
 
 
 def write_receipt(
     old: StoredItem | None, new: StoredItem | None, changes: tuple[IndexChange, ...]
 ) -> Receipt:
-    """What a write costs: the larger image of the item, and each index write (S50-S56)."""
-    # One straight walk: every write makes a receipt, and nearly nobody reads it.
+    """The cost of a write: the larger image of the item, and each index write (S50-S56)."""
+    # One straight loop: every write makes a receipt, and few callers read it.
     entries: tuple[EntryWrite, ...] = ()
     for change in changes:
         moves = change.moves
@@ -182,9 +182,9 @@ def write_receipt(
 
 
 def refused_receipt(old: StoredItem | None, put_bytes: int | None = None) -> Receipt:
-    """What a write whose condition is false costs all the same, at least 1.
+    """The cost of a write whose condition is false, at least 1 unit.
 
-    It pays for the item that is there, or that would have been put if that is larger; nothing in
+    The write pays for the existing item, or for the item to put if that is larger, and nothing for
     indexes. Source: Developer Guide, "Working with items and attributes", "Conditional writes".
     """
     old_bytes = _size_bytes(old)
@@ -194,12 +194,12 @@ def refused_receipt(old: StoredItem | None, put_bytes: int | None = None) -> Rec
 
 
 def refused_change(receipt: Receipt) -> Change:
-    """A write whose condition was false, as it is paid."""
+    """A write with a false condition, as a change that costs units."""
     return Change(None, None, (), None, receipt, ())
 
 
 def _entry_units(old_bytes: int | None, new_bytes: int | None, *, moves: bool) -> int:
-    """What a write takes for the entry in one index: as ``entry_writes`` together."""
+    """The units of an index change: the sum of ``entry_writes``."""
     if moves:
         return capacity.write_units(old_bytes or 0) + capacity.write_units(new_bytes or 0)
     return capacity.write_units(max(old_bytes or 0, new_bytes or 0))
@@ -210,9 +210,9 @@ def _size_bytes(stored: StoredItem | None) -> int | None:
 
 
 def entry_writes(change: IndexChange) -> tuple[tuple[StoredItem, int], ...]:
-    """The entries that a change of an index writes, and the units of each.
+    """The entries that an index change writes, and the units of each.
 
-    An entry whose key changes is deleted at one place and put at another; else one write does.
+    An entry whose key changes is deleted at one position and put at another, which are two writes.
     """
     old, new = change.old, change.new
     if old is not None and new is not None and change.moves:

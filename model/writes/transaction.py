@@ -1,8 +1,8 @@
-"""Transactions of writes: their actions, what each does to the item it finds, and its price.
+"""Transactional writes: their actions, the effect of each on an item, and its cost.
 
 Sources: API reference, "TransactWriteItems" and "TransactionCanceledException"; Developer Guide,
-"Amazon DynamoDB transactions: how it works". An action costs the table twice what the write
-alone does; an index costs what it always does.
+"Amazon DynamoDB transactions: how it works". On the table, an action costs twice the units of the
+write alone; on an index, it costs the usual units.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from dynactor.model.values.stored_item import StoredItem
 from dynactor.model.writes.change import Change
 from dynactor.model.writes.write import Put, Write, check_condition, decide
 
-# Prepared and committed: each takes the units of a write, or of a read.
+# Prepare and commit: each takes the units of a write, or of a read.
 UNITS_FACTOR: Final = 2
 
 NO_REASON: Final = CancellationReason()
@@ -48,12 +48,12 @@ _CODES: Final[dict[type[DynamoDBError], str]] = {
     ValidationException: "ValidationError",
 }
 THROTTLING_CODES: Final = ("ProvisionedThroughputExceeded", "ThrottlingError")
-# The errors for which a transaction is cancelled; any other is the whole request's.
+# Errors that cancel a transaction; any other error fails the whole request.
 CANCELLING: Final = tuple(_CODES)
 
 
 class Check(Struct, frozen=True, tag=True, gc=False):
-    """A condition on an item that the transaction leaves as it is."""
+    """A condition on an item that the transaction does not change."""
 
     key: Item
     condition: Condition
@@ -71,8 +71,8 @@ ActionWrite: TypeAlias = Write | Check
 class Action(Struct, frozen=True, gc=False):
     """One action of a transaction.
 
-    ``ordinal`` is its place in the transaction, from 0; ``position`` is the item's encoded key,
-    which is the two keys together.
+    ``ordinal`` is its index in the transaction, from 0. ``position`` is the item's encoded key,
+    which consists of both keys.
     """
 
     ordinal: int
@@ -83,10 +83,10 @@ class Action(Struct, frozen=True, gc=False):
 
 
 def decide_action(table: TableDefinition, old: StoredItem | None, write: ActionWrite) -> Change:
-    """What an action makes of ``old``; its version is given when its sequence number is known.
+    """Decide an action on ``old``; the new item gets its version with its sequence number.
 
     Raises:
-        ConditionalCheckFailedException, ValidationException: as
+        ConditionalCheckFailedException, ValidationException: see
         ``dynactor.model.writes.write.decide``.
     """
     if isinstance(write, Check):
@@ -96,7 +96,7 @@ def decide_action(table: TableDefinition, old: StoredItem | None, write: ActionW
         return _unchanged(old, ItemWrite(size_bytes, size_bytes, units, is_check=True))
     change = decide(table, old, write, version=0)
     receipt = change.receipt
-    # By hand: every action does it, and ``replace`` looks at each field.
+    # Written out, because ``replace`` inspects each field and every action runs this.
     doubled = Receipt(
         receipt.read_units, receipt.write_units * UNITS_FACTOR, receipt.indexes, receipt.work
     )
@@ -111,7 +111,7 @@ def decide_action(table: TableDefinition, old: StoredItem | None, write: ActionW
 
 
 def failed_action(old: StoredItem | None, write: ActionWrite) -> Change:
-    """What an action whose condition is false costs all the same."""
+    """The cost of an action whose condition is false."""
     old_bytes = old.size_bytes if old else None
     put_bytes = write.size_bytes if isinstance(write, Put) else None
     units = capacity.write_units(max(old_bytes or 0, put_bytes or 0))
@@ -129,7 +129,7 @@ def item_read_units(size_bytes: int) -> float:
 
 
 def reason_of(error: DynamoDBError) -> CancellationReason:
-    """The reason that an action gives for which its transaction is cancelled."""
+    """The cancellation reason that an action's error stands for."""
     if isinstance(error, ItemCollectionSizeLimitExceededException):
         return CancellationReason(_CODES[type(error)], "Collection size exceeded.")
     item = error.item if isinstance(error, ConditionalCheckFailedException) else None

@@ -1,7 +1,7 @@
-"""Writes, and the decision what each does to the item it finds.
+"""Writes, and the decision on each for the item it finds.
 
-``decide`` is pure: on the same old item it gives the same answer, so that a partition may
-decide again after it lost a race.
+``decide`` is pure: the same old item gives the same result, so a partition may decide again after a
+conflict.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ReturnValues: TypeAlias = Literal["NONE", "ALL_OLD", "ALL_NEW", "UPDATED_OLD", "
 
 
 class Put(Struct, frozen=True, tag=True):
-    """Put a whole item in the place of the one with its key."""
+    """Put a whole item, replacing the one with its key."""
 
     item: Item
     size_bytes: int
@@ -41,15 +41,15 @@ class Put(Struct, frozen=True, tag=True):
 
     @property
     def identity(self) -> Item:
-        """The item's key, perhaps with other attributes beside it."""
+        """The item's key, possibly with other attributes."""
         return self.item
 
 
 class Update(Struct, frozen=True, tag=True):
-    """Change some attributes of an item; it is made where it is missing.
+    """Change some attributes of an item; a missing item is created.
 
-    ``expression_bytes`` is what UpdateItem counts for its expression (``update_size``); no other
-    update counts any.
+    ``expression_bytes`` is UpdateItem's size of its expression (``update_size``); it is 0 for other
+    updates.
     """
 
     key: Item
@@ -66,7 +66,7 @@ class Update(Struct, frozen=True, tag=True):
 
 
 class Delete(Struct, frozen=True, tag=True):
-    """Delete an item; deleting a missing one is no error."""
+    """Delete an item; deleting a missing item is not an error."""
 
     key: Item
     condition: Condition | None = None
@@ -85,12 +85,11 @@ _NO_ITEM: Item = {}
 
 
 def decide(table: TableDefinition, old: StoredItem | None, write: Write, version: int) -> Change:
-    """What ``write`` makes of ``old``; the new item gets ``version``.
+    """Decide ``write`` on ``old``; the new item gets ``version``.
 
     Raises:
         ConditionalCheckFailedException: the condition is false.
-        ValidationException: an update can't be carried out on this item, or its outcome
-            breaks a rule.
+        ValidationException: an update can't be applied to this item, or its result breaks a rule.
     """
     if write.condition is not None:
         check_condition(old, write)
@@ -104,21 +103,21 @@ def decide(table: TableDefinition, old: StoredItem | None, write: Write, version
 
 
 class Conditional(Protocol):
-    """What is done on a condition."""
+    """A write or check with a condition."""
 
     @property
     def condition(self) -> Condition | None:
-        """What must be true of the item."""
+        """The condition that the item must meet."""
         ...
 
     @property
     def return_item_on_failure(self) -> bool:
-        """Whether the error shows the item."""
+        """Whether the error includes the item."""
         ...
 
 
 def check_condition(old: StoredItem | None, write: Conditional) -> None:
-    """Look whether the condition is true of an item.
+    """Check the condition on an item.
 
     Raises:
         ConditionalCheckFailedException: it is false.
@@ -136,7 +135,7 @@ def _decide_update(
     table: TableDefinition, old: StoredItem | None, write: Update, version: int
 ) -> Change:
     if write.update is None:
-        # An update without any expression still makes a missing item.
+        # An update without an expression still creates a missing item.
         item = old.item if old else write.key
         written: frozenset[str] = frozenset()
     else:
@@ -157,7 +156,7 @@ def _decide_update(
 
 
 def _attributes(write: Update, old: StoredItem | None, item: Item) -> Item | None:
-    """What an update returns."""
+    """The attributes that an update returns."""
     match write.return_values:
         case "NONE":
             return None
@@ -172,7 +171,7 @@ def _attributes(write: Update, old: StoredItem | None, item: Item) -> Item | Non
 
 
 def _updated_size_bytes(old: StoredItem | None, item: Item, written: frozenset[str]) -> int:
-    """The size of what an update made: of an old item only what was written is measured."""
+    """The size of an updated item; only the written parts of an old item are measured."""
     if old is None:
         return size_bytes(item)
     size, before = old.size_bytes, old.item
@@ -189,7 +188,7 @@ def _updated_size_bytes(old: StoredItem | None, item: Item, written: frozenset[s
 
 
 def _check_depth(item: Item, written: frozenset[str]) -> None:
-    """An update may nest a value of its own deeper than any request could bring it."""
+    """Refuse an update that nests a value deeper than any request could."""
     for name in written:
         if name in item and attribute_value.is_too_deep(item[name]):
             raise ValidationException(attribute_value.TOO_DEEP)
