@@ -8,6 +8,7 @@
 #   make test-prometheus            the dashboard and alerts, with a real Prometheus
 #   make test-npm, test-maven, test-go   the guide's tests in other languages, by these tools
 #   make test-pythons               most tests on every other Python 3.11 to 3.13 of the machine
+#   make pages                      docs/CONFIGURATION.md again, from the options
 #   make dist                       the wheel and the sdist, checked, in dist/
 #   make load ARGS="--workload get" a workload against a running server: make load ARGS=--help
 #
@@ -35,7 +36,7 @@ WORKERS ?= 2
 PACKAGES := actors api load model storage streams
 LINKS := $(addprefix dynactor/,$(PACKAGES))
 
-.PHONY: serve test kafka test-kafka test-prometheus test-npm test-maven test-go test-pythons check unit crash crash-kafka histories mutants pipelines \
+.PHONY: serve test pages kafka test-kafka test-prometheus test-npm test-maven test-go test-pythons check unit crash crash-kafka histories mutants pipelines \
 	nightly differential bench load install-load scale compare dist image image-root install clean help
 
 serve: $(VENV)/.runs
@@ -136,6 +137,10 @@ install-load: $(VENV)/.loads
 # latter needs Java 17. About an hour and a half: fewer lines or rounds by ARGS, see ARGS=--help.
 compare: $(VENV)/.loads
 	@$(BIN)/python -m tests.load peers $(ARGS)
+
+# The page that is generated from the options. A test compares them.
+pages: $(VENV)/.develops
+	@$(BIN)/python -m tests.support.documentation.configuration_page
 
 # Wheel and sdist, into dist/. Their tests are run on these very files: what they hold, that the
 # sdist's wheel is the same, that the wheel serves from anywhere.

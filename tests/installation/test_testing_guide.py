@@ -32,7 +32,7 @@ def test_the_plugins_options_are_those_that_are_told():
 
 def test_the_lines_for_a_shell_work():
     lines = re.findall(r"^curl .*$", GUIDE, re.MULTILINE)
-    assert len(lines) == 7
+    assert len(lines) == 10
     with dynactor.testing.server() as server:
         for line in lines:
             done = subprocess.run(

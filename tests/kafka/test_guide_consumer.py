@@ -1,23 +1,20 @@
-"""The README's consumer of Kafka prints what it says when it is pasted."""
+"""The consumer of docs/KAFKA.md prints what it says when it is pasted."""
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from contextlib import closing
 
 from tests.support.clients.clients import WireClient
+from tests.support.documentation.pages import DOCS, blocks
 from tests.support.kafka.kafka_broker import BrokerAddress
 from tests.support.kafka.kafka_server import kafka_options
-from tests.support.servers.server import PROJECT, running_server
+from tests.support.servers.server import running_server
 from tests.support.tables.tables import definition, wait_until_active
 
-README = (PROJECT / "README.md").read_text()
 BROKER = "127.0.0.1:9092"
-(CONSUMER,) = (
-    block for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "aiokafka" in block
-)
+(CONSUMER,) = (block for block in blocks(DOCS / "KAFKA.md", "python") if "aiokafka" in block)
 
 
 def test_each_change_of_an_item_is_printed_as_it_comes(kafka_broker: BrokerAddress):
@@ -27,14 +24,14 @@ def test_each_change_of_an_item_is_printed_as_it_comes(kafka_broker: BrokerAddre
         running_server(*kafka_options(kafka_broker), "--kafka-topic-prefix", prefix) as server,
         closing(WireClient(server.endpoint)) as call,
     ):
-        call("CreateTable", definition("pk:S", name="Thread"))
-        wait_until_active(call, "Thread")
-        call("PutItem", {"TableName": "Thread", "Item": key})
-        call("PutItem", {"TableName": "Thread", "Item": {**key, "n": {"N": "1"}}})
-        call("DeleteItem", {"TableName": "Thread", "Key": key})
+        call("CreateTable", definition("pk:S", name="Music"))
+        wait_until_active(call, "Music")
+        call("PutItem", {"TableName": "Music", "Item": key})
+        call("PutItem", {"TableName": "Music", "Item": {**key, "n": {"N": "1"}}})
+        call("DeleteItem", {"TableName": "Music", "Key": key})
         assert BROKER in CONSUMER
         pasted = CONSUMER.replace(BROKER, kafka_broker.bootstrap_servers)
-        pasted = pasted.replace("dynactor.Thread", f"{prefix}.Thread")
+        pasted = pasted.replace("dynactor.Music", f"{prefix}.Music")
         with subprocess.Popen(
             [sys.executable, "-c", pasted], stdout=subprocess.PIPE, text=True
         ) as consumer:

@@ -1,0 +1,22 @@
+"""docs/CONFIGURATION.md says what the options say."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+
+from dynactor.api.serve.kafka_options import KafkaOptions
+from dynactor.api.serve.options import ServeOptions
+from tests.support.documentation import configuration_page
+
+
+def test_the_page_is_what_the_options_make_of_it():
+    shown = configuration_page.PAGE.read_text()
+    assert shown == configuration_page.page(), "write the page again with `make pages`"
+
+
+def test_every_option_stands_on_the_page_once():
+    shown = re.findall(r"^\| `--([a-z-]+)`", configuration_page.page(), re.MULTILINE)
+    of_server = {field.name for field in fields(ServeOptions)} - {"kafka"}
+    options = of_server | {field.name for field in fields(KafkaOptions)}
+    assert sorted(shown) == sorted(option.replace("_", "-") for option in options)

@@ -1,0 +1,50 @@
+"""The documentation's pages, and the pieces of programs that they show."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.support.servers.server import PROJECT
+
+DOCS = PROJECT / "docs"
+# The example that a reader pastes names this address.
+ENDPOINT = "http://127.0.0.1:8000"
+
+_BLOCK = re.compile(
+    r"^(?P<indent> *)```(?P<language>\w*)\n(?P<body>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL
+)
+
+
+def pages() -> list[Path]:
+    """Every page: those of the root and those of docs/."""
+    return sorted([*PROJECT.glob("*.md"), *DOCS.rglob("*.md")])
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """The blocks of a language, in the order of the page."""
+    return [body for found, body in _all_blocks(page.read_text()) if found == language]
+
+
+def without_blocks(text: str) -> str:
+    """A page's text without what it shows as code."""
+    return re.sub(r"`[^`\n]+`", "`code`", _BLOCK.sub("", text))
+
+
+def examples(page: Path) -> dict[str, str]:
+    """The Python blocks with a name in the comment above: ``<!-- example: name -->``."""
+    found = re.findall(
+        r"^<!-- example: (.+?) -->\n```python\n(.*?)^```$",
+        page.read_text(),
+        re.MULTILINE | re.DOTALL,
+    )
+    named = dict(found)
+    assert len(named) == len(found), "two examples of one name"
+    return named
+
+
+def _all_blocks(text: str) -> Iterator[tuple[str, str]]:
+    for found in _BLOCK.finditer(text):
+        yield found["language"], textwrap.dedent(found["body"])
