@@ -12,7 +12,7 @@ what it does not know. The formats:
 
 - 1: the first one
 - 2: a table or index in UPDATING has the throughput that was asked for, beside the one in effect
-- 3: the mark has two slots; the unused capacity of partitions is stored
+- 3: the mark has two slots; the unused capacity of partitions is stored; namespaces have tables
 """
 
 from __future__ import annotations

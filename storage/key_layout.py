@@ -20,6 +20,8 @@
 | ``0d`` table name, ``/``, label | the record of a table's backup |
 | ``0e`` | the head of all balances: when the server last stopped in order |
 | ``0f`` table id, index id, partition number | the capacity units that a partition has left |
+| ``10`` | the separation of namespaces, and the home region |
+| ``11`` region, ``/``, access key id, ``00``, key | the row of this key in that namespace |
 
 Numbers are big-endian, 8 bytes, the index id 4. Index id 0 is the table itself. The row of a
 local index's entry ends with the table's own sort key, so that equal index keys stand apart. The
@@ -55,6 +57,9 @@ _RECLAIM: Final = b"\x0c"
 _TABLE_BACKUP: Final = b"\x0d"
 BALANCES_HEAD: Final = b"\x0e"
 _BALANCE: Final = b"\x0f"
+SEPARATION: Final = b"\x10"
+_NAMESPACE: Final = b"\x11"
+_NAMESPACE_END: Final = b"\x00"
 _COLLECTIONS: Final = 0xFFFF_FFFF
 # In a subscriber's name, where an index has its id.
 _EXPIRER: Final = 0xFFFF_FFFF
@@ -79,6 +84,7 @@ TABLE_RECORDS: Final = (_TABLE_RECORD, _PARTITION_HEAD)
 RECLAIMS: Final = (_RECLAIM, bytes([_RECLAIM[0] + 1]))
 TABLE_BACKUPS: Final = (_TABLE_BACKUP, bytes([_TABLE_BACKUP[0] + 1]))
 BALANCES: Final = (_BALANCE, bytes([_BALANCE[0] + 1]))
+NAMESPACES: Final = (_NAMESPACE, bytes([_NAMESPACE[0] + 1]))
 
 
 def table_record(name: str) -> bytes:
@@ -348,3 +354,20 @@ def collection_range(table_id: int) -> tuple[bytes, bytes]:
 def collection_of(row_key: bytes) -> bytes:
     """The encoded partition key in the key of an item collection's size."""
     return row_key[ROW_PREFIX_BYTES:]
+
+
+def namespace_prefix(name: str) -> bytes:
+    """The prefix of the keys of a namespace."""
+    return _NAMESPACE + name.encode() + _NAMESPACE_END
+
+
+def namespace_of(row_key: bytes) -> tuple[str, bytes]:
+    """The namespace in a row's key, and the key within it; the home's name is empty.
+
+    Raises:
+        ValueError: the key has no end of a namespace's name.
+    """
+    if row_key[:1] != _NAMESPACE:
+        return "", row_key
+    end = row_key.index(_NAMESPACE_END)
+    return row_key[1:end].decode(), row_key[end + 1 :]

@@ -320,11 +320,18 @@ class Database:
 
 @asynccontextmanager
 async def open_database(
-    store: Store, settings: DatabaseSettings, clock: Clock, broker: Broker | None = None
+    store: Store,
+    settings: DatabaseSettings,
+    clock: Clock,
+    broker: Broker | None = None,
+    *,
+    keeps_clock: bool = True,
+    has_other_data: bool = False,
 ) -> AsyncIterator[Database]:
     """A running database over an open store, which stays open when this ends.
 
-    With a broker, changes of tables can be published.
+    With a broker, changes of tables can be published. Of several databases with one virtual clock,
+    one keeps the clock; ``has_other_data`` tells it that another one has tables.
 
     Raises:
         StoreError: the catalog can't be read.
@@ -333,12 +340,14 @@ async def open_database(
     # Outside the group, which would hide what is wrong with the catalog in an ExceptionGroup.
     loaded = await catalog.load(store.latest)
     loaded_balances = await burst_balances.load(store.latest)
-    clock_control = await open_clock(
-        store,
-        clock,
-        has_data=loaded.head_bytes is not None,
-        copy_messages=settings.copy_messages,
-    )
+    clock_control = None
+    if keeps_clock:
+        clock_control = await open_clock(
+            store,
+            clock,
+            has_data=loaded.head_bytes is not None or has_other_data,
+            copy_messages=settings.copy_messages,
+        )
     async with anyio.create_task_group() as task_group:
         supervisor = Supervisor(task_group)
         database = Database(

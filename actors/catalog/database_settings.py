@@ -11,6 +11,7 @@ from dynactor.actors.derived.kafka.relay_settings import RelaySettings
 from dynactor.actors.splitting.split_watch import SplitSettings
 from dynactor.model.limits import BURST_SECONDS, ITEM_COLLECTION_BYTES, THROUGHPUT_DECREASES_PER_DAY
 from dynactor.model.throttling.throttling_setting import ThrottlingSetting
+from dynactor.storage.namespaces import Namespace
 
 
 class DatabaseSettings(Struct, frozen=True):
@@ -48,5 +49,9 @@ class DatabaseSettings(Struct, frozen=True):
     transaction_delay: IndexLag = NO_LAG
     # Whether the keys of some requests are recorded where Contributor Insights is off.
     key_traffic: bool = True
+    # Whose tables these are; None if nothing is kept apart. ARNs of other regions name nothing.
+    namespace: Namespace | None = None
+    # What the names of all Kafka topics begin with, where another database has the plain names.
+    topic_namespace: str = ""
     # Seed of ids and of the jitter of retries, for tests; without one they are unpredictable.
     seed: int | None = None

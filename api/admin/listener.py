@@ -9,7 +9,7 @@ requests do to keys at ``/insights``; ``/backups`` makes backups. For test suite
 from __future__ import annotations
 
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Final, NamedTuple
@@ -35,6 +35,7 @@ from dynactor.api.admin.health_routes import HEALTH_PATH, READY_PATH
 from dynactor.api.admin.insights_messages import INSIGHTS_PATH
 from dynactor.api.admin.metrics.loop_lag import measured_loop_lag
 from dynactor.api.admin.metrics_path import METRICS_PATH
+from dynactor.api.admin.region_parameters import KEY_ID_PARAMETER, REGION_PARAMETER
 from dynactor.api.admin.replay_messages import REPLAYS_PATH
 from dynactor.api.admin.reset_routes import (
     RESET_PATH,
@@ -52,6 +53,8 @@ from dynactor.storage.directory_backups import Backups
 from dynactor.storage.store import Store, StoreError
 
 _SHUTDOWN_SECONDS: Final = 1.0
+# Routes of tables; a request may name the region.
+_OF_TABLES: Final = {REPLAYS_PATH: replay_routes.answer, INSIGHTS_PATH: insights_routes.answer}
 
 _log = structlog.get_logger(__name__)
 
@@ -101,6 +104,14 @@ class _Admin:
         """The one that requests use: a reset opens another."""
         return self._protocol.database
 
+    def _database_for(self, query: Mapping[str, str]) -> Database | None:
+        """The one of the region, and of the access key, that a request names, if it is open."""
+        databases = self._protocol.databases
+        if databases is None:
+            return self._database
+        region = query.get(REGION_PARAMETER) or self._database.settings.region
+        return databases.find(databases.namespace(region, query.get(KEY_ID_PARAMETER, "")))
+
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer a request, whatever it asks for."""
         host = request.headers.get("Host", "")
@@ -119,10 +130,12 @@ class _Admin:
             return await fault_routes.answer(self._faults, request)
         if request.path in (CLOCK_PATH, STEP_PATH):
             return await clock_routes.answer(self._database.clock_control, request)
-        if f"{request.path}/".startswith(f"{REPLAYS_PATH}/"):
-            return await replay_routes.answer(self._database, request)
-        if f"{request.path}/".startswith(f"{INSIGHTS_PATH}/"):
-            return await insights_routes.answer(self._database, request)
+        for path, routes in _OF_TABLES.items():
+            if f"{request.path}/".startswith(f"{path}/"):
+                database = self._database_for(request.query)
+                if database is None:
+                    return fault(HTTPStatus.NOT_FOUND, "There are no tables in that region")
+                return await routes(database, request)
         if request.path == BACKUPS_PATH:
             return await backup_routes.answer(self._backups, request)
         if request.path not in (METRICS_PATH, HEALTH_PATH, READY_PATH):
@@ -147,7 +160,9 @@ class _Admin:
 
         try:
             figures = server_figures(self._protocol.figures, self._store, self._loop_lag)
-            body, content_type = await exposition(self._database, figures, accept)
+            databases = self._protocol.databases
+            regions = None if databases is None else databases.by_namespace
+            body, content_type = await exposition(self._database, figures, accept, regions)
         except StoreError as error:
             _log.error("metrics_unreadable", error=str(error))
             return _text(HTTPStatus.INTERNAL_SERVER_ERROR, f"The store failed: {error}")

@@ -20,6 +20,7 @@ from dynactor.actors.runtime.mailbox import MailboxClosed
 from dynactor.api.admin.answers import fault, json_answer, other_method, other_type
 from dynactor.api.admin.replay_messages import REPLAYS_PATH, ReplayAnswer, ReplayRequest
 from dynactor.api.commands.times import is_length, iso_time, parse_length, parse_time
+from dynactor.api.requests.destination_arn import own_topic
 from dynactor.model.errors import (
     DynamoDBError,
     InternalServerError,
@@ -68,7 +69,7 @@ async def _started(database: Database, request: web.BaseRequest) -> web.Response
     wanted = msgspec.json.decode(await request.read(), type=ReplayRequest)
     message = StartReplay(
         wanted.table,
-        wanted.to_topic,
+        own_topic(database, wanted.to_topic),
         parse_start(wanted.start, database.clock.now_epoch_seconds()),
         wanted.follow,
     )

@@ -5,6 +5,7 @@ It uses the standard library alone: a command that asks one question has no time
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, Final, TypeVar
@@ -28,8 +29,15 @@ class AdminRequestFailed(Exception):
 class AdminClient:
     """Asks one server, over a connection for each question."""
 
-    def __init__(self, endpoint: str, kind: str = "dynactor's admin listener") -> None:
+    def __init__(
+        self,
+        endpoint: str,
+        kind: str = "dynactor's admin listener",
+        parameters: Mapping[str, str] | None = None,
+    ) -> None:
         self._endpoint = endpoint.rstrip("/")
+        # What every question carries.
+        self._parameters = parameters or {}
         # The kind of server that is expected, as error messages name it.
         self._kind = kind
 
@@ -49,6 +57,7 @@ class AdminClient:
             AdminRequestFailed: it refuses.
             CannotCall: nobody answers, or not as an admin listener does.
         """
+        parameters = {**self._parameters, **(parameters or {})}
         if parameters:
             path = f"{path}?{urlencode(parameters)}"
         status, content = self._exchange(method, path, body, timeout_seconds)

@@ -35,7 +35,8 @@ def check(directory: Path, /) -> int:
     lines = [f"{directory}: format {found.format_version}, {rows}"]
     for table in found.tables:
         entries = f", {table.index_entries:,} index entries" if table.index_entries else ""
-        lines.append(f"  {table.name}: {table.items:,} items{entries}")
+        place = f" in {table.namespace.rstrip('/')}" if table.namespace else ""
+        lines.append(f"  {table.name}{place}: {table.items:,} items{entries}")
     lines.append(f"  {found.other_rows:,} other rows: streams, checkpoints, backups of tables")
     if not found.has_mark:
         lines.append("The file mark is missing: nothing tells whether the log's end is")

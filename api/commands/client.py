@@ -22,6 +22,7 @@ from aiohttp import (
     NonHttpUrlClientError,
 )
 
+from dynactor.api.commands.caller_scope import caller_scope
 from dynactor.api.commands.reach import CannotCall, no_address, not_reached
 from dynactor.api.http.access_keys import own_access_key
 from dynactor.api.http.protocol import JSON_1_0
@@ -29,11 +30,10 @@ from dynactor.api.http.signature import authorization
 from dynactor.api.requests import maintenance_header
 from dynactor.api.requests.operation import DYNAMODB
 
-_UNSIGNED: Final = {
-    "authorization": "AWS4-HMAC-SHA256 Credential=dynactor/20260101/us-east-1/dynamodb/"
-    "aws4_request, SignedHeaders=host, Signature=none"
-}
-_DEFAULT_REGION: Final = "us-east-1"
+_UNSIGNED: Final = (
+    "AWS4-HMAC-SHA256 Credential={}/20260101/{}/dynamodb/aws4_request, SignedHeaders=host, "
+    "Signature=none"
+)
 _TRANSIENT: Final = frozenset(
     {
         "InternalServerError",
@@ -71,13 +71,17 @@ class Client:
     """Calls operations at one endpoint."""
 
     def __init__(
-        self, endpoint: str, session: ClientSession, environment: Mapping[str, str] = os.environ
+        self,
+        endpoint: str,
+        session: ClientSession,
+        region: str | None = None,
+        environment: Mapping[str, str] = os.environ,
     ) -> None:
         self._endpoint = endpoint
         self._session = session
         self._access_key = own_access_key(environment)
         self._session_token = environment.get("AWS_SESSION_TOKEN")
-        self._region = environment.get("AWS_REGION") or _DEFAULT_REGION
+        self._scope = caller_scope(region, environment)
 
     async def call(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
         """The answer to a request, sent again while the server has no room for it.
@@ -127,13 +131,15 @@ class Client:
         target = f"{DYNAMODB}.{operation}"
         headers = {"content-type": JSON_1_0, "x-amz-target": target, **maintenance_header.HEADER}
         if self._access_key is None:
-            return headers | _UNSIGNED
+            scope = self._scope
+            unsigned = _UNSIGNED.format(scope.access_key_id, scope.region)
+            return headers | {"authorization": unsigned}
         # A name and password in an address are no part of the host.
         headers["host"] = urlsplit(self._endpoint).netloc.rpartition("@")[2]
         if self._session_token:
             headers["x-amz-security-token"] = self._session_token
         now = datetime.now(UTC)
-        return headers | authorization(self._access_key, self._region, headers, body, now)
+        return headers | authorization(self._access_key, self._scope.region, headers, body, now)
 
 
 @contextmanager
@@ -154,7 +160,7 @@ def _reaching(endpoint: str) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def open_client(endpoint: str) -> AsyncIterator[Client]:
+async def open_client(endpoint: str, region: str | None = None) -> AsyncIterator[Client]:
     """A client, which keeps its connections open until this ends."""
     async with ClientSession() as session:
-        yield Client(endpoint, session)
+        yield Client(endpoint, session, region)

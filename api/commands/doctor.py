@@ -30,7 +30,7 @@ _FAILED: Final = 1
 _TOLD_VARIABLES: Final = re.compile(
     r"DYNACTOR_(?!.*(PASSWORD|SECRET|CREDENTIALS|FILE|DIR|HOST|ORIGIN|SERVERS|ENDPOINT|TABLE)).*"
 )
-_LABEL: Final = re.compile(r'(table|index|topic)="((?:[^"\\]|\\.)*)"')
+_LABEL: Final = re.compile(r'(table|index|topic|region|access_key_id)="((?:[^"\\]|\\.)*)"')
 _REQUIREMENT: Final = re.compile(r"[A-Za-z0-9_.-]+")
 
 

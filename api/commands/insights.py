@@ -19,7 +19,7 @@ from dynactor.api.commands.admin_client import AdminRequestFailed
 from dynactor.api.commands.advise.text import figure, key_text, percent, table, time_span
 from dynactor.api.commands.advise.traffic import ACCESSES, CONFLICTS, THROTTLES, Traffic
 from dynactor.api.commands.reach import CannotCall
-from dynactor.api.commands.server_address import ServerAddress
+from dynactor.api.commands.tables_address import TablesAddress
 from dynactor.model.advice.key_traffic import EVERY, KEPT_KEYS, MINUTE_SECONDS, WHOLE_REQUESTS, Kind
 
 DONE: Final = 0
@@ -48,7 +48,7 @@ class InsightsOptions:
     json: Annotated[bool, Parameter(negative=())] = False
     """Print JSON."""
 
-    server: ServerAddress = field(default_factory=ServerAddress)
+    server: TablesAddress = field(default_factory=TablesAddress)
 
 
 def insights(options: InsightsOptions) -> int:

@@ -17,7 +17,7 @@ from dynactor.actors.derived.kafka.replay_progress import ENDED
 from dynactor.api.admin.replay_messages import REPLAYS_PATH, ReplayAnswer
 from dynactor.api.commands.admin_client import AdminRequestFailed
 from dynactor.api.commands.reach import CannotCall
-from dynactor.api.commands.server_address import ServerAddress
+from dynactor.api.commands.tables_address import TablesAddress
 
 DONE: Final = 0
 TROUBLE: Final = 1
@@ -53,7 +53,7 @@ class ReplayOptions:
     json: Annotated[bool, Parameter(negative=())] = False
     """Print how it stands as JSON: a line whenever something has changed, the end as the last."""
 
-    server: ServerAddress = field(default_factory=ServerAddress)
+    server: TablesAddress = field(default_factory=TablesAddress)
 
 
 def replay(options: ReplayOptions) -> int:

@@ -29,13 +29,17 @@ class ServerAddress:
             CannotCall: there is no server at the endpoint, or it has no admin listener.
         """
         if self.admin_endpoint is not None:
-            return AdminClient(self.admin_endpoint)
+            return AdminClient(self.admin_endpoint, parameters=self.parameters())
         identity = self.identity()
         if identity.admin_endpoint is None:
             raise CannotCall(
                 f"The server at {self.endpoint} has no admin listener: start it without --no-admin"
             )
-        return AdminClient(identity.admin_endpoint)
+        return AdminClient(identity.admin_endpoint, parameters=self.parameters())
+
+    def parameters(self) -> dict[str, str]:
+        """What every question to the admin listener carries."""
+        return {}
 
     def identity(self) -> ServerIdentity:
         """What the server tells of itself.

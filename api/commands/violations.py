@@ -72,6 +72,10 @@ class ViolationsOptions:
     endpoint: str = "http://127.0.0.1:8000"
     """Where the dynactor server is."""
 
+    region: str | None = None
+    """The region of the table, if the server keeps regions apart. Default: AWS_REGION or
+    AWS_DEFAULT_REGION, else us-east-1."""
+
     format: Format = "csv"
     """Lines of comma-separated values under a headline, or a JSON object a line."""
 
@@ -124,7 +128,7 @@ def violations(options: ViolationsOptions) -> int:
 
 
 async def _run(options: ViolationsOptions) -> int:
-    async with open_client(options.endpoint) as client:
+    async with open_client(options.endpoint, options.region) as client:
         target = await _target(client, options)
         corrections = _corrections(options, target)
         fix = corrections or _fix(options, target.index_key)

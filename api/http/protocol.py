@@ -23,15 +23,18 @@ import structlog
 from msgspec import Struct
 
 from dynactor.actors.catalog.database import Database
+from dynactor.actors.catalog.databases import Databases
 from dynactor.actors.runtime.cancellation import is_cancellation
 from dynactor.api.answers import explain
 from dynactor.api.http import compression
 from dynactor.api.http.answer_damage import AnswerDamage, DamagedBody
+from dynactor.api.http.credential_scope import credential_scope
 from dynactor.api.http.loop_turn import LoopTurn
 from dynactor.api.http.request_figures import Failure, RequestFigures
 from dynactor.api.http.request_log import RequestLog
 from dynactor.api.http.signature import Signatures
 from dynactor.api.requests import table_arn
+from dynactor.api.requests.foreign_arns import refuse_foreign_arns
 from dynactor.api.requests.input_decoder import UNDECODABLE, InputDecoder
 from dynactor.api.requests.operation import Call, Operation
 from dynactor.api.requests.validation_errors import layer_of
@@ -127,7 +130,10 @@ class Protocol:
         request_log: RequestLog | None = None,
     ) -> None:
         """``signatures`` know who is let in; without them everybody is who shows any signature."""
+        # The configured region's.
         self.database = database
+        # None, unless each region has a database of its own.
+        self.databases: Databases | None = None
         self._signatures = signatures
         self._log = request_log or RequestLog()
         self._logs_answers = self._log.logs_answers
@@ -219,6 +225,11 @@ class Protocol:
         answer = self.answer(request)
         return answer if isinstance(answer, Answer) else await answer
 
+    def use(self, databases: Databases) -> None:
+        """Answer requests from these databases."""
+        self.database = databases.home
+        self.databases = None if databases.separation == "shared" else databases
+
     async def hold(self) -> None:
         """Hold new requests back until ``resume``, and wait until pending ones are answered.
 
@@ -232,9 +243,9 @@ class Protocol:
                 await self._idle.wait()
             self._idle = None
 
-    def resume(self, database: Database) -> None:
-        """Answer requests, those that were held back too, from this database."""
-        self.database = database
+    def resume(self, databases: Databases) -> None:
+        """Answer requests, those that were held back too, from these databases."""
+        self.use(databases)
         if self._resumed is not None:
             self._resumed.set_result(None)
             self._resumed = None
@@ -296,8 +307,33 @@ class Protocol:
             self._signatures.check(request.headers, request.query, request.body, time.time())
         operation, decoder, _ = known
         decoded = decoder.decode(_plain_body(request))
+        if self.databases is not None:
+            return self._perform_in_region(asked, operation, decoded, self.databases)
         call = asked.call = Call(self.database, decoded, request.host, asked.paid, request.headers)
         return operation.handle(call)
+
+    def _perform_in_region(
+        self, asked: _Asked, operation: Operation, decoded: Struct, databases: Databases
+    ) -> bytes | Awaitable[bytes]:
+        """Carry out an operation in the database of the signature's region."""
+        request = asked.request
+        region, access_key_id = credential_scope(request.authorization, request.query)
+        refuse_foreign_arns(operation.name, decoded, region)
+        namespace = databases.namespace(region, access_key_id)
+        database = databases.find(namespace)
+        if database is None:
+            return self._perform_when_open(asked, operation, decoded, databases.open(namespace))
+        call = asked.call = Call(database, decoded, request.host, asked.paid, request.headers)
+        return operation.handle(call)
+
+    @staticmethod
+    async def _perform_when_open(
+        asked: _Asked, operation: Operation, decoded: Struct, opening: Awaitable[Database]
+    ) -> bytes:
+        request, database = asked.request, await opening
+        call = asked.call = Call(database, decoded, request.host, asked.paid, request.headers)
+        done = operation.handle(call)
+        return done if isinstance(done, bytes) else await done
 
     def _failure(self, asked: _Asked, error: BaseException) -> tuple[int, bytes]:
         """The status and body that tell a client of an error.
@@ -330,6 +366,7 @@ class Protocol:
     def _refusal(self, asked: _Asked, call: Call[Any], error: DynamoDBError) -> DynamoDBError:
         """The error that a client is told of, where its operation has raised this one."""
         operation, decoder, _ = self._operations[asked.request.target]
+        throttled = self.figures.throttled_of(call.database.settings.namespace)
         match error:
             case ValidationException() | ResourceNotFoundException():
                 try:
@@ -340,9 +377,9 @@ class Protocol:
                     return decoder.layer.worded(error)
             case Throttled():
                 for table in _table_names(call.request):
-                    self.figures.throttled[table, operation.name] += 1
+                    throttled[table, operation.name] += 1
             case TransactionCanceledException():
-                self.figures.throttled.update(
+                throttled.update(
                     (table, operation.name) for table in _throttled_tables(call.request, error)
                 )
         return error

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from dynactor.model.latency_histogram import LatencyHistogram
+from dynactor.storage.namespaces import Namespace
 
 
 class Failure(Struct, frozen=True):
@@ -28,6 +29,8 @@ class RequestFigures:
         self.failures: Counter[Failure] = Counter()
         # Requests that were answered by a throttling error, by table and operation.
         self.throttled: Counter[tuple[str, str]] = Counter()
+        # The same by namespace, where regions are kept apart.
+        self.throttled_in: dict[Namespace, Counter[tuple[str, str]]] = {}
         # Faults that tests injected, by fault and operation.
         self.injected_faults: Counter[tuple[str, str]] = Counter()
         # How many connections are open; set by who serves them.
@@ -36,3 +39,9 @@ class RequestFigures:
     def latency_of(self, operation: str) -> LatencyHistogram:
         """The latencies of an operation, made when it is first asked for."""
         return self.latencies.setdefault(operation, LatencyHistogram())
+
+    def throttled_of(self, namespace: Namespace | None) -> Counter[tuple[str, str]]:
+        """The throttled requests of a namespace; of all if there is none."""
+        if namespace is None:
+            return self.throttled
+        return self.throttled_in.setdefault(namespace, Counter())

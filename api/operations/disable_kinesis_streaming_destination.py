@@ -25,7 +25,7 @@ async def handle(call: Call[DisableKinesisStreamingDestinationInput]) -> bytes:
     """Publish no more of a table's changes than were made until now."""
     request = call.request
     name = table_name(request.TableName)
-    message = DisableDestination(name, topic_of(request.StreamArn))
+    message = DisableDestination(name, topic_of(call.database, request.StreamArn))
     destination = await call.database.change_destination(message)
     return json.encode(
         {

@@ -26,7 +26,9 @@ async def handle(call: Call[EnableKinesisStreamingDestinationInput]) -> bytes:
     request = call.request
     name, configuration = table_name(request.TableName), request.EnableKinesisStreamingConfiguration
     given = configuration.ApproximateCreationDateTimePrecision if configuration else None
-    message = EnableDestination(name, topic_of(request.StreamArn), given or "MILLISECOND")
+    message = EnableDestination(
+        name, topic_of(call.database, request.StreamArn), given or "MILLISECOND"
+    )
     destination = await call.database.change_destination(message)
     return json.encode(
         {

@@ -11,8 +11,8 @@ from dynactor.actors.catalog.database import Database
 from dynactor.actors.transactions.coordinator import TableKey
 from dynactor.api.answers.item_answers import EMPTY, array_member, joined, projected
 from dynactor.api.requests import shapes, structures
+from dynactor.api.requests.foreign_arns import named_table
 from dynactor.api.requests.operation import Call, Operation
-from dynactor.api.requests.table_arn import table_name
 from dynactor.api.requests.transaction_requests import (
     Cancelling,
     ParsedAction,
@@ -114,7 +114,7 @@ async def _read(call: Call[ExecuteTransactionInput], selects: Sequence[Select]) 
 
 
 def _checked(database: Database, selects: Sequence[Select]) -> list[TableKey]:
-    tables = [database.table(table_name(select.table)) for select in selects]
+    tables = [database.table(named_table(database, select.table)) for select in selects]
     for place, (select, table) in enumerate(zip(selects, tables, strict=True)):
         if select.index is not None:
             _refuse(place, "Reads on indices are not supported within transactions.")

@@ -32,7 +32,7 @@ async def handle(call: Call[UpdateKinesisStreamingDestinationInput]) -> bytes:
             "Streaming destination cannot be updated with given parameters: "
             "UpdateKinesisStreamingConfiguration cannot be null or contain only null values"
         )
-    message = UpdateDestination(name, topic_of(request.StreamArn), precision)
+    message = UpdateDestination(name, topic_of(call.database, request.StreamArn), precision)
     destination = await call.database.change_destination(message)
     return json.encode(
         {

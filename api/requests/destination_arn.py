@@ -8,16 +8,20 @@ from typing import Any, Final
 from dynactor.actors.catalog.database import Database
 from dynactor.actors.table.table import Table
 from dynactor.model.errors import ValidationException
+from dynactor.model.tables import destination_rules
 from dynactor.model.tables.table import StreamingDestination
 
 _ARN: Final = re.compile(r"arn:[^:]+:kinesis:[^:]*:[0-9]*:stream/([^/:]+)\Z")
 
 
-def topic_of(stream_arn: str) -> str:
-    """The topic that a StreamArn names; account and region are passed over.
+def topic_of(database: Database, stream_arn: str) -> str:
+    """The topic that a StreamArn names; the account is passed over.
+
+    If regions are kept apart, the topics of all but the home begin with their region's name.
 
     Raises:
-        ValidationException: the text is no ARN of a Kinesis stream.
+        ValidationException: the text is no ARN of a Kinesis stream, or names a topic that may be
+            another region's.
     """
     match = _ARN.match(stream_arn)
     if match is None:
@@ -25,7 +29,19 @@ def topic_of(stream_arn: str) -> str:
             f"Invalid StreamArn: {stream_arn} is not of the form "
             "arn:aws:kinesis:<region>:<account>:stream/<topic>"
         )
-    return match[1]
+    return own_topic(database, match[1])
+
+
+def own_topic(database: Database, name: str) -> str:
+    """The topic that a region's tables know by this name.
+
+    Raises:
+        ValidationException: it may be another region's.
+    """
+    settings = database.settings
+    if settings.namespace is not None and not settings.topic_namespace:
+        destination_rules.check_home_topic(name)
+    return settings.topic_namespace + name
 
 
 def described(
@@ -38,7 +54,7 @@ def described(
     settings = database.settings
     members = {
         "StreamArn": f"arn:aws:kinesis:{settings.region}:{settings.account_id}:"
-        f"stream/{destination.topic}",
+        f"stream/{destination.topic.removeprefix(settings.topic_namespace)}",
         "DestinationStatus": (
             "ENABLE_FAILED" if destination.status == "BROKEN" else destination.status
         ),

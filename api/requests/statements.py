@@ -13,8 +13,8 @@ from msgspec import Struct, structs
 from dynactor.actors.catalog.database import Database
 from dynactor.actors.table.pages import ReadRange, read_page
 from dynactor.actors.table.table import Table
+from dynactor.api.requests.foreign_arns import named_table
 from dynactor.api.requests.page_requests import index_of, page_rules, query_start, scan_start
-from dynactor.api.requests.table_arn import table_name
 from dynactor.model.capacity.capacity import Receipt, ReturnConsumedCapacity
 from dynactor.model.errors import (
     ConditionalCheckFailedException,
@@ -110,7 +110,7 @@ def _check_one_attribute_keys(database: Database, table: str, index: str) -> Non
     This is told before anything else that is wrong with a well-formed SELECT (seen on the service
     in 2026).
     """
-    usable = database.usable_table(table_name(table))
+    usable = database.usable_table(named_table(database, table))
     found = usable.definition.global_index(index) if usable is not None else None
     if found is None:
         return
@@ -147,7 +147,7 @@ def task_of(
 def _write(
     database: Database, statement: Insert | Update | Delete, *, return_item_on_failure: bool
 ) -> Task:
-    table = database.table(table_name(statement.table))
+    table = database.table(named_table(database, statement.table))
     definition = table.definition
     key = write_plan.key_of(statement, definition.key_schema)
 
@@ -186,7 +186,7 @@ def _write_of(
 
 
 def _select(database: Database, select: Select, reading: Reading) -> Task:
-    table = database.table(table_name(select.table))
+    table = database.table(named_table(database, select.table))
     definition = table.definition
     index = index_of(definition, select.index, consistent=reading.consistent, is_statement=True)
     schema = index.key_schema if index else definition.key_schema

@@ -22,6 +22,7 @@ from dynactor.actors.table.table import ItemRead
 from dynactor.actors.transactions.client_tokens import Claim
 from dynactor.actors.transactions.coordinator import TableAction, TableKey, table_action
 from dynactor.api.answers.item_answers import collection_metrics
+from dynactor.api.requests.foreign_arns import named_table
 from dynactor.api.requests.operation import Call
 from dynactor.api.requests.table_arn import table_name
 from dynactor.model.capacity.capacity import (
@@ -96,7 +97,7 @@ def checked_actions(database: Database, parsed: Sequence[ParsedAction]) -> Check
         ValidationException: two actions are on one item, or all together are too large.
     """
     _check_size(parsed)
-    tables = [database.table(table_name(one.given_name)) for one in parsed]
+    tables = [database.table(named_table(database, one.given_name)) for one in parsed]
     for one, table in zip(parsed, tables, strict=True):
         if one.check is not None:
             one.check(table.definition)

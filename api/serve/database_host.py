@@ -1,4 +1,4 @@
-"""Keeps a server's database open, and opens it again: empty, as it was, or with other settings.
+"""Keeps a server's databases open, and opens them again: empty, as before, or with other settings.
 
 Tests use this to begin anew within milliseconds. The listeners and the store stay open meanwhile.
 """
@@ -17,13 +17,15 @@ import structlog
 from anyio.abc import TaskGroup
 from msgspec import Struct
 
-from dynactor.actors.catalog.database import Database, open_database
+from dynactor.actors.catalog.database import Database
 from dynactor.actors.catalog.database_settings import DatabaseSettings
+from dynactor.actors.catalog.databases import Databases, open_databases
 from dynactor.actors.catalog.virtual_clock import clock_row
 from dynactor.actors.runtime.clock import Clock, VirtualClock
 from dynactor.api.http.protocol import Protocol
 from dynactor.storage.contents import Contents, TooLarge, read_contents, replace_contents
 from dynactor.storage.machine_memory import memory_bytes
+from dynactor.storage.namespaces import Separation, separation_row
 from dynactor.storage.store import Row, Store, StoreError
 from dynactor.streams.kafka.broker import Broker
 
@@ -73,20 +75,21 @@ class _Job:
 
 
 class Opening(Struct, frozen=True):
-    """What a database is opened with at the start, and after every reset."""
+    """What the databases are opened with at the start, and after every reset."""
 
     settings: DatabaseSettings
     new_clock: Callable[[], Clock]
     broker: Broker | None = None
+    separation: Separation = "shared"
 
 
 class DatabaseHost:
-    """Owns the open database.
+    """Owns the open databases: one, or one for each namespace.
 
-    One task opens and closes it. While it is closed, ``protocol`` holds all requests back.
+    One task opens and closes them. While they are closed, ``protocol`` holds all requests back.
     """
 
-    database: Database
+    databases: Databases
 
     def __init__(self, store: Store, opening: Opening) -> None:
         self._store = store
@@ -97,6 +100,11 @@ class DatabaseHost:
         self._protocol: Protocol | None = None
         self._on_reset: list[Callable[[], None]] = []
         self._snapshots: dict[str, Contents] = {}
+
+    @property
+    def database(self) -> Database:
+        """The database of the configured region."""
+        return self.databases.home
 
     @property
     def settings(self) -> DatabaseSettings:
@@ -193,6 +201,8 @@ class DatabaseHost:
         if isinstance(self._clock, VirtualClock):
             # Else the clock would start no earlier than real time, as over data of another server.
             rows.append(clock_row(self._clock.now_epoch_seconds(), self._clock.speed))
+        if self._opening.separation != "shared":
+            rows.append(separation_row(self._opening.separation, self._opening.settings.region))
         await replace_contents(self._store, [Row(*row) for row in rows])
 
     def _keep_time(self) -> None:
@@ -215,9 +225,13 @@ class DatabaseHost:
         try:
             for closed in count(1):
                 is_ended = True
-                async with open_database(
-                    self._store, self._settings, self._clock, self._opening.broker
-                ) as self.database:
+                async with open_databases(
+                    self._store,
+                    self._settings,
+                    self._clock,
+                    self._opening.broker,
+                    separation=self._opening.separation,
+                ) as self.databases:
                     self._tell_opened(job, opened)
                     job = await self._jobs.get()
                     if job is not None and self._protocol is not None:
@@ -251,7 +265,7 @@ class DatabaseHost:
 
     def _tell_opened(self, job: _Job | None, opened: asyncio.Future[None]) -> None:
         if self._protocol is not None:
-            self._protocol.resume(self.database)
+            self._protocol.resume(self.databases)
         if job is not None:
             job.finish()
         if not opened.done():

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal, TypeAlias
 
 from cyclopts import Group, Parameter
 from cyclopts.types import UInt16
@@ -34,10 +34,12 @@ from dynactor.model.limits import (
 )
 from dynactor.model.throttling.throttling_setting import ThrottlingSetting
 from dynactor.storage.disk_sync import can_sync
+from dynactor.storage.namespaces import Separation
 
 # Each group fits on a screen of its own.
 _ACCESS: Final = Group("Addresses and access", sort_key=1)
 _DATA: Final = Group("Data", sort_key=2)
+_REGIONS: Final = Group("Regions", sort_key=2)
 _PROCESS: Final = Group("Admin port and process", sort_key=3)
 _LIMITS: Final = Group("Throughput and expiry", sort_key=4)
 _TEST_TABLES: Final = Group(
@@ -55,6 +57,8 @@ _TEST_TIMES: Final = Group(
     help="Limits and delays that AWS fixes or hides.",
     sort_key=11,
 )
+
+Regions: TypeAlias = Literal["shared", "apart"]
 
 _AWAITED: Final = "awaited"
 # An index follows within milliseconds, unless the disk is full.
@@ -117,8 +121,13 @@ class ServeOptions:
     admin_host: Annotated[str, Parameter(group=_PROCESS)] = "127.0.0.1"
     """Address of that port."""
 
-    region: Annotated[str, Parameter(group=_ACCESS)] = "us-east-1"
-    """The region shown in ARNs. Requests for any region are served."""
+    region: Annotated[str, Parameter(group=_REGIONS)] = "us-east-1"
+    """The region shown in ARNs. Requests for any region are served, by the same tables unless
+    --regions says otherwise."""
+
+    regions: Annotated[Regions, Parameter(group=_REGIONS)] = "shared"
+    """Whether all regions share their tables, or each has its own: the region for which a request
+    is signed chooses. With apart, tables made before belong to --region."""
 
     log_format: Annotated[LogFormat, Parameter(group=_PROCESS)] = "text"
     """The form of log lines: text, or a JSON object a line."""
@@ -355,6 +364,11 @@ class ServeOptions:
             )
         except ValueError as error:
             raise ConfigurationError(f"--virtual-clock: {error}") from None
+
+    @property
+    def separation(self) -> Separation:
+        """What has tables of its own."""
+        return "region" if self.regions == "apart" else "shared"
 
     @property
     def index_lag(self) -> IndexLag:

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, supp
 from functools import partial
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from dynactor import __version__
 from dynactor.actors.catalog.database_settings import DatabaseSettings
@@ -30,6 +30,7 @@ from dynactor.api.serve.options import ServeOptions
 from dynactor.storage.backup_mark import drop_backup_mark, refuse_backup
 from dynactor.storage.directory_backups import Backups
 from dynactor.storage.machine_memory import memory_bytes
+from dynactor.storage.namespaces import settle_separation
 from dynactor.storage.rocks.options import MIB, RocksOptions
 from dynactor.storage.rocks.store import open_rocks, open_rocks_in_memory
 from dynactor.storage.store import Store
@@ -98,9 +99,15 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
             enter = stack.enter_async_context
             store = await enter(_store(options))
             broker = _broker(options)
-            host = await enter(
-                hosting_database(store, Opening(database_settings, options.new_clock, broker))
+            separation = options.separation
+            home_region = await settle_separation(store, separation, options.region)
+            opening = Opening(
+                structs.replace(database_settings, region=home_region),
+                options.new_clock,
+                broker,
+                separation,
             )
+            host = await enter(hosting_database(store, opening))
             keys = options.access_keys
             protocol = Protocol(
                 host.database,
@@ -109,6 +116,7 @@ async def running_server(options: ServeOptions) -> AsyncIterator[RunningServer]:
                 None if keys is None else Signatures(keys),
                 RequestLog(logs_answers=options.log_level == "debug"),
             )
+            protocol.use(host.databases)
             host.attach(protocol)
             admin_endpoint = None
             if admin is not None:

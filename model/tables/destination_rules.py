@@ -23,6 +23,9 @@ _OF_KAFKA: Final = "__"
 # Suffix of the topic with each log's published position, for exactly-once delivery.
 POSITIONS: Final = ".__positions"
 _SHOWN_AFTERWARDS: Final = 9
+# The prefix of the topics of all regions but the home.
+_OF_REGION: Final = "region."
+_PLAIN_KEY_ID: Final = re.compile(r"[a-zA-Z0-9-]{1,40}\Z")
 
 _NOT_TO_ENABLE: Final = (
     "Table is not in a valid state to enable Kinesis Streaming Destination:"
@@ -42,6 +45,30 @@ def default_topic(prefix: str, table_name: str) -> str:
         return topic
     digest = blake2b(topic.encode(), digest_size=_DIGEST_BYTES).hexdigest()
     return f"{topic[: _TOPIC_CHARACTERS - len(digest) - 1]}.{digest}"
+
+
+def topic_namespace(region: str, access_key_id: str = "") -> str:
+    """The prefix of a region's topics, if regions are kept apart.
+
+    No two regions, and no two access keys, have the same: a region's name has no dot.
+    """
+    if not access_key_id:
+        return f"{_OF_REGION}{region}."
+    if _PLAIN_KEY_ID.match(access_key_id) is None:
+        access_key_id = "_" + blake2b(access_key_id.encode(), digest_size=_DIGEST_BYTES).hexdigest()
+    return f"{_OF_REGION}{region}.{access_key_id}."
+
+
+def check_home_topic(name: str) -> None:
+    """Check that a topic of the home region belongs to no other region.
+
+    Raises:
+        ValidationException: it may belong to one.
+    """
+    if name.startswith(_OF_REGION):
+        raise ValidationException(
+            f"Invalid StreamArn: topics that begin with {_OF_REGION} are those of other regions"
+        )
 
 
 def check_topic(name: str) -> None:

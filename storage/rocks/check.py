@@ -25,11 +25,15 @@ _CACHE_BYTES: Final = 8 << 20
 
 
 class TableCheck(Struct, frozen=True):
-    """The rows that were read of a table: its items, and the entries of all its indexes."""
+    """The rows that were read of a table: its items, and the entries of all its indexes.
+
+    ``namespace`` is the region, ``/`` and the access key id; empty for tables that are not apart.
+    """
 
     name: str
     items: int
     index_entries: int
+    namespace: str = ""
 
 
 class DirectoryCheck(Struct, frozen=True):
@@ -90,8 +94,9 @@ class _Counts:
     def __init__(self) -> None:
         self.rows = 0
         self.row_bytes = 0
-        self._names: dict[int, str] = {}
-        self._by_index: Counter[tuple[int, int]] = Counter()
+        # By namespace too: each has ids of its own.
+        self._names: dict[tuple[str, int], str] = {}
+        self._by_index: Counter[tuple[str, int, int]] = Counter()
 
     def add(self, row: Row) -> None:
         """Decode a row, and count it.
@@ -107,31 +112,35 @@ class _Counts:
             raise Damaged(f"The row {row.key!r} is in no known form: {error}") from error
 
     def _decode(self, row: Row) -> None:
-        kind = key_layout.kind_of(row.key)
+        namespace, key = key_layout.namespace_of(row.key)
+        kind = key_layout.kind_of(key)
         if kind == "table":
-            record = catalog.decode_record(row.value)
-            self._names[record.definition.table_id] = record.definition.name
+            definition = catalog.decode_record(row.value).definition
+            self._names[namespace, definition.table_id] = definition.name
         elif kind == "partition":
             catalog.decode_partition_head(row.value)
         elif kind == "item or entry":
-            self._by_index[key_layout.owner_of(row.key)] += 1
+            self._by_index[namespace, *key_layout.owner_of(key)] += 1
             # Its attributes too, and not the header alone.
             assert codec.decode(row.value).item is not None
 
     def tables(self) -> Iterator[TableCheck]:
-        """The tables of the catalog, by name."""
-        for table_id, name in sorted(self._names.items(), key=lambda each: each[1]):
+        """The tables of the catalogs, by namespace and name."""
+        by_table = sorted((owner[0], name, owner) for owner, name in self._names.items())
+        for namespace, name, owner in by_table:
             by_index = {
                 index_id: count
-                for (owner, index_id), count in self._by_index.items()
-                if owner == table_id
+                for (*each, index_id), count in self._by_index.items()
+                if tuple(each) == owner
             }
             items = by_index.pop(TABLE_INDEX_ID, 0)
-            yield TableCheck(name, items, sum(by_index.values()))
+            yield TableCheck(name, items, sum(by_index.values()), namespace)
 
     def other_rows(self) -> int:
-        """Number of rows that are no item and no index entry of a table in the catalog."""
-        shown = sum(count for (owner, _), count in self._by_index.items() if owner in self._names)
+        """Number of rows that are no item and no index entry of a table in a catalog."""
+        shown = sum(
+            count for (*owner, _), count in self._by_index.items() if tuple(owner) in self._names
+        )
         return self.rows - shown
 
 

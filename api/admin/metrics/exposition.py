@@ -3,29 +3,51 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 
+from msgspec import structs
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
 
 from dynactor.actors.catalog.database import Database
+from dynactor.api.admin.metrics.regions import RegionalTableCollector
 from dynactor.api.admin.metrics.server import ServerCollector, ServerFigures
-from dynactor.api.admin.metrics.tables import TableCollector, TableFigures, table_figures
+from dynactor.api.admin.metrics.tables import TableCollector, table_figures
+from dynactor.storage.namespaces import Namespace
 
 
-async def exposition(database: Database, server: ServerFigures, accept: str) -> tuple[bytes, str]:
+async def exposition(
+    database: Database,
+    server: ServerFigures,
+    accept: str,
+    regions: Mapping[Namespace, Database] | None = None,
+) -> tuple[bytes, str]:
     """All metrics in the form that an Accept header asks for, and that form's content type.
+
+    ``regions`` are the databases that are kept apart; ``database`` is that of the server itself.
 
     Raises:
         StoreError: the store can't be read.
     """
-    tables = await table_figures(database)
+    tables: Collector
+    if regions is None:
+        tables = TableCollector(await table_figures(database), server.throttled_requests)
+    else:
+        found = {
+            namespace: structs.replace(await table_figures(each), clock=None)
+            for namespace, each in regions.items()
+        }
+        control = database.clock_control
+        clock = None if control is None else control.state
+        tables = RegionalTableCollector(clock, found, server.throttled_in)
     # Thousands of samples take longer than others would wait for the event loop.
     return await asyncio.to_thread(_exposition, tables, server, accept)
 
 
-def _exposition(tables: TableFigures, server: ServerFigures, accept: str) -> tuple[bytes, str]:
+def _exposition(tables: Collector, server: ServerFigures, accept: str) -> tuple[bytes, str]:
     registry = CollectorRegistry()
-    registry.register(TableCollector(tables, server.throttled_requests))
+    registry.register(tables)
     registry.register(ServerCollector(server))
     # Processor time, memory, open files, and since when: process_*.
     ProcessCollector(registry=registry)

@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 
 from dynactor.api.http.request_figures import Failure, RequestFigures
 from dynactor.model.latency_histogram import LatencyHistogram
+from dynactor.storage.namespaces import Namespace
 from dynactor.storage.store import Store
 from dynactor.storage.store_figures import StoreFigures
 
@@ -34,6 +35,7 @@ class ServerFigures(Struct, frozen=True):
     connections: int
     store: StoreFigures
     loop_lag: LatencyHistogram
+    throttled_in: Mapping[Namespace, Mapping[tuple[str, str], int]] = {}
 
 
 def server_figures(
@@ -48,6 +50,7 @@ def server_figures(
         requests.connections(),
         store.figures(),
         loop_lag,
+        {namespace: counts.copy() for namespace, counts in requests.throttled_in.items()},
     )
 
 

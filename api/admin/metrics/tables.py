@@ -132,14 +132,18 @@ class TableCollector(Collector):
     """Gives what was found to the registry."""
 
     def __init__(
-        self, figures: TableFigures, throttled_requests: Mapping[tuple[str, str], int]
+        self,
+        figures: TableFigures,
+        throttled_requests: Mapping[tuple[str, str], int],
+        most_tables: int = MOST_TABLES,
     ) -> None:
         self._figures = figures
         self._throttled_requests = throttled_requests
+        self._most_tables = most_tables
 
     def collect(self) -> Iterator[Metric]:
         """Each metric, those of CloudWatch with its name there."""
-        shown = frozenset(self._figures.names[:MOST_TABLES])
+        shown = frozenset(self._figures.names[: self._most_tables])
         yield from limited(self._all(), shown)
 
     def _all(self) -> Iterator[Metric]:
@@ -152,7 +156,7 @@ class TableCollector(Collector):
         yield from self._time_to_live()
         yield from self._publishing()
         if self._figures.clock is not None:
-            yield from _virtual_clock(self._figures.clock)
+            yield from virtual_clock(self._figures.clock)
 
     def _partitions(self) -> Iterator[Metric]:
         partitions = GaugeMetricFamily(
@@ -356,7 +360,8 @@ def _partition_states(table: Table) -> Iterator[_PartitionState]:
         yield _PartitionState((record.definition.name, index.definition.name), len(ranges))
 
 
-def _virtual_clock(state: ClockState) -> Iterator[Metric]:
+def virtual_clock(state: ClockState) -> Iterator[Metric]:
+    """Metrics of the virtual clock."""
     yield GaugeMetricFamily(
         "dynactor_virtual_clock_epoch_seconds",
         "The time of the virtual clock.",

@@ -26,7 +26,7 @@ from dynactor.api.commands.advise.key_findings import (
 from dynactor.api.commands.advise.text import figure, size, time_span
 from dynactor.api.commands.client import RequestFailed, open_client
 from dynactor.api.commands.reach import CannotCall
-from dynactor.api.commands.server_address import ServerAddress
+from dynactor.api.commands.tables_address import TablesAddress
 
 DONE: Final = 0
 TROUBLE: Final = 1
@@ -66,7 +66,7 @@ class AdviseOptions:
     json: Annotated[bool, Parameter(negative=())] = False
     """Print JSON."""
 
-    server: ServerAddress = field(default_factory=ServerAddress)
+    server: TablesAddress = field(default_factory=TablesAddress)
 
 
 def advise(options: AdviseOptions) -> int:
@@ -85,7 +85,7 @@ def advise(options: AdviseOptions) -> int:
 
 
 async def _gather(options: AdviseOptions) -> Facts:
-    async with open_client(options.server.endpoint) as client:
+    async with open_client(options.server.endpoint, options.server.region) as client:
         return await gather(options.server.admin_client(), client, options)
 
 

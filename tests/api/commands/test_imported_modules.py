@@ -61,8 +61,11 @@ COMMANDS = {
             "dynactor.actors.derived",
             "dynactor.actors.derived.kafka",
             "dynactor.actors.derived.kafka.replay_progress",
+            "dynactor.api.admin.region_parameters",
             "dynactor.api.admin.replay_messages",
+            "dynactor.api.commands.caller_scope",
             "dynactor.api.commands.replay",
+            "dynactor.api.commands.tables_address",
         },
     ),
 }

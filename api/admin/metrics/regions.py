@@ -1,0 +1,57 @@
+"""Metrics of tables where regions are kept apart: each has a label for the region."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from dynactor.actors.catalog.virtual_clock import ClockState
+from dynactor.api.admin.metrics.tables import (
+    MOST_TABLES,
+    TableCollector,
+    TableFigures,
+    virtual_clock,
+)
+from dynactor.storage.namespaces import Namespace
+
+
+class RegionalTableCollector(Collector):
+    """Gives what was found in each region to the registry, each metric once."""
+
+    def __init__(
+        self,
+        clock: ClockState | None,
+        figures: Mapping[Namespace, TableFigures],
+        throttled_requests: Mapping[Namespace, Mapping[tuple[str, str], int]],
+    ) -> None:
+        self._clock = clock
+        self._figures = figures
+        self._throttled_requests = throttled_requests
+
+    def collect(self) -> Iterator[Metric]:
+        """Each metric of tables. All regions together name as many tables as one would."""
+        merged: dict[str, Metric] = {}
+        most_tables = MOST_TABLES
+        for namespace, figures in self._figures.items():
+            throttled = self._throttled_requests.get(namespace, {})
+            labels = _labels(namespace)
+            for metric in TableCollector(figures, throttled, most_tables).collect():
+                samples = [
+                    sample._replace(labels=labels | sample.labels) for sample in metric.samples
+                ]
+                merged.setdefault(metric.name, metric)
+                if merged[metric.name] is metric:
+                    metric.samples = samples
+                else:
+                    merged[metric.name].samples += samples
+            most_tables = max(0, most_tables - len(figures.names))
+        yield from merged.values()
+        if self._clock is not None:
+            yield from virtual_clock(self._clock)
+
+
+def _labels(namespace: Namespace) -> dict[str, str]:
+    key_id = namespace.access_key_id
+    return {"region": namespace.region} | ({"access_key_id": key_id} if key_id else {})

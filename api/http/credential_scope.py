@@ -1,0 +1,37 @@
+"""The access key and the region of a signature, which choose the tables if regions are apart."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+from urllib.parse import unquote
+
+from dynactor.model.errors import IncompleteSignatureException, InvalidSignatureException
+
+_CREDENTIAL: Final = re.compile(r"Credential=([^,\s&]*)")
+_SCOPE: Final = re.compile(r"([\x21-\x2e\x30-\x7e]{1,128})/[0-9]{8}/([^/]*)/[^/]*/[^/]*/?\Z")
+_REGION: Final = re.compile(r"[A-Za-z0-9-]{1,64}\Z")
+
+
+def credential_scope(authorization: str, query: str) -> tuple[str, str]:
+    """The region and the access key id of a request; the signature is checked elsewhere.
+
+    Raises:
+        IncompleteSignatureException: there is no credential of AWS's form.
+        InvalidSignatureException: its region can't be one.
+    """
+    given = _CREDENTIAL.search(authorization or query)
+    credential = "" if given is None else given[1]
+    if not authorization:
+        credential = unquote(credential)
+    scope = _SCOPE.match(credential)
+    if scope is None:
+        raise IncompleteSignatureException(
+            "Credential must have exactly 5 slash-delimited elements, e.g. "
+            f"keyid/date/region/service/term, got '{credential}'"
+        )
+    if _REGION.match(scope[2]) is None:
+        raise InvalidSignatureException(
+            f"Credential should be scoped to a valid region, not '{scope[2]}'. "
+        )
+    return scope[2], scope[1]

@@ -1,0 +1,89 @@
+"""ARNs of other regions. They name nothing here if regions are apart, as with AWS."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from dynactor.actors.catalog.database import Database
+from dynactor.api.requests.resource_arn import no_such_resource
+from dynactor.api.requests.table_arn import table_name
+from dynactor.model.errors import (
+    BackupNotFoundException,
+    DynamoDBError,
+    ResourceNotFoundException,
+    TableNotFoundException,
+)
+
+_ARN: Final = re.compile(r"(arn:[^:]*:(?:dynamodb|kinesis):([^:]*):[^|]*)")
+_NO_TABLE: Final = "Requested resource not found"
+# Operations that know a missing table by another error.
+_OF_BACKUPS: Final = frozenset(
+    {
+        "CreateBackup",
+        "DescribeContinuousBackups",
+        "ListBackups",
+        "RestoreTableFromBackup",
+        "UpdateContinuousBackups",
+    }
+)
+_STREAM_MEMBERS: Final = frozenset({"StreamArn", "ExclusiveStartStreamArn", "ShardIterator"})
+_BACKUP_MEMBERS: Final = frozenset({"BackupArn", "ExclusiveStartBackupArn"})
+_TABLE_MEMBERS: Final = ("TableName", "TableArn", "TargetTableName")
+_MEMBERS: Final = (*_TABLE_MEMBERS, "ResourceArn", *sorted(_STREAM_MEMBERS | _BACKUP_MEMBERS))
+
+
+def refuse_foreign_arns(operation: str, request: Struct, region: str) -> None:
+    """Refuse a request that names something of another region. Statements are not looked into.
+
+    Raises:
+        ResourceNotFoundException, TableNotFoundException, BackupNotFoundException: it does.
+    """
+    for member, text in _named(request):
+        arn = _ARN.search(text) if ":" in text else None
+        if arn is not None and arn[2] not in ("", region):
+            raise _not_found(operation, member, arn[1])
+
+
+def named_table(database: Database, name: str) -> str:
+    """The table that a statement names, by its name or its ARN.
+
+    Raises:
+        ResourceNotFoundException: the ARN is of another region, and regions are apart.
+        ValidationException: the text is neither.
+    """
+    settings = database.settings
+    if settings.namespace is not None and ":" in name:
+        arn = _ARN.match(name)
+        if arn is not None and arn[2] not in ("", settings.region):
+            raise ResourceNotFoundException(_NO_TABLE)
+    return table_name(name)
+
+
+def _named(request: Struct) -> Iterator[tuple[str, str]]:
+    for member in _MEMBERS:
+        text = getattr(request, member, None)
+        if text is not None:
+            yield member, text
+    for name in getattr(request, "RequestItems", ()):
+        yield "TableName", name
+    for one in getattr(request, "TransactItems", ()):
+        for member in one.__struct_fields__:
+            action = getattr(one, member)
+            if action is not None:
+                yield "TableName", action.TableName
+
+
+def _not_found(operation: str, member: str, arn: str) -> DynamoDBError:
+    if member in _STREAM_MEMBERS:
+        return ResourceNotFoundException(f"Requested resource not found: Stream: {arn} not found")
+    if member in _BACKUP_MEMBERS:
+        return BackupNotFoundException(f"Backup not found: {arn}")
+    if member == "ResourceArn":
+        return no_such_resource(arn)
+    if operation in _OF_BACKUPS:
+        return TableNotFoundException(f"Table not found: {arn}")
+    return ResourceNotFoundException(_NO_TABLE)

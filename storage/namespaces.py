@@ -1,0 +1,177 @@
+"""Namespaces: the tables of one region, or of one access key in one region, apart from all others.
+
+Each namespace has a slice of the store's keys, which looks like a store of its own. The home's
+tables stand in the store itself: they are those of a server that keeps nothing apart. A row
+remembers what the store keeps apart, so that no later start overlooks a namespace's tables.
+"""
+
+from __future__ import annotations
+
+from asyncio import Future
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+from msgspec import MsgspecError, Struct
+
+from dynactor.storage import key_layout
+from dynactor.storage.store import (
+    CannotOpen,
+    Damaged,
+    Group,
+    NotAtHand,
+    Row,
+    Store,
+    View,
+)
+from dynactor.storage.store_figures import StoreFigures
+
+# The unit that has tables of its own: the server, each region, or each access key in a region.
+Separation: TypeAlias = Literal["shared", "region", "access key"]
+
+_OPTIONS: Final[dict[Separation, str]] = {
+    "shared": "for all regions together: give neither --regions apart nor --compat without "
+    "--shared-db",
+    "region": "for each region: give --regions apart",
+    "access key": "for each access key and region: give --compat dynamodb-local without "
+    "--shared-db",
+}
+
+
+class Namespace(Struct, frozen=True):
+    """A set of tables; without an access key, that of all keys in the region."""
+
+    region: str
+    access_key_id: str = ""
+
+
+class _Stored(Struct, frozen=True):
+    """The separation of a store, and the region whose tables stand in the store itself."""
+
+    separation: Separation
+    home_region: str
+
+
+def separation_row(separation: Separation, home_region: str) -> tuple[bytes, bytes]:
+    """The row, key and value, that remembers what a store keeps apart."""
+    stored = _Stored(separation, home_region)
+    return key_layout.SEPARATION, msgspec.json.encode(stored)
+
+
+async def settle_separation(store: Store, wanted: Separation, region: str) -> str:
+    """Remember what the store keeps apart; returns the home's region.
+
+    A store that kept nothing apart can begin to keep regions apart: its tables are those of
+    ``region`` from then on.
+
+    Raises:
+        CannotOpen: tables would be overlooked.
+        StoreError: as the store.
+    """
+    row, head = await store.latest.load([key_layout.SEPARATION, key_layout.CATALOG_HEAD])
+    stored = None if row is None else _decode(row)
+    if stored is not None:
+        if stored.separation != wanted:
+            raise CannotOpen(
+                f"The data has tables {_OPTIONS[stored.separation]}, or choose another directory."
+            )
+        return stored.home_region
+    if wanted == "shared":
+        return region
+    if wanted == "access key" and head is not None:
+        raise CannotOpen(f"The data has tables {_OPTIONS['shared']}, or choose another directory.")
+    key, value = separation_row(wanted, region)
+    await (await store.commit([Group(key, None, value)]))
+    return region
+
+
+async def stored_namespaces(view: View) -> list[Namespace]:
+    """The namespaces that have rows, besides the home."""
+    found = []
+    start, end = key_layout.NAMESPACES
+    while rows := await view.page(start, end, max_rows=1, max_bytes=1):
+        name, _ = key_layout.namespace_of(rows[0].key)
+        region, _, access_key_id = name.partition("/")
+        found.append(Namespace(region, access_key_id))
+        start = key_layout.end_of(key_layout.namespace_prefix(name))
+    return found
+
+
+class StoreSlice:
+    """A namespace's slice of a store, as a store. The store itself is closed by its owner."""
+
+    def __init__(self, store: Store, namespace: Namespace) -> None:
+        self._store = store
+        self._prefix = key_layout.namespace_prefix(f"{namespace.region}/{namespace.access_key_id}")
+
+    @property
+    def latest(self) -> View:
+        """The owners' view of the namespace."""
+        return _ViewSlice(self._store.latest, self._prefix)
+
+    def durable(self) -> View:
+        """The durable view of the namespace."""
+        return _ViewSlice(self._store.durable(), self._prefix)
+
+    async def commit(self, groups: Sequence[Group]) -> Future[None]:
+        """Commit rows of the namespace."""
+        return await self._store.commit([self._within(group) for group in groups])
+
+    async def reclaim(self, start: bytes, end: bytes) -> None:
+        """Reclaim a range of the namespace."""
+        await self._store.reclaim(self._prefix + start, self._prefix + end)
+
+    async def checkpoint(self, directory: Path) -> None:
+        """Copy the rows of all namespaces."""
+        await self._store.checkpoint(directory)
+
+    def figures(self) -> StoreFigures:
+        """The figures of the whole store."""
+        return self._store.figures()
+
+    async def close(self) -> None:
+        """Do nothing: others use the store."""
+
+    def _within(self, group: Group) -> Group:
+        prefix = self._prefix
+        return Group(
+            prefix + group.head_key,
+            group.expected_head,
+            group.head,
+            puts=[(prefix + key, value) for key, value in group.puts],
+            deletes=[prefix + key for key in group.deletes],
+            range_deletes=[(prefix + start, prefix + end) for start, end in group.range_deletes],
+            guards=[(prefix + key, value) for key, value in group.guards],
+        )
+
+
+class _ViewSlice:
+    """A view of one namespace."""
+
+    def __init__(self, view: View, prefix: bytes) -> None:
+        self._view = view
+        self._prefix = prefix
+
+    def at_hand(self, key: bytes) -> bytes | NotAtHand | None:
+        return self._view.at_hand(self._prefix + key)
+
+    async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        return await self._view.load([self._prefix + key for key in keys])
+
+    async def page(
+        self, start: bytes, end: bytes, *, reverse: bool = False, max_rows: int, max_bytes: int
+    ) -> list[Row]:
+        prefix = self._prefix
+        rows = await self._view.page(
+            prefix + start, prefix + end, reverse=reverse, max_rows=max_rows, max_bytes=max_bytes
+        )
+        length = len(prefix)
+        return [Row(row.key[length:], row.value) for row in rows]
+
+
+def _decode(row: bytes) -> _Stored:
+    try:
+        return msgspec.json.decode(row, type=_Stored)
+    except MsgspecError as error:
+        raise Damaged(f"The row that separates namespaces is in no known form: {error}") from error

@@ -1,0 +1,49 @@
+"""The names of Kafka topics where regions are kept apart."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+
+from dynactor.model.errors import ValidationException
+from dynactor.model.tables.destination_rules import (
+    check_home_topic,
+    check_topic,
+    default_topic,
+    topic_namespace,
+)
+
+LONG = "k" * 128
+
+
+def test_a_topic_of_another_region_begins_with_its_name():
+    assert topic_namespace("us-west-2") == "region.us-west-2."
+    assert topic_namespace("us-west-2", "AKIA") == "region.us-west-2.AKIA."
+
+
+def test_a_key_that_kafka_takes_in_no_name_is_digested():
+    for key_id in ("a.b", "a/b", "ключ", LONG, "_x"):
+        check_topic(topic_namespace("us-west-2", key_id) + "orders")
+    assert topic_namespace("us-west-2", "a.b") != topic_namespace("us-west-2", "a.c")
+
+
+def test_no_two_regions_or_keys_share_a_topic():
+    namespaces = [
+        topic_namespace(region, key_id)
+        for region in ("us-west-2", "us", "region")
+        for key_id in ("", "us", "a", "a.b")
+    ]
+    for one, other in combinations(namespaces, 2):
+        assert one != other
+    # A name with dots in it doesn't lead into another region.
+    assert not default_topic(topic_namespace("us") + "dynactor", "orders").startswith(
+        topic_namespace("us-west-2")
+    )
+
+
+def test_the_home_has_no_topic_of_another_region():
+    check_home_topic("orders")
+    check_home_topic("us-west-2.orders")
+    with pytest.raises(ValidationException):
+        check_home_topic("region.us-west-2.orders")
