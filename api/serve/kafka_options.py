@@ -40,79 +40,85 @@ class KafkaOptions:
     """Invariant: what is said of Kafka goes together."""
 
     kafka_bootstrap_servers: _SeveralServers = ()
-    """Brokers to begin with: host:port, several with commas. They may be down."""
+    """Addresses of brokers, as HOST:PORT. The brokers may be down when the server starts."""
 
     kafka_all_tables: _Flag = False
-    """Publish all tables, each to the topic PREFIX.TABLE, unless it was switched off for one."""
+    """Publish every table to the topic PREFIX.TABLE, except tables whose destination was
+    disabled."""
 
     kafka_topic_prefix: str = "dynactor"
-    """What topics' names begin with: PREFIX.TABLE, unless another name was given."""
+    """Prefix of topic names. Letters, digits, '.', '_' and '-', at most 100 characters."""
 
     kafka_partitions: int = 6
-    """Partitions of topics that are created."""
+    """Number of partitions of topics that the server creates."""
 
     kafka_replication: int = 1
-    """Replicas of topics that are created."""
+    """Number of replicas of topics that the server creates."""
 
     kafka_format: Annotated[KafkaFormat, Parameter(group=_KAFKA_RECORDS)] = "dynamodb"
-    """What a change looks like: as in Kinesis streams of DynamoDB, or as Debezium's events."""
+    """Format of records: as in Kinesis Data Streams for DynamoDB, or as Debezium's change
+    events."""
 
     kafka_key: Annotated[KafkaKey, Parameter(group=_KAFKA_RECORDS)] = "item"
-    """What records have as key: the primary key, or the partition key alone."""
+    """Key of records: the primary key of the item, or the partition key only (collection)."""
 
     kafka_tombstones: Annotated[bool | None, Parameter(group=_KAFKA_RECORDS)] = None
-    """Follow a removal with a null value, for compacted topics; by default with debezium alone."""
+    """Publish a record without a value after a removal, for compacted topics. Default: with the
+    debezium format only."""
 
     kafka_cloud_events: Annotated[bool, Parameter(group=_KAFKA_RECORDS, negative=())] = False
     """Add the headers of CloudEvents (ce_id, ce_source, …)."""
 
     kafka_debezium_images: Annotated[_ImageForm, Parameter(group=_KAFKA_RECORDS)] = "dynamodb"
-    """Items in Debezium's events: as DynamoDB's JSON, with types, or as plain JSON."""
+    """Form of items in Debezium's events: DynamoDB's JSON with types, or plain JSON."""
 
     kafka_debezium_schema: Annotated[bool, Parameter(group=_KAFKA_RECORDS, negative=())] = False
-    """Put Debezium's events into an envelope that brings their schema."""
+    """Publish Debezium's events with their schema, for Kafka Connect."""
 
     kafka_delivery: Annotated[Delivery, Parameter(group=_KAFKA_DELIVERY)] = "at-least-once"
-    """Whether records may come twice after a failure, or go in Kafka's transactions."""
+    """Delivery guarantee. With at-least-once, records may come twice after a failure. exactly-once
+    uses Kafka's transactions."""
 
     kafka_snapshot: Annotated[SnapshotMode, Parameter(group=_KAFKA_DELIVERY)] = "never"
-    """Whether a topic of a table that has data begins with every item, or with what comes then."""
+    """Start of a topic for a table that has data: the next change (never), or every item
+    (initial)."""
 
     kafka_retention_bytes: Annotated[int, Parameter(group=_KAFKA_DELIVERY)] = (
         10 * 1024 * 1024 * 1024
     )
-    """How much is kept for a topic that does not take it, before it is cut off."""
+    """Bytes of changes to keep for a topic that does not accept them. Above it the topic is cut
+    off."""
 
     kafka_retention_seconds: Annotated[float | None, Parameter(group=_KAFKA_DELIVERY)] = None
-    """How long it is kept; without it, as long as there is room."""
+    """Seconds to keep these changes. Default: no limit in time."""
 
     kafka_security_protocol: Annotated[SecurityProtocol, Parameter(group=_KAFKA_SECURITY)] = (
         "PLAINTEXT"
     )
-    """Whether connections to brokers are encrypted (SSL), and ask for a password (SASL)."""
+    """Protocol of connections to brokers. SSL encrypts, SASL authenticates."""
 
     kafka_sasl_mechanism: Annotated[SaslMechanism, Parameter(group=_KAFKA_SECURITY)] = "PLAIN"
-    """With SASL: how the server proves that it knows the password."""
+    """Mechanism of SASL authentication."""
 
     kafka_sasl_username: Annotated[str | None, Parameter(group=_KAFKA_SECURITY)] = None
-    """With SASL: the server's name."""
+    """User name for SASL."""
 
     kafka_sasl_password: Annotated[str | None, Parameter(group=_KAFKA_SECURITY)] = field(
         default=None, repr=False
     )
-    """With SASL: the password, which other users of the machine can see. Better give a file."""
+    """Password for SASL. Other users of the machine can see it, so prefer a file."""
 
     kafka_sasl_password_file: Annotated[Path | None, Parameter(group=_KAFKA_SECURITY)] = None
-    """With SASL: a file with the password."""
+    """File with the password for SASL."""
 
     kafka_ssl_cafile: Annotated[Path | None, Parameter(group=_KAFKA_SECURITY)] = None
-    """With SSL: certificates of authorities that sign brokers; without it, the system's."""
+    """File with the certificates of authorities that sign brokers. Default: those of the system."""
 
     kafka_ssl_certfile: Annotated[Path | None, Parameter(group=_KAFKA_SECURITY)] = None
-    """With SSL: the server's own certificate."""
+    """File with the server's own certificate, for SSL."""
 
     kafka_ssl_keyfile: Annotated[Path | None, Parameter(group=_KAFKA_SECURITY)] = None
-    """The key of that certificate, if it stands in a file of its own."""
+    """File with the key of that certificate, if the certificate's file does not have it."""
 
     def __post_init__(self) -> None:
         for server in self._servers:

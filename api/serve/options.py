@@ -86,161 +86,164 @@ class ServeOptions:
     """
 
     host: Annotated[str, Parameter(group=_ACCESS)] = "127.0.0.1"
-    """Address to listen on."""
+    """Address to listen on. Any but loopback needs access keys or --allow-open."""
 
     port: Annotated[UInt16, Parameter(group=_ACCESS)] = 8000
-    """Port to listen on; 0 takes a free one."""
+    """Port to listen on. 0 takes a free port."""
 
     data_dir: Annotated[Path | None, Parameter(group=_DATA)] = None
-    """Where data is kept; without it, dynactor under $XDG_DATA_HOME or ~/.local/share."""
+    """Directory of the data. Default: dynactor under $XDG_DATA_HOME or ~/.local/share."""
 
     in_memory: Annotated[bool, Parameter(group=_DATA, negative=())] = False
-    """Keep data in memory: it is gone when the server stops."""
+    """Keep data in memory only. The data is lost when the server stops."""
 
     cache_mib: Annotated[int | None, Parameter(group=_DATA)] = None
-    """Memory for what is read of the data, in MiB. Without it, a sixteenth of what the machine or
-    the control group has, or 256, but at most a quarter."""
+    """Memory for cached data, in MiB, at least 1. Default: a sixteenth of the memory of the machine
+    or control group, at least 256, at most a quarter."""
 
     backup_dir: Annotated[Path | None, Parameter(group=_DATA)] = None
-    """Where dynactor backup puts copies of the data, on the same file system as these."""
+    """Directory for the backups of dynactor backup, on the same file system as the data."""
 
     serve_backup: Annotated[bool, Parameter(group=_DATA, negative=())] = False
-    """Start on a backup itself, which is then none any more, and not on a copy of one."""
+    """Allow a start on a backup itself. The server changes it, so it is no longer a backup."""
 
     admin_port: Annotated[UInt16 | None, Parameter(group=_PROCESS)] = None
-    """Port for metrics (at /metrics), the virtual clock, replays, insights, backups; 0 takes a free
-    one. Default: the first free one from 8001 to 8010; with --port 0 any."""
+    """Port for metrics, health checks, backups, replays, insights and the virtual clock. 0 takes a
+    free port. Default: the first free port from 8001 to 8010, with --port 0 any free port."""
 
     no_admin: Annotated[bool, Parameter(group=_PROCESS, negative=())] = False
-    """Have no admin port."""
+    """Do not open the admin port."""
 
     admin_secret_file: Annotated[Path | None, Parameter(group=_PROCESS)] = None
-    """A file with the secret that callers on other machines need for changes over the admin port.
-    Callers on the same machine need none."""
+    """File with the secret for changes over the admin port from other machines. Callers on the same
+    machine need no secret."""
 
     admin_host: Annotated[str, Parameter(group=_PROCESS)] = "127.0.0.1"
-    """Address of that port."""
+    """Address of the admin port. An address other than loopback needs --allow-open."""
 
     region: Annotated[str, Parameter(group=_REGIONS)] = "us-east-1"
-    """The region shown in ARNs. Requests for any region are served, by the same tables unless
-    --regions says otherwise."""
+    """Region in ARNs, for example eu-west-1. The server accepts requests for any region."""
 
     regions: Annotated[Regions, Parameter(group=_REGIONS)] = "shared"
-    """Whether all regions share their tables, or each has its own: the region for which a request
-    is signed chooses. With apart, tables made before belong to --region."""
+    """Tables of regions: shared by all regions, or apart, by the region in a request's signature.
+    With apart, tables made before belong to --region."""
 
     log_format: Annotated[LogFormat, Parameter(group=_PROCESS)] = "text"
-    """The form of log lines: text, or a JSON object a line."""
+    """Format of log lines: text, or json for one JSON object per line."""
 
     log_level: Annotated[LogLevel, Parameter(group=_PROCESS)] = "info"
-    """The least severe messages to log."""
+    """Lowest level to log. debug logs every request."""
 
     credentials_file: Annotated[Path | None, Parameter(group=_ACCESS)] = None
-    """The keys that clients must sign with, in the form of ~/.aws/credentials. Without it every
-    signature is taken."""
+    """File with the access keys that clients must sign with, in the format of ~/.aws/credentials.
+    Without the option every access key is accepted."""
 
     allow_reset: Annotated[bool, Parameter(group=_ACCESS, negative=())] = False
-    """Let the admin port delete everything, and bring back snapshots, though data is kept on disk.
-    With --in-memory it may do so without this."""
+    """Allow reset and snapshots over the admin port for data on disk. With --in-memory they are
+    always allowed."""
 
     allow_faults: Annotated[bool, Parameter(group=_ACCESS, negative=())] = False
-    """Let the admin port inject faults into answers, for tests."""
+    """Allow tests to inject faults over the admin port."""
 
     drain_seconds: Annotated[float, Parameter(group=_PROCESS)] = 10
-    """How long requests that are under way may take when the server stops."""
+    """Seconds that requests in flight may take when the server stops."""
 
     exit_with_parent: Annotated[bool, Parameter(group=_PROCESS, negative=())] = False
-    """Stop when the process that started the server ends, also after SIGKILL."""
+    """Stop when the process that started the server ends, even after SIGKILL."""
 
     allow_open: Annotated[bool, Parameter(group=_ACCESS, negative=())] = False
-    """Listen on an address other than loopback although anybody who reaches it is let in."""
+    """Listen on any address although every access key is accepted."""
 
     allowed_hosts: Annotated[tuple[str, ...], Parameter(group=_ACCESS, negative=())] = ()
-    """Names, beside localhost and IP addresses, under which clients may address the server."""
+    """Host names that clients may use, in addition to localhost and IP addresses. Example:
+    db.example.com."""
 
     cors_origins: Annotated[tuple[str, ...], Parameter(group=_ACCESS, negative=())] = ()
-    """Origins of web pages that may use the server from a browser; * for all."""
+    """Origins of web pages that may use the server from a browser. Example:
+    https://app.example.com. * allows all."""
 
     ttl_delay_seconds: Annotated[float, Parameter(group=_LIMITS)] = 1.0
-    """How long an item that has expired stays in its table at least."""
+    """Seconds between the expiry of an item and its deletion, at least."""
 
     ttl_deletes_per_second: Annotated[float, Parameter(group=_LIMITS)] = 4_000.0
-    """How many expired items are deleted in a second at most, of all tables together."""
+    """Highest number of expired items to delete in a second, over all tables."""
 
     throttling: Annotated[ThrottlingSetting, Parameter(group=_LIMITS)] = "auto"
-    """What is done beyond a table's capacity: enforce answers with DynamoDB's errors, observe only
-    counts, off neither; auto enforces for provisioned tables and observes those on demand. The tag
-    dynactor:throttling says so of one table."""
+    """Behavior above a table's capacity. enforce throttles, observe only counts, off does neither,
+    auto enforces for provisioned tables and observes on-demand tables. The tag dynactor:throttling
+    overrides the option for one table."""
 
     throughput_decreases_per_day: Annotated[int, Parameter(group=_LIMITS)] = (
         THROUGHPUT_DECREASES_PER_DAY
     )
-    """How often in a UTC day a table's or index's units may be lowered; then once an hour."""
+    """How many times in a UTC day the throughput of a table or index can be lowered. After that,
+    once an hour."""
 
     key_traffic: Annotated[bool, Parameter(group=_LIMITS)] = True
-    """Count some requests by their keys, for the advice of dynactor advise."""
+    """Count a sample of the requests by key, for dynactor advise."""
 
     kafka: KafkaOptions = field(default_factory=KafkaOptions)
 
     item_collection_limit_bytes: Annotated[int, Parameter(group=_TEST_TABLES)] = (
         ITEM_COLLECTION_BYTES
     )
-    """The largest item collection of a table with local secondary indexes."""
+    """Largest size of an item collection, in a table with local secondary indexes."""
 
     partition_limit_bytes: Annotated[int, Parameter(group=_TEST_PARTITIONS)] = PARTITION_BYTES
-    """The size from which a partition of a table or global index is split."""
+    """Size at which a partition of a table or global secondary index splits."""
 
     split_heat_seconds: Annotated[float, Parameter(group=_TEST_PARTITIONS)] = 60
-    """How long a partition is nearly as busy as it can be before it is split."""
+    """Seconds near its throughput limit after which a partition splits."""
 
     split_check_seconds: Annotated[float, Parameter(group=_TEST_PARTITIONS)] = 5
-    """How often it is looked for partitions that are to be split."""
+    """Seconds between two searches for partitions to split."""
 
     initial_burst_seconds: Annotated[float, Parameter(group=_TEST_PARTITIONS)] = BURST_SECONDS
-    """The unused capacity with which a new provisioned table or index begins, in seconds of its
-    units. With 1, a test sees throttling at once."""
+    """Unused capacity of a new provisioned table or index, in seconds of its units, at most 300.
+    With 1, a test sees throttling at once."""
 
     table_transition_seconds: Annotated[float, Parameter(group=_TEST_TABLES)] = 0
-    """How long a table stays CREATING, UPDATING or DELETING."""
+    """Seconds that a table stays CREATING, UPDATING or DELETING."""
 
     partitions_per_table: Annotated[int | None, Parameter(group=_TEST_PARTITIONS)] = None
-    """The number of partitions of every new table, instead of DynamoDB's own rule."""
+    """Number of partitions of a new table. Default: DynamoDB's own rule."""
 
     index_allocation_seconds: Annotated[float, Parameter(group=_TEST_TABLES)] = 0.05
-    """How long an index that UpdateTable adds stays in its first phase, Backfilling false."""
+    """Seconds that an added index stays CREATING with Backfilling false."""
 
     gsi_lag: Annotated[str, Parameter(group=_TEST_TABLES)] = "none"
-    """How far global indexes stay behind: none, fixed:SECONDS or random:FROM-TO:SEED. With awaited,
-    a read of one waits until it has what was answered before."""
+    """Lag of global secondary indexes: none, fixed:SECONDS or random:FROM-TO:SEED, for example
+    random:0-0.5:7. With awaited, a read waits until the index has every write acknowledged
+    before."""
 
     transaction_delay: Annotated[str, Parameter(group=_TEST_TABLES)] = "none"
-    """How long a transaction waits between steps: none, fixed:SECONDS or random:FROM-TO:SEED."""
+    """Delay between the steps of a transaction: none, fixed:SECONDS or random:FROM-TO:SEED."""
 
     shard_roll_seconds: Annotated[float, Parameter(group=_TEST_TIMES)] = 4 * 60 * 60
-    """How old a stream's shard grows before another one follows it."""
+    """Age at which a shard of a stream is closed and continued by another one."""
 
     stream_retention_seconds: Annotated[float, Parameter(group=_TEST_TIMES)] = 24 * 60 * 60
-    """How long stream records can be read."""
+    """Seconds that stream records can be read."""
 
     keep_streams_seconds: Annotated[float, Parameter(group=_TEST_TIMES)] = 30
-    """How often shards are rolled and old records deleted."""
+    """Seconds between two checks for shards to close and records to trim."""
 
     virtual_clock: Annotated[str | None, Parameter(group=_TEST_TIMES)] = None
-    """A clock of its own: begins at this ISO 8601 time, these epoch seconds, or now."""
+    """Run on a virtual clock that starts at this time: ISO 8601, epoch seconds, or now."""
 
     clock_speed: Annotated[float, Parameter(group=_TEST_TIMES)] = 0
-    """Seconds of the virtual clock in a real second: 1 is real time, with 0 it stands still."""
+    """Speed of the virtual clock: 1 is real time, 0 stands still."""
 
     ttl_change_interval_seconds: Annotated[float, Parameter(group=_TEST_TIMES)] = (
         TIME_TO_LIVE_CHANGE_SECONDS
     )
-    """How long a table's time to live can't be changed again."""
+    """Seconds between two changes of a table's time to live, at least."""
 
     ttl_transition_seconds: Annotated[float, Parameter(group=_TEST_TIMES)] = 0
-    """How long time to live stays ENABLING or DISABLING at least; 0 shows neither state."""
+    """Seconds that time to live stays ENABLING or DISABLING, at least. 0 shows neither state."""
 
     copy_messages: Annotated[bool, Parameter(group=_TEST_TIMES, negative=())] = False
-    """Send every message between actors through its bytes, as if it crossed a process boundary."""
+    """Serialize every message between actors."""
 
     def __post_init__(self) -> None:
         if self.in_memory and self.data_dir is not None:

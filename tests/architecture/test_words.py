@@ -49,7 +49,6 @@ LIMITS: Final = {
     "api/testing": 7,
     "compose": 1,
     "compose/prometheus": 1,
-    "docs/CONFIGURATION.md": 24,
     "docs/DIFFERENCES.md": 33,
     "docs/EXPLAIN.md": 19,
     "docs/EXTENDING.md": 6,
