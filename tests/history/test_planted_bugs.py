@@ -14,30 +14,34 @@ from tests.support.servers.history_server import Trouble
 
 
 class Scene(NamedTuple):
-    """In which history a bug shows; ``kills_at`` is in operations."""
+    """The history in which a bug shows; ``kills_at`` is in operations."""
 
     operations: int = 200
     kills_at: tuple[int, ...] = ()
     power: bool = False
     read_share: float = 0.3
+    quiet_rounds: int = 0
 
 
 KILLED: Final = Scene(240, kills_at=(80, 160))
 # What was not synced is lost with the power alone, and must have been read before.
 POWERLESS: Final = Scene(400, kills_at=(150, 300), power=True, read_share=0.8)
 
+# A read behind a write of the same client, which is alone: if it is stale, no order explains it.
+STALE: Final = Scene(quiet_rounds=14)
+
 # The first few show in any short history: the others are left to the long run.
 IN_SINGLE_ITEMS: Final[dict[Bug, Scene]] = {
     "lost update": Scene(),
     "unsynced read": POWERLESS,
-    "stale read": Scene(300),
+    "stale read": STALE,
     "answer before it is durable": Scene(),
 }
 IN_TRANSACTIONS: Final[dict[Bug, Scene]] = {
     "answer before its decision": Scene(),
     "half a transaction": KILLED,
     "lost update": Scene(),
-    "stale read": Scene(300),
+    "stale read": STALE,
     "answer before it is durable": Scene(),
     "unsynced read": POWERLESS,
 }
@@ -52,7 +56,7 @@ async def test_a_planted_bug_shows_in_histories_of_single_items(
     crowd = RegisterCrowd(arena, scene.operations, hot_share=0.5, read_share=scene.read_share)
 
     with arena.running():
-        await crowd.run(scene.kills_at)
+        await crowd.run(scene.kills_at, scene.quiet_rounds)
 
     assert history.check(crowd.history) != []
 
@@ -67,6 +71,6 @@ async def test_a_planted_bug_shows_in_histories_of_transactions(
     crowd = BankCrowd(arena, scene.operations, hot_share=0.3, get_share=scene.read_share)
 
     with arena.running():
-        await crowd.run(scene.kills_at)
+        await crowd.run(scene.kills_at, scene.quiet_rounds)
 
     assert history_serial.check(crowd.history) != []

@@ -74,8 +74,11 @@ class BankCrowd:
         self.commits = dict.fromkeys(range(CROWD_SIZE), 0)
         self._arena = arena
 
-    async def run(self, kills_at: Sequence[int] = ()) -> None:
-        """Make the bank, run the clients, kill at these counts, and read all at the end."""
+    async def run(self, kills_at: Sequence[int] = (), quiet_rounds: int = 0) -> None:
+        """Make the bank, run the clients, kill at these counts, and read all at the end.
+
+        In each of ``quiet_rounds`` a client that is alone writes the hot account and reads it.
+        """
         client = ArenaClient(self._arena)
         try:
             await make_tables(client, list(TABLES))
@@ -90,6 +93,7 @@ class BankCrowd:
         finally:
             await client.close()
         last = _Client(self, self._arena, CROWD_SIZE, self._arena.draw)
+        await last.alternate(quiet_rounds)
         await last.read_all()
 
     @property
@@ -141,6 +145,13 @@ class _Client:
                 await self._until_done(step())
         finally:
             await self._client.close()
+
+    async def alternate(self, rounds: int) -> None:
+        """Write the hot account and read it, in turn."""
+        self._crowd.hot_share = 1.0
+        for _ in range(rounds):
+            await self._until_done(self._update())
+            await self._until_done(self._get())
 
     async def read_all(self) -> None:
         """Read every item when nobody else does anything: no key is held any more."""

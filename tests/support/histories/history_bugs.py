@@ -10,7 +10,7 @@ from asyncio import Future
 from collections import deque
 from collections.abc import Sequence
 from contextvars import ContextVar
-from random import Random
+from itertools import count
 from typing import Any, Final, Literal, TypeAlias
 
 from dynactor.actors.partition.item_locks import Accepted
@@ -28,22 +28,23 @@ Bug: TypeAlias = Literal[
     "unsynced read",
 ]
 
-# How many states of the store ago a stale read is.
+# A stale read sees the state of so many syncs ago.
 _STALE_STATES: Final = 5
-_STALE_SHARE: Final = 0.02
+# One read in this number is stale. A prime, so that each read of a repeated sequence has its turn.
+_STALE_READS: Final = 7
 _BETWEEN_GROUPS_SECONDS: Final = 0.1
 
 
 class StaleReads(DelayedStore):
-    """Now and then a read sees what was durable some syncs ago."""
+    """One read in seven sees what was durable some syncs ago."""
 
     def __init__(self, inner: Store, delays: Delays) -> None:
         super().__init__(inner, delays)
-        self._draw = Random(1)
+        self._reads = count(1)
         self._older: deque[View] = deque(maxlen=_STALE_STATES)
 
     def durable(self) -> View:
-        if self._older and self._draw.random() < _STALE_SHARE:
+        if self._older and next(self._reads) % _STALE_READS == 0:
             return DelayedView(self._older[0], self._delays)
         return super().durable()
 

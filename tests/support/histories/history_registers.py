@@ -68,8 +68,11 @@ class RegisterCrowd:
         self.read_share = read_share
         self._arena = arena
 
-    async def run(self, kills_at: Sequence[int] = ()) -> None:
-        """Make the tables, run the clients, kill at these counts, and read all at the end."""
+    async def run(self, kills_at: Sequence[int] = (), quiet_rounds: int = 0) -> None:
+        """Make the tables, run the clients, kill at these counts, and read all at the end.
+
+        In each of ``quiet_rounds`` a client that is alone writes the hot item and reads it.
+        """
         client = ArenaClient(self._arena)
         try:
             await make_tables(client, list(TABLES))
@@ -81,6 +84,7 @@ class RegisterCrowd:
                     await self.progress.wait(count)
                     await self._arena.kill_and_restart()
             await client.close()
+            await _Client(self, self._arena, "quiet", self._arena.draw).alternate(quiet_rounds)
             for register in self.registers:
                 operation = self.history.invoke("last", register.name, Read())
                 body = {"TableName": register.table, "Key": register.key, "ConsistentRead": True}
@@ -113,6 +117,16 @@ class _Client:
         try:
             while not self._crowd.progress.is_enough:
                 await self._step()
+        finally:
+            await self._client.close()
+
+    async def alternate(self, rounds: int) -> None:
+        """Write the hot item and read it, in turn."""
+        try:
+            for _ in range(rounds):
+                await self._client.ready()
+                await self._write(self._crowd.hot)
+                await self._read(self._crowd.hot)
         finally:
             await self._client.close()
 
