@@ -102,6 +102,11 @@ class Synchroniser(Generic[T]):
         return future
 
     @property
+    def waiting_count(self) -> int:
+        """How many commits wait for a sync, or for the end of one."""
+        return len(self._waiting) + len(self._covered)
+
+    @property
     def is_idle(self) -> bool:
         """Whether every accepted commit has had its sync."""
         return not (self._running or self._scheduled)

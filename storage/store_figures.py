@@ -22,9 +22,12 @@ class StoreFigures(Struct, frozen=True):
 
     ``full_disk_refusals`` is how many commits were refused because the disk is full.
     ``refusal`` is the name of the error that commits are refused with, empty if they are not.
+    ``waiting_commits`` are accepted and not durable yet, ``waiting_reads`` wait for a thread.
     """
 
     engine: EngineFigures
     syncs: LatencyHistogram
     refusal: str
     full_disk_refusals: int = 0
+    waiting_commits: int = 0
+    waiting_reads: int = 0

@@ -99,6 +99,11 @@ class PartitionActors(dict[int, Ref], Generic[BatchT]):
         self._awaiting_splits.append(future)
         return future
 
+    def mailbox_lengths(self) -> list[int]:
+        """How many messages wait in each mailbox: of partitions at work or being split."""
+        mailboxes = [partition.mailbox for partition in self._actors.values()]
+        return list(map(len, [*mailboxes, *self._sealed.values()]))
+
     def head(self, number: int) -> PartitionHead | None:
         """The head of a partition that is at work, as of its last accepted commit."""
         partition = self._actors.get(number)

@@ -66,6 +66,11 @@ class RequestRoom:
         self._waited_seconds = 0.0
         self._next_look: asyncio.TimerHandle | None = None
 
+    @property
+    def waiting_count(self) -> int:
+        """How many requests wait for room."""
+        return len(self._waiting)
+
     def enter(self, size_bytes: int, put_out: Callable[[], None]) -> Place:
         """A place for a request of that size; it may have to be waited for.
 

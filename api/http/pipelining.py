@@ -36,6 +36,11 @@ class Turns:
         self._waiting.append(begin)
         self._schedule()
 
+    @property
+    def waiting_count(self) -> int:
+        """How many requests wait for their turn."""
+        return len(self._waiting)
+
     async def wait(self) -> None:
         """Wait for a turn, for a request that is carried out afterwards."""
         turn: Future[None] = asyncio.get_running_loop().create_future()

@@ -19,6 +19,16 @@ class Failure(Struct, frozen=True):
     http_status: int
 
 
+class QueueLengths(Struct, frozen=True):
+    """What waits in the server's connections at one moment."""
+
+    requests_waiting_for_memory: int = 0
+    pipelined_requests_waiting: int = 0
+    # Clients that have not read their answers, and the size of these answers.
+    connections_behind: int = 0
+    unsent_answer_bytes: int = 0
+
+
 class RequestFigures:
     """Counts of all requests of one server. All are for the event loop's thread."""
 
@@ -33,8 +43,9 @@ class RequestFigures:
         self.throttled_in: dict[Namespace, Counter[tuple[str, str]]] = {}
         # Faults that tests injected, by fault and operation.
         self.injected_faults: Counter[tuple[str, str]] = Counter()
-        # How many connections are open; set by who serves them.
+        # How many connections are open, and what waits in them; set by who serves them.
         self.connections: Callable[[], int] = lambda: 0
+        self.queues: Callable[[], QueueLengths] = QueueLengths
 
     def latency_of(self, operation: str) -> LatencyHistogram:
         """The latencies of an operation, made when it is first asked for."""

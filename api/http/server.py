@@ -17,6 +17,7 @@ from dynactor.api.http.body_memory import RequestRoom
 from dynactor.api.http.fast_lane import FastLanes
 from dynactor.api.http.pipelining import Turns
 from dynactor.api.http.protocol import Protocol
+from dynactor.api.http.request_figures import QueueLengths
 from dynactor.api.http.server_identity import http_url
 from dynactor.api.http.settings import HttpSettings
 
@@ -87,6 +88,12 @@ async def serving(
     plain = plain_server(protocol, settings, room, turns)
     async with FastLanes(protocol, settings, plain, room, turns) as fast:
         protocol.figures.connections = lambda: fast.open_connections + len(plain.connections)
+        protocol.figures.queues = lambda: QueueLengths(
+            room.waiting_count,
+            turns.waiting_count,
+            fast.unsent_answers.connection_count,
+            fast.unsent_answers.size_bytes,
+        )
         server = await asyncio.get_running_loop().create_server(
             fast.connection, sock=listener, backlog=_BACKLOG
         )

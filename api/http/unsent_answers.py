@@ -22,6 +22,16 @@ class UnsentAnswers:
         self._waiting: dict[asyncio.Transport, int] = {}
         self._unsent_bytes = 0
 
+    @property
+    def connection_count(self) -> int:
+        """How many clients are behind with reading."""
+        return len(self._waiting)
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of the answers that these clients have not read."""
+        return sum(transport.get_write_buffer_size() for transport in self._waiting)
+
     def stopped(self, transport: asyncio.Transport) -> None:
         """A client is behind with reading."""
         self.went_on(transport)

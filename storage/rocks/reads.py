@@ -81,6 +81,11 @@ class DiskReads:
         return not self.busy_threads and not self._waiting
 
     @property
+    def waiting_count(self) -> int:
+        """How many reads wait for a thread."""
+        return len(self._waiting)
+
+    @property
     def busy_threads(self) -> int:
         """How many threads read, or are about to."""
         return len(self._threads) - self._idle

@@ -212,6 +212,8 @@ class _RocksStore:
             self._syncs,
             "" if refusal is None else type(refusal).__name__,
             self._full_disk_refusals,
+            self._synchroniser.waiting_count,
+            self._reads.waiting_count,
         )
 
     async def close(self) -> None:

@@ -14,7 +14,7 @@ from prometheus_client.metrics_core import (
 )
 from prometheus_client.registry import Collector
 
-from dynactor.api.http.request_figures import Failure, RequestFigures
+from dynactor.api.http.request_figures import Failure, QueueLengths, RequestFigures
 from dynactor.model.latency_histogram import LatencyHistogram
 from dynactor.storage.namespaces import Namespace
 from dynactor.storage.store import Store
@@ -36,6 +36,7 @@ class ServerFigures(Struct, frozen=True):
     store: StoreFigures
     loop_lag: LatencyHistogram
     throttled_in: Mapping[Namespace, Mapping[tuple[str, str], int]] = {}
+    queues: QueueLengths = QueueLengths()
 
 
 def server_figures(
@@ -51,6 +52,7 @@ def server_figures(
         store.figures(),
         loop_lag,
         {namespace: counts.copy() for namespace, counts in requests.throttled_in.items()},
+        requests.queues(),
     )
 
 
@@ -64,6 +66,7 @@ class ServerCollector(Collector):
         """Each metric, those of CloudWatch with its name there."""
         yield from self._requests()
         yield from self._store()
+        yield from self._queues()
         lag = HistogramMetricFamily(
             "dynactor_event_loop_lag_seconds",
             "By how much the event loop was late for a timer; it is asked once a second.",
@@ -107,6 +110,37 @@ class ServerCollector(Collector):
         yield GaugeMetricFamily(
             "dynactor_connections", "Open connections of clients.", value=self._figures.connections
         )
+
+    def _queues(self) -> Iterator[Metric]:
+        queues, store = self._figures.queues, self._figures.store
+        lengths = {
+            "requests_waiting_for_memory": (
+                "Large requests that wait until there is memory for their bodies.",
+                queues.requests_waiting_for_memory,
+            ),
+            "pipelined_requests_waiting": (
+                "Pipelined requests that wait for their turn; one of each connection is counted.",
+                queues.pipelined_requests_waiting,
+            ),
+            "connections_behind": (
+                "Connections whose clients have not read their answers.",
+                queues.connections_behind,
+            ),
+            "unsent_answer_bytes": (
+                "Size of the answers that clients have not read.",
+                queues.unsent_answer_bytes,
+            ),
+            "reads_waiting_for_thread": (
+                "Reads from disk that wait for a thread.",
+                store.waiting_reads,
+            ),
+            "commits_waiting_for_sync": (
+                "Commits that are accepted and not durable yet.",
+                store.waiting_commits,
+            ),
+        }
+        for name, (text, length) in lengths.items():
+            yield GaugeMetricFamily(f"dynactor_{name}", text, value=length)
 
     def _store(self) -> Iterator[Metric]:
         store = self._figures.store

@@ -19,6 +19,7 @@ from dynactor.actors.catalog.virtual_clock import ClockState
 from dynactor.actors.derived.expiry.time_to_live import TimeToLiveActors, subscriber_id
 from dynactor.actors.derived.indexes.global_index import GlobalIndexActors
 from dynactor.actors.table.table import Table
+from dynactor.api.admin.metrics.mailboxes import Mailboxes
 from dynactor.api.admin.metrics.table_limit import limited
 from dynactor.model.errors import ThrottlingReason
 
@@ -97,6 +98,7 @@ class TableFigures(Struct, frozen=True):
     partitions: Sequence[_PartitionState]
     splits: Mapping[str, int]
     clock: ClockState | None
+    mailboxes: Mailboxes
 
 
 async def table_figures(database: Database) -> TableFigures:
@@ -111,6 +113,8 @@ async def table_figures(database: Database) -> TableFigures:
     capacity: list[_CapacityState] = []
     expiry: list[_ExpiryState] = []
     partitions: list[_PartitionState] = []
+    mailboxes = Mailboxes()
+    mailboxes.add_database(database)
     for number, table in enumerate(list(database.tables), 1):
         names.append(table.definition.name)
         indexes += await _index_states(database, table)
@@ -118,8 +122,11 @@ async def table_figures(database: Database) -> TableFigures:
         capacity += _capacity_states(table)
         expiry.append(_expiry_state(table))
         partitions += _partition_states(table)
+        mailboxes.add_table(table)
         if number % TABLES_A_TURN == 0:
             await asyncio.sleep(0)
+    # There may be many regions with few tables each.
+    await asyncio.sleep(0)
     return TableFigures(
         names=names,
         indexes=indexes,
@@ -129,6 +136,7 @@ async def table_figures(database: Database) -> TableFigures:
         partitions=partitions,
         splits={str(reason): count for reason, count in database.partition_splits.items()},
         clock=None if database.clock_control is None else database.clock_control.state,
+        mailboxes=mailboxes,
     )
 
 
@@ -151,6 +159,7 @@ class TableCollector(Collector):
         yield from limited(self._all(), shown)
 
     def _all(self) -> Iterator[Metric]:
+        yield from self._figures.mailboxes.metrics()
         yield from self._partitions()
         yield from self._consumed()
         yield from self._throttling()

@@ -1,0 +1,57 @@
+"""How many messages wait in the actors' mailboxes, by kind of actor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+
+from dynactor.actors.catalog.database import Database
+from dynactor.actors.table.table import Table
+
+
+class Mailboxes:
+    """The sum and the maximum of each kind; tables are not told apart."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, int] = {}
+        self._longest: dict[str, int] = {}
+
+    def add_database(self, database: Database) -> None:
+        """Add the actors that a database has one of. Each kind of actor is shown from now on."""
+        self._add("table_partition", ())
+        self._add("index_partition", ())
+        self._add("database", (len(database.actor.mailbox),))
+        self._add("burst_balances", (len(database.balances.mailbox),))
+        clock = database.clock_control
+        if clock is not None:
+            self._add("virtual_clock", (len(clock.mailbox),))
+
+    def add_table(self, table: Table) -> None:
+        """Add the partitions of a table and of its global indexes."""
+        self._add("table_partition", table.partitions.mailbox_lengths())
+        for index in table.followers.indexes.values():
+            self._add("index_partition", index.partitions.mailbox_lengths())
+
+    def _add(self, actor: str, lengths: Iterable[int]) -> None:
+        lengths = tuple(lengths)
+        self._sums[actor] = self._sums.get(actor, 0) + sum(lengths)
+        self._longest[actor] = max(self._longest.get(actor, 0), *lengths, 0)
+
+    def metrics(self) -> Iterator[Metric]:
+        """The sum and the longest mailbox of each kind of actor."""
+        sums = GaugeMetricFamily(
+            "dynactor_mailbox_messages",
+            "Messages that wait in mailboxes, by kind of actor.",
+            labels=("actor",),
+        )
+        longest = GaugeMetricFamily(
+            "dynactor_longest_mailbox_messages",
+            "Messages that wait in the longest mailbox of a kind of actor. A partition's mailbox "
+            "takes 10,000; a full one throttles requests.",
+            labels=("actor",),
+        )
+        for actor, count in self._sums.items():
+            sums.add_metric((actor,), count)
+            longest.add_metric((actor,), self._longest[actor])
+        yield from (sums, longest)
