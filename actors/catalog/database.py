@@ -144,6 +144,16 @@ class Database:
             return None
         return table
 
+    def mailbox_lengths(self) -> dict[str, int]:
+        """How many messages wait for each actor that a database has one of, by its kind."""
+        lengths = {
+            "database": len(self.actor.mailbox),
+            "burst_balances": len(self.balances.mailbox),
+        }
+        if self.clock_control is not None:
+            lengths["virtual_clock"] = len(self.clock_control.mailbox)
+        return lengths
+
     @property
     def partition_splits(self) -> Mapping[SplitReason, int]:
         """How many partitions were split since the server started, by reason."""

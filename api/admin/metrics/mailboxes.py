@@ -21,11 +21,8 @@ class Mailboxes:
         """Add the actors that a database has one of. Each kind of actor is shown from now on."""
         self._add("table_partition", ())
         self._add("index_partition", ())
-        self._add("database", (len(database.actor.mailbox),))
-        self._add("burst_balances", (len(database.balances.mailbox),))
-        clock = database.clock_control
-        if clock is not None:
-            self._add("virtual_clock", (len(clock.mailbox),))
+        for kind, length in database.mailbox_lengths().items():
+            self._add(kind, (length,))
 
     def add_table(self, table: Table) -> None:
         """Add the partitions of a table and of its global indexes."""
@@ -33,10 +30,10 @@ class Mailboxes:
         for index in table.followers.indexes.values():
             self._add("index_partition", index.partitions.mailbox_lengths())
 
-    def _add(self, actor: str, lengths: Iterable[int]) -> None:
+    def _add(self, kind: str, lengths: Iterable[int]) -> None:
         lengths = tuple(lengths)
-        self._sums[actor] = self._sums.get(actor, 0) + sum(lengths)
-        self._longest[actor] = max(self._longest.get(actor, 0), *lengths, 0)
+        self._sums[kind] = self._sums.get(kind, 0) + sum(lengths)
+        self._longest[kind] = max(self._longest.get(kind, 0), *lengths, 0)
 
     def metrics(self) -> Iterator[Metric]:
         """The sum and the longest mailbox of each kind of actor."""
@@ -51,7 +48,7 @@ class Mailboxes:
             "takes 10,000; a full one throttles requests.",
             labels=("actor",),
         )
-        for actor, count in self._sums.items():
-            sums.add_metric((actor,), count)
-            longest.add_metric((actor,), self._longest[actor])
+        for kind, count in self._sums.items():
+            sums.add_metric((kind,), count)
+            longest.add_metric((kind,), self._longest[kind])
         yield from (sums, longest)
