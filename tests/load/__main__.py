@@ -12,9 +12,11 @@ from dynactor.load.options import WrongOption
 from dynactor.load.results.plots import CannotPlot
 from dynactor.load.run.runner import RunFailed
 from dynactor.load.run.table import CannotPrepare
+from tests.load.peers.features import FeatureOptions, run_features
+from tests.load.peers.footprints import FootprintOptions, run_footprints
+from tests.load.peers.launch import NoPeers
 from tests.load.peers.options import PeerOptions
 from tests.load.peers.rounds import run_rounds
-from tests.load.peers.servers import NoPeers
 
 
 @app.command
@@ -27,6 +29,32 @@ def peers(options: PeerOptions | None = None) -> int:
     try:
         run_rounds(options or PeerOptions(), console())
     except (CannotPlot, CannotPrepare, NoPeers, OSError, RunFailed, WrongOption) as error:
+        return trouble(error)
+    return 0
+
+
+@app.command
+def footprints(options: FootprintOptions | None = None) -> int:
+    """Measure start and memory of this server beside others, on this machine.
+
+    npm, pip and cargo fetch the others, once.
+    """
+    try:
+        run_footprints(options or FootprintOptions(), console())
+    except (NoPeers, OSError) as error:
+        return trouble(error)
+    return 0
+
+
+@app.command
+def features(options: FeatureOptions | None = None) -> int:
+    """Ask this server and others what they do, and print their answers.
+
+    npm, pip and cargo fetch the others, once.
+    """
+    try:
+        run_features(options or FeatureOptions(), console())
+    except (NoPeers, OSError) as error:
         return trouble(error)
     return 0
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 from cyclopts import Parameter
 from cyclopts.types import NonNegativeFloat, PositiveFloat, PositiveInt
 
-ServerName = Literal[
-    "dynactor", "dynactor-memory", "dynalite", "dynalite-memory", "local", "local-memory"
-]
+from tests.load.peers.launch import ServerName
 
 _SERVERS: Final[tuple[ServerName, ...]] = (
     "dynactor",

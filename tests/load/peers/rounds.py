@@ -43,11 +43,13 @@ def run_rounds(options: PeerOptions, console: Console) -> None:
     plans = [_run_options(options, line, count) for line, count in _cases(options)]
     for each in plans:
         each.plan()
+    # Tables of a load have few units.
+    observing = () if "--throttling" in options.serve else ("--throttling", "observe")
+    serve = (*observing, *options.serve)
     with ExitStack() as stack:
         directory = stack.enter_context(directory_on(options.directory))
         peers = [
-            stack.enter_context(running_peer(name, directory, options.serve))
-            for name in options.servers
+            stack.enter_context(running_peer(name, directory, serve)) for name in options.servers
         ]
         results = asyncio.run(_measure(options, peers, console))
     if options.plot is not None:

