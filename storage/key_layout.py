@@ -80,6 +80,20 @@ EXPIRY_SLICES: Final = 16
 _SLICE_SHIFT: Final = 4
 ROW_PREFIX_BYTES: Final = _ROW_PREFIX.size
 
+# The first bytes of the keys of heads, and of change records.
+HEAD_KINDS: Final = frozenset(
+    key[0]
+    for key in (
+        CATALOG_HEAD,
+        _PARTITION_HEAD,
+        _CHECKPOINT,
+        VIRTUAL_CLOCK,
+        CLIENT_TOKENS_TRIMMED,
+        BALANCES_HEAD,
+    )
+)
+CHANGE_KIND: Final = _CHANGE[0]
+
 TABLE_RECORDS: Final = (_TABLE_RECORD, _PARTITION_HEAD)
 RECLAIMS: Final = (_RECLAIM, bytes([_RECLAIM[0] + 1]))
 TABLE_BACKUPS: Final = (_TABLE_BACKUP, bytes([_TABLE_BACKUP[0] + 1]))

@@ -22,6 +22,7 @@ from dynactor.storage.store import (
     Group,
     NotAtHand,
     Row,
+    Snapshot,
     Store,
     View,
 )
@@ -113,6 +114,11 @@ class StoreSlice:
     def durable(self) -> View:
         """The durable view of the namespace."""
         return _ViewSlice(self._store.durable(), self._prefix)
+
+    async def snapshot(self, *, is_long: bool = False) -> Snapshot:
+        """One durable state of the namespace."""
+        kept = await self._store.snapshot(is_long=is_long)
+        return Snapshot(_ViewSlice(kept.view, self._prefix), kept.release)
 
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
         """Commit rows of the namespace."""

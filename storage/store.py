@@ -8,7 +8,7 @@ shows them). Nobody above this floor knows a path, a file or an iterator of an e
 from __future__ import annotations
 
 from asyncio import Future
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol, runtime_checkable
@@ -51,6 +51,10 @@ class Full(StoreError):
 
 class Closed(StoreError):
     """The store takes no more commits: it was closed, or a sync failed."""
+
+
+class Unavailable(StoreError):
+    """The database can't be reached at this moment. Nothing was written; try again later."""
 
 
 class Damaged(StoreError):
@@ -100,7 +104,7 @@ NOT_AT_HAND: Final = NotAtHand.NOT_AT_HAND
 
 
 class View(Protocol):
-    """A way of reading the rows. All methods raise ``Damaged`` or ``Closed``."""
+    """A way of reading the rows. All methods raise ``Damaged``, ``Unavailable`` or ``Closed``."""
 
     def at_hand(self, key: bytes) -> bytes | NotAtHand | None:
         """The value under this key, None where there is none; never waits for a disk.
@@ -124,6 +128,17 @@ class View(Protocol):
         ...
 
 
+def _nothing() -> None:
+    """Release nothing."""
+
+
+class Snapshot(NamedTuple):
+    """A view of one state, which the store keeps until ``release``; that may be repeated."""
+
+    view: View
+    release: Callable[[], None] = _nothing
+
+
 class Store(Protocol):
     """An open store. All methods are for the event loop it was opened on."""
 
@@ -133,10 +148,22 @@ class Store(Protocol):
         ...
 
     def durable(self) -> View:
-        """One consistent state in which everything is durable. Never waits, costs nothing.
+        """A view of what is durable. Never waits, costs nothing.
 
-        A view may be kept for the length of a request. Kept longer, it holds back disk space,
-        and raises ``Closed`` once the store takes writes again after a full disk.
+        Each call of its methods is consistent in itself. What has to see one state with several
+        calls takes a ``snapshot``.
+        """
+        ...
+
+    async def snapshot(self, *, is_long: bool = False) -> Snapshot:
+        """One consistent state in which everything is durable, until it is released.
+
+        ``is_long``: it may be kept longer than a request. It then holds back disk space, and
+        raises ``Closed`` once the store takes writes again after a full disk, or has lost its
+        connection.
+
+        Raises:
+            Unavailable, Closed: as a view.
         """
         ...
 
@@ -147,9 +174,11 @@ class Store(Protocol):
         ``Unknown``. Commits become durable in the order in which they were accepted. One of no
         groups writes nothing: it becomes durable behind all that was accepted before it.
 
-        Raises ``Conflict`` (``Fenced`` if a guard failed), ``Retry``, ``Full`` or ``Closed``: then
-        nothing was written. One of no groups is refused only where nobody knows what of all that is
-        durable.
+        The caller can't be cancelled here: a cancellation is delivered behind the commit.
+
+        Raises ``Conflict`` (``Fenced`` if a guard failed), ``Retry``, ``Full``, ``Unavailable`` or
+        ``Closed``: then nothing was written. One of no groups is refused only where nobody knows
+        what of all that is durable.
         """
         ...
 

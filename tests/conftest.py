@@ -22,6 +22,7 @@ from tests.support.clients.clients import (
 )
 from tests.support.clients.lanes import LanesClient
 from tests.support.environment.left_out import leave_out, left_out
+from tests.support.servers.postgresql import Postgresql, running_postgresql
 from tests.support.servers.server import running_server
 from tests.support.tables.tables import local_index, table, unique_name
 
@@ -52,6 +53,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         # As if every actor were a process of its own: only what can be sent may be in a message.
         default="--copy-messages",
         help="options for the server that is started, such as '--partitions-per-table 1'",
+    )
+    parser.addoption(
+        "--store",
+        choices=("postgresql",),
+        help="run the engines' tests on PostgreSQL too, and have the servers that are started keep "
+        "their data there",
     )
     parser.addoption(
         "--rounds",
@@ -139,6 +146,13 @@ def rounds(pytestconfig: pytest.Config) -> int | None:
     """How many rounds were asked for; None: a few."""
     given: int | None = pytestconfig.getoption("--rounds")
     return given
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[Postgresql]:
+    """A PostgreSQL for the whole session."""
+    with running_postgresql() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

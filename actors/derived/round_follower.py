@@ -252,6 +252,8 @@ class RoundFollower(Generic[M]):
 
     async def _drop_snapshot(self) -> None:
         self._stop_timer()
+        if self._snapshot is not None:
+            self._snapshot.release()
         rounds, self._snapshot_rounds, self._snapshot = self._snapshot_rounds, None, None
         if rounds is not None:
             await rounds.aclose()

@@ -16,7 +16,7 @@ from dynactor.actors.runtime.fencing import is_fenced
 from dynactor.actors.runtime.mailbox import Envelope, Mailbox
 from dynactor.model.errors import InternalServerError
 from dynactor.storage import key_layout
-from dynactor.storage.store import Damaged, Fenced, Full, Row, Store, StoreError, View
+from dynactor.storage.store import Damaged, Fenced, Full, Row, Snapshot, Store, StoreError, View
 
 # Few: a request waits while a page is processed.
 PAGE_ROWS: Final = 128
@@ -160,7 +160,7 @@ class TableScan:
 
     async def _scan(self, stopped: asyncio.Future[None]) -> bool:
         """Read from the cursor to the end; False if the scan was stopped before."""
-        view = await self._start()
+        kept = await self._start()
         end = key_layout.end_of(self._prefix)
         loop = asyncio.get_running_loop()
         try:
@@ -168,7 +168,8 @@ class TableScan:
                 if stopped.done():
                     return False
                 began, self._waited_seconds = loop.time(), 0.0
-                page = await read_page(view or self._store.durable(), self._next, end)
+                view = self._store.durable() if kept is None else kept.view
+                page = await read_page(view, self._next, end)
                 self._next = page.following
                 if not await self._give(page.rows, stopped):
                     return False
@@ -178,22 +179,28 @@ class TableScan:
                 await self._rest(took_seconds, stopped)
             return await self._pass_down_to(0, stopped)
         finally:
+            if kept is not None:
+                kept.release()
             sent = [result for page in self._in_flight for _, result in page.sent]
             await asyncio.gather(*sent, return_exceptions=True)
 
-    async def _start(self) -> View | None:
-        """Find the first page; return the view of all pages if there is one."""
+    async def _start(self) -> Snapshot | None:
+        """Find the first page; return the snapshot of all pages if there is one."""
         self._in_flight.clear()
         self._has_waited = False
-        view = None
+        kept = None
         stored = await self._checkpoint.load()
         if isinstance(self._sink, SnapshotSink):
-            view = self._store.durable()
+            kept = await self._store.snapshot(is_long=True)
             stored = self._prefix
-            await self._checkpoint.commit_once(stored, range_deletes=[self._sink.target])
+            try:
+                await self._checkpoint.commit_once(stored, range_deletes=[self._sink.target])
+            except StoreError:
+                kept.release()
+                raise
             self._sink.start()
         self._cursor = self._next = self._prefix if stored is None else stored
-        return view
+        return kept
 
     async def _rest(self, took_seconds: float, stopped: asyncio.Future[None]) -> None:
         rest_seconds = self._pacing.seconds_after(took_seconds) if self._pacing else 0.0

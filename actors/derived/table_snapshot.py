@@ -7,14 +7,15 @@ table's changes recorded before the snapshot is taken.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
 from dynactor.actors.derived.checkpoint import Checkpoint
 from dynactor.actors.derived.scan import read_page
 from dynactor.model.values.stored_item import StoredItem
 from dynactor.storage import catalog, codec, key_layout
-from dynactor.storage.store import Store, View
+from dynactor.storage.catalog import TableRecord
+from dynactor.storage.store import Snapshot, Store
 
 
 class KnownLogs(Protocol):
@@ -30,11 +31,11 @@ class KnownLogs(Protocol):
 class TableSnapshot:
     """A snapshot. The store keeps what it shows until the snapshot is released."""
 
-    def __init__(self, view: View, table_id: int, positions: dict[int, Checkpoint]) -> None:
+    def __init__(self, kept: Snapshot, table_id: int, positions: dict[int, Checkpoint]) -> None:
         # Where the logs stood, by partition number; those of ended logs, too.
         self.positions = positions
         # None once the snapshot was released.
-        self._view: View | None = view
+        self._kept: Snapshot | None = kept
         self._prefix = key_layout.row_prefix(table_id)
 
     @classmethod
@@ -44,30 +45,32 @@ class TableSnapshot:
         A split is durable a moment before the followers of the table learn of it.
         """
         while True:
-            view = store.durable()
-            (row,) = await view.load([key_layout.table_record(table_name)])
-            assert row is not None, "there is no such table"
-            record = catalog.decode_record(row)
-            numbers = [partition.number for partition in record.partitions]
-            if all(number in known for number in numbers):
-                break
+            kept = await store.snapshot(is_long=True)
+            try:
+                (row,) = await kept.view.load([key_layout.table_record(table_name)])
+                assert row is not None, "there is no such table"
+                record = catalog.decode_record(row)
+                numbers = [partition.number for partition in record.partitions]
+                if all(number in known for number in numbers):
+                    heads = list(map(key_layout.partition_head, numbers))
+                    values = await kept.view.load(heads)
+                    return cls(kept, record.definition.table_id, _positions(record, values))
+            except BaseException:
+                kept.release()
+                raise
+            kept.release()
             await known.wait_joined()
-        positions = {
-            ended.number: Checkpoint(ended.last, ended.logged_bytes) for ended in record.ended_logs
-        }
-        values = await view.load(list(map(key_layout.partition_head, numbers)))
-        for number, head in zip(numbers, map(catalog.decode_partition_head, values), strict=True):
-            positions[number] = Checkpoint(head.counter, head.logged_bytes)
-        return cls(view, record.definition.table_id, positions)
 
     @property
     def is_held(self) -> bool:
         """Whether its pages can still be read."""
-        return self._view is not None
+        return self._kept is not None
 
     def release(self) -> None:
         """Let the store forget what the snapshot shows: no other page is read."""
-        self._view = None
+        if self._kept is not None:
+            self._kept.release()
+            self._kept = None
 
     async def pages(self) -> AsyncIterator[list[StoredItem]]:
         """The items, some at a time, in the order of their hashes.
@@ -77,8 +80,19 @@ class TableSnapshot:
         """
         start, end = self._prefix, key_layout.end_of(self._prefix)
         while True:
-            assert self._view is not None, "a page is read after the snapshot was released"
-            rows, start = await read_page(self._view, start, end)
+            assert self._kept is not None, "a page is read after the snapshot was released"
+            rows, start = await read_page(self._kept.view, start, end)
             if not rows:
                 return
             yield [codec.decode(row.value) for row in rows]
+
+
+def _positions(record: TableRecord, heads: Sequence[bytes | None]) -> dict[int, Checkpoint]:
+    """Where the logs of a table end, those that grow by the heads of their partitions."""
+    positions = {
+        ended.number: Checkpoint(ended.last, ended.logged_bytes) for ended in record.ended_logs
+    }
+    for partition, value in zip(record.partitions, heads, strict=True):
+        head = catalog.decode_partition_head(value)
+        positions[partition.number] = Checkpoint(head.counter, head.logged_bytes)
+    return positions

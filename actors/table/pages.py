@@ -69,7 +69,11 @@ async def read_page(table: Table, request: ReadRange) -> Page:
         await of_index.wait_readable()
     builder = PageBuilder(request.rules)
     try:
-        await _read_pieces(table, request, of_index, builder)
+        snapshot = await table.snapshot()
+        try:
+            await _read_pieces(table, snapshot.view, request, of_index, builder)
+        finally:
+            snapshot.release()
     except StoreError as error:
         raise unreadable(table.definition.name, error) from error
     builder.finish_partition()
@@ -90,11 +94,14 @@ async def read_page(table: Table, request: ReadRange) -> Page:
 
 
 async def _read_pieces(
-    table: Table, request: ReadRange, of_index: GlobalIndexActors | None, builder: PageBuilder
+    table: Table,
+    view: View,
+    request: ReadRange,
+    of_index: GlobalIndexActors | None,
+    builder: PageBuilder,
 ) -> None:
     """Read partition by partition until the page is full; each is asked for units, and paid."""
     throttle = table.throttle
-    view = table.durable()
     partition_map = (of_index or table).partitions.map
     # Whose limits it lives on: a local index on its table's.
     limited = request.index if of_index else None

@@ -41,7 +41,7 @@ from dynactor.model.values.stored_item import StoredItem
 from dynactor.model.writes.write import Put, Write
 from dynactor.storage import catalog, codec, key_layout
 from dynactor.storage.catalog import PartitionHead, TableRecord
-from dynactor.storage.store import NOT_AT_HAND, StoreError, View
+from dynactor.storage.store import NOT_AT_HAND, Snapshot, StoreError, View
 
 _log = structlog.get_logger("actors")
 
@@ -328,6 +328,14 @@ class Table:
             if not splits:
                 return [catalog.decode_partition_head(value) for value in values]
             await asyncio.wait(splits)
+
+    async def snapshot(self) -> Snapshot:
+        """One durable state, for requests that read several times.
+
+        Raises:
+            StoreError: as the store.
+        """
+        return await self._store.snapshot()
 
     def durable(self) -> View:
         """What is durable, for who looks at the table's rows without being its client."""

@@ -41,6 +41,7 @@ from dynactor.storage.store import (
     Full,
     Group,
     Retry,
+    Snapshot,
     Store,
     StoreError,
     View,
@@ -131,6 +132,9 @@ class _RocksStore:
 
     def durable(self) -> View:
         return self._durable
+
+    async def snapshot(self, *, is_long: bool = False) -> Snapshot:  # noqa: ARG002 - of the port
+        return Snapshot(self._durable)
 
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
         if not groups:

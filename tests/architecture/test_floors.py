@@ -143,6 +143,24 @@ def test_one_place_alone_knows_the_storage_engine():
     assert all(name.startswith("dynactor.storage.rocks") for name in knowing)
 
 
+def test_one_place_alone_knows_postgresql():
+    knowing = {name for name in SOURCES if imports_package(name, "asyncpg")}
+    assert knowing
+    assert all(name.startswith("dynactor.storage.postgresql") for name in knowing)
+
+
+def test_postgresql_is_imported_only_where_it_is_the_store():
+    importing = {
+        name
+        for name in SOURCES
+        if not name.startswith("dynactor.storage.postgresql")
+        for node in tree(name).body
+        if isinstance(node, ast.ImportFrom)
+        and (node.module or "").startswith("dynactor.storage.postgresql")
+    }
+    assert importing == set()
+
+
 def test_one_place_alone_knows_the_client_of_the_broker():
     knowing = {name for name in SOURCES if imports_package(name, "aiokafka")}
     assert knowing == {"dynactor.streams.kafka.aiokafka_broker"}

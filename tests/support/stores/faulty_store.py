@@ -19,7 +19,17 @@ from asyncio import Future
 from collections.abc import Sequence
 from pathlib import Path
 
-from dynactor.storage.store import Closed, Group, NotAtHand, Row, Store, StoreError, Unknown, View
+from dynactor.storage.store import (
+    Closed,
+    Group,
+    NotAtHand,
+    Row,
+    Snapshot,
+    Store,
+    StoreError,
+    Unknown,
+    View,
+)
 from dynactor.storage.store_figures import StoreFigures
 
 
@@ -59,6 +69,9 @@ class FaultyStore:
         if self._unreadable is not None:
             return self._unreadable
         return self._inner.durable() if self._durable is None else self._durable
+
+    async def snapshot(self, *, is_long: bool = False) -> Snapshot:  # noqa: ARG002 - the port
+        return Snapshot(self.durable())
 
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
         if self._refusal is not None and (groups or self._is_silent):

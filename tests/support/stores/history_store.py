@@ -14,7 +14,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
-from dynactor.storage.store import NOT_AT_HAND, Group, NotAtHand, Row, Store, StoreError, View
+from dynactor.storage.store import (
+    NOT_AT_HAND,
+    Group,
+    NotAtHand,
+    Row,
+    Snapshot,
+    Store,
+    StoreError,
+    View,
+)
 from dynactor.storage.store_figures import StoreFigures
 
 
@@ -71,6 +80,9 @@ class DelayedStore:
 
     def durable(self) -> View:
         return DelayedView(self._shown, self._delays)
+
+    async def snapshot(self, *, is_long: bool = False) -> Snapshot:  # noqa: ARG002 - the port
+        return Snapshot(self.durable())
 
     async def commit(self, groups: Sequence[Group]) -> Future[None]:
         await self._delays.wait()

@@ -1,10 +1,12 @@
-"""Real stores for tests of the floors above: on disk, or in memory."""
+"""Real stores for tests of the floors above: on disk, in memory, or in PostgreSQL."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from dynactor.storage.rocks.store import open_rocks, open_rocks_in_memory
 from dynactor.storage.store import Store
@@ -28,3 +30,31 @@ async def disk_store(directory: Path) -> AsyncIterator[Store]:
         yield store
     finally:
         await store.close()
+
+
+@asynccontextmanager
+async def postgresql_store(url: str) -> AsyncIterator[Store]:
+    """The store in this database.
+
+    A task of its own holds it: a fixture may end in another task than it began in.
+    """
+    # The client library is there only where such tests run.
+    from dynactor.storage.postgresql.store import open_postgresql  # noqa: PLC0415
+
+    opened: asyncio.Future[Store] = asyncio.get_running_loop().create_future()
+    ended = asyncio.Event()
+
+    async def hold() -> None:
+        async with open_postgresql(url) as store:
+            opened.set_result(store)
+            await ended.wait()
+
+    holding = asyncio.create_task(hold())
+    waited: list[asyncio.Future[Any]] = [opened, holding]
+    await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+    try:
+        if opened.done():
+            yield opened.result()
+    finally:
+        ended.set()
+        await holding

@@ -1,20 +1,19 @@
-"""A commit may require rows that it does not own: on disk, in memory, and through the fakes."""
+"""A commit may require rows that it does not own: on every engine, and through the fakes."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 from typing import Final
 
 import pytest
 
 from dynactor.storage.store import Conflict, Fenced, Group, Store
+from tests.storage.contract.conftest import OpenStore
 from tests.support.databases.databases import HeldStore
 from tests.support.stores.faulty_store import FaultyStore
 from tests.support.stores.history_store import DelayedStore, Delays
 from tests.support.stores.losing_store import LosingStore
 from tests.support.stores.stepped_store import SteppedStore
-from tests.support.stores.store import disk_store, memory_store
 
 CLAIM: Final = b"claim"
 
@@ -27,14 +26,10 @@ FAKES: Final[dict[str, Callable[[Store], Store]]] = {
 }
 
 
-@pytest.fixture(params=["disk", "memory", *FAKES])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
-    if request.param == "disk":
-        async with disk_store(tmp_path) as disk:
-            yield disk
-    else:
-        async with memory_store() as memory:
-            yield FAKES[request.param](memory) if request.param in FAKES else memory
+@pytest.fixture
+async def store(engine_name: str, open_store: OpenStore) -> AsyncIterator[Store]:
+    async with open_store() as store:
+        yield FAKES[engine_name](store) if engine_name in FAKES else store
 
 
 def group(name: bytes, *guards: tuple[bytes, bytes | None]) -> Group:

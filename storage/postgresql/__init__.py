@@ -1,0 +1,1 @@
+"""The store in a PostgreSQL that the user operates, through asyncpg."""

@@ -1,0 +1,57 @@
+"""The address of the store: the URL of ``--store``."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
+
+from dynactor.storage.store import CannotOpen
+
+SCHEMES: Final = ("postgresql", "postgres")
+_DEFAULT_SCHEMA: Final = "dynactor"
+_EXAMPLE: Final = "postgresql://user@host/dynactor"
+
+
+class Address(NamedTuple):
+    """A database and the schema in it. ``url`` is for asyncpg; the other parts are for messages."""
+
+    url: str
+    schema: str
+    user: str
+    hosts: str
+    database: str
+
+    @property
+    def shown(self) -> str:
+        """The address without a password."""
+        return f"PostgreSQL at {self.hosts}, database {self.database}, schema {self.schema}"
+
+
+def parse_address(url: str) -> Address:
+    """Take the URL apart.
+
+    Raises:
+        CannotOpen: it is malformed, or names no database.
+    """
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise CannotOpen(f"--store is not a URL: {error}. Give one like {_EXAMPLE}") from None
+    if parts.scheme not in SCHEMES:
+        raise CannotOpen(f"--store must be a URL like {_EXAMPLE}")
+    database = unquote(parts.path.lstrip("/"))
+    if not database:
+        raise CannotOpen(f"The URL of --store names no database: give one like {_EXAMPLE}")
+    query = parse_qsl(parts.query, keep_blank_values=True)
+    schema = dict(query).get("schema", _DEFAULT_SCHEMA)
+    if not schema or schema.startswith("pg_"):
+        raise CannotOpen(f"--store can't use the schema {schema!r}: give another name")
+    rest = [(name, value) for name, value in query if name != "schema"]
+    user, _, hosts = parts.netloc.rpartition("@")
+    return Address(
+        urlunsplit(parts._replace(query=urlencode(rest))),
+        schema,
+        unquote(user.partition(":")[0]) or "(the default)",
+        hosts or dict(query).get("host", "(the default)"),
+        database,
+    )

@@ -1,0 +1,122 @@
+"""One call of ``commit`` as arguments of SQL: its checks, and the last state of each key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from dynactor.storage.postgresql.keys import Range, ranges, stored, table_of
+from dynactor.storage.store import Group
+
+_GUARDS, _HEADS, _BIRTHS, _DELETES, _PUTS = (1, 8, 64, 512, 4096)
+# The arrays of the function's arguments: checks, births, puts, deletes, ranges.
+_ARRAYS: Final = (5, 6, 6, 3, 5)
+
+
+class CommitCall:
+    """The groups of one call. ``keys`` are all that it checks or writes, but for its ranges."""
+
+    def __init__(self, groups: Sequence[Group]) -> None:
+        self._heads = {group.head_key: group.expected_head for group in groups}
+        self._guards = {key: value for group in groups for key, value in group.guards}
+        self._final: dict[bytes, bytes | None] = {}
+        self.ranges: list[Range] = []
+        for group in groups:
+            self._add(group)
+        self.keys = self._heads.keys() | self._guards.keys() | self._final.keys()
+        self.size_bytes = sum(
+            len(key) + len(value) for key, value in self._final.items() if value is not None
+        )
+
+    def _add(self, group: Group) -> None:
+        final = self._final
+        for start, end in group.range_deletes:
+            self.ranges += ranges(start, end)
+            for key in [key for key in final if start <= key < end]:
+                del final[key]
+        for key in group.deletes:
+            final[key] = None
+        final.update(group.puts)
+        final[group.head_key] = group.head
+
+    def write(self, arrays: Arrays, number: int) -> None:
+        """Add the call to the arguments of a statement, as the call of this number."""
+        final = dict(self._final)
+        for is_head, checks in ((False, self._guards), (True, self._heads)):
+            for key, value in checks.items():
+                arrays.check(number, key, value, is_head=is_head)
+                if value is None:
+                    # Its absence is locked by inserting it.
+                    arrays.birth(number, key, final.get(key), is_head=key in self._heads)
+                    if final.pop(key, None) is None:
+                        arrays.delete(number, key)
+        for key, value in final.items():
+            if value is None:
+                arrays.delete(number, key)
+            else:
+                arrays.put(number, key, value, is_head=key in self._heads)
+        for part in self.ranges:
+            arrays.ranges.append(part)
+
+
+class Arrays:
+    """The arguments of one statement."""
+
+    def __init__(self, calls: Iterable[CommitCall]) -> None:
+        self.mask = 0
+        self.count = 0
+        self.ranges: list[Range] = []
+        self._checks: list[tuple[Any, ...]] = []
+        self._births: list[tuple[Any, ...]] = []
+        self._puts: list[tuple[Any, ...]] = []
+        self._deletes: list[tuple[Any, ...]] = []
+        for call in calls:
+            self.count += 1
+            call.write(self, self.count)
+
+    def check(self, call: int, key: bytes, value: bytes | None, *, is_head: bool) -> None:
+        """Require a value of a row, or its absence."""
+        table = self._note(_HEADS if is_head else _GUARDS, key)
+        self._checks.append((table, call, is_head, stored(key).key, value))
+
+    def birth(self, call: int, key: bytes, value: bytes | None, *, is_head: bool) -> None:
+        """Insert a row that is absent."""
+        table = self._note(_BIRTHS, key)
+        kept, tail = stored(key)
+        self._births.append((table, call, is_head, kept, value, tail))
+
+    def put(self, call: int, key: bytes, value: bytes, *, is_head: bool) -> None:
+        """Write a row."""
+        table = self._note(_PUTS, key)
+        kept, tail = stored(key)
+        self._puts.append((table, call, is_head, kept, value, tail))
+
+    def delete(self, call: int, key: bytes) -> None:
+        """Delete a row."""
+        self._deletes.append((self._note(_DELETES, key), call, stored(key).key))
+
+    def arguments(self, epoch: int, batch: bytes) -> list[Any]:
+        """All arguments, in the order of the function's."""
+        lists: tuple[Sequence[tuple[Any, ...]], ...] = (
+            self._checks,
+            self._births,
+            self._puts,
+            self._deletes,
+            self.ranges,
+        )
+        return [
+            epoch,
+            batch,
+            self.mask,
+            [0] * self.count,
+            *(
+                list(column)
+                for rows, width in zip(lists, _ARRAYS, strict=True)
+                for column in (zip(*rows, strict=True) if rows else [()] * width)
+            ),
+        ]
+
+    def _note(self, kind: int, key: bytes) -> int:
+        table = table_of(key)
+        self.mask |= kind << table
+        return table

@@ -1,0 +1,249 @@
+"""Commits: calls that wait share a statement, which is one transaction.
+
+The statement leaves out the calls whose heads or guards are wrong. If its connection breaks,
+PostgreSQL may have committed it, or may still do so. The same statement is then sent again. It
+stores a random batch id in its heads, which tells the second one whether the first was written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from secrets import token_bytes
+from time import perf_counter_ns
+from typing import Any, Final
+
+import anyio
+import structlog
+from anyio.abc import TaskGroup
+
+from dynactor.model.latency_histogram import LatencyHistogram
+from dynactor.storage.postgresql.commit_call import Arrays, CommitCall
+from dynactor.storage.postgresql.connections import (
+    PATIENCE_SECONDS,
+    STATEMENT_SECONDS,
+    Connections,
+)
+from dynactor.storage.postgresql.errors import BirthCollision, Lost
+from dynactor.storage.postgresql.sql import (
+    ACCEPTED,
+    CONFLICT,
+    FENCED,
+    WRITTEN_BEFORE,
+    Statements,
+)
+from dynactor.storage.store import Conflict, Fenced, Retry, StoreError, Unavailable, Unknown
+
+_STATEMENTS: Final = 4
+_CALLS_AT_ONCE: Final = 64
+_BYTES_AT_ONCE: Final = 4 * 1024 * 1024
+_BATCH_BYTES: Final = 16
+# A range may hold a table's rows.
+_RANGE_SECONDS: Final = 3_600.0
+# The time to find out whether a statement was written.
+_DOUBT_SECONDS: Final = 30.0
+_PAUSE_SECONDS: Final = 0.05
+_BIRTHS_TRIED: Final = 3
+
+_log = structlog.get_logger("storage")
+
+
+class Pending:
+    """A call and its outcome: None, or the error."""
+
+    def __init__(self, call: CommitCall) -> None:
+        self.call = call
+        self.outcome: asyncio.Future[StoreError | None] = asyncio.get_running_loop().create_future()
+
+    def end(self, error: StoreError | None) -> None:
+        """Tell who waits."""
+        if not self.outcome.done():
+            self.outcome.set_result(error)
+
+
+class _Attempt:
+    """How a statement is tried. ``in_doubt``: one was sent, and its outcome is unknown."""
+
+    def __init__(self) -> None:
+        self.batch = token_bytes(_BATCH_BYTES)
+        self.in_doubt = False
+
+
+class Commits:
+    """The commits. ``ended`` is called with the error of each statement, None if it has none."""
+
+    def __init__(
+        self,
+        tasks: TaskGroup,
+        connections: Connections,
+        statements: Statements,
+        epoch: int,
+        *,
+        latency: LatencyHistogram,
+        ended: Callable[[StoreError | None], None],
+    ) -> None:
+        self._tasks = tasks
+        self._connections = connections
+        self._query = statements.commit
+        self._epoch = epoch
+        self._latency = latency
+        self._ended = ended
+        self._waiting: deque[Pending] = deque()
+        self._under_way = 0
+        self._is_scheduled = False
+        self._idle: asyncio.Future[None] | None = None
+
+    async def commit(self, call: CommitCall) -> StoreError | None:
+        """Write a call; return the error if it was refused, or if nobody knows.
+
+        The commit goes on if the caller is cancelled. The cancellation is delivered behind it: a
+        caller that does not know the outcome would say that nothing was written.
+        """
+        loop = asyncio.get_running_loop()
+        pending = Pending(call)
+        self._waiting.append(pending)
+        if not self._is_scheduled and self._under_way < _STATEMENTS:
+            self._is_scheduled = True
+            loop.call_soon(self._start)
+        is_cancelled = False
+        task = asyncio.current_task()
+        assert task is not None
+        with anyio.CancelScope(shield=True):
+            while not pending.outcome.done():
+                try:
+                    await asyncio.wait([pending.outcome])
+                except asyncio.CancelledError:
+                    is_cancelled = True
+                    task.uncancel()
+        if is_cancelled:
+            task.cancel()
+        return pending.outcome.result()
+
+    async def wait_idle(self) -> None:
+        """Wait until every call has its outcome."""
+        if self._under_way or self._waiting:
+            if self._idle is None:
+                self._idle = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._idle)
+
+    def _start(self) -> None:
+        self._is_scheduled = False
+        while self._waiting and self._under_way < _STATEMENTS:
+            self._under_way += 1
+            self._tasks.start_soon(self._write_and_go_on, self._take())
+
+    def _take(self) -> list[Pending]:
+        """The calls of the next statement: no two of them touch one key, and ranges go alone."""
+        taken = [self._waiting.popleft()]
+        if taken[0].call.ranges:
+            return taken
+        keys = set(taken[0].call.keys)
+        size_bytes = taken[0].call.size_bytes
+        while self._waiting and len(taken) < _CALLS_AT_ONCE:
+            call = self._waiting[0].call
+            size_bytes += call.size_bytes
+            if call.ranges or size_bytes > _BYTES_AT_ONCE or not keys.isdisjoint(call.keys):
+                break
+            keys |= call.keys
+            taken.append(self._waiting.popleft())
+        return taken
+
+    async def _write_and_go_on(self, calls: list[Pending]) -> None:
+        try:
+            await self._write(calls, _Attempt())
+        finally:
+            self._under_way -= 1
+            self._start()
+            if not self._under_way and self._idle is not None:
+                self._idle.set_result(None)
+                self._idle = None
+
+    async def _write(self, calls: Sequence[Pending], attempt: _Attempt) -> None:
+        for _ in range(_BIRTHS_TRIED):
+            try:
+                verdicts = await self._verdicts(calls, attempt)
+            except BirthCollision:
+                # The other session's row is there now, or it never will be.
+                if len(calls) > 1:
+                    for call in calls:
+                        await self._write([call], attempt)
+                    return
+            else:
+                for call, verdict in zip(calls, verdicts, strict=True):
+                    call.end(verdict)
+                return
+        refusal = Retry("others make the same rows")
+        calls[0].end(_unknown(refusal) if attempt.in_doubt else refusal)
+
+    async def _verdicts(
+        self, calls: Sequence[Pending], attempt: _Attempt
+    ) -> Sequence[StoreError | None]:
+        """Return the outcomes of the calls.
+
+        Raises:
+            BirthCollision: nothing was written, because a row was made by another session.
+        """
+        loop = asyncio.get_running_loop()
+        arrays = Arrays(call.call for call in calls)
+        arguments = arrays.arguments(self._epoch, attempt.batch)
+        seconds = _RANGE_SECONDS if arrays.ranges else STATEMENT_SECONDS
+        give_up_at = loop.time() + PATIENCE_SECONDS
+        while True:
+            began = perf_counter_ns()
+            try:
+                said = await self._connections.run_once(
+                    lambda connection: self._send(connection, arguments), seconds
+                )
+            except BirthCollision:
+                raise
+            except (Unavailable, Retry) as error:
+                if isinstance(error, Lost) and not attempt.in_doubt:
+                    attempt.in_doubt = True
+                    give_up_at = loop.time() + _DOUBT_SECONDS
+                    _log.warning("commit_repeated", reason=str(error))
+                is_final = isinstance(error, Retry) and not attempt.in_doubt
+                if is_final or loop.time() >= give_up_at:
+                    self._ended(error)
+                    return [_unknown(error) if attempt.in_doubt else error] * len(calls)
+            except StoreError as error:
+                self._ended(error)
+                return [_unknown(error) if attempt.in_doubt else error] * len(calls)
+            else:
+                self._latency.observe(perf_counter_ns() - began)
+                self._ended(None)
+                return [_verdict(each, in_doubt=attempt.in_doubt) for each in said]
+            await anyio.sleep(_PAUSE_SECONDS)
+
+    async def _send(self, connection: Any, arguments: Sequence[Any]) -> list[int]:
+        warnings: list[str] = []
+
+        def hear(_connection: Any, message: Any) -> None:
+            warnings.append(str(message))
+
+        connection.add_log_listener(hear)
+        try:
+            said: list[int] = await connection.fetchval(self._query, *arguments)
+        finally:
+            if not connection.is_closed():
+                connection.remove_log_listener(hear)
+        if warnings:
+            # Somebody cancelled the wait for the standby, which may not have the commit.
+            raise Unknown(f"PostgreSQL warns: {warnings[0]}")
+        return said
+
+
+def _verdict(said: int, *, in_doubt: bool) -> StoreError | None:
+    if said in (ACCEPTED, WRITTEN_BEFORE):
+        return None
+    if in_doubt:
+        # It was refused the first time, or was written and then changed by another owner.
+        return Unknown("the connection to PostgreSQL broke during the commit")
+    if said == FENCED:
+        return Fenced("a guard does not have its value")
+    assert said == CONFLICT
+    return Conflict("a head is not the expected one")
+
+
+def _unknown(error: StoreError) -> Unknown:
+    return Unknown(f"the connection to PostgreSQL broke during the commit: {error}")

@@ -1,0 +1,205 @@
+"""Connections to PostgreSQL: opened when they are needed, kept, and replaced when they break."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
+
+import anyio
+import asyncpg
+import structlog
+
+from dynactor.storage.postgresql.address import Address
+from dynactor.storage.postgresql.errors import FAILURES, ends_connection, translate
+from dynactor.storage.postgresql.sql import SESSION_SETTINGS
+from dynactor.storage.store import Closed, Unavailable
+
+_CONNECT_SECONDS: Final = 5.0
+# A statement that takes longer is given up with its connection.
+STATEMENT_SECONDS: Final = 30.0
+# A statement that changes nothing is repeated for so long, while PostgreSQL can't be reached.
+PATIENCE_SECONDS: Final = 5.0
+_PAUSE_SECONDS: Final = 0.05
+
+T = TypeVar("T")
+
+_log = structlog.get_logger("storage")
+
+
+class Connections:
+    """A bounded number of connections. Invariant: those in ``_idle`` run no statement."""
+
+    def __init__(self, address: Address, most: int) -> None:
+        self._address = address
+        self._idle: list[Any] = []
+        # How many more may be opened, and who waits for one.
+        self._free = most
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._is_closed = False
+        self._is_reachable = True
+
+    async def run(
+        self,
+        work: Callable[[Any], Awaitable[T]],
+        seconds: float = STATEMENT_SECONDS,
+        *,
+        keeps: bool = False,
+    ) -> T:
+        """Run statements that change nothing; again if the connection breaks.
+
+        The caller gives the connection back if it ``keeps`` it.
+
+        Raises:
+            Unavailable: PostgreSQL could not be reached for seconds.
+            Damaged, Full, Retry, Closed: as told by PostgreSQL.
+        """
+        loop = asyncio.get_running_loop()
+        give_up_at = loop.time() + PATIENCE_SECONDS
+        while True:
+            try:
+                return await self.run_once(work, seconds, keeps=keeps)
+            except Unavailable:
+                if self._is_closed or loop.time() >= give_up_at:
+                    raise
+            await anyio.sleep(_PAUSE_SECONDS)
+
+    async def run_once(
+        self,
+        work: Callable[[Any], Awaitable[T]],
+        seconds: float = STATEMENT_SECONDS,
+        *,
+        keeps: bool = False,
+    ) -> T:
+        """Run statements on a connection; the caller gives it back if ``keeps``.
+
+        Raises:
+            Lost: the connection broke, or took longer than ``seconds``; nobody knows more.
+            StoreError: nothing was changed.
+        """
+        connection = await self.take()
+        # A time-out ends the connection. asyncpg would send a request to cancel, which may arrive
+        # while a commit waits for its standby: PostgreSQL then reports success.
+        timer = asyncio.get_running_loop().call_later(seconds, connection.terminate)
+        is_usable = False
+        try:
+            result = await work(connection)
+        except FAILURES as error:
+            is_usable = not ends_connection(error)
+            raise translate(error) from error
+        else:
+            is_usable = True
+            return result
+        finally:
+            timer.cancel()
+            if not (keeps and is_usable):
+                self.give_back(connection, is_usable=is_usable)
+
+    async def open(self) -> Any:
+        """A connection of the caller's own, beside the bounded ones.
+
+        Raises:
+            Unavailable: PostgreSQL can't be reached.
+        """
+        if self._is_closed:
+            raise Closed("the store is closed")
+        try:
+            connection = await connect(self._address)
+        except (*FAILURES, TimeoutError) as error:
+            self._note(reachable=False, reason=str(error))
+            raise Unavailable(f"PostgreSQL can't be reached: {error}") from error
+        self._note(reachable=True)
+        return connection
+
+    async def close(self) -> None:
+        """Close those that are idle; the others are closed when they are given back."""
+        self._is_closed = True
+        idle, self._idle = self._idle, []
+        for connection in idle:
+            await close_connection(connection)
+        while self._waiting:
+            _wake(self._waiting.popleft())
+
+    async def take(self) -> Any:
+        """Take a connection; it has to be given back.
+
+        Raises:
+            Unavailable: PostgreSQL can't be reached.
+            Closed: the store is closed.
+        """
+        while not self._free and not self._is_closed:
+            turn = asyncio.get_running_loop().create_future()
+            self._waiting.append(turn)
+            try:
+                await turn
+            except asyncio.CancelledError:
+                if turn.done() and not turn.cancelled():
+                    self._wake_next()
+                raise
+        if self._is_closed:
+            raise Closed("the store is closed")
+        self._free -= 1
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.is_closed():
+                return connection
+        try:
+            return await self.open()
+        except BaseException:
+            self._free += 1
+            self._wake_next()
+            raise
+
+    def give_back(self, connection: Any, *, is_usable: bool) -> None:
+        """Give back what was taken; it is closed if it is of no use."""
+        self._free += 1
+        if not is_usable or self._is_closed:
+            connection.terminate()
+        elif not connection.is_closed():
+            self._idle.append(connection)
+        self._wake_next()
+
+    def _wake_next(self) -> None:
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if _wake(turn):
+                return
+
+    def _note(self, *, reachable: bool, reason: str = "") -> None:
+        """Log when PostgreSQL is lost, and when it is there again."""
+        if reachable != self._is_reachable:
+            self._is_reachable = reachable
+            if reachable:
+                _log.info("connection_restored")
+            else:
+                _log.error("connection_lost", reason=reason)
+
+
+async def connect(address: Address) -> Any:
+    """Connect to the primary.
+
+    Raises:
+        asyncpg.PostgresError, OSError, TimeoutError: it is not possible.
+    """
+    return await asyncpg.connect(
+        address.url,
+        timeout=_CONNECT_SECONDS,
+        server_settings=SESSION_SETTINGS,
+        target_session_attrs="read-write",
+    )
+
+
+async def close_connection(connection: Any) -> None:
+    """Say good-bye, if PostgreSQL listens."""
+    try:
+        await connection.close(timeout=1)
+    except (*FAILURES, TimeoutError):
+        connection.terminate()
+
+
+def _wake(turn: asyncio.Future[None]) -> bool:
+    if turn.done():
+        return False
+    turn.set_result(None)
+    return True

@@ -1,0 +1,96 @@
+"""Errors of asyncpg as the store's."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import asyncpg
+
+from dynactor.storage.postgresql.sql import BIRTH_COLLISION, OWNED_BY_ANOTHER
+from dynactor.storage.store import CannotOpen, Closed, Damaged, Full, Retry, StoreError, Unavailable
+
+# Errors that a statement or a connection may end with, except bugs.
+FAILURES: Final = (
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    OSError,
+)
+
+_FULL: Final = "53100"
+_READ_ONLY: Final = "25006"
+# The transaction was rolled back, because of others that ran beside it.
+_ROLLED_BACK: Final = frozenset({"40001", "40P01", "55P03"})
+# Classes: connection, resources, operator intervention, system.
+_UNAVAILABLE: Final = ("08", "53", "57", "58")
+_DAMAGED: Final = frozenset({"XX001", "XX002"})
+# Errors that the operator has to correct before the server starts, by SQLSTATE.
+_SETUP: Final = {
+    "28P01": "PostgreSQL refuses the password of user {user}. Correct the URL of --store, or "
+    "PGPASSWORD",
+    "28000": "PostgreSQL lets user {user} not in: {text}. Correct pg_hba.conf or the URL of "
+    "--store",
+    "3D000": "PostgreSQL has no database {database}. Make it by: createdb {database}",
+    "42501": "User {user} may not use or make what dynactor needs in database {database}: {text}. "
+    "Make the user the owner of the database",
+    "53300": "PostgreSQL has no connection left: raise max_connections there",
+}
+
+
+class Lost(Unavailable):
+    """The connection ended during a statement: whether that was carried out is unknown."""
+
+
+class BirthCollision(Retry):
+    """A row that was to be made was made by another session at the same moment."""
+
+
+def translate(error: Exception) -> StoreError:
+    """The store's error for a statement's."""
+    if isinstance(error, StoreError):
+        return error
+    code = _code(error)
+    text = f"PostgreSQL: {_text(error)}"
+    if code is None or code.startswith(("08", "57P")) or code == _READ_ONLY:
+        return Lost(text)
+    if code == _FULL:
+        return Full(text)
+    if code == OWNED_BY_ANOTHER:
+        return Closed("another server has taken over the database: restart this one")
+    if code == BIRTH_COLLISION:
+        return BirthCollision(text)
+    if code in _ROLLED_BACK:
+        return Retry(text)
+    if code in _DAMAGED:
+        return Damaged(text)
+    if code.startswith(_UNAVAILABLE):
+        return Unavailable(text)
+    return Damaged(text)
+
+
+def ends_connection(error: Exception) -> bool:
+    """Whether a connection is of no use behind this error."""
+    return isinstance(translate(error), Lost)
+
+
+def cannot_open(error: Exception, *, user: str, database: str, hosts: str) -> CannotOpen:
+    """The error for the person who starts the server."""
+    told = _SETUP.get(_code(error) or "")
+    text = _text(error)
+    if told is not None:
+        return CannotOpen(told.format(user=user, database=database, text=text))
+    return CannotOpen(
+        f"PostgreSQL at {hosts} can't be used: {text}. Start it, or correct the URL of --store"
+    )
+
+
+def _code(error: Exception) -> str | None:
+    """The SQLSTATE, if PostgreSQL itself told of the error."""
+    if isinstance(error, asyncpg.InterfaceError | asyncpg.InternalClientError):
+        return None
+    code: Any = getattr(error, "sqlstate", None)
+    return None if code is None else str(code)
+
+
+def _text(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

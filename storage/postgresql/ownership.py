@@ -1,0 +1,96 @@
+"""The one server of a database: a lock says that it runs, and its epoch fences the one before.
+
+The lock is held by a session, so it goes with the server or its connection. Each commit names the
+epoch. A server that takes over raises it behind the commits that are under way; later ones of the
+server before are refused. So two servers never write together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable
+from typing import Any, Final
+
+import anyio
+import structlog
+
+from dynactor.storage.postgresql.address import Address
+from dynactor.storage.postgresql.connections import close_connection, connect
+from dynactor.storage.postgresql.errors import FAILURES
+from dynactor.storage.postgresql.sql import Statements
+from dynactor.storage.store import CannotOpen, Closed
+from dynactor.storage.store_figures import EngineFigures
+
+# A server that was killed a moment ago: PostgreSQL notices when it reads from the connection.
+_LOCK_SECONDS: Final = 5.0
+_AGAIN_SECONDS: Final = 0.1
+_BEAT_SECONDS: Final = 1.0
+_BEATS_PER_SIZE: Final = 30
+NO_SIZES: Final = EngineFigures(0, 0, 0, 0, None)
+
+_log = structlog.get_logger("storage")
+
+
+class Ownership:
+    """This server's ownership of a database. ``sizes`` are those of the tables and the log."""
+
+    def __init__(
+        self, address: Address, statements: Statements, connection: Any, epoch: int
+    ) -> None:
+        self.epoch = epoch
+        self.sizes = NO_SIZES
+        self._address = address
+        self._statements = statements
+        self._connection = connection
+
+    async def keep(self, lost: Callable[[Closed], None]) -> None:
+        """Hold the lock, also after PostgreSQL was away, until another server has taken over."""
+        beats = 0
+        while True:
+            try:
+                if self._connection.is_closed():
+                    self._connection = await connect(self._address)
+                    await self._connection.fetchval(self._statements.try_lock)
+                    beats = 0
+                owner = await self._connection.fetchrow(self._statements.owner)
+                if owner is None or owner["epoch"] != self.epoch:
+                    lost(Closed("another server has taken over the database: restart this one"))
+                    return
+                if beats % _BEATS_PER_SIZE == 0:
+                    tables, log = await self._connection.fetchrow(self._statements.sizes)
+                    self.sizes = EngineFigures(tables, log, 0, 0, None)
+                beats += 1
+            except (*FAILURES, TimeoutError) as error:
+                _log.debug("beat_failed", error=str(error))
+                self._connection.terminate()
+            await anyio.sleep(_BEAT_SECONDS)
+
+    async def end(self) -> None:
+        """Let another server begin."""
+        await close_connection(self._connection)
+
+
+async def take_ownership(address: Address, statements: Statements, connection: Any) -> Ownership:
+    """Make this server the one of a database; the connection is its own from now on.
+
+    Raises:
+        CannotOpen: another server runs on it.
+    """
+    loop = asyncio.get_running_loop()
+    give_up_at = loop.time() + _LOCK_SECONDS
+    while not await connection.fetchval(statements.try_lock):
+        if loop.time() >= give_up_at:
+            owner = await connection.fetchrow(statements.owner)
+            raise CannotOpen(
+                f"{address.shown} is in use by {owner['name']}, which was started at "
+                f"{owner['started_at']:%Y-%m-%d %H:%M:%S} UTC. Stop that server first, or choose "
+                "another database"
+            )
+        await anyio.sleep(_AGAIN_SECONDS)
+    async with connection.transaction():
+        await connection.execute(statements.wait_for_commits)
+        name = f"process {os.getpid()} on {socket.gethostname()}"
+        epoch: int = await connection.fetchval(statements.take_over, name)
+    return Ownership(address, statements, connection, epoch)

@@ -1,0 +1,157 @@
+"""Pages of rows, read over one connection.
+
+Rows come in the order of their stored keys. Long keys with one prefix, a cluster, are sorted by
+their tails in a statement of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from dynactor.storage.postgresql.keys import PREFIX_BYTES, Range, behind_cluster, original, ranges
+from dynactor.storage.postgresql.sql import Statements
+from dynactor.storage.store import Row
+
+# Rows that one statement looks at, whatever their bytes.
+_MOST_ROWS: Final = 10_000
+
+
+class NotInOneStatement(Exception):
+    """A page takes several statements, which must see one state."""
+
+
+class PageReader:
+    """Reads pages of one schema."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._statements = statements
+
+    async def read_at_once(
+        self, connection: Any, start: bytes, end: bytes, bounds: Bounds
+    ) -> list[Row]:
+        """A page by one statement.
+
+        Raises:
+            NotInOneStatement: it takes more than one.
+        """
+        parts = list(ranges(start, end))
+        if len(parts) != 1:
+            if not parts:
+                return []
+            raise NotInOneStatement
+        (part,) = parts
+        limit = bounds.rows_at_once
+        found = await self._fetch(connection, part, limit, bounds)
+        if any(tail is not None for _, _, tail in found):
+            raise NotInOneStatement
+        rows = [Row(key, value) for key, value, _ in found]
+        bounds.take(rows)
+        if len(rows) == limit and not bounds.is_reached:
+            raise NotInOneStatement
+        return rows
+
+    async def read(self, connection: Any, start: bytes, end: bytes, bounds: Bounds) -> list[Row]:
+        """A page by as many statements as it takes, within one transaction."""
+        rows: list[Row] = []
+        parts = list(ranges(start, end))
+        for part in reversed(parts) if bounds.reverse else parts:
+            await self._read_part(connection, part, bounds, rows)
+            if bounds.is_reached:
+                break
+        return rows
+
+    async def _read_part(
+        self, connection: Any, part: Range, bounds: Bounds, rows: list[Row]
+    ) -> None:
+        low, high = part.low, part.high
+        while low < high and not bounds.is_reached:
+            limit = bounds.rows_at_once
+            left = part._replace(low=low, high=high)
+            found = await self._fetch(connection, left, limit, bounds)
+            before_cluster = []
+            prefix = None
+            for key, value, tail in found:
+                if tail is not None:
+                    prefix = key[:PREFIX_BYTES]
+                    break
+                before_cluster.append(Row(key, value))
+            bounds.take(before_cluster)
+            rows += before_cluster
+            if prefix is not None:
+                if not bounds.is_reached:
+                    await self._read_cluster(connection, part, prefix, bounds, rows)
+                if bounds.reverse:
+                    high = prefix + b"\x00"
+                else:
+                    low = behind_cluster(prefix)
+            elif len(found) < limit and not bounds.is_reached:
+                return
+            elif before_cluster:
+                if bounds.reverse:
+                    high = before_cluster[-1].key
+                else:
+                    low = before_cluster[-1].key + b"\x00"
+
+    async def _read_cluster(
+        self, connection: Any, part: Range, prefix: bytes, bounds: Bounds, rows: list[Row]
+    ) -> None:
+        low_tail = part.low_tail if part.low[:PREFIX_BYTES] == prefix else None
+        high_tail = part.high_tail if part.high[:PREFIX_BYTES] == prefix else None
+        low_tail = low_tail or b""
+        while not bounds.is_reached:
+            limit = bounds.rows_at_once
+            found = await connection.fetch(
+                self._statements.cluster(part.table, reverse=bounds.reverse),
+                prefix + b"\x00",
+                behind_cluster(prefix),
+                limit,
+                bounds.bytes_left,
+                low_tail,
+                high_tail,
+            )
+            cluster = [Row(original(key, tail), value) for key, value, tail in found]
+            bounds.take(cluster)
+            rows += cluster
+            if len(cluster) < limit:
+                return
+            if bounds.reverse:
+                high_tail = cluster[-1].key[PREFIX_BYTES:]
+            else:
+                low_tail = cluster[-1].key[PREFIX_BYTES:] + b"\x00"
+
+    async def _fetch(
+        self, connection: Any, part: Range, limit: int, bounds: Bounds
+    ) -> Sequence[Any]:
+        found: Sequence[Any] = await connection.fetch(
+            self._statements.page(part.table, reverse=bounds.reverse),
+            part.low,
+            part.high,
+            limit,
+            bounds.bytes_left,
+        )
+        return found
+
+
+class Bounds:
+    """The rows and bytes that a page can still take."""
+
+    def __init__(self, *, reverse: bool, max_rows: int, max_bytes: int) -> None:
+        self.reverse = reverse
+        self.rows_left = max_rows
+        self.bytes_left = max_bytes
+
+    @property
+    def rows_at_once(self) -> int:
+        """How many rows the next statement may return."""
+        return min(self.rows_left, _MOST_ROWS)
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether the page is full."""
+        return self.rows_left <= 0 or self.bytes_left <= 0
+
+    def take(self, rows: Sequence[Row]) -> None:
+        """Count rows of the page."""
+        self.rows_left -= len(rows)
+        self.bytes_left -= sum(len(row.key) + len(row.value) for row in rows)

@@ -1,0 +1,64 @@
+"""The tables of a database: made at the first start, and checked at each."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import structlog
+
+from dynactor.storage.postgresql import sql
+from dynactor.storage.postgresql.address import Address
+from dynactor.storage.store import CannotOpen
+
+_FORMAT: Final = re.compile(r"dynactor data, format (\d+)\Z")
+
+_log = structlog.get_logger("storage")
+
+
+async def open_schema(connection: Any, address: Address) -> None:
+    """Make the tables if there are none.
+
+    Raises:
+        CannotOpen: PostgreSQL or what is in the schema is not as it must be.
+    """
+    await _check_server(connection)
+    async with connection.transaction():
+        await connection.execute(sql.LOCK_SCHEMA, address.schema)
+        comment = await connection.fetchval(sql.FIND_SCHEMA, address.schema)
+        found = _FORMAT.fullmatch(comment or "")
+        if found is None:
+            if await connection.fetchval(sql.FIND_TABLES, address.schema):
+                raise CannotOpen(
+                    f"The schema {address.schema} of database {address.database} holds tables "
+                    "that dynactor did not make. Choose another database, or add ?schema=NAME to "
+                    "the URL of --store"
+                )
+            await connection.execute(sql.create_schema(address.schema))
+            _log.info("schema_made", schema=address.schema, format=sql.FORMAT_VERSION)
+        elif int(found[1]) > sql.FORMAT_VERSION:
+            raise CannotOpen(
+                f"The schema {address.schema} of database {address.database} has format "
+                f"{found[1]}, this dynactor knows formats up to {sql.FORMAT_VERSION}. Start the "
+                "newer version that wrote it, or choose another database"
+            )
+
+
+async def _check_server(connection: Any) -> None:
+    settings = await connection.fetchrow(sql.SETTINGS)
+    version = settings["version"]
+    if version < sql.OLDEST_SERVER_VERSION:
+        raise CannotOpen(
+            f"This is PostgreSQL {version // 10_000}, dynactor needs "
+            f"{sql.OLDEST_SERVER_VERSION // 10_000} or newer"
+        )
+    if settings["synchronous_commit"] == "off":
+        raise CannotOpen(
+            "synchronous_commit is off, so PostgreSQL would lose writes that were answered. Set "
+            "it to on: ALTER ROLE … SET synchronous_commit = on"
+        )
+    if "off" in (settings["fsync"], settings["full_page_writes"]):
+        _log.warning(
+            "fsync_disabled",
+            advice="fsync or full_page_writes is off there: a power cut may damage the database",
+        )

@@ -1,0 +1,277 @@
+"""All SQL, for PostgreSQL 14 to 18.
+
+A commit is one call of the function ``commit``. Each statement in the function has a snapshot of
+its own, which is newer than the locks taken before. A single statement would not do: if it waits
+for a lock and then reads another row, its snapshot is older than the lock (measured).
+
+Not checked here: CockroachDB, YugabyteDB. Both would need another way to lock what is absent.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+FORMAT_VERSION: Final = 1
+FORMAT_COMMENT: Final = f"dynactor data, format {FORMAT_VERSION}"
+OLDEST_SERVER_VERSION: Final = 140_000
+
+TABLES: Final = ("heads", "rows", "log")
+
+# Errors that ``commit`` raises.
+BIRTH_COLLISION: Final = "DY001"
+OWNED_BY_ANOTHER: Final = "DY002"
+
+# The verdicts of ``commit`` on a call.
+ACCEPTED, CONFLICT, FENCED, WRITTEN_BEFORE = range(4)
+
+# Every statement finds few rows by their keys. Statistics of a table that just grew, or of a
+# statement's arrays, must not lead to anything but the index.
+SESSION_SETTINGS: Final = {
+    "application_name": "dynactor",
+    "default_transaction_isolation": "read committed",
+    "enable_bitmapscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "enable_seqscan": "off",
+    "jit": "off",
+    "plan_cache_mode": "force_generic_plan",
+    # The backend of a server whose machine has gone ends, and its locks with it.
+    "tcp_keepalives_idle": "5",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
+}
+
+FIND_SCHEMA: Final = (
+    "SELECT obj_description(oid, 'pg_namespace') FROM pg_catalog.pg_namespace WHERE nspname = $1"
+)
+FIND_TABLES: Final = (
+    "SELECT count(*) FROM pg_catalog.pg_class c "
+    "JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1"
+)
+# Two servers may start on an empty database at one moment.
+LOCK_SCHEMA: Final = "SELECT pg_advisory_xact_lock(hashtext('dynactor schema'), hashtext($1))"
+SETTINGS: Final = (
+    "SELECT current_setting('server_version_num')::int AS version, "
+    "current_setting('synchronous_commit') AS synchronous_commit, "
+    "current_setting('fsync') AS fsync, current_setting('full_page_writes') AS full_page_writes, "
+    "current_setting('server_encoding') AS encoding"
+)
+
+
+def create_schema(schema: str) -> str:
+    """The statements that make the tables and functions."""
+    quoted = _quoted(schema)
+    eager = (
+        "autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, "
+        "autovacuum_vacuum_cost_delay = 0"
+    )
+    tables = "".join(
+        f"""
+        CREATE TABLE {quoted}.{table} (
+            key bytea PRIMARY KEY,
+            value bytea NOT NULL,
+            tail bytea,
+            batch bytea
+        ) WITH ({options});
+        ALTER TABLE {quoted}.{table} ALTER value SET STORAGE EXTERNAL;
+        """
+        for table, options in (
+            # Each commit changes a head: half of a page is room for its next versions.
+            ("heads", f"fillfactor = 50, {eager}"),
+            ("rows", "fillfactor = 90, autovacuum_vacuum_scale_factor = 0.05"),
+            ("log", "autovacuum_vacuum_scale_factor = 0.05"),
+        )
+    )
+    return f"""
+        CREATE SCHEMA IF NOT EXISTS {quoted};
+        {tables}
+        CREATE TABLE {quoted}.nodes (
+            slot int PRIMARY KEY CHECK (slot = 1),
+            epoch bigint NOT NULL,
+            name text NOT NULL,
+            started_at timestamptz NOT NULL
+        );
+        INSERT INTO {quoted}.nodes VALUES (1, 0, 'nobody', now());
+        {_commit_function(quoted)}
+        COMMENT ON SCHEMA {quoted} IS '{FORMAT_COMMENT}';
+    """
+
+
+class Statements:
+    """The statements on the tables of one schema."""
+
+    def __init__(self, schema: str) -> None:
+        quoted = _quoted(schema)
+        self.tables = [f"{quoted}.{table}" for table in TABLES]
+        nodes = f"{quoted}.nodes"
+        self.commit = (
+            f"SELECT {quoted}.commit($1::bigint, $2::bytea, $3::int, $4::int[], $5::int[], "
+            "$6::int[], $7::bool[], $8::bytea[], $9::bytea[], $10::int[], $11::int[], "
+            "$12::bool[], $13::bytea[], $14::bytea[], $15::bytea[], $16::int[], $17::int[], "
+            "$18::bool[], $19::bytea[], $20::bytea[], $21::bytea[], $22::int[], $23::int[], "
+            "$24::bytea[], $25::int[], $26::bytea[], $27::bytea[], $28::bytea[], $29::bytea[])"
+        )
+        self.try_lock = f"SELECT pg_try_advisory_lock('{nodes}'::regclass::oid::int, 1)"
+        self.owner = f"SELECT epoch, name, started_at FROM {nodes}"
+        # Behind every commit of the last owner that is under way.
+        self.wait_for_commits = f"SELECT pg_advisory_xact_lock('{nodes}'::regclass::oid::int, 2)"
+        self.take_over = (
+            f"UPDATE {nodes} SET epoch = epoch + 1, name = $1, started_at = now() RETURNING epoch"
+        )
+        self.sizes = (
+            f"SELECT pg_total_relation_size('{self.tables[0]}') + "
+            f"pg_total_relation_size('{self.tables[1]}'), "
+            f"pg_total_relation_size('{self.tables[2]}')"
+        )
+
+    def load(self, tables: tuple[int, ...]) -> str:
+        """Stored keys and values of an array of keys for each of these tables."""
+        return " UNION ALL ".join(
+            f"SELECT key, value FROM {self.tables[table]} WHERE key = ANY(${at}::bytea[])"
+            for at, table in enumerate(tables, 1)
+        )
+
+    def page(self, table: int, *, reverse: bool) -> str:
+        """The rows between two stored keys, up to the one that reaches a number of bytes."""
+        return self._page(table, "key", "key >= $1 AND key < $2", reverse=reverse)
+
+    def cluster(self, table: int, *, reverse: bool) -> str:
+        """A page of the long keys with one prefix, between two tails."""
+        condition = "key >= $1 AND key < $2 AND tail >= $5 AND ($6::bytea IS NULL OR tail < $6)"
+        return self._page(table, "tail", condition, reverse=reverse)
+
+    def _page(self, table: int, order: str, condition: str, *, reverse: bool) -> str:
+        ordered = f"{order} DESC" if reverse else order
+        # The sum of the rows before: lengths are read without the large values themselves.
+        return (
+            "SELECT key, value, tail FROM ("
+            "SELECT key, value, tail, sum(octet_length(key) + octet_length(value) + "
+            "coalesce(octet_length(tail) - 32, 0)) "
+            f"OVER (ORDER BY {ordered} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before "
+            f"FROM {self.tables[table]} WHERE {condition} ORDER BY {ordered} LIMIT $3::bigint"
+            f") AS page WHERE coalesce(before, 0) < $4::bigint ORDER BY {ordered}"
+        )
+
+
+def _commit_function(schema: str) -> str:
+    """Checks guards and heads, and writes the calls that are not refused.
+
+    One call is what has to be written as a whole; a statement has several. Each row of the arrays
+    names its call, counted from 1, and its table. ``mask`` has a bit for each kind of work in each
+    table, so that no statement is run for nothing.
+
+    Rows that must be absent are inserted, because the index then makes other sessions wait that
+    insert them. If another session was first, the whole statement fails, and each call is tried on
+    its own.
+    """
+    is_written = "(refused IS NULL OR {0}.call <> ALL(refused))"
+    guard_locks, head_locks, checks, births, deleted, puts = [], [], [], [], [], []
+    for number, name in enumerate(TABLES):
+        table = f"{schema}.{name}"
+        keys = (
+            "ARRAY(SELECT c.key FROM unnest(c_table, c_is_head, c_key) AS c(t, is_head, key) "
+            f"WHERE c.t = {number} AND {{0}} c.is_head)"
+        )
+        guard_locks.append(f"""
+            IF mask & {1 << number} <> 0 THEN
+                PERFORM 1 FROM {table} WHERE key = ANY({keys.format("NOT")})
+                    ORDER BY key FOR SHARE;
+            END IF;""")
+        head_locks.append(f"""
+            IF mask & {8 << number} <> 0 THEN
+                PERFORM 1 FROM {table} WHERE key = ANY({keys.format("")})
+                    ORDER BY key FOR UPDATE;
+            END IF;""")
+        checks.append(f"""
+            IF mask & {9 << number} <> 0 THEN
+                FOR bad IN
+                    SELECT c.call, c.is_head, coalesce(x.batch = commit.batch, false) AS written
+                    FROM unnest(c_table, c_call, c_is_head, c_key, c_value)
+                        AS c(t, call, is_head, key, value)
+                    LEFT JOIN {table} x ON x.key = c.key
+                    WHERE c.t = {number}
+                    AND (x.value IS DISTINCT FROM c.value OR c.is_head AND x.batch = commit.batch)
+                LOOP
+                    said[bad.call] := greatest(said[bad.call], CASE
+                        WHEN bad.is_head AND bad.written THEN {WRITTEN_BEFORE}
+                        WHEN bad.is_head THEN {CONFLICT} ELSE {FENCED} END);
+                END LOOP;
+            END IF;""")
+        births.append(f"""
+            IF mask & {64 << number} <> 0 THEN
+                INSERT INTO {table} (key, value, tail, batch)
+                    SELECT n.key, coalesce(n.value, ''), n.tail,
+                        CASE WHEN n.is_head THEN commit.batch END
+                    FROM unnest(n_table, n_call, n_is_head, n_key, n_value, n_tail)
+                        AS n(t, call, is_head, key, value, tail)
+                    WHERE n.t = {number} AND {is_written.format("n")} ORDER BY n.key
+                    ON CONFLICT DO NOTHING;
+                GET DIAGNOSTICS done = ROW_COUNT;
+                IF done <> (SELECT count(*) FROM unnest(n_table, n_call) AS n(t, call)
+                    WHERE n.t = {number} AND {is_written.format("n")})
+                THEN RAISE EXCEPTION USING ERRCODE = '{BIRTH_COLLISION}'; END IF;
+            END IF;""")
+        deleted.append(f"""
+            IF mask & {512 << number} <> 0 THEN
+                DELETE FROM {table} WHERE key = ANY(ARRAY(
+                    SELECT d.key FROM unnest(d_table, d_call, d_key) AS d(t, call, key)
+                    WHERE d.t = {number} AND {is_written.format("d")}));
+            END IF;""")
+        puts.append(f"""
+            IF mask & {4096 << number} <> 0 THEN
+                INSERT INTO {table} (key, value, tail, batch)
+                    SELECT p.key, p.value, p.tail, CASE WHEN p.is_head THEN commit.batch END
+                    FROM unnest(p_table, p_call, p_is_head, p_key, p_value, p_tail)
+                        AS p(t, call, is_head, key, value, tail)
+                    WHERE p.t = {number} AND {is_written.format("p")}
+                    ON CONFLICT (key) DO UPDATE
+                        SET value = excluded.value, batch = excluded.batch;
+            END IF;""")
+    ranges = "".join(
+        f"""
+            IF r_table[at] = {number} THEN
+                DELETE FROM {schema}.{name} WHERE key >= r_low[at] AND key < r_high[at]
+                    AND (tail IS NULL OR (
+                        (r_low_tail[at] IS NULL OR tail >= r_low_tail[at]
+                            OR substring(key FOR 2600) <> substring(r_low[at] FOR 2600))
+                        AND (r_high_tail[at] IS NULL OR tail < r_high_tail[at]
+                            OR substring(key FOR 2600) <> substring(r_high[at] FOR 2600))));
+            END IF;"""
+        for number, name in enumerate(TABLES)
+    )
+    return f"""
+        CREATE FUNCTION {schema}.commit(
+            epoch bigint, batch bytea, mask int, calls int[],
+            c_table int[], c_call int[], c_is_head bool[], c_key bytea[], c_value bytea[],
+            n_table int[], n_call int[], n_is_head bool[], n_key bytea[], n_value bytea[],
+            n_tail bytea[],
+            p_table int[], p_call int[], p_is_head bool[], p_key bytea[], p_value bytea[],
+            p_tail bytea[],
+            d_table int[], d_call int[], d_key bytea[],
+            r_table int[], r_low bytea[], r_high bytea[], r_low_tail bytea[], r_high_tail bytea[]
+        ) RETURNS int[] LANGUAGE plpgsql AS $body$
+        #variable_conflict use_column
+        DECLARE
+            said int[] := calls;
+            refused int[];
+            bad record;
+            done bigint;
+        BEGIN
+            PERFORM pg_advisory_xact_lock_shared('{schema}.nodes'::regclass::oid::int, 2);
+            IF NOT EXISTS (SELECT FROM {schema}.nodes n WHERE n.epoch = commit.epoch)
+            THEN RAISE EXCEPTION USING ERRCODE = '{OWNED_BY_ANOTHER}'; END IF;
+            {"".join(guard_locks + head_locks + checks)}
+            SELECT array_agg(s.call::int) INTO refused
+                FROM unnest(said) WITH ORDINALITY AS s(verdict, call) WHERE s.verdict <> {ACCEPTED};
+            IF array_length(refused, 1) = array_length(said, 1) THEN RETURN said; END IF;
+            FOR at IN 1 .. coalesce(array_length(r_table, 1), 0) LOOP{ranges}
+            END LOOP;
+            {"".join(births + deleted + puts)}
+            RETURN said;
+        END $body$;
+    """
+
+
+def _quoted(name: str) -> str:
+    """A name as SQL takes it."""
+    return '"' + name.replace('"', '""') + '"'

