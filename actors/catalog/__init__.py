@@ -1,1 +1,20 @@
-"""The database's actor and the changes it makes: tables, phases, splits, streams, space."""
+"""The database's actor and the changes it makes: tables, phases, splits, streams, space.
+
+Requests find their table in ``database.py`` and go directly to it. Creating, changing and deleting
+a table goes through the database's actor (``database_actor.py``), one message after another. Parts
+that only this actor calls do the work: ``table_changes.py`` for the catalog, ``log_trimming.py``
+for logs, ``space_reclaim.py`` for disk space, and one file for each thing that has phases. Reads
+of the control plane use ``control_plane.py``, which takes no turn in a mailbox and returns frozen
+values.
+
+Tables, global indexes, their throughput, time to live, destinations, backups and restored tables
+pass through phases. Each kind has a table of phases for a ``PhaseMachine`` (``phases.py``): what
+starts a phase, what ends it, what is stored, and which phases may follow. The machine is here
+because phases are commits of the catalog.
+
+- The machine starts a phase once and ignores a message for a phase that was left.
+- If the store refuses a phase, the same message comes again. After ``Fenced`` it does not.
+- After any other ``Conflict`` the actor loads the catalog again and handles the message once more.
+  Each commit of the catalog has a head of its own, so the actor notices whether a commit of
+  unknown outcome took effect.
+"""

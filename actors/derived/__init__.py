@@ -1,1 +1,39 @@
-"""Actors that derive something from a table: indexes, expiry lists, topics, backups."""
+"""Actors that derive something from a table: indexes, expiry lists, topics, backups.
+
+A *sink* (``sink.py``) says what is derived from an item or a change. It is a value without I/O.
+The actors below do the rest: they wait, retry, commit and store checkpoints.
+
+- ``TableScan`` feeds the items of a table to a sink. A ``RowSink``'s rows are committed with the
+  cursor. A ``FillSink`` divides a page into steps: send a message, take units, yield to other
+  tasks. The scan repeats a refused message, and moves the cursor when all messages before it are
+  carried out. A ``SnapshotSink`` gets the table as of one moment, and starts over if the view is
+  lost.
+- ``Follower`` feeds the changes of one log to a sink. ``LogFollowers`` runs a follower for each
+  log of a table. Followers that keep up wake together, right after a sync
+  (``coalesced_wakeups.py``), so that the next sync can include their commits.
+- ``RoundFollower`` feeds the changes of all logs together, in rounds, to a system outside of the
+  server. A ``RoundSink`` (``round_sink.py``) makes messages and a ``RoundSender`` delivers them
+  and retries. It takes records of the open logs in turn (``rounds.py``), or the items of a
+  ``TableSnapshot``, and moves the positions after the round is acknowledged.
+
+``followed_log.py`` is one log with its position, its stored checkpoint and its end.
+``followed_logs.py`` has all logs of a table: it opens a child's log when the end of the parent's
+is stored, and stores all checkpoints in one commit.
+
+Rules:
+
+- A sink with rows of its own is a function from an item to a row. The scan puts that row, and the
+  follower compares the rows of both images. So the first fill and later changes cannot disagree.
+- A sink stays in the folder of its subject (``expiry/``, ``indexes/``), beside the code that reads
+  what it derives.
+- A sink's ``contract`` states the order it needs, how often a change takes effect (``Delivery``),
+  the meaning of a gap, and how many bytes of log are kept for it. Beyond these bytes, a sink that
+  may miss changes (``Gap.MISSING``) no longer delays trimming, a Kafka destination is cut off and
+  rebuilt (``Gap.REBUILD``), and a replay fails (``Gap.END``).
+- Every subscriber has a stored checkpoint in a log before it reads the log: in the commit that
+  starts the subscriber, creates the table or splits the partition. Trimming reads these rows, not
+  the position in memory. A log without a checkpoint of an older version's subscriber is kept from
+  its beginning.
+- The store can open again without the last checkpoint. A row sink's follower and a scan then
+  continue from the stored value, because the rows of the same commit are lost too.
+"""

@@ -1,1 +1,15 @@
-"""Requests: the shapes of their input, how it is validated, and what operations make of it."""
+"""Requests: the shapes of their input, how it is validated, and what operations make of it.
+
+``shapes.py`` and ``structures.py`` have DynamoDB's input shapes; a test compares them with
+botocore's service model. Decoding a body into them is the fast path. If that fails,
+``input_decoder.py`` walks the body again and finds the errors in DynamoDB's order: JSON types
+first, then all broken constraints. The operation's own rules follow, raised as errors of
+``model/errors.py``. Only ``api/http/protocol.py`` turns them into JSON.
+
+``validation_errors.py`` is the one place that words and orders request errors by operation. AWS
+checks requests in two layers, an older and a newer one, and each operation belongs to one of them.
+The messages of the model are those of the older layer. An error that the newer layer words
+differently carries its ``Fault`` (``model/validation_faults.py``). PutItem, UpdateItem and
+DeleteItem mark the checks that need no table (``of_request``), because the newer layer reports
+those in an envelope.
+"""
