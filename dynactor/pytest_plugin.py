@@ -65,8 +65,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Start the server before anything of the tests is imported, if that is wanted."""
-    # A run of xdist starts a server in each worker, and none in the process that controls them.
+    """Start the server before test modules are imported, if configured."""
+    # With xdist, each worker starts a server, and the controlling process starts none.
     known = early_config.known_args_namespace
     is_controller = (
         bool(getattr(known, "numprocesses", None) or getattr(known, "tx", None))
@@ -86,7 +86,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Stop the server, and take back the changes of the environment."""
+    """Stop the server, and undo the changes of the environment."""
     if _RESOURCE in config.stash:
         config.stash[_RESOURCE].meta.client.close()
     run = config.stash.get(_RUN, None)
@@ -95,7 +95,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Start the server while tests begin, if some of them use it."""
+    """Start the server in the background if any of the tests use it."""
     config = session.config
     if config.getoption("collectonly", default=False):
         return
@@ -106,7 +106,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Note how much the server had logged before a test."""
+    """Record the size of the server's log before a test."""
     run = item.config.stash.get(_RUN, None)
     item.stash[_LOGGED] = 0 if run is None else len(run.log)
     return (yield)
@@ -151,7 +151,7 @@ def _run_of(config: pytest.Config) -> SuiteRun:
 
 
 def _server(config: pytest.Config) -> Server:
-    """The server, ready; a test for which there is none fails with its message and log."""
+    """The server, ready; a test without a server fails with the server's message and log."""
     from dynactor.api.testing.server_process import ServerError  # noqa: PLC0415
 
     try:
@@ -161,7 +161,7 @@ def _server(config: pytest.Config) -> Server:
 
 
 def _resource(config: pytest.Config, fixture: str) -> Any:
-    """boto3's resource, made once in a run: making one takes 20 ms."""
+    """boto3's resource, created once in a run, which takes 20 ms."""
     if _RESOURCE not in config.stash:
         try:
             import boto3  # noqa: PLC0415
@@ -175,14 +175,14 @@ def _resource(config: pytest.Config, fixture: str) -> Any:
 
 
 def _fixtures(prefix: str) -> ModuleType:
-    """The fixtures, each under its name with the prefix."""
+    """The fixtures, by name with the prefix."""
 
     def scope(fixture_name: str, config: pytest.Config) -> Any:  # noqa: ARG001 - pytest's names
         return config.getini("dynactor_scope")
 
     @pytest.fixture(scope="session", name=f"{prefix}dynamodb_endpoint")
     def dynamodb_endpoint(pytestconfig: pytest.Config) -> str:
-        """The address of a DynamoDB server that is there for the whole run."""
+        """The address of a DynamoDB server that lasts for the whole run."""
         return _server(pytestconfig).endpoint
 
     @pytest.fixture(scope=scope, name=f"{prefix}dynactor_server")
@@ -204,7 +204,7 @@ def _fixtures(prefix: str) -> ModuleType:
         request.getfixturevalue(f"{prefix}dynactor_server")
         return _resource(pytestconfig, f"{prefix}dynamodb_client").meta.client
 
-    # pytest looks for fixtures in modules and classes, and not in other objects.
+    # pytest looks for fixtures only in modules and classes.
     module = ModuleType("dynactor_fixtures")
     for fixture in (dynamodb_endpoint, dynactor_server, dynamodb, dynamodb_client):
         setattr(module, fixture.__name__, fixture)

@@ -28,8 +28,8 @@ __all__ = ["AdminError", "Server", "ServerClock", "ServerError", "server"]
 class server:  # noqa: N801 - used like a function
     """A context, plain or asynchronous, in which a server runs.
 
-    The server keeps its data in memory, listens on a free port of loopback, and ends with the
-    context, or with this process, also after SIGKILL. Every context starts a server of its own.
+    The server keeps its data in memory and listens on a free port of loopback. It ends with the
+    context or with this process, even after SIGKILL. Every context starts a server of its own.
 
     Raises on entering:
         ServerError: the server did not start; the message has its log.
@@ -64,7 +64,7 @@ class server:  # noqa: N801 - used like a function
         try:
             await asyncio.shield(waiting)
         except asyncio.CancelledError:
-            # The thread can't be cancelled. It returns when the process has ended.
+            # The thread can't be canceled. It returns when the process has ended.
             process.send_kill()
             with suppress(ServerError):
                 await waiting

@@ -41,7 +41,7 @@ app = App(
 
 @app.default
 def run(options: RunOptions | None = None) -> int:
-    """Run a workload, show what came of it, and keep it."""
+    """Run a workload, show its result, and save it."""
     options = options or RunOptions()
     terminal = console()
     try:
@@ -62,17 +62,13 @@ def compare(
     *files: Path,
     plot_to: Annotated[Path | None, Parameter(name="--plot")] = None,
 ) -> int:
-    """Set results beside each other, as a table and as plots.
+    """Compare results as a table and as plots.
 
-    Results of the same label and workload are rounds of one: their medians are shown, and how
-    far they spread. Ratios are to the label that comes first.
+    Results of the same label and workload are rounds of one case: their median and spread are
+    shown. Ratios are relative to the first label.
 
-    Parameters
-    ----------
-    files
-        Results that runs have kept.
-    plot_to
-        Also draw latency by percentile and throughput over time: a .png, .svg or .html file.
+    Parameters !---------- files ! Results that runs have saved. plot_to ! Also draw latency by
+    percentile and throughput over time: a .png, .svg or .html file.
     """
     terminal = console()
     try:
@@ -100,7 +96,7 @@ def workloads() -> int:
 
 
 def console() -> Console:
-    """As wide as the terminal, or as the tables if there is none."""
+    """A console as wide as the terminal, or as the tables without one."""
     terminal = Console()
     return terminal if terminal.is_terminal else Console(width=_WIDTH)
 

@@ -29,13 +29,13 @@ _WRITING: Final = frozenset({"put", "conditional-put", "update", "delete", "read
 
 
 class WrongOption(Exception):
-    """Options that can't be, or not together; the message says what to do."""
+    """Invalid options, or an invalid combination; the message says how to fix it."""
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """What to do to which endpoint."""
+    """The endpoint and the work to do."""
 
     endpoint: str = "http://127.0.0.1:8000"
     """Any DynamoDB endpoint, such as https://dynamodb.eu-central-1.amazonaws.com."""

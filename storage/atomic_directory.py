@@ -1,7 +1,7 @@
-"""Making a directory that is there when it is whole, and not before.
+"""Creates a data directory atomically: it gets its name once it is complete.
 
-It is made beside its place under another name, by one process and one thread at a time. What a
-crash leaves there is removed when the next one is made.
+It is built beside its final place under a temporary name, by one process and one thread at a time.
+The remains of a crash are removed when the next one is built.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from dynactor.storage.data_directory import make_directory_durably, sync_directo
 from dynactor.storage.store import CannotOpen
 
 _UNFINISHED: Final = ".unfinished"
-# What a data directory holds, at any stage of being made.
+# Possible contents of an unfinished data directory.
 _OURS: Final = frozenset(
     {"backup", "format", "format.new", "link", "lock", "mark", "mark.new", "rocksdb", "rocksdb.tmp"}
 )
 
 
 class Taken(CannotOpen):
-    """There is something in its place."""
+    """The target path exists already."""
 
 
 @contextmanager
 def whole_directory(directory: Path) -> Iterator[Path]:
-    """Make a data directory: yields where, and gives it its name, durably, if nothing fails.
+    """Yield a directory to fill; if nothing fails, sync it and give it its name.
 
     Raises:
-        Taken, CannotOpen: it can't be made, or another one is being made beside it.
+        Taken, CannotOpen: it can't be created, or another one is being built beside it.
     """
     unfinished = directory.with_name(_UNFINISHED)
     try:
@@ -44,7 +44,7 @@ def whole_directory(directory: Path) -> Iterator[Path]:
                 unfinished.rename(directory)
                 sync_directory(directory.parent)
             finally:
-                # Links in it would keep what is deleted elsewhere on the disk.
+                # Hard links in it would keep the space of files that are deleted elsewhere.
                 shutil.rmtree(unfinished, ignore_errors=True)
     except OSError as error:
         raise CannotOpen(f"{directory} can't be made: {error.strerror}") from error
@@ -52,9 +52,9 @@ def whole_directory(directory: Path) -> Iterator[Path]:
 
 @contextmanager
 def _alone_in(directory: Path) -> Iterator[None]:
-    """Keep everybody else from making one in a directory, which is made if it is not there."""
+    """Lock a directory, which is created if missing, against other builders."""
     make_directory_durably(directory.absolute())
-    # Of the open file, and not of the process as the lock of a data directory is.
+    # A lock of the open file, unlike a data directory's lock, which belongs to the process.
     lock = os.open(directory / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         _lock(lock, directory)
@@ -74,7 +74,7 @@ def _lock(lock: int, directory: Path) -> None:
 
 
 def _clear(unfinished: Path, directory: Path) -> None:
-    """Remove what a crash has left behind; nobody else is at work there."""
+    """Remove the remains of a crash; the lock guarantees that nothing else is running."""
     if os.path.lexists(directory):
         raise Taken(f"There is a backup of that name: {directory}")
     if not os.path.lexists(unfinished):

@@ -1,4 +1,4 @@
-"""How often costly work is tried on the event loop until it succeeds."""
+"""Bounds how often expensive work is retried on the event loop."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import Final
 
-# The loop has the rest of the time for others.
+# Other tasks of the loop have the rest of the time.
 _SHARE: Final = 1 / 5
 _SHORTEST_PAUSE_SECONDS: Final = 0.01
 _LONGEST_PAUSE_SECONDS: Final = 1.0
 
 
 class AttemptInterval:
-    """Attempts take a fifth of the time at most, unless one takes longer than a quarter second."""
+    """Attempts use at most a fifth of the time, unless one takes longer than 0.25 seconds."""
 
     def __init__(self) -> None:
         self._next_at = 0.0
 
     @property
     def is_due(self) -> bool:
-        """Whether the next attempt may begin."""
+        """Whether the next attempt may start."""
         return monotonic() >= self._next_at
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
-        """An attempt, which is as long as the context."""
+        """One attempt, which lasts as long as the context."""
         began = monotonic()
         try:
             yield

@@ -1,8 +1,8 @@
-"""The mark of a backup, by which a server that is started on the backup itself is kept out.
+"""The mark of a backup, which prevents a server from starting on the backup itself.
 
-A copy of the backup is an ordinary data directory, although it has the same files. So the mark
-names the file that it is in, by file system and inode number. A copy of the mark is another file,
-which the mark does not name. A backup that is only renamed keeps its mark.
+A copy of the backup is an ordinary data directory with the same files. To distinguish the two, the
+mark names its own file by file system and inode number. A copied mark is another file, so it no
+longer matches. A renamed backup keeps its mark.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ def mark_as_backup(directory: Path) -> None:
 
 
 def refuse_backup(directory: Path) -> None:
-    """Keep a server out of a backup, which it would change.
+    """Refuse to start a server on a backup, because the server would change it.
 
     Raises:
-        CannotOpen: the directory is a backup, and no copy of one.
+        CannotOpen: the directory is a backup, rather than a copy of one.
     """
     if _is_backup(directory):
         raise CannotOpen(
@@ -45,7 +45,7 @@ def refuse_backup(directory: Path) -> None:
 
 
 def drop_backup_mark(directory: Path) -> None:
-    """Make a backup, or a copy of one, an ordinary data directory.
+    """Turn a backup, or a copy of one, into an ordinary data directory.
 
     Raises:
         CannotOpen: its mark can't be deleted.
@@ -64,7 +64,7 @@ def _is_backup(directory: Path) -> bool:
         with (directory / _NAME).open("rb") as file:
             return file.read() == _identity(file.fileno())
     except OSError:
-        # Whether the directory can be used, its opening tells.
+        # Opening the directory reports whether it is usable.
         return False
 
 

@@ -1,4 +1,4 @@
-"""The stored balances of provisioned tables and global indexes: rows, and how they are read."""
+"""The stored balances of provisioned tables and global indexes: their rows and encoding."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Resource(NamedTuple):
 class BalancesHead(Struct, frozen=True):
     """The head of all balances.
 
-    ``stopped_at_epoch_seconds`` is the time of an orderly stop after which no balance was stored;
-    None if there was none: what was used since the balances were stored is unknown.
+    ``stopped_at_epoch_seconds`` is the time of an orderly stop, after which no balance was stored.
+    It is None without an orderly stop, because the use since the last stored balances is unknown.
     """
 
     stopped_at_epoch_seconds: float | None = None
@@ -66,10 +66,10 @@ def decode(value: bytes) -> Balance:
 
 
 async def load(view: View) -> LoadedBalances:
-    """Read all balances. The data of an earlier version has none.
+    """Read all balances. Data of an earlier version has none.
 
     Raises:
-        StoreError: as the view.
+        StoreError: reading failed.
     """
     (head_bytes,) = await view.load([key_layout.BALANCES_HEAD])
     head = BalancesHead() if head_bytes is None else _decode_head(head_bytes)

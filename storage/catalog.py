@@ -1,4 +1,4 @@
-"""The catalog: which tables there are, and how each is divided into partitions."""
+"""The catalog: all tables, and how each is divided into partitions."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _PAGE_BYTES = 4 * 1024 * 1024
 
 
 class PartitionRange(Struct, frozen=True):
-    """A partition and the position its range of keys begins with.
+    """A partition and the first position of its range.
 
-    The range ends where the next one begins. Partition numbers rise over the whole store and
-    are never used again.
+    The range ends at the start of the next one. Partition numbers increase over the whole store and
+    are never reused.
     """
 
     number: int
@@ -24,10 +24,10 @@ class PartitionRange(Struct, frozen=True):
 
 
 class EndedLog(Struct, frozen=True):
-    """The log of a partition that was split, kept until nobody needs it any more.
+    """The log of a partition that was split, kept until all its subscribers have read it.
 
-    ``last`` is the counter of its last change. ``subscribers`` are the ids of those who followed
-    it when it ended: they alone read it.
+    ``last`` is the counter of its last change. ``subscribers`` are the ids of the subscribers at
+    the time it ended; no others read it.
     """
 
     number: int
@@ -38,13 +38,13 @@ class EndedLog(Struct, frozen=True):
 
 
 class TableRecord(Struct, frozen=True):
-    """A table as the catalog keeps it; its partitions in the order of their ranges."""
+    """A table's entry in the catalog, with its partitions in the order of their ranges."""
 
     definition: TableDefinition
     partitions: tuple[PartitionRange, ...]
-    # Those of each global index, by its id.
+    # The partitions of each global index, by its id.
     index_partitions: dict[int, tuple[PartitionRange, ...]] = {}
-    # Of the table's own partitions: those of an index have no log.
+    # Logs of the table's own partitions; partitions of an index have no log.
     ended_logs: tuple[EndedLog, ...] = ()
 
     def ranges(self, index_id: int) -> tuple[PartitionRange, ...]:
@@ -52,7 +52,7 @@ class TableRecord(Struct, frozen=True):
         return self.index_partitions[index_id] if index_id else self.partitions
 
     def ended_log(self, partition_number: int) -> EndedLog | None:
-        """The log of a partition that was split, while it is kept."""
+        """The log of a split partition, while it is kept."""
         for ended in self.ended_logs:
             if ended.number == partition_number:
                 return ended
@@ -60,22 +60,22 @@ class TableRecord(Struct, frozen=True):
 
     @property
     def log_numbers(self) -> list[int]:
-        """The numbers of all logs that are kept, those that ended too, parents before children."""
+        """The numbers of all kept logs, including ended ones, parents before children."""
         ended = [log.number for log in self.ended_logs]
         # A child's number is higher than its parent's.
         return sorted(ended + [partition.number for partition in self.partitions])
 
     @property
     def partition_numbers(self) -> list[int]:
-        """The numbers of all its partitions, those of its indexes too."""
+        """The numbers of all its partitions, including those of its indexes."""
         ranges = (self.partitions, *self.index_partitions.values())
         return [partition.number for of_one in ranges for partition in of_one]
 
 
 class CatalogHead(Struct, frozen=True):
-    """The numbers that are given next; they only rise.
+    """The next numbers to assign, which only increase.
 
-    ``commits`` counts the catalog's commits, so that each has a head of its own.
+    ``commits`` counts the catalog's commits, so each has a unique head.
     """
 
     next_table_id: int = 1
@@ -84,25 +84,25 @@ class CatalogHead(Struct, frozen=True):
 
 
 class PartitionHead(Struct, frozen=True):
-    """What a partition knows of itself, in the row by which it owns its range.
+    """A partition's state, in the row that proves its ownership of the range.
 
-    ``counter`` is that of its last change. Counts and sizes by index id, 0 for the table; the
-    size of an index includes the overhead of each entry (S58).
+    ``counter`` is the counter of its last change. Counts and sizes are by index id, 0 for the
+    table. The size of an index includes the overhead of each entry (S58).
     """
 
     counter: int = 0
     item_counts: dict[int, int] = {}
     sizes_bytes: dict[int, int] = {}
-    # Of a partition of a global index: the highest counter applied from each source log.
+    # In a partition of a global index: the highest counter applied from each source log.
     applied: dict[int, int] = {}
-    # How many bytes of change records were ever written to its log.
+    # Bytes of all change records ever written to its log.
     logged_bytes: int = 0
 
     def divided(self, share: float) -> tuple[PartitionHead, PartitionHead]:
-        """The heads of a partition's children, of which the first gets this share.
+        """The heads of a partition's children; the first child gets this share.
 
-        The sums are exact; how much each has is known as well as the share is. Both children know
-        what was applied.
+        The sums are exact; each child's counts are as exact as the share. Both children keep the
+        applied counters.
         """
         counts = {index_id: round(count * share) for index_id, count in self.item_counts.items()}
         sizes = {index_id: round(size * share) for index_id, size in self.sizes_bytes.items()}
@@ -128,12 +128,12 @@ def encode_partition_head(head: PartitionHead) -> bytes:
 
 
 def decode_partition_head(data: bytes | None) -> PartitionHead:
-    """The head of such bytes; a partition without any is new."""
+    """The head from its bytes; a partition without any is new."""
     return PartitionHead() if data is None else _partition_head_decoder.decode(data)
 
 
 class Catalog(Struct, frozen=True):
-    """All tables, read at start."""
+    """All tables, as read at start."""
 
     head: CatalogHead
     head_bytes: bytes | None
@@ -144,7 +144,7 @@ async def load(view: View) -> Catalog:
     """Read the catalog.
 
     Raises:
-        Damaged: a record is in no form that this version knows.
+        Damaged: a record has an unknown form.
     """
     (head_bytes,) = await view.load([key_layout.CATALOG_HEAD])
     try:
@@ -186,5 +186,5 @@ def encode_record(record: TableRecord) -> bytes:
 
 
 def decode_record(data: bytes) -> TableRecord:
-    """The record of such bytes."""
+    """The record from its bytes."""
     return _record_decoder.decode(data)

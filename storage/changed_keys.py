@@ -1,6 +1,6 @@
-"""Which rows are no longer what one state of the store shows: those accepted after it.
+"""Tracks which rows changed after a durable state of the store.
 
-Of any other row the engine's latest value is the state's own, wherever it is read, and whenever.
+For every other row, the engine's latest value equals the value in that state.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from dynactor.storage.store import Group
 
 
 class ChangedKeys:
-    """What was accepted after a state and before the next one, and what after that.
+    """The keys accepted after a state and before the next one, linked to those accepted later.
 
-    A state keeps its own; those of the states after it hang on behind. Nothing is kept of what
-    came before a state that nobody reads any more.
+    The states form a linked list from old to new, so the garbage collector frees a state's keys
+    once nothing reads that state or an older one.
     """
 
     def __init__(self) -> None:
@@ -24,13 +24,13 @@ class ChangedKeys:
         self.later: ChangedKeys | None = None
 
     def begin_next(self) -> ChangedKeys:
-        """The keys changed after the next state, which is the present one."""
+        """Start the next state, which is the present one."""
         assert self.later is None
         self.later = ChangedKeys()
         return self.later
 
     def note(self, groups: Sequence[Group]) -> None:
-        """These are about to be written. Only on the last of the states."""
+        """Record keys that are about to be written. Only valid on the last state."""
         assert self.later is None
         keys = self.keys
         for group in groups:
@@ -52,11 +52,11 @@ class ChangedKeys:
 
 
 class _AllKeys(ChangedKeys):
-    """As if every row were changed."""
+    """Treats every row as changed."""
 
     def __contains__(self, key: bytes) -> bool:
         return True
 
 
-# For a state that is kept for long: it needs no memory for what is accepted meanwhile.
+# For states that live long, because recording later changes would take memory.
 ALL_KEYS: Final[ChangedKeys] = _AllKeys()

@@ -1,6 +1,6 @@
-"""How an item stands in a row's value: a small header, then its JSON.
+"""The encoding of an item in a row's value: a small header, then its JSON.
 
-The format is versioned: a field more is a new version, and the old one stays readable.
+The format is versioned. A new field makes a new version, and old versions stay readable.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def decode(value: bytes) -> StoredItem:
     """The item or index entry in a row's value.
 
     Raises:
-        Damaged: the value has no header that this version knows.
+        Damaged: the value has no known header.
     """
     try:
         row_format, version, size = _HEADER.unpack_from(value)
@@ -39,9 +39,9 @@ def decode(value: bytes) -> StoredItem:
 
 
 def decode_all(values: Iterable[bytes]) -> list[StoredItem]:
-    """The items or entries in the values of rows; raises as ``decode``."""
+    """The items or entries in the values of rows; raises like ``decode``."""
     items = []
-    # For every row of a page: without a call of ours.
+    # Runs for every row of a page, so it avoids function calls.
     unpack, start = _HEADER.unpack_from, _HEADER.size
     try:
         for value in values:

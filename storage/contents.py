@@ -1,6 +1,6 @@
-"""All rows of a store: read as a whole, and replaced as a whole.
+"""Reads and replaces all rows of a store.
 
-Only for a store that nobody else reads or writes at that moment.
+Nothing else may read or write the store meanwhile.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from dynactor.storage.store import ClearableStore, Group, Row, Store
 
 _PAGE_ROWS: Final = 10_000
 _PAGE_BYTES: Final = 16 * 1024 * 1024
-# The head stays: numbers of tables and partitions are never given out again.
+# The head stays, because numbers of tables and partitions are never reused.
 _START: Final = key_layout.CATALOG_HEAD + b"\x00"
 _END: Final = b"\xff"
 
 
 class Contents(Struct, frozen=True):
-    """Every row of a store but the catalog's head."""
+    """Every row of a store except the catalog's head."""
 
     rows: tuple[Row, ...]
     size_bytes: int
 
 
 class TooLarge(Exception):
-    """A store has more rows than may be kept in memory."""
+    """A store has more rows than fit into the given memory."""
 
 
 async def read_contents(store: Store, most_bytes: int) -> Contents:
     """Read every row.
 
     Raises:
-        TooLarge: keys and values are more than ``most_bytes``.
-        StoreError: as the store.
+        TooLarge: keys and values exceed ``most_bytes``.
+        StoreError: reading failed.
     """
     rows: list[Row] = []
     size_bytes = 0
@@ -52,13 +52,13 @@ async def read_contents(store: Store, most_bytes: int) -> Contents:
 
 
 async def replace_contents(store: Store, rows: Sequence[Row] = ()) -> None:
-    """Delete every row and put these in their place; returns when that is durable.
+    """Replace every row; returns when the new rows are durable.
 
-    A large replacement is several commits: a crash in between leaves a part of the rows. On a disk
-    this also takes the time of a compaction, which frees the space of what was deleted.
+    A large replacement takes several commits, and a crash in between leaves only part of the rows.
+    On disk, it also takes the time of a compaction, which frees the space of the deleted rows.
 
     Raises:
-        StoreError: as the store.
+        StoreError: a commit failed.
     """
     (head,) = await store.latest.load([key_layout.CATALOG_HEAD])
     kept = head or catalog.encode_head(CatalogHead())
@@ -77,7 +77,7 @@ async def replace_contents(store: Store, rows: Sequence[Row] = ()) -> None:
 
 
 def _pieces(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
-    """The rows in pieces of about one page; one empty piece if there are none."""
+    """The rows in batches of about one page; one empty batch if there are none."""
     piece: list[Row] = []
     size_bytes = 0
     for row in rows:

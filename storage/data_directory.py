@@ -1,17 +1,17 @@
-"""The directory that holds everything: whose it is, in which format, and who uses it.
+"""The data directory: its format, its lock and its files.
 
-- ``format``: one line, what this directory is and the version of its format
+- ``format``: one line with the kind of directory and the version of its format
 - ``lock``: held by the process that uses the directory, and names it
-- ``mark``: how far the log is known to be durable (storage/durable_watermark.py)
-- ``rocksdb/``: the engine's files, nobody else's business
-- ``backup``: in a backup alone, and in copies of one (storage/backup_mark.py)
+- ``mark``: the position up to which the log is known to be durable (storage/durable_watermark.py)
+- ``rocksdb/``: the engine's files, which no other module reads
+- ``backup``: only in a backup and in copies of one (storage/backup_mark.py)
 
-A version reads the formats of all versions before it. It raises the format when it opens a
-directory, before its first write, so that an older version refuses the directory instead of losing
-what it does not know. The formats:
+Each version reads the formats of all earlier versions. It raises the format when it opens a
+directory, before its first write, so an older version refuses the directory instead of losing data
+that it does not know. The formats:
 
 - 1: the first one
-- 2: a table or index in UPDATING has the throughput that was asked for, beside the one in effect
+- 2: a table or index in UPDATING has the requested throughput besides the present one
 - 3: the mark has two slots; the unused capacity of partitions is stored; namespaces have tables
 """
 
@@ -28,12 +28,12 @@ import structlog
 from dynactor.storage.disk_sync import sync_file
 from dynactor.storage.store import CannotOpen
 
-# Raise it when older versions would lose what is stored from now on, or can't read it.
+# Raise it when older versions could not read the stored data, or would lose a part of it.
 FORMAT_VERSION: Final = 3
 
 _FORMAT_LINE: Final = "dynactor data, format {}\n"
 _FORMAT_PATTERN: Final = re.compile(r"dynactor data, format (\d+)\n")
-# What a first start may have left behind when it was cut short.
+# Files that an interrupted first start may have left.
 _UNFINISHED: Final = frozenset({"lock", "format.new"})
 
 _log = structlog.get_logger(__name__)
@@ -49,7 +49,7 @@ class DataDirectory:
 
     @property
     def engine(self) -> Path:
-        """Where the engine keeps its files."""
+        """The directory of the engine's files."""
         return self.path / "rocksdb"
 
     @property
@@ -58,7 +58,7 @@ class DataDirectory:
         return self.path / "mark"
 
     def raise_format(self) -> None:
-        """Keep older versions out, durably, before anything is written that they don't know.
+        """Raise the format durably before writing anything that older versions don't know.
 
         Raises:
             CannotOpen: it can't be written.
@@ -73,12 +73,12 @@ class DataDirectory:
         self.format_version = FORMAT_VERSION
 
     def close(self) -> None:
-        """Let another process use the directory."""
+        """Release the lock of the directory."""
         os.close(self._lock)
 
 
 def open_data_directory(path: Path) -> DataDirectory:
-    """Take the directory for this process; an empty or missing one is made a data directory.
+    """Lock the directory for this process; a missing or empty one is initialized.
 
     Raises ``CannotOpen`` with a message for the person who starts the server.
     """
@@ -90,10 +90,10 @@ def open_data_directory(path: Path) -> DataDirectory:
 
 
 def open_existing_directory(path: Path) -> DataDirectory:
-    """Take a data directory for this process, which makes none where there is none.
+    """Lock an existing data directory for this process.
 
     Raises:
-        CannotOpen: it is none, or in use.
+        CannotOpen: it is not a data directory, or another process uses it.
     """
     try:
         if not (path / "format").is_file():
@@ -104,7 +104,7 @@ def open_existing_directory(path: Path) -> DataDirectory:
 
 
 def make_directory_durably(path: Path) -> None:
-    """Make a directory, and those above it: after a power cut it is there."""
+    """Create a directory and its parents, so that they survive a power cut."""
     if not path.exists():
         make_directory_durably(path.parent)
         path.mkdir(exist_ok=True)
@@ -112,7 +112,7 @@ def make_directory_durably(path: Path) -> None:
 
 
 def sync_directory(path: Path) -> None:
-    """Make the names in a directory durable: a file's own sync does not do that."""
+    """Make the names in a directory durable, which the sync of a file does not do."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         sync_file(descriptor)
@@ -121,7 +121,7 @@ def sync_directory(path: Path) -> None:
 
 
 def sync_unlinked_files(path: Path) -> None:
-    """Make the files in a directory durable, and their names; those with another name are."""
+    """Make files in a directory durable, and their names; files with other links already are."""
     for file in path.iterdir():
         descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -133,7 +133,7 @@ def sync_unlinked_files(path: Path) -> None:
 
 
 def write_durably(path: Path, content: bytes) -> None:
-    """Replace a small file: after a power cut it has the old content or the new."""
+    """Replace a small file atomically: after a power cut it has its old or its new content."""
     replacement = path.with_name(f"{path.name}.new")
     with replacement.open("wb") as file:
         file.write(content)
@@ -147,7 +147,7 @@ def _take(path: Path) -> DataDirectory:
     _read_format(path)
     lock = _lock(path / "lock")
     try:
-        # Read again: another process may have had the directory, and raised its format.
+        # Read again, because another process may have raised the format meanwhile.
         format_version = _read_format(path)
         if format_version is None:
             format_version = FORMAT_VERSION

@@ -1,8 +1,8 @@
-"""Backups: whole data directories beside the one in use, made while it is used.
+"""Backups: copies of the whole data directory, taken while it is in use.
 
-The engine's files, which never change, are linked, not copied: so a backup takes a fraction of a
-second whatever its size, and disk space only as the data in use changes. It lies on the data's own
-file system for that; who wants it elsewhere copies it from there.
+The engine's files never change, so they are linked instead of copied. A backup of any size takes a
+fraction of a second, and uses disk space only as the live data changes. Hard links need the same
+file system; copy the backup from there to another one.
 """
 
 from __future__ import annotations
@@ -15,37 +15,37 @@ from msgspec import Struct
 
 from dynactor.storage.store import Store
 
-# Begins with no dot, as what is not whole yet does, and nothing hidden is made.
+# No leading dot: unfinished backups have one, and backups are never hidden files.
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}\Z")
 
 
 class BadName(ValueError):
-    """What is no name of a backup; the message says what is."""
+    """The name of a backup is invalid; the message says which names are valid."""
 
 
 class Backup(Struct, frozen=True):
-    """A data directory to start a server on, once it is copied."""
+    """A backup, which a server can use once it is copied."""
 
     name: str
     directory: Path
 
 
 class Backups:
-    """Makes backups of a store, each a directory in one directory."""
+    """Creates backups of a store, each in a subdirectory of one directory."""
 
     def __init__(self, store: Store, directory: Path) -> None:
         self._store = store
         self._directory = directory.absolute()
 
     async def make(self, name: str) -> Backup:
-        """Back up all that is durable now; it is durable itself when this returns.
+        """Back up all data that is durable now; the backup is durable when this returns.
 
-        What is accepted meanwhile may be in it: all of a batch, or nothing. Whoever is cancelled
-        while waiting leaves it to be made.
+        The backup may include commits that are accepted meanwhile, each as a whole. If the caller
+        is canceled, the backup is still completed.
 
         Raises:
-            BadName: nothing was made.
-            StoreError: as ``Store.checkpoint``.
+            BadName: no backup was created.
+            StoreError: see ``Store.checkpoint``.
         """
         if not _NAME.match(name):
             raise BadName(

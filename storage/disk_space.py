@@ -1,4 +1,4 @@
-"""Refusing commits before the disk is full, so that the engine never finds it so."""
+"""Refuses commits before the disk is full, so the engine never runs out of space."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from dynactor.storage.store import Full
 
 _LARGEST_RESERVE_BYTES: Final = 512 * 1024 * 1024
 _RESERVE_SHARE: Final = 20
-# Asking may be slow on a network file system: not for every commit.
+# A query may be slow on a network file system, so it is not made for every commit.
 _INTERVAL_SECONDS: Final = 0.1
 _INTERVAL_SHARE: Final = 16
-# To open the engine takes more writes than this. Where some are refused, it had better not begin.
+# Opening the engine takes more writes than this. If some of them fail, opening it is too risky.
 _PROBES: Final = 16
 
 
 class DiskSpace:
-    """Watches the free space of the disk that holds a directory.
+    """Monitors the free space of the disk that holds a directory.
 
-    ``unflushed_bytes`` tells how much lies in the log alone: it will be on the disk a second
-    time, in a table, before the log is deleted.
+    ``unflushed_bytes`` returns the bytes that are only in the log. They take disk space a second
+    time, in a table file, before the log is deleted.
 
-    The disk is asked again after a tenth of a second, or after a sixteenth of the reserve was
-    written, whichever comes first; so others may take some of the reserve between.
+    The disk is queried again after 0.1 seconds, or after a sixteenth of the reserve was written,
+    whichever comes first. Other processes may use some of the reserve in between.
     """
 
     def __init__(
@@ -52,16 +52,16 @@ class DiskSpace:
             )
 
     def free_bytes(self) -> int | None:
-        """How much is free now; None if the disk does not tell."""
+        """The bytes that are free now; None if the disk does not report them."""
         try:
             return _free_bytes(self._directory)
         except OSError:
             return None
 
     def has(self, size_bytes: int) -> bool:
-        """Whether this much is free now, beside the reserve, for what is in the log alone.
+        """Whether this much is free now, besides the reserve and the space for unflushed data.
 
-        It is also tried: a quota does not show in the disk's figures.
+        A trial write checks it, too, because a quota does not show in the disk's figures.
         """
         try:
             is_free = _free_bytes(self._directory) - size_bytes >= self._reserve_bytes
@@ -82,7 +82,7 @@ class DiskSpace:
 
 
 def disk_bytes(directory: Path) -> int:
-    """How much the disk of this directory holds."""
+    """The capacity of this directory's disk, in bytes."""
     disk = os.statvfs(directory)
     return disk.f_blocks * disk.f_frsize
 
@@ -93,7 +93,7 @@ def _free_bytes(directory: Path) -> int:
 
 
 def _can_be_written(path: Path, size_bytes: int) -> bool:
-    """Try it; raises ``OSError`` if there is no room."""
+    """Write a trial file; raises ``OSError`` if the disk is full."""
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         os.posix_fallocate(file, 0, size_bytes + 1)

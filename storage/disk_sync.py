@@ -1,9 +1,8 @@
-"""When what was written is on the disk for good: on Linux, and on macOS.
+"""Makes written data durable on Linux and on macOS.
 
-Linux's fsync and fdatasync wait until it is. That of macOS, which RocksDB calls there, leaves
-data in the disk's own memory, where a power cut takes it. F_FULLFSYNC empties that memory of
-whatever was given to the disk before, through any file; so on macOS it follows each sync of
-RocksDB's log.
+Linux's fsync and fdatasync wait until data is durable. macOS's fsync, which RocksDB calls there,
+leaves data in the disk's cache, where a power cut loses it. F_FULLFSYNC flushes that cache for all
+files of the disk. So on macOS, F_FULLFSYNC follows each of RocksDB's syncs of its log.
 """
 
 from __future__ import annotations
@@ -16,15 +15,15 @@ _FULL_SYNC: Final[int | None] = getattr(fcntl, "F_FULLFSYNC", None)
 
 
 def can_sync() -> bool:
-    """Whether this system has a way to make data durable that is known here."""
+    """Whether the server knows how to make data durable on this system."""
     return _FULL_SYNC is not None or hasattr(os, "fdatasync")
 
 
 def sync_file(descriptor: int) -> None:
-    """Make the content of a file durable, or the names in a directory.
+    """Make the content of a file, or the names in a directory, durable.
 
     Raises:
-        OSError: it can't be; what the disk holds is unknown from then on.
+        OSError: the sync failed; the content of the disk is unknown from then on.
     """
     if _FULL_SYNC is None:
         os.fsync(descriptor)
@@ -33,7 +32,7 @@ def sync_file(descriptor: int) -> None:
 
 
 def sync_data(descriptor: int) -> None:
-    """As ``sync_file``, without what reading the content does not need, where that is less."""
+    """Sync like ``sync_file``, without metadata that reading does not need, if that is cheaper."""
     if _FULL_SYNC is None:
         os.fdatasync(descriptor)
     else:
@@ -41,10 +40,10 @@ def sync_data(descriptor: int) -> None:
 
 
 def complete_syncs(descriptor: int) -> None:
-    """Make durable what others have synced, of any file on the disk of this one.
+    """Make durable everything that other code synced, of any file on this file's disk.
 
     Raises:
-        OSError: as ``sync_file``.
+        OSError: see ``sync_file``.
     """
     if _FULL_SYNC is not None:
         fcntl.fcntl(descriptor, _FULL_SYNC)

@@ -1,22 +1,22 @@
-"""How far the log is known to be durable, kept beside it.
+"""The watermark: the position up to which the log is known to be durable.
 
-A log ends where its last whole record ends. After a power cut that is no error: the torn record
-was never answered. But a flipped byte looks the same to RocksDB, which would drop it and all
-that follows without a word. The mark tells the two apart: it names the last change that a
-completed sync covered, so a log that ends before it is damaged.
+A log ends after its last whole record. After a power cut that is normal: the torn record was never
+acknowledged. But a flipped byte looks the same to RocksDB, which would silently drop it and all
+that follows. The mark distinguishes the two cases. It names the last change that a completed sync
+covered, so a log that ends before the mark is damaged.
 
-The mark is written after each sync and synced itself once a second at most. It may therefore be
-behind after a power cut, never ahead: no false alarm, and nothing missed but a byte that flips
-in the last second before the power goes. It also remembers when what follows it in the log was
-answered with an error, because a sync failed or the disk was full, and must not come back.
+The mark is written after each sync, and synced itself at most once a second. After a power cut it
+may therefore be behind, but never ahead. So there are no false alarms, and it misses only a byte
+that flips in the last second before the power cut. It also records that later changes in the log
+were answered with an error, because a sync failed or the disk was full, and must not come back.
 
-The file has two slots, and the valid one with the higher turn counts. A slot is written over only
-while the other one is durable: a power cut that tears a write leaves the mark before it. What is
-remembered of the log is in both, so that it does not depend on which of them is read.
+The file has two slots, and the valid slot with the higher turn counts. A slot is overwritten only
+while the other one is durable, so a power cut that tears a write leaves the earlier mark. Both
+slots hold the flags about the log, so they don't depend on which slot is read.
 
 Layout of a slot, little-endian: format u16, flags u16, CRC-32 of the rest u32, turn u64, sequence
-u64. The slots begin at 0 and 4096, as disks write sectors of up to 4,096 bytes. A file of data
-format 2 and before has one slot, without a turn, until ``add_slot`` is called.
+u64. The slots begin at 0 and 4096, because disks write sectors of up to 4,096 bytes. A file of data
+format 2 and earlier has one slot, without a turn, until ``add_slot`` is called.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _SYNC_INTERVAL_SECONDS: Final = 1.0
 
 
 class _Slot(NamedTuple):
-    """What a slot says."""
+    """The content of a slot."""
 
     turn: int
     sequence: int
@@ -79,13 +79,13 @@ class DurableMark:
         self._next = 1 - at
         self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         self._is_synced = True
-        # Whether both slots are durable and have ``sequence`` and ``only_synced``.
+        # Whether both slots are durable and hold ``sequence`` and ``only_synced``.
         self._is_in_both = False
         self._lock = RLock()
         self._synced_at_seconds = time.monotonic()
 
     def add_slot(self) -> None:
-        """Give a file of one slot the second one; earlier versions can't read it then.
+        """Add the second slot to a file of one slot; earlier versions can't read it then.
 
         Raises:
             CannotOpen: it can't be written.
@@ -103,16 +103,16 @@ class DurableMark:
             self._file, self._has_two = replacement, True
 
     def advance(self, sequence: int) -> None:
-        """Complete a sync of RocksDB's, which covered all up to this change, and note that.
+        """Record that a sync of RocksDB covered all changes up to this one.
 
         Raises:
-            OSError: the changes behind ``sequence`` are answered with an error.
+            OSError: the changes after ``sequence`` are answered with an error.
         """
         complete_syncs(self._file)
         with self._lock:
             if self.only_synced:
-                # A mark that cuts the log must not be behind: what it cuts off may have been
-                # answered. So it is in both slots, too.
+                # A mark at which the log will be cut must not be behind, because the cut part may
+                # have been acknowledged. So both slots hold it.
                 self._write_both(sequence, only_synced=True)
                 return
             self._write(sequence, only_synced=False)
@@ -124,34 +124,35 @@ class DurableMark:
 
     @property
     def is_kept(self) -> bool:
-        """Whether ``keep_only_synced`` has succeeded, so that the log can be cut at the mark.
+        """Whether ``keep_only_synced`` has succeeded, so the log can be cut at the mark.
 
-        Were it cut before, a file that is ahead of ``sequence`` would call the log damaged.
+        If the log were cut earlier, a file that is ahead of ``sequence`` would report the log as
+        damaged.
         """
         return self.only_synced and self._is_in_both
 
     def keep_only_synced(self) -> None:
-        """What is in the log after the mark must not come back at the next opening.
+        """Record that changes after the mark must not come back at the next opening.
 
         Raises:
-            OSError: it can't be written; to be repeated.
+            OSError: it can't be written; retry.
         """
         with self._lock:
             if not self.is_kept:
-                # True in this process even if it can't be written down.
+                # Valid in this process even if the write fails.
                 self.only_synced = True
                 self._write_both(self.sequence, only_synced=True)
 
     def settle(self, sequence: int) -> None:
-        """Everything in the log is durable, up to this change."""
+        """Record that everything in the log is durable, up to this change."""
         with self._lock:
-            # The system may still hold what a process wrote that was killed: a slot is written
-            # over only while the other one is durable.
+            # The system may still buffer the writes of a killed process, and a slot is overwritten
+            # only while the other one is durable.
             sync_data(self._file)
             self._write_both(sequence, only_synced=False)
 
     def sync(self) -> None:
-        """Make what was written durable; then the other slot is the next."""
+        """Make the written slot durable; then the other slot is next."""
         with self._lock:
             sync_data(self._file)
             if not self._is_synced:
@@ -166,8 +167,8 @@ class DurableMark:
         for _ in range(2):
             self._write(sequence, only_synced=only_synced)
             self.sync()
-        # Not after the first slot: if the second one can't be written, the changes up to this one
-        # are answered with an error, and must not come back when the engine is opened again.
+        # Not after the first slot: if the second write fails, the changes up to this one are
+        # answered with an error, and must not come back at the next opening.
         self.sequence, self.only_synced, self._is_in_both = sequence, only_synced, True
 
     def _write(self, sequence: int, *, only_synced: bool) -> None:
@@ -182,7 +183,7 @@ class DurableMark:
 
 
 def _two_slots(slot: _Slot) -> bytes:
-    """A file with the same in both slots."""
+    """A file with the same content in both slots."""
     return _encoded(slot).ljust(_OFFSETS[1], b"\0") + _encoded(slot)
 
 
@@ -200,7 +201,7 @@ def _sealed(version: int, slot: _Slot, rest: bytes) -> bytes:
 
 
 def _decoded(content: bytes, at: int) -> _Slot | None:
-    """What a slot says; None: it is torn or damaged."""
+    """The content of a slot; None if it is torn or damaged."""
     found = _unsealed(_FORMAT, content[_OFFSETS[at] : _OFFSETS[at] + _SLOT_BYTES], _REST.size)
     if found is None:
         return None
@@ -210,7 +211,7 @@ def _decoded(content: bytes, at: int) -> _Slot | None:
 
 
 def _one_slot(content: bytes) -> _Slot | None:
-    """What a file of one slot says; None: it is damaged, or has two."""
+    """The content of a file of one slot; None if it is damaged or has two."""
     found = _unsealed(_ONE_SLOT_FORMAT, content, _ONE_SLOT_REST.size)
     if found is None:
         return None
@@ -219,7 +220,7 @@ def _one_slot(content: bytes) -> _Slot | None:
 
 
 def _unsealed(version: int, content: bytes, rest_bytes: int) -> tuple[int, bytes] | None:
-    """The flags and the rest of a slot of this version and size that is whole."""
+    """The flags and the rest of a whole slot of this version and size."""
     if len(content) != _HEAD.size + rest_bytes:
         return None
     found_version, flags, checksum = _HEAD.unpack_from(content)

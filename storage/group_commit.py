@@ -1,9 +1,9 @@
-"""Group commit: one thread syncs the log, one sync serves every commit accepted before it.
+"""Group commit: a thread syncs the log; one sync covers every commit accepted before it.
 
-The event loop never waits for the disk. A commit accepted while a sync is under way belongs to
-the next one. It starts when the present one has ended and the event loop brings no more commits,
-but not much later; so does one that begins while none is under way, unless the last one was of a
-single commit: whoever writes alone never waits.
+The event loop never waits for the disk. A commit accepted during a sync is covered by the next one.
+The next sync starts when the present one has ended and the event loop brings no more commits, or
+after a short delay. Without a sync in progress, a commit starts one in the same way. If the last
+sync was of a single commit, it starts immediately, so a single writer never waits.
 """
 
 from __future__ import annotations
@@ -19,24 +19,23 @@ from typing import Final, Generic, TypeVar
 from dynactor.model.latency_histogram import LatencyHistogram
 from dynactor.storage.store import Unknown
 
-# A sync takes processor time of its own, as much as several puts. While turns of the event loop
-# bring more commits, these had better share it. Where the loop is not busy so many turns pass in a
-# thirtieth of a millisecond.
+# A sync costs as much processor time as several puts, so commits that arrive in consecutive turns
+# of the event loop should share one. On an idle loop, this many turns take 30 microseconds.
 _QUIET_TURNS: Final = 16
-# From one start to the next: syncs that take as long follow each other at once.
+# The longest time between two starts; longer syncs follow each other immediately.
 _LONGEST_SECONDS: Final = 0.008
 
 T = TypeVar("T")
 
 
-class Synchroniser(Generic[T]):
+class Synchronizer(Generic[T]):
     """Runs the syncs and completes the futures of the commits they cover.
 
-    ``mark`` is called on the loop when a sync starts: its result stands for everything
-    accepted so far. ``sync`` runs in the thread. ``publish`` is called on the loop with the
-    mark when that sync has returned, before any future of its commits completes.
+    ``mark`` is called on the loop when a sync starts; its result stands for everything accepted so
+    far. ``sync`` runs in the thread. ``publish`` is called on the loop with the mark after that
+    sync, before any future of its commits completes.
 
-    After a failed sync (``has_failed``) there is no other: what the disk holds is unknown from
+    A failed sync (``has_failed``) is the last one, because the content of the disk is unknown from
     then on.
     """
 
@@ -49,7 +48,7 @@ class Synchroniser(Generic[T]):
         failed: Callable[[Exception], object],
         latency: LatencyHistogram | None = None,
     ) -> None:
-        """``latency`` counts how long syncs took that succeeded."""
+        """``latency`` counts the durations of successful syncs."""
         self._mark = mark
         self._sync = sync
         self._publish = publish
@@ -61,10 +60,10 @@ class Synchroniser(Generic[T]):
         self._scheduled = False
         self._running = False
         self._started_at = 0.0
-        # Whether the last sync was of several commits.
+        # Whether the last sync covered several commits.
         self._is_shared = False
-        # When to start at the latest; how many waited a turn of the event loop ago; and for how
-        # many turns none has come.
+        # The latest start; the number of waiting commits one turn ago; the number of turns without
+        # new ones.
         self._start_at = 0.0
         self._seen = 0
         self._quiet_turns = 0
@@ -75,9 +74,9 @@ class Synchroniser(Generic[T]):
         self._thread.start()
 
     def accepted(self) -> Future[None]:
-        """The future of a commit that was written just now.
+        """The future of a commit that was just written.
 
-        Each commit has its own: a waiter that is cancelled takes no other waiter along.
+        Each commit has its own, so canceling one waiter does not affect the others.
         """
         assert not self.has_failed, "no commit is accepted after a failed sync"
         future = self._loop.create_future()
@@ -91,7 +90,7 @@ class Synchroniser(Generic[T]):
         return future
 
     def behind_accepted(self) -> Future[None]:
-        """A future that completes behind those of all commits so far; no sync is for its sake."""
+        """A future that completes after all commits so far; it triggers no sync."""
         future = self._loop.create_future()
         if self._waiting:
             self._waiting.append(future)
@@ -108,18 +107,18 @@ class Synchroniser(Generic[T]):
 
     @property
     def is_idle(self) -> bool:
-        """Whether every accepted commit has had its sync."""
+        """Whether a sync has covered every accepted commit."""
         return not (self._running or self._scheduled)
 
     async def wait_idle(self) -> None:
-        """Wait until no accepted commit is without its sync."""
+        """Wait until a sync has covered every accepted commit."""
         if not self.is_idle:
             if self._idle is None:
                 self._idle = self._loop.create_future()
             await asyncio.shield(self._idle)
 
     def stop(self) -> None:
-        """End the thread. Only when idle."""
+        """End the thread. Only valid while idle."""
         assert self.is_idle
         self._marks.put(None)
         self._thread.join()
@@ -137,7 +136,7 @@ class Synchroniser(Generic[T]):
             pass
 
     def _sync_next(self) -> bool:
-        # Not a loop: a mark may hold resources, and the next one may be long in coming.
+        # Not a loop: a mark may hold resources, and the next one may be far off.
         mark = self._marks.get()
         if mark is None:
             return False
@@ -145,7 +144,7 @@ class Synchroniser(Generic[T]):
         try:
             self._sync(mark)
         except Exception as error:  # noqa: BLE001 - carried to the loop, which ends writing
-            # The frames of its traceback would keep the mark.
+            # The frames of the traceback would keep the mark alive.
             self._loop.call_soon_threadsafe(self._fail, error.with_traceback(None))
         else:
             took = perf_counter_ns() - began
@@ -167,7 +166,7 @@ class Synchroniser(Generic[T]):
             self._await_quiet(self._started_at + _LONGEST_SECONDS)
 
     def _await_quiet(self, start_at: float) -> None:
-        """Start when turns of the loop have brought no more commits, or it is time."""
+        """Start a sync once turns of the loop bring no more commits, or at the given time."""
         self._start_at = start_at
         self._seen = len(self._waiting)
         self._quiet_turns = 0

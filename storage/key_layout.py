@@ -1,4 +1,4 @@
-"""Where everything stands in the one ordered space of keys.
+"""The layout of keys in the one ordered space.
 
 | key | value |
 | --- | --- |
@@ -9,23 +9,23 @@
 | ``03`` table id, ``ffffffff``, hash, partition key | the size of an item collection |
 | ``04`` partition number, counter | a change record |
 | ``05`` subscriber, partition number | the subscriber's checkpoint in that partition's log |
-| ``07`` table id, partition number | up to which counter that log was trimmed, and its time |
+| ``07`` table id, partition number | the counter up to which that log was trimmed, and its time |
 | ``06`` table id, stream label | a DynamoDB stream and its shards |
-| ``08`` table id, slice of the hash, time in µs, position | nothing: when an item expires |
-| ``08`` table id, slice of the hash, ``ff``… | nothing: the end of the slice |
+| ``08`` table id, slice of the hash, time in µs, position | empty: an item's expiry time |
+| ``08`` table id, slice of the hash, ``ff``… | empty: the end of the slice |
 | ``09`` | the virtual clock |
-| ``0a`` ten minutes of time, account, ``/``, token | the transaction that came with the token |
+| ``0a`` ten minutes of time, account, ``/``, token | the transaction with that client token |
 | ``0b`` | the key up to which tokens were deleted |
-| ``0c`` start of a range | its end: the disk space of what was deleted there is to be given back |
+| ``0c`` start of a range | its end: the disk space of deleted rows there is to be reclaimed |
 | ``0d`` table name, ``/``, label | the record of a table's backup |
-| ``0e`` | the head of all balances: when the server last stopped in order |
-| ``0f`` table id, index id, partition number | the capacity units that a partition has left |
+| ``0e`` | the head of all balances: the time of the last orderly stop |
+| ``0f`` table id, index id, partition number | the unused capacity units of a partition |
 | ``10`` | the separation of namespaces, and the home region |
-| ``11`` region, ``/``, access key id, ``00``, key | the row of this key in that namespace |
+| ``11`` region, ``/``, access key id, ``00``, key | this key's row in that namespace |
 
-Numbers are big-endian, 8 bytes, the index id 4. Index id 0 is the table itself. The row of a
-local index's entry ends with the table's own sort key, so that equal index keys stand apart. The
-items of a table's backup are rows like a table's own, under a table id that no table has.
+Numbers are big-endian, 8 bytes, the index id 4. Index id 0 is the table itself. The row of a local
+index's entry ends with the table's own sort key, so equal index keys have distinct rows. The items
+of a table's backup are rows like a table's own, under a table id that no table has.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ SEPARATION: Final = b"\x10"
 _NAMESPACE: Final = b"\x11"
 _NAMESPACE_END: Final = b"\x00"
 _COLLECTIONS: Final = 0xFFFF_FFFF
-# In a subscriber's name, where an index has its id.
+# In a subscriber's name, in place of an index id.
 _EXPIRER: Final = 0xFFFF_FFFF
 _DESTINATIONS: Final = 0xC000_0000
 _REPLAYS: Final = 0xFFFF_FFFE
@@ -72,10 +72,10 @@ _PAIR: Final = Struct(">QQ")
 _ROW_PREFIX: Final = Struct(">cQI")
 _BALANCE_KEY: Final = Struct(">cQIQ")
 _EXPIRY_PREFIX: Final = Struct(">cQB")
-# Times before 1970 sort before those after it.
+# The bias sorts times before 1970 before later ones.
 _EXPIRY_BIAS: Final = 1 << 63
 _EXPIRY_END: Final = b"\xff" * _NUMBER.size
-# Sixteen slices: few are read for one partition, and none is another's, up to that many.
+# Sixteen slices: few are read for one partition, and up to 16 partitions share none.
 EXPIRY_SLICES: Final = 16
 _SLICE_SHIFT: Final = 4
 ROW_PREFIX_BYTES: Final = _ROW_PREFIX.size
@@ -117,12 +117,12 @@ def partition_head(partition_number: int) -> bytes:
 
 
 def row_prefix(table_id: int, index_id: int = TABLE_INDEX_ID) -> bytes:
-    """What the keys of all rows of a table, or of one index, begin with."""
+    """The common prefix of all rows of a table, or of one index."""
     return _ROW_PREFIX.pack(_ROW, table_id, index_id)
 
 
 def table_range(table_id: int) -> tuple[bytes, bytes]:
-    """All rows of a table, its indexes and collection sizes; the end is excluded."""
+    """All rows of a table with its indexes and collection sizes; the end is exclusive."""
     return row_prefix(table_id), row_prefix(table_id + 1)
 
 
@@ -132,13 +132,13 @@ def kind_of(row_key: bytes) -> RowKind:
         return "table"
     if row_key[:1] == _PARTITION_HEAD:
         return "partition"
-    # The sizes of item collections stand among the rows of their table.
+    # The sizes of item collections have keys among the rows of their table.
     is_row = row_key[:1] == _ROW and owner_of(row_key)[1] != _COLLECTIONS
     return "item or entry" if is_row else "other"
 
 
 def owner_of(row_key: bytes) -> tuple[int, int]:
-    """The ids of the table and the index in the key of a row of theirs.
+    """The ids of the table and the index in a row's key.
 
     Raises:
         ValueError: the key is too short.
@@ -151,7 +151,7 @@ def owner_of(row_key: bytes) -> tuple[int, int]:
 
 
 def end_of(prefix: bytes) -> bytes:
-    """The first key behind all that begin with ``prefix``."""
+    """The first key after all keys with this prefix."""
     trimmed = prefix.rstrip(b"\xff")
     return trimmed[:-1] + bytes([trimmed[-1] + 1])
 
@@ -168,47 +168,47 @@ def change_counter(row_key: bytes) -> int:
 
 
 def change_range(partition_number: int) -> tuple[bytes, bytes]:
-    """All change records of a partition; the end is excluded."""
+    """All change records of a partition; the end is exclusive."""
     return change_row(partition_number, 0), change_row(partition_number + 1, 0)
 
 
 def checkpoint_range(table_id: int) -> tuple[bytes, bytes]:
-    """All checkpoints of a table's subscribers; the end is excluded."""
+    """All checkpoints of a table's subscribers; the end is exclusive."""
     return _CHECKPOINT + _NUMBER.pack(table_id), _CHECKPOINT + _NUMBER.pack(table_id + 1)
 
 
 def index_subscriber(table_id: int, index_id: int) -> bytes:
-    """What names an index's followers in their checkpoints; ids are never used again."""
+    """The name of an index's followers in their checkpoints; ids are never reused."""
     return _NUMBER.pack(table_id) + _INDEX_ID.pack(index_id)
 
 
 def expiry_subscriber(table_id: int) -> bytes:
-    """What names the followers that keep a table's expiry times, in their checkpoints."""
+    """The name of the followers that maintain a table's expiry times, in their checkpoints."""
     return index_subscriber(table_id, _EXPIRER)
 
 
 def destination_subscriber(table_id: int, destination_id: int) -> bytes:
-    """What names the followers that publish to a destination, in their checkpoints."""
+    """The name of the followers that publish to a destination, in their checkpoints."""
     return index_subscriber(table_id, _DESTINATIONS + destination_id)
 
 
 def replay_subscriber(table_id: int, replay_id: str) -> bytes:
-    """What names a replay in its checkpoints; ``replay_id`` is a hexadecimal number."""
+    """The name of a replay in its checkpoints; ``replay_id`` is a hexadecimal number."""
     return index_subscriber(table_id, _REPLAYS) + bytes.fromhex(replay_id)
 
 
 def replay_checkpoint_range(table_id: int) -> tuple[bytes, bytes]:
-    """All checkpoints of a table's replays; the end is excluded."""
+    """All checkpoints of a table's replays; the end is exclusive."""
     return index_checkpoint_range(table_id, _REPLAYS)
 
 
 def expiry_range(table_id: int) -> tuple[bytes, bytes]:
-    """All expiry times of a table; the end is excluded."""
+    """All expiry times of a table; the end is exclusive."""
     return _EXPIRY + _NUMBER.pack(table_id), _EXPIRY + _NUMBER.pack(table_id + 1)
 
 
 def expiry_row(table_id: int, expires_at_us: int, position: bytes) -> bytes:
-    """The key of the row that says when the item at a position expires, in microseconds."""
+    """The key of the row with the expiry time, in microseconds, of the item at a position."""
     time_us = _EXPIRY_BIAS + expires_at_us
     return _expiry_prefix(table_id, slice_of(position)) + _NUMBER.pack(time_us) + position
 
@@ -216,7 +216,7 @@ def expiry_row(table_id: int, expires_at_us: int, position: bytes) -> bytes:
 def expiry_span(
     table_id: int, slice_number: int, from_us: int, before_us: int | None = None
 ) -> tuple[bytes, bytes]:
-    """What expires in a slice from one time on, before another; the end is excluded."""
+    """Expiry times of a slice from one time to another; the end is exclusive."""
     prefix = _expiry_prefix(table_id, slice_number)
     return (
         prefix + _NUMBER.pack(_EXPIRY_BIAS + from_us),
@@ -227,10 +227,10 @@ def expiry_span(
 
 
 def expiry_ends(table_id: int) -> list[bytes]:
-    """The keys of rows that are always there, one behind the times of each slice.
+    """The keys of permanent rows, one after the times of each slice.
 
-    Whoever looks for the next time in a slice finds that row at the latest, and does not walk
-    over all that was deleted in the slices behind it.
+    A search for the next time in a slice ends at that row, instead of scanning over deleted rows of
+    later slices.
     """
     return [_expiry_end(table_id, slice_number) for slice_number in range(EXPIRY_SLICES)]
 
@@ -246,7 +246,7 @@ def expiry_of(row_key: bytes) -> tuple[int, bytes]:
 
 
 def slice_of(position: bytes) -> int:
-    """The slice of the hash space in which a position lies."""
+    """The slice of the hash space that contains a position."""
     return position[0] >> _SLICE_SHIFT
 
 
@@ -255,44 +255,44 @@ def _expiry_prefix(table_id: int, slice_number: int) -> bytes:
 
 
 def expiry_cursor(table_id: int) -> bytes:
-    """The key of how far the first reading of a table's expiry times got."""
+    """The key of the progress of a table's first scan for expiry times."""
     return backfill_cursor(table_id, _EXPIRER)
 
 
 def expiry_checkpoint_range(table_id: int) -> tuple[bytes, bytes]:
-    """All checkpoints of those who keep a table's expiry times, and that cursor."""
+    """The checkpoints of all followers that maintain a table's expiry times, and that cursor."""
     return index_checkpoint_range(table_id, _EXPIRER)
 
 
 def backfill_cursor(table_id: int, index_id: int) -> bytes:
-    """The key of how far an index's backfill got; among the checkpoints of its followers."""
+    """The key of the progress of an index's backfill, among its followers' checkpoints."""
     return _CHECKPOINT + index_subscriber(table_id, index_id)
 
 
 def filling_cursor(table_id: int) -> bytes:
-    """The key of how far the items of a table that is restored, or of a backup, were copied."""
+    """The key of the progress of copying the items of a restored table or a backup."""
     return backfill_cursor(table_id, TABLE_INDEX_ID)
 
 
 def index_range(table_id: int, index_id: int) -> tuple[bytes, bytes]:
-    """All rows of an index; the end is excluded."""
+    """All rows of an index; the end is exclusive."""
     prefix = row_prefix(table_id, index_id)
     return prefix, end_of(prefix)
 
 
 def index_checkpoint_range(table_id: int, index_id: int) -> tuple[bytes, bytes]:
-    """All checkpoints of an index's followers, and its backfill's cursor."""
+    """All checkpoints of an index's followers, and the cursor of its backfill."""
     prefix = backfill_cursor(table_id, index_id)
     return prefix, end_of(prefix)
 
 
 def trim(table_id: int, partition_number: int) -> bytes:
-    """The key of the row that says up to which counter a log was trimmed."""
+    """The key of the row with the counter up to which a log was trimmed."""
     return _TRIM + _PAIR.pack(table_id, partition_number)
 
 
 def trim_range(table_id: int) -> tuple[bytes, bytes]:
-    """How far all logs of a table were trimmed; the end is excluded."""
+    """The trim rows of all logs of a table; the end is exclusive."""
     return _TRIM + _NUMBER.pack(table_id), _TRIM + _NUMBER.pack(table_id + 1)
 
 
@@ -320,17 +320,17 @@ def collection_row(table_id: int, partition_key: bytes) -> bytes:
 
 
 def client_token(period: int, account_id: str, token: str) -> bytes:
-    """The key of a client's token, in the ten minutes in which it was used."""
+    """The key of a client token, in the ten minutes in which it was used."""
     return _CLIENT_TOKEN + _NUMBER.pack(period) + f"{account_id}/{token}".encode()
 
 
 def client_token_range(trimmed: bytes | None, before: int) -> tuple[bytes, bytes]:
-    """All tokens of periods before one, from where they were trimmed on; the end is excluded."""
+    """All tokens before a period, from the end of the last trim on; the end is exclusive."""
     return trimmed or _CLIENT_TOKEN, _CLIENT_TOKEN + _NUMBER.pack(before)
 
 
 def reclaim(start: bytes) -> bytes:
-    """The key of the row that says that the space of a range is to be given back."""
+    """The key of the row that requests reclaiming the space of a range."""
     return _RECLAIM + start
 
 
@@ -356,12 +356,12 @@ def balance_of(row_key: bytes) -> tuple[int, int, int]:
 
 
 def balance_range(table_id: int) -> tuple[bytes, bytes]:
-    """All balances of a table and its indexes; the end is excluded."""
+    """All balances of a table and its indexes; the end is exclusive."""
     return _BALANCE + _NUMBER.pack(table_id), _BALANCE + _NUMBER.pack(table_id + 1)
 
 
 def collection_range(table_id: int) -> tuple[bytes, bytes]:
-    """All sizes of item collections of a table; the end is excluded."""
+    """All sizes of item collections of a table; the end is exclusive."""
     return index_range(table_id, _COLLECTIONS)
 
 

@@ -1,9 +1,9 @@
-"""RocksDB's log as files: which there are, and cutting them back to a known change.
+"""RocksDB's log files: listing them, and truncating them after a known change.
 
-The format, since 2011 ("Write Ahead Log File Format" in RocksDB's wiki): blocks of 32 KiB; in
-them records of CRC u32, length u16, type u8 and payload; a batch is one full record, or a first,
-middle ones and a last. A batch begins with the sequence number of its first row, u64. Recycled
-logs have longer headers; this store does not recycle.
+The format, since 2011 ("Write Ahead Log File Format" in RocksDB's wiki): blocks of 32 KiB with
+records of CRC u32, length u16, type u8 and payload. A batch is one full record, or a first record,
+middle ones and a last. A batch begins with the sequence number of its first row, u64. Recycled logs
+have longer headers; this store does not recycle.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def log_files(engine_directory: Path) -> list[Path]:
 
 
 def logged_bytes(engine_directory: Path) -> int:
-    """The size of the logs together, also while the engine is open and deletes old ones."""
+    """The total size of the logs, also while the open engine deletes old ones."""
     total_bytes = 0
     for path in log_files(engine_directory):
         with suppress(FileNotFoundError):
@@ -39,7 +39,7 @@ def logged_bytes(engine_directory: Path) -> int:
 
 
 def cut_after(engine_directory: Path, sequence: int) -> None:
-    """Take every batch that begins after this change out of the logs, durably."""
+    """Durably remove every batch that begins after this change from the logs."""
     is_cut = False
     for path in log_files(engine_directory):
         offset = 0 if is_cut else _offset_after(path.read_bytes(), sequence)
@@ -58,13 +58,13 @@ def _offset_after(log: bytes, sequence: int) -> int | None:
 
 
 def _batches(log: bytes) -> Iterator[tuple[int, int]]:
-    """Offset and first sequence number of every batch."""
+    """The offset and first sequence number of every batch."""
     start, head = -1, b""
     for offset, kind, payload_start, payload_end in _records(log):
         if kind in (_FULL, _FIRST):
             start, head = offset, b""
         if start >= 0:
-            # A first record at the very end of a block may be too short for the number.
+            # A first record at the very end of a block may be too short for the sequence number.
             missing_bytes = _SEQUENCE.size - len(head)
             head += log[payload_start:payload_end][:missing_bytes]
             if len(head) == _SEQUENCE.size:
@@ -73,7 +73,7 @@ def _batches(log: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _records(log: bytes) -> Iterator[tuple[int, int, int, int]]:
-    """Offset, type and the payload's bounds of every record, up to the end of the file."""
+    """The offset, type and payload bounds of every record, up to the end of the file."""
     offset = 0
     while offset + _HEADER.size <= len(log):
         left_in_block = _BLOCK_BYTES - offset % _BLOCK_BYTES

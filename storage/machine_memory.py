@@ -1,4 +1,4 @@
-"""How much memory this process may use: the machine's, or less where a control group limits it."""
+"""The memory that this process may use: the machine's, or the limit of its control group."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _OWN_CGROUPS: Final = Path("/proc/self/cgroup")
 
 
 def memory_bytes(own: Path = _OWN_CGROUPS, cgroups: Path = _CGROUPS) -> int:
-    """The least of the machine's memory and the limits of the groups that the process is in."""
+    """The minimum of the machine's memory and the limits of the process's control groups."""
     machine_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return min([machine_bytes, *_limits(own, cgroups)])
 
 
 def _limits(own: Path, cgroups: Path) -> Iterator[int]:
-    """Those of the process's groups and of the ones around them, of either version."""
+    """The limits of the process's control groups and their parents, of either version."""
     try:
         lines = own.read_text().splitlines()
     except OSError:
@@ -31,14 +31,14 @@ def _limits(own: Path, cgroups: Path) -> Iterator[int]:
             root, file = cgroups / "memory", "memory.limit_in_bytes"
         else:
             continue
-        # In a container its own group may be shown as the root.
+        # A container may show its own group as the root.
         group = root / name.lstrip("/")
         for each in (group, *group.parents):
             try:
                 text = (each / file).read_text().strip()
             except OSError:
                 text = ""
-            # "max": without one.
+            # "max" means no limit.
             if text.isdecimal():
                 yield int(text)
             if each == root:

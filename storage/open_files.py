@@ -1,4 +1,4 @@
-"""How many files the process may have open: those of the engine, connections, and what else."""
+"""The number of files that the process may open, for the engine and for connections."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import resource
 from contextlib import suppress
 from typing import Final
 
-# More are never needed, and a number that the engine takes; a limit may be none at all.
+# Never more than needed, and accepted by the engine; the limit may be infinite.
 _MOST_FILES: Final = 1 << 20
-# What macOS grants where the hard limit is none.
+# The maximum that macOS grants if the hard limit is infinite.
 _MODEST_FILES: Final = 10_240
 
 
 def raise_open_files_limit() -> None:
-    """Let the process open as many files as its hard limit allows.
+    """Raise the soft limit of open files to the hard limit.
 
-    The soft limit that shells give, often 1,024, is for programs that call select().
+    Shells set a soft limit of often 1,024 for programs that call select().
     """
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    # Some systems name a hard limit that they do not grant.
+    # Some systems report a hard limit that they do not grant.
     for files in (_MODEST_FILES, _bounded(hard)):
         if open_files_limit() < files <= _bounded(hard):
             with suppress(ValueError, OSError):
@@ -26,7 +26,7 @@ def raise_open_files_limit() -> None:
 
 
 def open_files_limit() -> int:
-    """The soft limit of the process, as it is now, or as many as are ever needed."""
+    """The soft limit of the process, bounded to the number ever needed."""
     return _bounded(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 

@@ -1,8 +1,8 @@
-"""The storage port: what the floors above may ask of a storage engine.
+"""The storage port: the operations of a storage engine for the floors above.
 
-One ordered space of keys. Writes are atomic batches with two moments: *accepted* (the owner's
-view ``latest`` shows them) and *durable* (they outlive a power cut, and the view ``durable()``
-shows them). Nobody above this floor knows a path, a file or an iterator of an engine.
+One ordered space of keys. Writes are atomic batches with two moments: *accepted* (the owner's view
+``latest`` shows them) and *durable* (they survive a power cut, and the view ``durable()`` shows
+them). No module above this floor knows a path, a file or an iterator of an engine.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class StoreError(Exception):
 
 
 class Conflict(StoreError):
-    """A head was not the expected one: somebody else owns these rows. Nothing was written."""
+    """A head was not the expected one, so these rows have another owner. Nothing was written."""
 
 
 class Fenced(Conflict):
@@ -35,14 +35,14 @@ class Fenced(Conflict):
 
 
 class Unknown(StoreError):
-    """A commit was accepted, and nobody can tell whether it will be there after a restart.
+    """A commit was accepted, but its outcome after a restart is unknown.
 
-    It is never shown by the durable view of this store, and no later commit is accepted.
+    The durable view of this store never shows it, and no later commit is accepted.
     """
 
 
 class Retry(StoreError):
-    """The engine can't keep up at this moment. Nothing was written; try again soon."""
+    """The engine is temporarily overloaded. Nothing was written; retry soon."""
 
 
 class Full(StoreError):
@@ -58,11 +58,11 @@ class Unavailable(StoreError):
 
 
 class Damaged(StoreError):
-    """What is stored can't be read, or is not what was written."""
+    """Stored data can't be read, or differs from what was written."""
 
 
 class CannotOpen(StoreError):
-    """The store can't be opened as things are; the message says what to do."""
+    """The store can't be opened; the message says how to fix it."""
 
 
 class Row(NamedTuple):
@@ -95,7 +95,7 @@ class Group(Struct, frozen=True):
 
 
 class NotAtHand(Enum):
-    """The answer where a value is not in memory: whoever wants it awaits ``load``."""
+    """The result for a value that is not in memory; await ``load`` to get it."""
 
     NOT_AT_HAND = "not at hand"
 
@@ -104,17 +104,17 @@ NOT_AT_HAND: Final = NotAtHand.NOT_AT_HAND
 
 
 class View(Protocol):
-    """A way of reading the rows. All methods raise ``Damaged``, ``Unavailable`` or ``Closed``."""
+    """A way to read rows. All methods raise ``Damaged``, ``Unavailable`` or ``Closed``."""
 
     def at_hand(self, key: bytes) -> bytes | NotAtHand | None:
-        """The value under this key, None where there is none; never waits for a disk.
+        """The value of this key, or None; never waits for a disk.
 
-        ``NOT_AT_HAND`` says nothing of the key: ``load`` it.
+        ``NOT_AT_HAND`` means the value is not in memory: ``load`` it.
         """
         ...
 
     async def load(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """The values under these keys, in their order; None where there is none."""
+        """The values of these keys in order; None for missing keys."""
         ...
 
     async def page(
@@ -148,22 +148,21 @@ class Store(Protocol):
         ...
 
     def durable(self) -> View:
-        """A view of what is durable. Never waits, costs nothing.
+        """The view of durable rows. Never waits, and costs nothing.
 
-        Each call of its methods is consistent in itself. What has to see one state with several
-        calls takes a ``snapshot``.
+        Each call of its methods is consistent in itself. To read one state with several calls, take
+        a ``snapshot``.
         """
         ...
 
     async def snapshot(self, *, is_long: bool = False) -> Snapshot:
         """One consistent state in which everything is durable, until it is released.
 
-        ``is_long``: it may be kept longer than a request. It then holds back disk space, and
-        raises ``Closed`` once the store takes writes again after a full disk, or has lost its
-        connection.
+        ``is_long``: it may be kept longer than a request. It then retains disk space, and raises
+        ``Closed`` once the store takes writes again after a full disk, or has lost its connection.
 
         Raises:
-            Unavailable, Closed: as a view.
+            Unavailable, Closed: see ``View``.
         """
         ...
 
@@ -171,19 +170,19 @@ class Store(Protocol):
         """Write all groups or none; returns when they are accepted.
 
         The future completes when they are durable and ``durable()`` shows them, or with
-        ``Unknown``. Commits become durable in the order in which they were accepted. One of no
-        groups writes nothing: it becomes durable behind all that was accepted before it.
+        ``Unknown``. Commits become durable in the order of their acceptance. A commit without
+        groups writes nothing: it becomes durable after everything accepted before it.
 
-        The caller can't be cancelled here: a cancellation is delivered behind the commit.
+        The caller can't be canceled here: a cancellation is delivered after the commit.
 
         Raises ``Conflict`` (``Fenced`` if a guard failed), ``Retry``, ``Full``, ``Unavailable`` or
-        ``Closed``: then nothing was written. One of no groups is refused only where nobody knows
-        what of all that is durable.
+        ``Closed``; then nothing was written. A commit without groups is refused only if the
+        durable state is unknown.
         """
         ...
 
     async def reclaim(self, start: bytes, end: bytes) -> None:
-        """Give back the disk space of what was deleted in this range. May take minutes.
+        """Reclaim the disk space of deleted rows in this range. May take minutes.
 
         Raises:
             Full, Retry, Closed, Unknown: commits are refused, or began to be refused meanwhile.
@@ -192,30 +191,30 @@ class Store(Protocol):
         ...
 
     async def checkpoint(self, directory: Path) -> None:
-        """Make ``directory``, which must not exist yet, a data directory with all that is durable.
+        """Create a data directory with all durable data at ``directory``, which must not exist.
 
-        It is there when it is whole, and durable when this returns.
+        It appears once it is complete, and is durable when this returns.
 
         Raises:
-            CannotOpen: it can't be made there.
+            CannotOpen: it can't be created there.
             Full, Retry, Closed: commits are refused, or began to be refused meanwhile.
             Damaged: a table can't be read.
         """
         ...
 
     def figures(self) -> StoreFigures:
-        """What the store tells of itself, for the metrics."""
+        """The store's figures for the metrics."""
         ...
 
     async def close(self) -> None:
-        """Make what was accepted durable, complete its futures, and close. May be repeated."""
+        """Make accepted commits durable, complete their futures, and close. Idempotent."""
         ...
 
 
 @runtime_checkable
 class ClearableStore(Store, Protocol):
-    """An open store that can forget every row."""
+    """An open store that can delete every row."""
 
     async def clear(self) -> None:
-        """Delete every row. Nobody else may use the store meanwhile."""
+        """Delete every row. Nothing else may use the store meanwhile."""
         ...

@@ -1,4 +1,4 @@
-"""What a store tells of itself, for the metrics."""
+"""The figures of a store for the metrics."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dynactor.model.latency_histogram import LatencyHistogram
 
 
 class EngineFigures(Struct, frozen=True):
-    """The sizes of an engine, in bytes. ``free_bytes`` is None where there is no disk."""
+    """The sizes of an engine, in bytes. ``free_bytes`` is None without a disk."""
 
     table_bytes: int
     log_bytes: int
@@ -18,7 +18,7 @@ class EngineFigures(Struct, frozen=True):
 
 
 class StoreFigures(Struct, frozen=True):
-    """A store at this moment, and its syncs since it was opened.
+    """The present state of a store, and its syncs since it was opened.
 
     ``full_disk_refusals`` is how many commits were refused because the disk is full.
     ``refusal`` is the name of the error that commits are refused with, empty if they are not.

@@ -1,7 +1,6 @@
-"""The records of the backups of tables: which there are, and of what.
+"""The records of table backups.
 
-Their items stand under ids of their own in the order of all rows
-(``dynactor.storage.key_layout``).
+The rows of their items have ids of their own (``dynactor.storage.key_layout``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A partition's log on the disk: from its birth to its split, every change that was recorded."""
+"""A partition's log on disk: every recorded change, from the partition's creation to its split."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _TRIM: Final = Struct(">QQ")
 
 
 class Trimmed(NamedTuple):
-    """Up to which counter a log was trimmed, and when the last change was made that is gone.
+    """The counter up to which a log was trimmed, and the time of the last trimmed change.
 
-    The time is in microseconds; None where it is not known.
+    The time is in microseconds; None if unknown.
     """
 
     counter: int
@@ -27,12 +27,12 @@ class Trimmed(NamedTuple):
 
 
 def encode_trim(counter: int, time_us: int) -> bytes:
-    """The value of the row that says how far a log was trimmed."""
+    """The value of the row that records the trimming of a log."""
     return _TRIM.pack(counter, time_us)
 
 
 def decode_trim(value: bytes | None) -> Trimmed:
-    """What such a row says; older ones hold the counter alone."""
+    """The content of such a row; older ones hold only the counter."""
     if not value:
         return Trimmed(0, None)
     if len(value) == _COUNTER_BYTES:
@@ -41,7 +41,7 @@ def decode_trim(value: bytes | None) -> Trimmed:
 
 
 def row(record: ChangeRecord) -> tuple[bytes, bytes]:
-    """The row of a record, to be put in the batch of its change."""
+    """A record's row, for the batch of its change."""
     number = record.sequence_number
     return (
         key_layout.change_row(number.partition_number, number.counter),
@@ -68,7 +68,7 @@ async def read(
 
 
 def trimmed_range(partition_number: int, up_to: int) -> tuple[bytes, bytes]:
-    """The range of keys of the records with counters up to ``up_to``, to be deleted."""
+    """The range of keys of the records with counters up to ``up_to``, for deletion."""
     return (
         key_layout.change_row(partition_number, 0),
         key_layout.change_row(partition_number, up_to + 1),
@@ -76,7 +76,7 @@ def trimmed_range(partition_number: int, up_to: int) -> tuple[bytes, bytes]:
 
 
 async def time_us(view: View, partition_number: int, counter: int) -> int | None:
-    """When the change with this counter was made; None if it was not recorded."""
+    """The time of the change with this counter; None if it was not recorded."""
     (value,) = await view.load([key_layout.change_row(partition_number, counter)])
     if value is None:
         return None

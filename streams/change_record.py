@@ -1,7 +1,7 @@
-"""Change records: what a partition's log holds of each change, both images and whose it was.
+"""Change records: one change in a partition's log, with both images and its origin.
 
-A record is a row of the store, written in the batch of its change. The view a stream gives is
-cut when it is read.
+A record is a row of the store, written in the batch of its change. A stream's view type is applied
+when the record is read.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FORMAT: Final = 1
 
 
 class Origin(IntEnum):
-    """Who made a change."""
+    """The author of a change."""
 
     USER = 1
     TTL = 2
@@ -40,11 +40,11 @@ class TransactionPlace(Struct, frozen=True):
 
 
 class ChangeRecord(Struct, frozen=True, gc=False):
-    """One change of one item; at least one image is there, and they differ.
+    """One change of one item; at least one image exists, and they differ.
 
-    ``commit_time_us`` is domain time in microseconds since 1970, rising over the server.
-    ``entry_changes`` is what changes in each global index, by its id, as far as it was worked
-    out with the write; a record that was read from the disk knows nothing of it.
+    ``commit_time_us`` is domain time in microseconds since 1970, increasing over the server.
+    ``entry_changes`` are the changes of each global index, by its id, as far as the write computed
+    them; a record read from disk has none.
     """
 
     sequence_number: SequenceNumber
@@ -63,7 +63,7 @@ class ChangeRecord(Struct, frozen=True, gc=False):
 
 
 # Format, origin, commit time, version and size of both images, lengths of keys, images and
-# transaction id, ordinal and total. An image that is not there has size and length 0.
+# transaction id, ordinal and total. A missing image has size and length 0.
 _LAYOUT: Final = Layout(">BBQQIQIHIIBHH")
 
 
@@ -92,7 +92,7 @@ def encode(record: ChangeRecord) -> bytes:
 
 
 def stored_bytes(record: ChangeRecord) -> int:
-    """How long the value of a record's row is."""
+    """The length of the value of a record's row."""
     return (
         _LAYOUT.size
         + len(record.keys)
@@ -106,7 +106,7 @@ def decode(sequence_number: SequenceNumber, value: bytes) -> ChangeRecord:
     """The record in a row's value.
 
     Raises:
-        Damaged: the value is in no format that this version knows.
+        Damaged: the value has no known format.
     """
     if len(value) < _LAYOUT.size or value[0] != FORMAT:
         raise Damaged("a change record is not in a format that this version knows")

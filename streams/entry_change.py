@@ -1,4 +1,4 @@
-"""What a change of an item changes in a global index: which rows go there, and which come."""
+"""The rows that a change of an item adds to and removes from a global index."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dynactor.storage import codec
 
 
 class EntryChange(Struct, frozen=True, array_like=True, gc=False):
-    """One row of an index after a change; no value for a row that is gone.
+    """One row of an index after a change; None as value if the row is deleted.
 
-    ``position`` is the row's key behind the index's prefix, ``counter`` that of the change in
-    its source log. ``replaced_bytes`` is the size of the entry that stood there before the change
-    of the item, None if none did; so it is in an index that has followed all changes before.
+    ``position`` is the row's key after the index's prefix, ``counter`` the change's counter in its
+    source log. ``replaced_bytes`` is the size of the entry before the change, None if there was
+    none. It is known only in an index that has applied all earlier changes.
     """
 
     counter: int
@@ -24,7 +24,7 @@ class EntryChange(Struct, frozen=True, array_like=True, gc=False):
 
 
 class ItemRow(Struct, frozen=True, gc=False):
-    """An item and the value of its row, which an index that holds whole items has too."""
+    """An item and its row's value, which an index that holds whole items shares."""
 
     item: StoredItem
     value: bytes
@@ -33,7 +33,7 @@ class ItemRow(Struct, frozen=True, gc=False):
 def entry_changes(
     change: IndexChange, counter: int, table_key: bytes, item_row: ItemRow | None = None
 ) -> tuple[EntryChange, ...]:
-    """The rows of an index that a change takes away and puts in.
+    """The rows of an index that a change removes and adds.
 
     ``table_key`` is the item's encoded key without its hash.
     """

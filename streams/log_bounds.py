@@ -1,7 +1,7 @@
-"""How far back the logs of a table go, and where in them a time or a change is.
+"""The extent of a table's logs, and the position of a time or a change in them.
 
-The log of a partition has a record of every counter while the table is followed. Its beginning
-goes when nobody needs it, and what was changed while nobody followed was never in it.
+A partition's log has a record of every counter while the table has followers. Its beginning is
+trimmed when no follower needs it. Changes made without followers were never recorded.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from dynactor.streams.change_record import ChangeRecord
 
 
 class LogReach(NamedTuple):
-    """What a log holds: every change with a counter above ``after``, up to ``last``.
+    """The extent of a log: every change with a counter above ``after``, up to ``last``.
 
-    ``lost_us`` is when the last change was made that it does not hold, or a later time where that
-    is not known; None where nothing is lost. What was changed before a split is the parent's.
+    ``lost_us`` is the time of the last change that it does not hold, or a later time if that is
+    unknown; None if nothing is lost. Changes before a split are in the parent's log.
     """
 
     partition_number: int
@@ -29,7 +29,7 @@ class LogReach(NamedTuple):
 
 
 async def reaches(view: View, table: TableRecord, now_us: int) -> list[LogReach]:
-    """How far each log of a table goes back, as a view shows it; those that ended, too."""
+    """The extent of each log of a table in a view, including ended logs."""
     lasts = {ended.number: ended.last for ended in table.ended_logs}
     table_id = table.definition.table_id
     return [
@@ -39,9 +39,9 @@ async def reaches(view: View, table: TableRecord, now_us: int) -> list[LogReach]
 
 
 async def position_at(view: View, log: LogReach, time_us: int) -> int:
-    """The counter behind which a log has all changes that were made at that time or later."""
+    """The counter after which a log has all changes made at that time or later."""
     low, high = log.after, log.last
-    # Times rise with counters.
+    # Times increase with counters.
     while low < high:
         middle = (low + high) // 2
         record = await first_behind(view, log.partition_number, middle)
@@ -59,7 +59,7 @@ async def first_behind(view: View, partition_number: int, after: int) -> ChangeR
 
 
 async def _reach(view: View, table_id: int, number: int, last: int | None, now_us: int) -> LogReach:
-    """``last`` is that of a log that ended."""
+    """``last`` is set for an ended log."""
     head_value, trim_value = await view.load(
         [key_layout.partition_head(number), key_layout.trim(table_id, number)]
     )
@@ -69,7 +69,7 @@ async def _reach(view: View, table_id: int, number: int, last: int | None, now_u
     first = await first_behind(view, number, trimmed.counter)
     after = last if first is None else first.sequence_number.counter - 1
     if after <= trimmed.counter and trimmed.time_us is not None:
-        # Of a child whose parent's log is gone, that is the time of the parent's last change.
+        # In a child whose parent's log is deleted, that is the time of the parent's last change.
         return LogReach(number, after, last, trimmed.time_us)
     if after == 0:
         return LogReach(number, after, last, None)

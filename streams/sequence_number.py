@@ -1,7 +1,7 @@
 """Sequence numbers: a partition's number and its own counter in 64 bits.
 
-They rise within a partition without reuse, and from a partition to its children, whose numbers
-are higher. There is no order over the whole process.
+They increase within a partition without reuse, and from a partition to its children, whose numbers
+are higher. There is no order over the whole server.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from typing import Final
 
 from msgspec import Struct
 
-# 67 million partitions in a store's life, 274 thousand million changes in each one's.
+# 67 million partitions in a store's life, 274 billion changes in each one.
 COUNTER_BITS: Final = 38
 _COUNTER_MASK: Final = (1 << COUNTER_BITS) - 1
-# The model asks for 21 to 40 digits; a 64-bit number has at most 20.
+# The service model requires 21 to 40 digits; a 64-bit number has at most 20.
 WIRE_DIGITS: Final = 21
 
 
@@ -24,11 +24,11 @@ class SequenceNumber(Struct, frozen=True, order=True, gc=False):
     counter: int
 
     def packed(self) -> int:
-        """As one number of 64 bits, which sorts as the pair does."""
+        """One number of 64 bits, which sorts like the pair."""
         return self.partition_number << COUNTER_BITS | self.counter
 
     def wire(self) -> str:
-        """As clients see it: decimal, 21 digits."""
+        """The public form: decimal, 21 digits."""
         return f"{self.packed():0{WIRE_DIGITS}d}"
 
 
@@ -38,7 +38,7 @@ def unpack(packed: int) -> SequenceNumber:
 
 
 def parse(text: str) -> SequenceNumber | None:
-    """The sequence number that a client gives; None if it is none of ours."""
+    """The sequence number that a client sent; None if it is invalid."""
     if not (text.isascii() and text.isdigit()):
         return None
     number = int(text)

@@ -1,8 +1,8 @@
 """DynamoDB streams and their shards: windows over the partitions' logs.
 
-A shard shows a part of one partition's log under one stream label. To roll a shard, or to enable
-a stream again, moves windows and nothing else; whoever follows the logs does not notice. Where a
-partition is split its log ends, and two shards follow the one that showed it.
+A shard shows a part of one partition's log under one stream label. Rolling a shard or re-enabling a
+stream only moves windows, so followers of the logs don't notice. When a partition is split, its log
+ends, and two new shards follow the one that showed it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ID_HEX_DIGITS: Final = 8
 class Shard(Struct, frozen=True):
     """The records of one partition with counters above ``after``, up to ``last`` once closed.
 
-    Records up to ``trimmed`` are gone. Times are epoch seconds of domain time.
+    Records up to ``trimmed`` are deleted. Times are epoch seconds of domain time.
     """
 
     shard_id: str
@@ -39,7 +39,7 @@ class Shard(Struct, frozen=True):
 
     @property
     def starting_sequence_number(self) -> SequenceNumber:
-        """The first number that belongs to it, whether or not a record has it."""
+        """The first sequence number that belongs to it, even without a record."""
         return SequenceNumber(self.partition_number, self.after + 1)
 
     @property
@@ -51,12 +51,12 @@ class Shard(Struct, frozen=True):
 
     @property
     def horizon(self) -> int:
-        """The counter behind which its oldest record stands that can still be read."""
+        """The counter before its oldest readable record."""
         return max(self.after, self.trimmed)
 
 
 class Stream(Struct, frozen=True):
-    """One stream of a table, from its enabling to a day after its end."""
+    """One stream of a table, from its enabling until a day after its end."""
 
     table_name: str
     table_id: int
@@ -68,7 +68,7 @@ class Stream(Struct, frozen=True):
     disabled_epoch_seconds: float | None = None
 
     def shard(self, shard_id: str) -> Shard | None:
-        """The shard of that id."""
+        """The shard with that id."""
         for shard in self.shards:
             if shard.shard_id == shard_id:
                 return shard
@@ -78,7 +78,8 @@ class Stream(Struct, frozen=True):
 def shard_id(label: str, partition_number: int, after: int, opened_epoch_seconds: float) -> str:
     """A shard's id: ``shardId-``, its time in milliseconds with 20 digits, 8 hex digits.
 
-    Its place in the log is part of it, which tells it from a parent of the same millisecond.
+    The hex digits include its position in the log, which distinguishes it from a parent of the same
+    millisecond.
     """
     milliseconds = int(opened_epoch_seconds * _MILLISECONDS)
     place = f"{label} {partition_number} {after}"
@@ -118,9 +119,9 @@ def disabled(stream: Stream, tails: Mapping[int, int], now_epoch_seconds: float)
 def rolled(
     stream: Stream, tails: Mapping[int, int], now_epoch_seconds: float, after_seconds: float
 ) -> Stream:
-    """A stream whose shards of that age are closed at the tails, each with a child after it.
+    """A stream whose old shards are closed at the tails, each with a new child.
 
-    A shard without a record stays: there is nothing to hand over.
+    A shard without a record stays open.
     """
     shards: list[Shard] = []
     for shard in stream.shards:
@@ -146,9 +147,9 @@ def rolled(
 def split(
     stream: Stream, parent: int, last: int, children: tuple[int, int], now_epoch_seconds: float
 ) -> Stream:
-    """A stream whose open shard of a partition is closed behind its last change, with two after it.
+    """A stream whose open shard of a split partition is closed, with two children after it.
 
-    These show the partitions that it was split into, from their beginning.
+    The children show the partitions that replaced it, from their beginning.
     """
     shards: list[Shard] = []
     for shard in stream.shards:
@@ -172,7 +173,7 @@ def split(
 def trimmed(
     stream: Stream, up_to: Mapping[int, int], now_epoch_seconds: float, retention_seconds: float
 ) -> Stream:
-    """A stream that knows what was trimmed of each log; shards closed that long ago are gone."""
+    """A stream after the trimming of its logs; shards closed before the retention are removed."""
     return structs.replace(
         stream,
         shards=tuple(
@@ -185,7 +186,7 @@ def trimmed(
 
 
 def _trimmed(shard: Shard, up_to: int) -> int:
-    """What is gone of a shard; behind its end nothing was ever there to be missed."""
+    """The trimmed part of a shard, which ends at the shard's own end."""
     return max(shard.trimmed, up_to if shard.last is None else min(up_to, shard.last))
 
 

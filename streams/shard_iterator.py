@@ -1,8 +1,7 @@
-"""Shard iterators: a place in a shard and when it was handed out, as text that clients pass back.
+"""Shard iterators: a position in a shard and its time of issue, as text for clients.
 
-The text shows the stream's ARN and hides the rest, as AWS's do. A checksum tells an iterator
-from anything else; it keeps no secret, for an iterator gives nothing that its holder could not
-ask for.
+The text shows the stream's ARN and hides the rest, as AWS's do. A checksum detects invalid
+iterators. It protects no secret, because an iterator gives no access that its holder does not have.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _decode = msgpack.Decoder(_Hidden).decode
 
 
 class Cursor(Struct, frozen=True):
-    """The place behind the counter ``after`` of a shard."""
+    """The position after the counter ``after`` of a shard."""
 
     stream_arn: str
     shard_id: str
@@ -35,13 +34,13 @@ class Cursor(Struct, frozen=True):
 
 
 def encode(cursor: Cursor) -> str:
-    """The text that a client gets."""
+    """The text for the client."""
     hidden = _encode((cursor.shard_id, cursor.after, cursor.issued_epoch_ms))
     return f"{cursor.stream_arn}|{_VERSION}|{_coded(cursor.stream_arn, hidden)}"
 
 
 def parse(text: str) -> Cursor | None:
-    """The cursor that a client gives back; None if it is none that was handed out."""
+    """The cursor in a client's text; None if it was never issued."""
     arn, _, rest = text.partition("|")
     version, _, coded = rest.partition("|")
     if version != _VERSION:

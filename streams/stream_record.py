@@ -1,7 +1,6 @@
-"""The form of a change in DynamoDB Streams, as GetRecords answers it.
+"""The form of a change in DynamoDB Streams, as in the answer of GetRecords.
 
-The images' stored JSON is spliced in as it is. Source: API reference, "Record" and
-"StreamRecord".
+The images' stored JSON is included unchanged. Source: API reference, "Record" and "StreamRecord".
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ EventName: TypeAlias = Literal["INSERT", "MODIFY", "REMOVE"]
 
 _SHOWS_NEW: Final = frozenset({"NEW_IMAGE", "NEW_AND_OLD_IMAGES"})
 _SHOWS_OLD: Final = frozenset({"OLD_IMAGE", "NEW_AND_OLD_IMAGES"})
-# Deletions by time to live carry the service's identity, those of users none.
+# Deletions by time to live carry the service's identity, deletions by users carry none.
 _SERVICE: Final = b',"userIdentity":{"PrincipalId":"dynamodb.amazonaws.com","Type":"Service"}'
 _RECORD: Final = (
     b'{"eventID":"%b","eventName":"%b","eventVersion":"1.1","eventSource":"aws:dynamodb",'
@@ -30,23 +29,23 @@ _RECORD: Final = (
 
 
 class StreamRecord(NamedTuple):
-    """A record's JSON, and its size as DynamoDB counts it: keys and images that are shown."""
+    """A record's JSON, and its size as DynamoDB counts it: the keys and images that it shows."""
 
     json: bytes
     size_bytes: int
 
 
 def event_name(record: ChangeRecord) -> EventName:
-    """What happened to the item."""
+    """The kind of change to the item."""
     if record.old is None:
         return "INSERT"
     return "REMOVE" if record.new is None else "MODIFY"
 
 
 def event_id(record: ChangeRecord) -> str:
-    """A unique id of the change, the same whenever it is read: 32 hexadecimal digits.
+    """A unique id of the change, stable over reads: 32 hexadecimal digits.
 
-    Its time is part of it: two servers count their changes alike.
+    It includes the time, because two servers may use the same counters.
     """
     change = f"{record.sequence_number.wire()} {record.commit_time_us}"
     return md5(change.encode(), usedforsecurity=False).hexdigest()

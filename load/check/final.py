@@ -1,4 +1,4 @@
-"""After the run, when all writes are answered: every item that was touched is read once more."""
+"""After the run, when all writes are answered, reads every touched item once more."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _decode = msgspec.json.Decoder().decode
 
 
 def read_back(operations: CheckedOperations, ledger: Ledger) -> Iterator[Dialogue]:
-    """A consistent get of each."""
+    """A consistent get of each item."""
     return map(operations.read_back, ledger.numbers())
 
 
 def index_settled(
     plan: Plan, records: Records, bodies: Bodies, ledger: Ledger
 ) -> Iterator[Dialogue]:
-    """The global index, asked until it shows the items as they are, or for too long."""
+    """The global index, queried until it matches the items, or until the deadline."""
     by_category: defaultdict[str, list[int]] = defaultdict(list)
     for number in ledger.numbers():
         by_category[records.category(number)].append(number)

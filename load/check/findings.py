@@ -1,4 +1,4 @@
-"""What a check can find, and how much of it is told."""
+"""The possible findings of a check, and how many of them are reported."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _EXAMPLES: Final = 20
 
 
 class Finding(Struct, frozen=True):
-    """One read, or one write, that can't be explained."""
+    """One read or write that can't be explained."""
 
     kind: Kind
     item: int
@@ -30,19 +30,19 @@ class Finding(Struct, frozen=True):
 
 
 class Findings(Struct):
-    """How many there are of each kind, and the first ones."""
+    """The number of findings of each kind, and the first ones."""
 
     counts: dict[str, int] = field(default_factory=dict)
     examples: list[Finding] = field(default_factory=list)
     reads_checked: int = 0
     writes_acknowledged: int = 0
     writes_unknown: int = 0
-    # After the run, since the server did not answer.
+    # Items unread after the run, because the server did not answer.
     items_unread: int = 0
 
     @property
     def is_clean(self) -> bool:
-        """Whether all was read, and all of it was right."""
+        """Whether everything was read, and was correct."""
         return not self.counts and not self.items_unread
 
     def note(self, finding: Finding) -> None:
@@ -52,7 +52,7 @@ class Findings(Struct):
             self.examples.append(finding)
 
     def add(self, other: Findings) -> None:
-        """Count all of another worker's."""
+        """Add all findings of another worker."""
         self.counts = dict(Counter(self.counts) + Counter(other.counts))
         self.examples = (self.examples + other.examples)[:_EXAMPLES]
         self.reads_checked += other.reads_checked

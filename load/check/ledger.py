@@ -1,10 +1,10 @@
-"""What was written, and what a read may therefore show.
+"""The history of writes, and the results that reads may therefore have.
 
-Each item has one writer at a time, which numbers its versions. A read may show any version from
-the last one acknowledged before it began to the last one begun before it ended; what a read
-showed counts as acknowledged for the reads that begin after it. A write without an answer, or
-with an error of the server's own, may have been done or may still come: its version is allowed
-ever after. An index read eventually may be behind, but shows nothing that was not written.
+Each item has one writer at a time, which numbers its versions. A read may show any version from the
+last one acknowledged before the read began to the last one begun before it ended. A version that a
+read showed counts as acknowledged for later reads. The outcome of a write without an answer, or
+with an internal error of the server, is unknown: its version is allowed from then on. An eventually
+consistent read of an index may be behind, but shows only written versions.
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ from typing import Final, NamedTuple
 from dynactor.load.check.findings import Finding, Findings, Kind
 from dynactor.load.work.records import Seen, Stamps
 
-# None: the item is not there.
+# None: the item does not exist.
 State = Stamps | None
 _LOADED: Final = 0
 
 
 class Write(NamedTuple):
-    """A write that was begun; ``stamps`` are those of the item that it makes, if it makes one."""
+    """A write in progress; ``stamps`` are those of the resulting item, if there is one."""
 
     number: int
     version: int
     stamps: State
-    # The last version acknowledged before; None where a write of unknown outcome came between.
+    # The last version acknowledged before; None after a write of unknown outcome.
     expected: int | None = None
 
 
 class Read(NamedTuple):
-    """A read that was begun; ``floor`` is the version acknowledged by then."""
+    """A read in progress; ``floor`` is the last version acknowledged when it began."""
 
     number: int
     floor: int
 
 
 class _History:
-    """One item's versions. Invariant: ``states`` holds each that a read may show."""
+    """One item's versions. Invariant: ``states`` holds each version that a read may show."""
 
     __slots__ = ("floor", "last", "readers", "refused", "states", "unknown", "writing")
 
@@ -47,18 +47,18 @@ class _History:
         self.states: dict[int, State] = {_LOADED: initial}
         self.unknown: set[int] = set()
         self.refused: set[int] = set()
-        # How many reads are under way that began at which floor.
+        # The number of reads in progress by their floor.
         self.readers: dict[int, int] = {}
         self.writing = False
 
     def end_read(self, floor: int) -> None:
-        """One of the readers is done."""
+        """End a read."""
         self.readers[floor] -= 1
         if not self.readers[floor]:
             del self.readers[floor]
 
     def prune(self) -> None:
-        """Forget what no consistent read may show any more."""
+        """Drop versions that no consistent read may show any more."""
         if len(self.states) > 1:
             lowest = min(self.readers, default=self.floor)
             self.states = {
@@ -69,9 +69,9 @@ class _History:
 
 
 class Ledger:
-    """The versions of all items that one worker alone writes.
+    """The versions of all items that only this worker writes.
 
-    Items of numbers below ``loaded`` begin with version 0, all others begin absent.
+    Items with numbers below ``loaded`` begin with version 0; all others don't exist at first.
     """
 
     def __init__(self, fields: int, loaded: int) -> None:
@@ -81,11 +81,11 @@ class Ledger:
         self._histories: dict[int, _History] = {}
 
     def numbers(self) -> list[int]:
-        """All items that were asked for or written."""
+        """All items that were read or written."""
         return list(self._histories)
 
     def is_free(self, number: int) -> bool:
-        """Whether no write of this item is under way."""
+        """Whether no write of this item is in flight."""
         history = self._histories.get(number)
         return history is None or not history.writing
 
@@ -97,12 +97,12 @@ class Ledger:
         return history
 
     def begin_put(self, number: int) -> Write:
-        """A write of the whole item is about to be sent."""
+        """Record that a write of the whole item is about to be sent."""
         version = self._history(number).last + 1
         return self._begin(number, (version,) * len(self._first))
 
     def begin_update(self, number: int) -> Write | None:
-        """One field is about to be set; None if it is unknown what the others are."""
+        """Record that one field is about to be set; None if the other fields are unknown."""
         history = self._history(number)
         before = history.states.get(history.floor)
         if history.unknown or before is None:
@@ -112,7 +112,7 @@ class Ledger:
         return self._begin(number, (*before[:position], version, *before[position + 1 :]))
 
     def begin_delete(self, number: int) -> Write:
-        """The item is about to be deleted."""
+        """Record that the item is about to be deleted."""
         return self._begin(number, None)
 
     def _begin(self, number: int, state: State) -> Write:
@@ -126,14 +126,14 @@ class Ledger:
         return Write(number, history.last, state, expected)
 
     def acknowledged(self, write: Write) -> None:
-        """The server says that the write is done."""
+        """Record that the server acknowledged the write."""
         history = self._end(write)
         history.floor = max(history.floor, write.version)
         history.prune()
         self.findings.writes_acknowledged += 1
 
     def refused(self, write: Write) -> None:
-        """The server says that it has not done it."""
+        """Record that the server refused the write."""
         history = self._end(write)
         del history.states[write.version]
         history.refused.add(write.version)
@@ -142,7 +142,7 @@ class Ledger:
             self.findings.note(Finding("refused", write.number, text))
 
     def unanswered(self, write: Write) -> None:
-        """Nobody knows whether it was done, or will be."""
+        """Record that the outcome of the write is unknown."""
         self._end(write).unknown.add(write.version)
         self.findings.writes_unknown += 1
 
@@ -153,25 +153,25 @@ class Ledger:
         return history
 
     def condition_failed(self, write: Write) -> None:
-        """The server found another version than the last one acknowledged."""
+        """Record that the server found another version than the last acknowledged one."""
         if write.expected is not None:
             text = f"version {write.expected} was acknowledged and is not what is there"
             self.findings.note(Finding("condition", write.number, text))
 
     def begin_read(self, number: int) -> Read:
-        """A read is about to be sent."""
+        """Record that a read is about to be sent."""
         history = self._history(number)
         history.readers[history.floor] = history.readers.get(history.floor, 0) + 1
         return Read(number, history.floor)
 
     def unread(self, read: Read) -> None:
-        """The read came to nothing."""
+        """Record that the read failed."""
         self._histories[read.number].end_read(read.floor)
 
     def end_read(
         self, read: Read, seen: Seen | None, *, consistent: bool = True, at_end: bool = False
     ) -> None:
-        """The read showed this version, or that the item is not there."""
+        """Record that the read showed this version, or that the item does not exist."""
         history = self._histories[read.number]
         history.end_read(read.floor)
         self.findings.reads_checked += 1
@@ -186,18 +186,18 @@ class Ledger:
         history.prune()
 
     def _was_written(self, history: _History, seen: Seen) -> bool:
-        """Whether there was such a version; of one that was forgotten its fields are, too."""
+        """Whether there was such a version; the fields of a dropped one are gone, too."""
         if seen.version in history.states:
             return history.states[seen.version] == seen.stamps
         return seen.version < history.floor and seen.version not in history.refused
 
     def _shown(self, history: _History, floor: int, seen: Seen | None) -> int | None:
-        """The version that a read shows; None if it may not show that."""
+        """The version that a read shows; None if the read may not show it."""
         if seen is not None:
             is_known = history.states.get(seen.version) == seen.stamps
             is_allowed = seen.version >= floor or seen.version in history.unknown
             return seen.version if is_known and is_allowed else None
-        # An item that is not there has no version: the earliest one allowed claims the least.
+        # A missing item has no version, so the earliest allowed one is assumed.
         return min(
             (
                 version
@@ -208,7 +208,7 @@ class Ledger:
         )
 
     def is_current(self, number: int, seen: Seen | None) -> bool:
-        """Whether an item seen is one that a consistent read may show now."""
+        """Whether a consistent read may show this item now."""
         history = self._history(number)
         return self._shown(history, history.floor, seen) is not None
 
@@ -228,6 +228,6 @@ class Ledger:
         self.findings.note(Finding(kind, number, text))
 
     def strange(self, number: int, item: object) -> None:
-        """A read showed an item that is none of ours, or not the one asked for."""
+        """Record that a read showed a foreign item, or not the requested one."""
         self.findings.reads_checked += 1
         self.findings.note(Finding("foreign", number, f"showed {item!r:.300}"))

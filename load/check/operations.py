@@ -1,7 +1,7 @@
-"""The operations, with every answer read and held against the ledger.
+"""The operations, with every answer compared with the ledger.
 
-One write at a time for each item: which version is the last is then known, whatever the server
-does. A query must also show all items that are there, in their order.
+Each item has one write at a time, so the last version is always known. A query must also show all
+existing items, in their order.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Item = dict[str, Any]
 
 
 class CheckedOperations(Operations):
-    """As Operations, on items that this worker alone writes."""
+    """The operations on items that only this worker writes."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class CheckedOperations(Operations):
         self._transactions = Transactions()
 
     def _draw_free(self, count: int = 1) -> list[int]:
-        """Different items that nobody is writing."""
+        """Different items without a write in flight."""
         numbers: dict[int, None] = {}
         while len(numbers) < count:
             place = self._choice.draw(self._space.count)
@@ -64,7 +64,7 @@ class CheckedOperations(Operations):
         return list(numbers)
 
     def _end(self, write: Write, answer: Answer) -> str:
-        """What the answer to a write of one item tells."""
+        """Record the answer to a write of one item."""
         error = answer.error
         if not error:
             self._ledger.acknowledged(write)
@@ -124,7 +124,7 @@ class CheckedOperations(Operations):
         return (yield from self._get(self._draw()))
 
     def read_back(self, number: int) -> Dialogue:
-        """Get an item after all writes were answered: what is missing now is lost."""
+        """Get an item after all writes were answered: an item missing now is lost."""
         error = ""
         for _ in range(_ATTEMPTS):
             error = yield from self._get(number, at_end=True)
@@ -182,8 +182,8 @@ class CheckedOperations(Operations):
         if not _is_ordered(items, sort):
             self._ledger.strange(numbers[0], f"items out of order by {sort}: {items!r:.200}")
         if "LastEvaluatedKey" in body:
-            # Of an index nobody knows which items are behind the last one; of the table, those
-            # of higher numbers.
+            # In an index, the items after the last one are unknown; in the table, they are those of
+            # higher numbers.
             last = number_in(items[-1]["sk"]["S"]) if sort == "sk" and items else -1
             size = self._records.collection_items
             shown = {number_in(item["sk"]["S"]) for item in items}
@@ -247,7 +247,7 @@ class CheckedOperations(Operations):
 
     def transact_get(self) -> Dialogue:
         drawn = self._draw_many(self._plan.transaction_items)
-        # What was written together is read together.
+        # Items written together are read together.
         numbers = list(self._transactions.items_beside(drawn[0])) or drawn
         reads = list(map(self._ledger.begin_read, numbers))
         answer = yield self._bodies.transact_get(numbers)
@@ -282,7 +282,7 @@ class CheckedOperations(Operations):
             self._ledger.unread(read)
 
     def _end_reads(self, reads: Iterable[Read], items: list[Item], *, at_end: bool = False) -> None:
-        """Each item shown belongs to a read; of what is not shown nothing is there."""
+        """Match each shown item with its read; items not shown do not exist."""
         waiting: Mapping[int, Read] = {read.number: read for read in reads}
         unseen = dict(waiting)
         for item in items:

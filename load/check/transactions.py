@@ -1,4 +1,4 @@
-"""Whether transactions are seen whole: a TransactGetItems shows all of another one, or nothing."""
+"""Checks that transactions are atomic: a TransactGetItems shows all of another one, or nothing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Torn(NamedTuple):
-    """An item that is behind another one, although one transaction wrote both."""
+    """An item that is older than another one, although one transaction wrote both."""
 
     number: int
     text: str
@@ -20,19 +20,19 @@ class Transactions:
         self._last: dict[int, Mapping[int, int]] = {}
 
     def begin(self, versions: Mapping[int, int]) -> None:
-        """A transaction is about to be sent that writes these versions, by item."""
+        """Record that a transaction with these versions by item is about to be sent."""
         for number in versions:
             self._last[number] = versions
 
     def items_beside(self, number: int) -> Collection[int]:
-        """What the last transaction of an item wrote, the item itself included; else nothing."""
+        """The items of the last transaction of an item, including itself; empty without one."""
         return self._last.get(number, {}).keys()
 
     def torn(self, shown: Mapping[int, int]) -> Iterable[Torn]:
-        """What one TransactGetItems has shown, versions by item, of only a part of a transaction.
+        """Transactions of which one TransactGetItems has shown only a part; versions by item.
 
-        An item may be newer than the transaction, but not older. One that is not there may have
-        been deleted since.
+        An item may be newer than the transaction, but not older. A missing item may have been
+        deleted since.
         """
         for number, version in shown.items():
             versions = self._last.get(number, {})

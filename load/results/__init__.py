@@ -1,1 +1,1 @@
-"""What came of a run: kept, compared, drawn and printed."""
+"""The results of runs: saved, compared, drawn and printed."""

@@ -1,4 +1,4 @@
-"""Results beside each other: medians of their rounds, how far these spread, ratios to the first."""
+"""Compares results: medians of rounds, their spread, and ratios to the first label."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PERCENTILES = ("50", "99", "99.9")
 
 
 class Case(NamedTuple):
-    """What was asked alike of all that are compared."""
+    """The common parameters of compared results."""
 
     workload: str
     connections: int
@@ -24,7 +24,7 @@ class Case(NamedTuple):
 
     @property
     def text(self) -> str:
-        """For a heading."""
+        """The text of a heading."""
         if not self.connections:
             return self.workload
         connections = f"{self.connections} connection{'s' * (self.connections != 1)}"
@@ -43,14 +43,14 @@ class Spread(NamedTuple):
     most: float
 
     def show(self, form: str = ",.0f") -> str:
-        """As text; one round has no spread."""
+        """The text; one round has no spread."""
         if self.least == self.most:
             return f"{self.median:{form}}"
         return f"{self.median:{form}} ({self.least:{form}} to {self.most:{form}})"
 
 
 def spread(values: Sequence[float]) -> Spread | None:
-    """Of rounds; None if there is none."""
+    """The spread of rounds; None if there are none."""
     return Spread(median(values), min(values), max(values)) if values else None
 
 
@@ -62,7 +62,7 @@ class Rounds(NamedTuple):
 
     @property
     def rates(self) -> list[float]:
-        """Answered requests a second, those in error left out."""
+        """Answered requests per second, without errors."""
         return [good_rate(result) for result in self.results]
 
     def latency(self, percent: str) -> float | None:
@@ -73,28 +73,28 @@ class Rounds(NamedTuple):
 
     @property
     def cpu_us(self) -> list[float]:
-        """The server's processor time a request."""
+        """The server's processor time per request."""
         costs = [result.server.us_per_request for result in self.results if result.server]
         return [cost for cost in costs if cost is not None]
 
     @property
     def errors(self) -> int:
-        """Of all rounds."""
+        """The errors of all rounds."""
         return sum(result.total.errors for result in self.results)
 
     @property
     def throttles(self) -> int:
-        """Of all rounds."""
+        """The throttled requests of all rounds."""
         return sum(result.total.throttles for result in self.results)
 
     def ratios(self, other: Rounds) -> Spread | None:
-        """How much faster these are, round against round."""
+        """The speed relative to other rounds, round by round."""
         pairs = zip(self.rates, other.rates, strict=False)
         return spread([mine / theirs for mine, theirs in pairs if theirs])
 
 
 def good_rate(result: Result) -> float:
-    """Requests a second that came to something."""
+    """Successful requests per second."""
     total = result.total
     return total.requests_per_second * (
         1 - (total.errors + total.throttles) / max(1, total.requests)
@@ -102,7 +102,7 @@ def good_rate(result: Result) -> float:
 
 
 def by_case(results: Sequence[Result]) -> dict[Case, list[Rounds]]:
-    """Results sorted by what was asked, then by their labels, in the order in which they come."""
+    """Results by their parameters, then by label, in order of appearance."""
     sorted_results: dict[Case, dict[str, list[Result]]] = {}
     for result in results:
         case = Case(result.workload, result.plan.connections, result.plan.rate)
@@ -116,7 +116,7 @@ def by_case(results: Sequence[Result]) -> dict[Case, list[Rounds]]:
 
 
 def _unlike(sorted_results: dict[Case, dict[str, list[Result]]]) -> dict[Case, list[Rounds]]:
-    """Where nothing was asked of two alike, all stands beside all, and says what it is."""
+    """If no two labels share parameters, all results form one case with the parameters shown."""
     rounds_of_all = [
         Rounds(label if len(sorted_results) == 1 else f"{label}: {case.text}", tuple(rounds))
         for case, of_case in sorted_results.items()
@@ -137,7 +137,7 @@ HEADINGS = (
 
 
 def rows(rounds_of_case: Sequence[Rounds]) -> Iterator[tuple[str, ...]]:
-    """A row of texts for each label, under ``HEADINGS``, its name first."""
+    """A row of texts for each label under ``HEADINGS``, beginning with the label."""
     first = rounds_of_case[0]
     for rounds in rounds_of_case:
         ratio = rounds.ratios(first) if rounds is not first else None

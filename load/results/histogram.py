@@ -1,8 +1,8 @@
-"""Latencies counted as HdrHistogram counts them: three significant digits, whatever the scale.
+"""Counts latencies like HdrHistogram: with three significant digits on any scale.
 
-Values are whole microseconds. The text form is HdrHistogram's own, version 2 and compressed, so
-that its tools for other languages read what is stored here. It is written here, and not by the
-package hdrhistogram, because that has no wheels for Linux on ARM and needs setuptools to run.
+Values are whole microseconds. The text form is HdrHistogram's own, version 2 and compressed, so its
+tools for other languages can read it. The package hdrhistogram is not used, because it has no
+wheels for Linux on ARM and needs setuptools at run time.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 _DIGITS: Final = 3
-# Enough for three digits: 2,048 values of one width each, doubled in width half of them at a time.
+# Enough for three digits: 2,048 values with buckets of width 1, then half as many of each doubled
+# width.
 _HALF_BITS: Final = 10
 _HALF: Final = 1 << _HALF_BITS
 _LOWEST: Final = 1
-# An hour and more: what is longer counts as this.
+# Over an hour; longer latencies count as this.
 HIGHEST_US: Final = (1 << 32) - 1
 
 _COOKIE: Final = 0x1C849303 | 0x10
@@ -28,12 +29,12 @@ _OUTER: Final = struct.Struct(">iI")
 _INNER: Final = struct.Struct(">iiiiqqd")
 _LEB_BITS: Final = 7
 _LEB_MORE: Final = 0x80
-# The ninth byte has eight bits of its own, and none to say that more follow.
+# The ninth byte uses all eight bits, without a continuation bit.
 _LEB_LAST_SHIFT: Final = 56
 
 
 class NotAHistogram(ValueError):
-    """A text that is no histogram of this form."""
+    """The text is not a histogram of this form."""
 
 
 def bucket(microseconds: int) -> int:
@@ -44,7 +45,7 @@ def bucket(microseconds: int) -> int:
 
 
 def highest(number: int) -> int:
-    """The highest value that a bucket counts: no percentile is shown too good."""
+    """The highest value of a bucket, so percentiles are never shown too low."""
     doublings = max((number >> _HALF_BITS) - 1, 0)
     lowest = (number - (doublings << _HALF_BITS)) << doublings
     return lowest + (1 << doublings) - 1
@@ -64,13 +65,13 @@ class Histogram:
         self.total += count
 
     def add(self, other: Histogram) -> None:
-        """Count all that another one has counted."""
+        """Add all counts of another histogram."""
         for number, count in other.counts.items():
             self.counts[number] = self.counts.get(number, 0) + count
         self.total += other.total
 
     def percentile(self, percent: float) -> float:
-        """The value in microseconds that this share of all stayed at or below; NaN if empty."""
+        """The value in microseconds that this share of all values does not exceed; NaN if empty."""
         left = max(1, math.ceil(percent / 100 * self.total - 1e-9))
         for number in sorted(self.counts):
             left -= self.counts[number]
@@ -80,18 +81,18 @@ class Histogram:
 
     @property
     def mean(self) -> float:
-        """In microseconds; NaN if empty."""
+        """The mean in microseconds; NaN if empty."""
         if not self.total:
             return math.nan
         return sum(_middle(number) * count for number, count in self.counts.items()) / self.total
 
     @property
     def maximum(self) -> float:
-        """In microseconds; NaN if empty."""
+        """The maximum in microseconds; NaN if empty."""
         return highest(max(self.counts)) if self.counts else math.nan
 
     def encode(self) -> str:
-        """HdrHistogram's text."""
+        """The histogram in HdrHistogram's text form."""
         words = b"".join(map(_leb, self._words()))
         inner = _INNER.pack(_COOKIE, len(words), 0, _DIGITS, _LOWEST, HIGHEST_US, 1.0) + words
         packed = zlib.compress(inner)
@@ -108,10 +109,10 @@ class Histogram:
 
     @classmethod
     def decode(cls, text: str) -> Histogram:
-        """What ``encode`` made.
+        """The histogram from its text form.
 
         Raises:
-            NotAHistogram: it did not, or with other digits or another range.
+            NotAHistogram: the text is invalid, or has other digits or another range.
         """
         try:
             packed = b64decode(text, validate=True)
@@ -137,7 +138,7 @@ class Histogram:
 
 
 def merged(histograms: Iterable[Histogram]) -> Histogram:
-    """One that has counted what all of these have."""
+    """A histogram with the counts of all of these."""
     whole = Histogram()
     for each in histograms:
         whole.add(each)
@@ -145,7 +146,7 @@ def merged(histograms: Iterable[Histogram]) -> Histogram:
 
 
 def of_values(values: Mapping[int, int]) -> Histogram:
-    """How often each value, in microseconds, was seen."""
+    """The count of each value in microseconds."""
     made = Histogram()
     for microseconds, count in values.items():
         made.record(microseconds, count)

@@ -1,6 +1,6 @@
-"""Results as pictures: latency by percentile, throughput over time.
+"""Draws results: latency by percentile, throughput over time.
 
-matplotlib draws them; it is of the extra ``load`` and only needed here.
+matplotlib draws them; it is in the extra ``load`` and only needed here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# As HdrHistogram draws it: each nine takes as much room as the one before.
+# Spaced like HdrHistogram's plots: each nine takes as much width as the one before.
 _NINES: Final = ("0", "90", "99", "99.9", "99.99", "99.999")
 _STEPS_TO_A_NINE: Final = 20
 _WIDTH_INCHES: Final = 13.0
@@ -35,14 +35,14 @@ _STYLE: Final = (
 
 
 class CannotPlot(Exception):
-    """There is nothing to draw with, or no such kind of file; the message says what to do."""
+    """matplotlib is missing, or the file type is unknown; the message says how to fix it."""
 
 
 def plot(results: Sequence[Result], path: Path) -> None:
     """Draw all cases into a file: .png, .svg, or .html with the tables beside the pictures.
 
     Raises:
-        CannotPlot: as it says.
+        CannotPlot: see its docstring.
         OSError: the file can't be written.
     """
     check_plot(path)
@@ -55,10 +55,10 @@ def plot(results: Sequence[Result], path: Path) -> None:
 
 
 def check_plot(path: Path) -> None:
-    """See that a plot can be drawn, before hours are spent on what it is to show.
+    """Check that a plot can be drawn, before a run of hours starts.
 
     Raises:
-        CannotPlot: as it says.
+        CannotPlot: see its docstring.
     """
     if path.suffix not in {".png", ".svg", ".html"}:
         raise CannotPlot(f"{path}: a plot is a .png, .svg or .html file")
@@ -67,7 +67,7 @@ def check_plot(path: Path) -> None:
 
 
 def _figure(cases: dict[Case, list[Rounds]]) -> Figure:
-    # Drawn without pyplot, so that no window system is looked for.
+    # Drawn without pyplot, so no window system is needed.
     from matplotlib.figure import Figure  # noqa: PLC0415 - only plots need it
 
     figure = Figure(figsize=(_WIDTH_INCHES, _HEIGHT_INCHES * len(cases)), layout="constrained")
@@ -83,7 +83,7 @@ def _draw_latency(axes: Axes, case: Case, rounds_of_case: Sequence[Rounds]) -> N
         whole = merged(result.total.latency.decoded() for result in rounds.results)
         steps = _STEPS_TO_A_NINE * (len(_NINES) - 1)
         nines = [step / _STEPS_TO_A_NINE for step in range(steps + 1)]
-        # What one request in fewer decides is no percentile.
+        # A percentile of fewer than one request is not known.
         known = [place for place in nines if 10**place <= whole.total]
         times = [whole.percentile(100 - 100 * 10**-place) / 1e3 for place in known]
         axes.plot(known, times, label=rounds.label)
@@ -117,7 +117,7 @@ def _draw_throughput(axes: Axes, case: Case, rounds_of_case: Sequence[Rounds]) -
 
 
 def _page(cases: dict[Case, list[Rounds]]) -> str:
-    """A page that needs nothing beside it."""
+    """A self-contained page."""
     parts = [f"<!doctype html><meta charset=utf-8><title>Load</title><style>{_STYLE}</style>"]
     for case, rounds_of_case in cases.items():
         parts.append(f"<h2>{html.escape(case.text)}</h2>")

@@ -1,4 +1,4 @@
-"""The result of a run, as it is kept: JSON, with whole histograms."""
+"""The saved result of a run: JSON, with whole histograms."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Phase = Literal["ramp", "warm-up", "measured", "end"]
 
 
 class NotAResult(ValueError):
-    """A file that holds no result; the message says which and why."""
+    """The file holds no result; the message names the file and the reason."""
 
 
 class Second(Struct, frozen=True):
-    """What was answered within one second; latencies in microseconds, None where nothing was."""
+    """The answers of one second; latencies in microseconds, None without answers."""
 
     second: int
     phase: Phase
@@ -49,7 +49,7 @@ class Latency(Struct, frozen=True):
         """The whole histogram.
 
         Raises:
-            NotAHistogram: the text is none.
+            NotAHistogram: the text is invalid.
         """
         return Histogram.decode(self.histogram)
 
@@ -66,18 +66,18 @@ class Operation(Struct, frozen=True):
 
 
 class Cost(Struct, frozen=True):
-    """Processor time of a process while requests counted."""
+    """The processor time of a process during the measured time."""
 
     cpu_seconds: float
     us_per_request: float | None
 
 
 class Generator(Struct, frozen=True):
-    """How the generator itself fared.
+    """The performance of the generator itself.
 
-    ``busiest_share`` is the part of a processor that its busiest worker took: near 1, the
-    generator was what limited the rate. ``lateness`` is how late requests of an open loop went
-    out although a connection was free; ``unsent`` is how many never did for want of one.
+    ``busiest_share`` is the share of a processor that its busiest worker used: near 1, the
+    generator limited the rate. ``lateness`` is the delay of open-loop requests that had a free
+    connection. ``unsent`` is the number of requests that never had one.
     """
 
     cost: Cost
@@ -87,7 +87,7 @@ class Generator(Struct, frozen=True):
 
 
 class Result(Struct, frozen=True, kw_only=True):
-    """A run. ``total`` also counts in its latency the time that unsent requests have waited."""
+    """A run. The latency of ``total`` includes the waiting time of unsent requests."""
 
     format: str = FORMAT
     label: str
@@ -106,7 +106,7 @@ class Result(Struct, frozen=True, kw_only=True):
 
 
 def latency(histogram: Histogram) -> Latency:
-    """A histogram with what is read off it most."""
+    """A histogram with the most important figures."""
     return Latency(
         _number(histogram.mean),
         {f"{percent:g}": _number(histogram.percentile(percent)) for percent in PERCENTILES},
@@ -116,7 +116,7 @@ def latency(histogram: Histogram) -> Latency:
 
 
 def _number(value: float) -> float | None:
-    """JSON has no NaN."""
+    """JSON has no NaN, so it becomes None."""
     return None if math.isnan(value) else round(value, 1)
 
 
@@ -134,7 +134,7 @@ def load(path: Path) -> Result:
     """Read a file.
 
     Raises:
-        NotAResult: there is no result in it, or none of this form.
+        NotAResult: the file has no result of this form.
     """
     try:
         result = msgspec.json.decode(path.read_bytes(), type=Result)
@@ -150,10 +150,10 @@ def load(path: Path) -> Result:
 
 
 def load_all(paths: Sequence[Path]) -> list[Result]:
-    """Read files, one at least.
+    """Read files, at least one.
 
     Raises:
-        NotAResult: as ``load``, or there is no file.
+        NotAResult: a file has no result, or there is no file.
     """
     if not paths:
         raise NotAResult("Name the results to compare, such as a.json b.json")

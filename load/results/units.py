@@ -1,10 +1,10 @@
-"""Times as they are shown."""
+"""Formats times."""
 
 from __future__ import annotations
 
 
 def milliseconds(microseconds: float | None) -> str:
-    """A time as it is shown; a dash where there is none."""
+    """A time in milliseconds; a dash if absent."""
     if microseconds is None:
         return "-"
     shown = microseconds / 1e3

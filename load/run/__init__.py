@@ -1,1 +1,1 @@
-"""A run: its table, its processes and loops, and what they note."""
+"""A run: its table, processes, loops and records."""

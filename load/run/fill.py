@@ -1,4 +1,4 @@
-"""The items that are there before a run begins."""
+"""Writes the items that exist before a run begins."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dynactor.load.work.bodies import Bodies
 from dynactor.load.work.operations import Dialogue
 from dynactor.load.work.plan import Plan
 
-# BatchWriteItem takes no more.
+# The maximum of BatchWriteItem.
 ITEMS_TO_A_REQUEST: Final = 25
 _ATTEMPTS: Final = 1_000
 _FAILURES: Final = 3
@@ -23,7 +23,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class CannotFill(Exception):
-    """The server refuses the items; the message says what it answered."""
+    """The server refuses the items; the message has its answer."""
 
 
 def fillings(plan: Plan, worker: int, bodies: Bodies) -> Iterator[Dialogue]:
@@ -37,7 +37,7 @@ def fillings(plan: Plan, worker: int, bodies: Bodies) -> Iterator[Dialogue]:
 
 
 def _fill(bodies: Bodies, request: bytes) -> Dialogue:
-    """Until all is written: a repeated put does no harm."""
+    """Repeats until all is written, because a repeated put is harmless."""
     failures_left = _FAILURES
     for _ in range(_ATTEMPTS):
         answer: Answer = yield request

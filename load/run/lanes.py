@@ -1,4 +1,4 @@
-"""The connections of a worker: each carries one dialogue at a time, and comes back when lost."""
+"""The connections of a worker, which reconnect: each carries one dialogue at a time."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _SHOWN_CHARACTERS: Final = 300
 
 
 class Loop(Protocol):
-    """Who gives lanes their work."""
+    """Gives work to free lanes."""
 
     def freed(self, lane: Lane, outcome: str) -> None:
-        """The lane's dialogue has ended so."""
+        """The lane's dialogue has ended with this outcome."""
         ...
 
 
@@ -42,7 +42,7 @@ class Lane:
         self.due_at = 0.0
 
     def start(self, operation: str, dialogue: Dialogue, due_at: float) -> None:
-        """Begin a dialogue; the loop is told of its end."""
+        """Begin a dialogue; the loop is notified of its end."""
         assert self._dialogue is None
         self.operation = operation
         self.due_at = due_at
@@ -69,7 +69,7 @@ class Lane:
             self._send(request)
 
     def connected(self, connection: Connection) -> None:
-        """There is a connection, for the first time or again."""
+        """The lane is connected, for the first time or again."""
         self._connection = connection
         if self._waiting is not None:
             request, self._waiting = self._waiting, None
@@ -78,12 +78,12 @@ class Lane:
     def lost(self, reason: str) -> None:
         self._connection = None
         self._lanes.reopen(self)
-        # What was not sent yet can be sent on the next connection.
+        # An unsent request can be sent on the next connection.
         if self._dialogue is not None and self._waiting is None:
             self.answered(no_answer(reason))
 
     def watch(self, timeout_seconds: float) -> None:
-        """Give up an answer that does not come, or a connection."""
+        """Give up an overdue answer or connection."""
         if self._dialogue is None or perf_counter() - self._sent_at <= timeout_seconds:
             return
         if self._connection is not None:
@@ -93,7 +93,7 @@ class Lane:
             self.answered(no_answer("NotConnected"))
 
     def close(self) -> None:
-        """Give up whatever is under way."""
+        """Abort the current dialogue."""
         if self._connection is not None:
             self._connection.close("GivenUp")
         elif self._dialogue is not None:
@@ -102,7 +102,7 @@ class Lane:
 
 
 class Lanes:
-    """All lanes of a worker; ``loop`` is told of each that is free."""
+    """All lanes of a worker; ``loop`` is notified of each free one."""
 
     def __init__(
         self, endpoint: Endpoint, timeout_seconds: float, tasks: asyncio.TaskGroup
@@ -117,13 +117,13 @@ class Lanes:
         self._closed = False
 
     def note_error(self, answer: Answer) -> None:
-        """Remember one answer of each kind of error, to be shown."""
+        """Remember one answer of each kind of error for the report."""
         name = answer.error
         if name not in self.error_examples:
             self.error_examples[name] = answer.body.decode(errors="replace")[:_SHOWN_CHARACTERS]
 
     def reopen(self, lane: Lane) -> None:
-        """Connect again, however long it takes."""
+        """Reconnect, however long it takes."""
         if not self._closed:
             task = self._tasks.create_task(self._reopen(lane))
             self._reopening.add(task)
@@ -142,10 +142,10 @@ class Lanes:
                 return
 
     async def open(self, count: int) -> None:
-        """Connect them all.
+        """Connect all lanes.
 
         Raises:
-            OSError: the endpoint can't be reached.
+            OSError: the endpoint is unreachable.
         """
         for _ in range(count):
             lane = Lane(self)
@@ -153,29 +153,29 @@ class Lanes:
             self.lanes.append(lane)
 
     async def watch(self) -> None:
-        """Give up answers that take too long, for ever."""
+        """Give up overdue answers, until canceled."""
         while True:
             await asyncio.sleep(_WATCH_SECONDS)
             for lane in self.lanes:
                 lane.watch(self._timeout_seconds)
 
     async def close(self) -> None:
-        """Close all connections, and connect no more."""
+        """Close all connections, without reconnecting."""
         self._closed = True
         for task in tuple(self._reopening):
             task.cancel()
         self.loop = _Nothing()
         for lane in self.lanes:
             lane.close()
-        # The transports tell of their end in the loop's next turn.
+        # The transports report their end in the loop's next turn.
         await asyncio.sleep(0)
 
 
 class _Nothing:
-    """Before the first loop and after the last one."""
+    """The loop before the first one and after the last one."""
 
     def freed(self, lane: Lane, outcome: str) -> None:
-        """Leave it free."""
+        """Leave the lane free."""
 
 
 @asynccontextmanager
@@ -185,7 +185,7 @@ async def open_lanes(
     """A worker's lanes, connected.
 
     Raises:
-        OSError: in an exception group: the endpoint can't be reached.
+        OSError: in an exception group: the endpoint is unreachable.
     """
     async with asyncio.TaskGroup() as tasks:
         lanes = Lanes(endpoint, timeout_seconds, tasks)

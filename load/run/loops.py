@@ -1,4 +1,4 @@
-"""How work comes to the lanes: as soon as one is free, or when it is due."""
+"""Distributes work to lanes: as soon as one is free, or on schedule."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ClosedLoop:
         self._quiet = asyncio.Event()
 
     def start(self, ramp_seconds: float) -> None:
-        """Set the lanes going, one after another over the ramp."""
+        """Start the lanes one by one during the ramp."""
         self._lanes.loop = self
         loop = asyncio.get_running_loop()
         for number, lane in enumerate(self._lanes.lanes):
@@ -54,14 +54,14 @@ class ClosedLoop:
             lane.start(*self._draw(), now)
 
     async def stop(self) -> None:
-        """Send no more; wait for what is under way: the lanes give up what takes too long."""
+        """Send no more, and wait for requests in flight; the lanes give up overdue ones."""
         self._over = True
         if self._busy:
             await self._quiet.wait()
 
 
 class OpenLoop:
-    """Each request is sent when it is due, or when a lane is free after that."""
+    """Each request is sent on schedule, or when a lane is free after that."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class OpenLoop:
         self._timer = timer(self._send_due)
 
     def start(self, started_at: float) -> None:
-        """Send what is due from then on."""
+        """Send scheduled requests from then on."""
         self._lanes.loop = self
         self._idle = list(self._lanes.lanes)
         self._started_at = started_at
@@ -118,7 +118,7 @@ class OpenLoop:
             self._quiet.set()
 
     async def stop(self) -> None:
-        """Send no more; wait for what is under way. What still waited to be sent has waited."""
+        """Send no more, and wait for requests in flight. Requests still waiting count as unsent."""
         self._over = True
         self._timer.close()
         now = self._clock()
@@ -130,9 +130,9 @@ class OpenLoop:
 
 
 class Finite:
-    """Each lane takes the next of some dialogues until there is none, or too many have failed.
+    """Each lane takes the next dialogue until there are none left, or too many have failed.
 
-    ``ended`` is how many have succeeded.
+    ``ended`` is the number of successful ones.
     """
 
     def __init__(self, lanes: Lanes, dialogues: Iterator[Dialogue]) -> None:
@@ -144,7 +144,7 @@ class Finite:
         self._quiet = asyncio.Event()
 
     async def run(self) -> None:
-        """All of them."""
+        """Run all dialogues."""
         self._lanes.loop = self
         self._busy = len(self._lanes.lanes)
         for lane in self._lanes.lanes:

@@ -1,4 +1,4 @@
-"""What a worker process tells the one that started it: JSON, a line each."""
+"""The messages of a worker process to its parent: JSON, one per line."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from dynactor.load.check.findings import Findings
 
 
 class Filled(Struct, tag=True):
-    """So many items were written before the run."""
+    """The number of items written before the run."""
 
     items: int
 
 
 class Ready(Struct, tag=True):
-    """All is connected and filled; the worker waits for ``go``."""
+    """The worker is connected and the table filled; it waits for ``go``."""
 
 
 class Tick(Struct, tag=True):
-    """What was answered within one second; latencies count by bucket."""
+    """The answers of one second; latencies count by bucket."""
 
     second: int
     requests: int
@@ -28,9 +28,9 @@ class Tick(Struct, tag=True):
 
 
 class Measured(Struct):
-    """What came of one operation while it counted.
+    """The measured outcomes of one operation.
 
-    ``outcomes`` counts everything but plain success by its name; ``latencies`` counts by bucket.
+    ``outcomes`` counts everything except plain success by its name; ``latencies`` counts by bucket.
     """
 
     requests: int = 0
@@ -41,9 +41,8 @@ class Measured(Struct):
 class Report(Struct, tag=True):
     """The end of a worker's run.
 
-    ``unsent`` are the waits of requests that were due and for which no connection was free to
-    the end; ``lateness`` is the worker's own: how long after its time a request went out although
-    a connection was free. Both count by bucket.
+    ``unsent`` are the waiting times of due requests that never had a free connection. ``lateness``
+    are the worker's own delays of requests that had one. Both count by bucket.
     """
 
     operations: dict[str, Measured]
@@ -56,13 +55,13 @@ class Report(Struct, tag=True):
 
 
 class Failed(Struct, tag=True):
-    """The worker can't go on; the text is for the one who started the run."""
+    """The worker can't continue; the text is for the person who started the run."""
 
     text: str
 
 
 class Checking(Struct, tag=True):
-    """The run is over, and so many items are to be read back."""
+    """The run is over; this is the number of items to read back."""
 
     items: int
 

@@ -1,4 +1,4 @@
-"""One run by its options: the table, the workers, the result."""
+"""Runs one workload: the table, the workers, the result."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from dynactor.load.work.plan import Plan
 
 
 async def run_once(options: RunOptions, console: Console) -> Result:
-    """Run it; SIGINT ends it early.
+    """Run the workload; SIGINT ends it early.
 
     Raises:
         CannotPrepare: the endpoint or its table can't be used.
-        NoCredentials: requests are to be signed, and there is nothing to sign them with.
-        RunFailed: a worker could not go on.
-        WrongOption: the options can't be.
+        NoCredentials: requests need a signature, and there are no credentials.
+        RunFailed: a worker could not continue.
+        WrongOption: the options are invalid.
     """
     plan = options.plan()
     caller = make_caller(plan)
@@ -45,10 +45,10 @@ async def run_once(options: RunOptions, console: Console) -> Result:
 
 
 def make_caller(plan: Plan) -> Caller:
-    """For the requests around a run.
+    """A caller for the requests around a run.
 
     Raises:
-        NoCredentials: they are to be signed, and there is nothing to sign them with.
+        NoCredentials: requests need a signature, and there are no credentials.
     """
     endpoint = parse_endpoint(plan.endpoint)
     signer = Signer(find_credentials(), plan.region, endpoint.host_header) if plan.sign else None

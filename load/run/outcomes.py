@@ -1,4 +1,4 @@
-"""What the name that an operation ends with means."""
+"""The meaning of the outcomes of operations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 from dynactor.load.work.operations import MISSING, UNPROCESSED
 
-# Nothing is wrong: the server has answered what it should.
+# Expected outcomes, which are not errors of the server.
 EXPECTED: Final = frozenset(
     {"", MISSING, "ConditionalCheckFailedException", "TransactionConflictException"}
 )
@@ -22,9 +22,9 @@ _UNANSWERED: Final = frozenset({"Timeout", "ConnectionLost", "NotConnected"})
 
 
 def counts_in_latency(outcome: str) -> bool:
-    """Whether the time is one that a client has waited for its answer.
+    """Whether the latency counts.
 
-    A refusal comes faster than an answer and would flatter the server; a request that never was
-    answered would be missing where it matters most.
+    A refusal is faster than an answer and would flatter the server. An unanswered request counts,
+    because leaving it out would hide the worst latencies.
     """
     return outcome in EXPECTED or outcome in _UNANSWERED or outcome == UNPROCESSED

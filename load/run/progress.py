@@ -1,4 +1,4 @@
-"""How a run goes on, for who watches it: a live table on a terminal, else a line a second."""
+"""Shows the progress of a run: a live table on a terminal, else one line per second."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ _SHOWN_SECONDS: Final = 8
 
 
 class Silent:
-    """Tells nothing."""
+    """Shows nothing."""
 
     def filled(self, items: int) -> None:
-        """As Watcher."""
+        """See Watcher."""
 
     def second(self, second: Second) -> None:
-        """As Watcher."""
+        """See Watcher."""
 
     def checking(self, items: int) -> None:
-        """As Watcher."""
+        """See Watcher."""
 
 
 class _Lines:
-    """A line for each second: for logs."""
+    """One line for each second, for logs."""
 
     def __init__(self, plan: Plan, console: Console) -> None:
         self._plan = plan
@@ -56,7 +56,7 @@ class _Lines:
 
 
 class _Table:
-    """The last seconds, and all since the beginning."""
+    """The latest seconds, and the totals since the beginning."""
 
     def __init__(self, plan: Plan, live: Live) -> None:
         self._plan = plan
@@ -114,7 +114,7 @@ class _Table:
 
 @contextmanager
 def watching(plan: Plan, console: Console, *, quiet: bool) -> Iterator[Watcher]:
-    """Who tells of a run, as it fits where it is told."""
+    """The watcher that fits the output."""
     if quiet:
         yield Silent()
     elif console.is_terminal:

@@ -1,4 +1,4 @@
-"""Counts what a worker's operations come to: second by second, and over the time that counts."""
+"""Counts the outcomes of a worker's operations, by second and over the measured time."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from dynactor.load.run.outcomes import EXPECTED, THROTTLES, counts_in_latency
 class Recorder:
     """Times are the performance counter's, in seconds.
 
-    In an open loop a request counts by the moment when it was due, in a closed one by that of its
-    answer. ``window`` is the time that counts.
+    A request of an open loop counts at its due time, one of a closed loop at the time of its
+    answer. ``window`` is the measured time.
     """
 
     def __init__(self, *, by_due_time: bool) -> None:
@@ -34,7 +34,7 @@ class Recorder:
         self._tick_latencies: defaultdict[int, int] = defaultdict(int)
 
     def note(self, operation: str, due_at: float, ended_at: float, outcome: str) -> None:
-        """An operation has ended; ``outcome`` is empty where it simply succeeded."""
+        """Record the end of an operation; ``outcome`` is empty for plain success."""
         microseconds = int((ended_at - due_at) * 1e6)
         self._tick_requests += 1
         if outcome:
@@ -51,17 +51,17 @@ class Recorder:
                 self._latencies[operation][microseconds] += 1
 
     def note_sent(self, due_at: float, sent_at: float) -> None:
-        """A request went out, for which a connection was free when it was due."""
+        """Record the sending of a request that had a free connection at its due time."""
         self.lateness[int((sent_at - due_at) * 1e6)] += 1
 
     def note_unsent(self, due_at: float, given_up_at: float) -> None:
-        """A request was due and found no free connection to the end."""
+        """Record a due request that never had a free connection."""
         start, end = self.window
         if start <= due_at < end:
             self.unsent[int((given_up_at - due_at) * 1e6)] += 1
 
     def tick(self, second: int) -> Tick:
-        """What was answered since the last one."""
+        """The answers since the last tick."""
         throttles = sum(self._tick_outcomes[name] for name in THROTTLES)
         expected = sum(self._tick_outcomes[name] for name in EXPECTED)
         made = Tick(
@@ -75,7 +75,7 @@ class Recorder:
         return made
 
     def measured(self) -> dict[str, Measured]:
-        """By operation, what counted."""
+        """The measured outcomes by operation."""
         return {
             name: Measured(
                 count, dict(self._outcomes[name]), of_values(self._latencies[name]).counts

@@ -1,4 +1,4 @@
-"""A run from its start to its result: worker processes, and what they tell."""
+"""Runs a workload from start to result: worker processes and their messages."""
 
 from __future__ import annotations
 
@@ -42,30 +42,30 @@ _LINE_BYTES: Final = 1 << 26
 
 
 class RunFailed(Exception):
-    """A worker could not go on; the message says why."""
+    """A worker could not continue; the message says why."""
 
 
 class Watcher(Protocol):
-    """Who is told how a run goes on."""
+    """Is notified of the progress of a run."""
 
     def filled(self, items: int) -> None:
-        """So many items of all are written before the run."""
+        """This many of all items are written before the run."""
         ...
 
     def second(self, second: Second) -> None:
-        """A second is over in all workers."""
+        """All workers have finished a second."""
         ...
 
     def checking(self, items: int) -> None:
-        """The run is over, so many items are read back."""
+        """The run is over, and this many items are read back."""
         ...
 
 
 class Run:
-    """One run. ``stop`` ends it early; what was measured until then is its result."""
+    """One run. ``stop`` ends it early; its result then covers the time until that."""
 
     def __init__(self, plan: Plan, watcher: Watcher, server_pid: int | None = None) -> None:
-        """As it says.
+        """Find the server's process.
 
         Raises:
             RunFailed: there is no such process.
@@ -85,7 +85,7 @@ class Run:
         self._server_cpu_seconds: list[float] = []
 
     def stop(self) -> None:
-        """End early."""
+        """End the run early."""
         self._say(b"stop\n")
 
     def _say(self, line: bytes) -> None:
@@ -98,7 +98,7 @@ class Run:
         """Fill, run, check.
 
         Raises:
-            RunFailed: a worker could not go on.
+            RunFailed: a worker could not continue.
         """
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -113,7 +113,7 @@ class Run:
                 await self._all_reported.wait()
                 watching.cancel()
                 if len(self._server_cpu_seconds) == 1:
-                    # The workers were a moment faster, or were stopped.
+                    # The workers were slightly faster, or were stopped.
                     self._note_server()
         except ExceptionGroup as group:
             failed, others = group.split(RunFailed)
@@ -139,7 +139,7 @@ class Run:
         for process in self._processes:
             if process.returncode is None and len(self._reports) < self._plan.workers:
                 process.kill()
-            # Its pipes are closed with it.
+            # This closes its pipes, too.
             await process.communicate()
 
     async def _listen(self, number: int, process: Process) -> None:
@@ -192,7 +192,7 @@ class Run:
         )
 
     def _phase(self, second: int) -> Phase:
-        """The phase that a second begins in."""
+        """The phase at the start of a second."""
         if second < self._plan.ramp_seconds:
             return "ramp"
         if second < self._plan.lead_seconds:
@@ -298,11 +298,11 @@ def _process(server_pid: int) -> psutil.Process:
     """The server's process, whose processor time is measured.
 
     Raises:
-        RunFailed: there is none of that number, or psutil is missing.
+        RunFailed: there is no process with that number, or psutil is missing.
     """
     if find_spec("psutil") is None:
         raise RunFailed("A server's processor time is read by psutil: pip install dynactor[load]")
-    # Only those who ask for it need the library.
+    # The library is optional.
     import psutil  # noqa: PLC0415
 
     try:

@@ -1,4 +1,4 @@
-"""The table of a run: found, made or made anew before the workers begin."""
+"""The table of a run: reused, created or recreated before the workers start."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class CannotPrepare(Exception):
-    """The endpoint or its table can't be used; the message says what to do."""
+    """The endpoint or its table can't be used; the message says how to fix it."""
 
 
 class _Call:
@@ -44,17 +44,17 @@ class _Call:
 
 
 class Caller:
-    """Sends what is not measured."""
+    """Sends unmeasured requests."""
 
     def __init__(self, endpoint: Endpoint, requests: Requests) -> None:
         self._endpoint = endpoint
         self._requests = requests
 
     async def call(self, operation: str, body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        """Send an operation; the error's name and the decoded answer.
+        """Send an operation; returns the error's name and the decoded answer.
 
         Raises:
-            CannotPrepare: there is no answer, or none of DynamoDB's.
+            CannotPrepare: there is no answer, or it is not DynamoDB's.
         """
         where = f"{self._endpoint.host}:{self._endpoint.port}"
         call = _Call()
@@ -79,10 +79,10 @@ class Caller:
 
 
 async def prepare(plan: Plan, caller: Caller, preparation: Preparation) -> bool:
-    """See to it that the plan's table is there; whether it is a new one, to be filled.
+    """Make sure that the plan's table exists; whether it is new and has to be filled.
 
     Raises:
-        CannotPrepare: as it says.
+        CannotPrepare: see its docstring.
     """
     found = await _describe(plan, caller)
     if found is not None and preparation == "recreate":
@@ -126,7 +126,7 @@ async def drop(plan: Plan, caller: Caller) -> None:
     """Delete the plan's table.
 
     Raises:
-        CannotPrepare: as it says.
+        CannotPrepare: see its docstring.
     """
     await _must(caller, "DeleteTable", {"TableName": plan.table})
 
@@ -152,7 +152,7 @@ def _message(answer: dict[str, Any]) -> str:
 
 
 async def _wait(plan: Plan, caller: Caller, *, there: bool) -> None:
-    """Until the table and its indexes are ACTIVE, or it is gone."""
+    """Wait until the table and its indexes are ACTIVE, or the table is deleted."""
     try:
         async with asyncio.timeout(_TABLE_SECONDS):
             while True:

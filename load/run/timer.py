@@ -1,6 +1,6 @@
-"""A wake-up to the microsecond: event loops round theirs to a millisecond.
+"""A timer with microsecond precision, because event loops round theirs to a millisecond.
 
-A request that goes out half a millisecond after its time would count with that half millisecond.
+A request that is sent half a millisecond late would count with that delay.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ class Timer(Protocol):
     """Calls back once after each ``set``."""
 
     def set(self, at: float) -> None:
-        """Wake at that moment of the performance counter, or now if it is past."""
+        """Call back at that time of the performance counter, or now if it is past."""
         ...
 
     def close(self) -> None:
-        """Wake no more."""
+        """Cancel the timer."""
         ...
 
 
 class _LoopTimer:
-    """Where there is nothing better: as exact as the event loop."""
+    """The fallback, as precise as the event loop."""
 
     def __init__(self, callback: Callable[[], None]) -> None:
         self._loop = asyncio.get_running_loop()
@@ -57,7 +57,7 @@ class _TimerSpec(ctypes.Structure):
 
 
 class _TimerFile:
-    """Linux's timerfd; Python knows it from 3.13 on."""
+    """Linux's timerfd; Python supports it from 3.13 on."""
 
     def __init__(self, callback: Callable[[], None]) -> None:
         self._callback = callback
@@ -78,7 +78,7 @@ class _TimerFile:
         try:
             os.read(self._file, 8)
         except BlockingIOError:
-            # It was set anew after it had rung.
+            # The timer was set again after it expired.
             return
         self._callback()
 
@@ -88,5 +88,5 @@ class _TimerFile:
 
 
 def open_timer(callback: Callable[[], None]) -> Timer:
-    """The most exact timer that this system has."""
+    """The most precise timer of this system."""
     return _TimerFile(callback) if sys.platform == "linux" else _LoopTimer(callback)

@@ -1,9 +1,9 @@
 """A worker: one process, one event loop, many connections.
 
 ``python -m dynactor.load.run.worker NUMBER`` reads a ``Plan`` as JSON from the first line of its
-standard input, connects, fills the table if it is to, tells that it is ready, begins at a line
-``go`` and ends early at a line ``stop``, or when its input ends. What it tells is in
-``messages.py``.
+standard input. It connects, fills the table if the plan says so, and reports that it is ready. It
+begins at a line ``go``, and ends early at a line ``stop`` or at the end of its input. Its messages
+are in ``messages.py``.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _TICK_SECONDS: Final = 1.0
 
 
 class _Worker:
-    """What the parts of a run share."""
+    """The shared state of a run's parts."""
 
     def __init__(self, plan: Plan, worker: int) -> None:
         self.plan = plan
@@ -135,7 +135,7 @@ class _Worker:
 
 
 def _drawing(plan: Plan, operations: Operations, random: Random) -> Draw:
-    """Draws operations by their shares."""
+    """Draws random operations by their shares."""
     by_name = operations.by_name()
     chosen = [(name, by_name[name]) for name in plan.mix]
     if len(chosen) == 1:
@@ -158,7 +158,7 @@ def _tell(message: Message) -> None:
 
 @asynccontextmanager
 async def _each_second(tell: Any) -> AsyncIterator[None]:
-    """Tell at each full second from now, and once at the end."""
+    """Report at each full second from now on, and once at the end."""
     loop = asyncio.get_running_loop()
     started_at = loop.time()
 
@@ -200,8 +200,8 @@ async def _work(plan: Plan, number: int, lines: asyncio.StreamReader) -> None:
         _tell(Ready())
         if await lines.readline() != b"go\n":
             return
-        # A collection would be a pause that the server is blamed for; nothing here goes round
-        # in circles but what lost connections leave.
+        # A garbage collection would be a pause blamed on the server. Only lost connections leave
+        # reference cycles here.
         gc.collect()
         gc.disable()
         stop = asyncio.Event()
@@ -213,7 +213,7 @@ async def _work(plan: Plan, number: int, lines: asyncio.StreamReader) -> None:
 
 async def _main() -> None:
     loop = asyncio.get_running_loop()
-    # The one who started this decides when it ends.
+    # The parent process decides when the worker ends.
     loop.add_signal_handler(signal.SIGINT, lambda: None)
     lines = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
@@ -222,7 +222,7 @@ async def _main() -> None:
     broken: list[BaseException] = []
 
     def break_off(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """An answer that broke its dialogue: no more comes of this run."""
+        """An answer broke its dialogue, so the run can't continue."""
         error = context.get("exception")
         broken.append(error or RuntimeError(context["message"]))
         working.cancel()

@@ -1,4 +1,4 @@
-"""An HTTP answer taken out of what a connection has received so far."""
+"""Takes an HTTP answer from the bytes that a connection has received."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _REASONS: Final = {
 
 
 class Answer(NamedTuple):
-    """A status and the undecoded body; where none came, the status is 0 and the body says why."""
+    """A status and the undecoded body; without an answer, status 0 and the reason as body."""
 
     status: int
     body: bytes
 
     @property
     def error(self) -> str:
-        """The name of what went wrong; empty where nothing did."""
+        """The name of the error; empty for success."""
         if self.status == 200:
             return ""
         if self.status == _NO_ANSWER:
@@ -40,7 +40,7 @@ class Answer(NamedTuple):
         return name or f"HTTP {self.status}"
 
     def _reason_of_cancellation(self) -> str:
-        """The error that another operation would have had for the same reason."""
+        """The error that a single operation would have had for the same reason."""
         for reason, error in _REASONS.items():
             if reason in self.body:
                 return error
@@ -48,7 +48,7 @@ class Answer(NamedTuple):
 
     @property
     def is_refusal(self) -> bool:
-        """Whether the server says that it has done nothing: else what it did is unknown."""
+        """Whether the server refused without any effect; otherwise, the outcome is unknown."""
         return 400 <= self.status < 500
 
 
@@ -60,19 +60,19 @@ _decode_error = msgspec.json.Decoder(_Error).decode
 
 
 def no_answer(reason: str) -> Answer:
-    """What stands for an answer that did not come."""
+    """The substitute for a missing answer."""
     return Answer(_NO_ANSWER, reason.encode())
 
 
 class BadAnswer(ValueError):
-    """Bytes that are no HTTP answer to a request of ours."""
+    """The bytes are not an HTTP answer to a request of the generator."""
 
 
 def take_answer(received: bytes) -> Answer | None:
-    """The answer that these bytes are; None as long as it is not whole.
+    """The answer in these bytes; None while it is incomplete.
 
     Raises:
-        BadAnswer: they are none, or more than one.
+        BadAnswer: the bytes are invalid, or hold more than one answer.
     """
     head_end = received.find(_END_OF_HEAD)
     if head_end < 0:
@@ -97,7 +97,7 @@ def take_answer(received: bytes) -> Answer | None:
 
 
 def _joined_chunks(received: bytes, at: int) -> bytes | None:
-    """The body of a chunked answer, which DynamoDB Local's long ones are; None if not whole."""
+    """The body of a chunked answer, such as DynamoDB Local's long ones; None while incomplete."""
     chunks: list[bytes] = []
     while True:
         line_end = received.find(b"\r\n", at)

@@ -1,6 +1,6 @@
-"""One keep-alive connection that tells its owner of each answer: no futures, no tasks.
+"""One keep-alive connection that calls its owner with each answer: no futures, no tasks.
 
-A generator has to cost less than the server that it measures.
+A generator has to cost less than the server it measures.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from dynactor.load.wire.endpoint import Endpoint
 
 
 class Owner(Protocol):
-    """Who is told."""
+    """Receives the answers."""
 
     def answered(self, answer: Answer) -> None:
         """The answer to the last request has come."""
         ...
 
     def lost(self, reason: str) -> None:
-        """The connection has ended; there comes no answer."""
+        """The connection has ended, so no answer will come."""
         ...
 
 
 class Connection(asyncio.Protocol):
-    """A connection. ``send`` is not to be called before the last answer came."""
+    """A connection. Call ``send`` only after the last answer arrived."""
 
     def __init__(self, owner: Owner) -> None:
         self._owner = owner
@@ -38,7 +38,7 @@ class Connection(asyncio.Protocol):
         """Connect.
 
         Raises:
-            OSError: nobody listens there, or not with TLS as it should.
+            OSError: there is no listener, or TLS fails.
         """
         _, connection = await asyncio.get_running_loop().create_connection(
             lambda: cls(owner), endpoint.host, endpoint.port, ssl=endpoint.tls()
@@ -50,7 +50,7 @@ class Connection(asyncio.Protocol):
         self._transport.write(request)
 
     def close(self, reason: str = "ConnectionLost") -> None:
-        """Close at once; the owner is told that it is lost for this reason."""
+        """Close immediately; the owner gets this reason."""
         self._reason = reason
         self._transport.abort()
 

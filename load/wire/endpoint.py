@@ -1,4 +1,4 @@
-"""Where requests go: an endpoint's URL, taken apart."""
+"""Parses the URL of an endpoint."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _AWS: Final = re.compile(r"(?:[a-z0-9-]+\.)*dynamodb(?:-fips)?\.([a-z0-9-]+)\.am
 
 
 class NotAnEndpoint(ValueError):
-    """A text that is no URL of an endpoint; the message says what one looks like."""
+    """The text is not a URL of an endpoint; the message shows a valid one."""
 
 
 class Endpoint(Struct, frozen=True):
@@ -28,27 +28,27 @@ class Endpoint(Struct, frozen=True):
 
     @property
     def host_header(self) -> str:
-        """As HTTP names it, and as a signature covers it."""
+        """The Host header, which a signature covers."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         default = _DEFAULT_PORTS["https" if self.is_tls else "http"]
         return host if self.port == default else f"{host}:{self.port}"
 
     def tls(self) -> ssl.SSLContext | None:
-        """What a connection needs, if the endpoint wants TLS."""
+        """The TLS settings, if the endpoint uses TLS."""
         return _tls() if self.is_tls else None
 
 
 @cache
 def _tls() -> ssl.SSLContext:
-    # It reads all the authorities' certificates: once for all connections.
+    # This reads all certificate authorities, so it runs once for all connections.
     return ssl.create_default_context()
 
 
 def parse_endpoint(url: str) -> Endpoint:
-    """The endpoint that a URL names.
+    """The endpoint of a URL.
 
     Raises:
-        NotAnEndpoint: it names none.
+        NotAnEndpoint: the URL is invalid.
     """
     try:
         parts = urlsplit(url)

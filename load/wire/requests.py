@@ -1,4 +1,4 @@
-"""Whole HTTP requests as bytes: a head that was made before, its length, the body."""
+"""Whole HTTP requests as bytes: a precomputed head, the length, the body."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dynactor.load.wire.endpoint import Endpoint
 from dynactor.load.wire.signing import Signer
 
 _TARGET_PREFIX: Final = "DynamoDB_20120810."
-# Servers that check no signature still want one to be there.
+# Servers that check no signature still require one.
 _UNSIGNED: Final = (
     "X-Amz-Date: 20260101T000000Z\r\n"
     "Authorization: AWS4-HMAC-SHA256 Credential=load/20260101/{region}/dynamodb/aws4_request, "
@@ -26,7 +26,7 @@ class Requests:
         self._heads: dict[str, bytes] = {}
 
     def make(self, operation: str, body: bytes) -> bytes:
-        """A request of an operation."""
+        """A request for an operation."""
         if self._signer is not None:
             headers = self._signer.headers(_TARGET_PREFIX + operation, body)
             return self._head(operation, headers) + b"%d\r\n\r\n" % len(body) + body

@@ -1,4 +1,4 @@
-"""Signatures of AWS, version 4, over four headers: what boto3 signs.
+"""AWS signatures, version 4, over the four headers that boto3 signs.
 
 https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
 """
@@ -19,7 +19,7 @@ _SERVICE: Final = "dynamodb"
 
 
 class NoCredentials(Exception):
-    """There are none to sign with; the message says where they are looked for."""
+    """There are no credentials; the message lists the places that were searched."""
 
 
 class Credentials(NamedTuple):
@@ -30,12 +30,12 @@ class Credentials(NamedTuple):
     token: str | None = None
 
     def __repr__(self) -> str:
-        """Without any of it: this may come to be printed."""
+        """Shows nothing, because it may be printed."""
         return "Credentials(…)"
 
 
 def find_credentials(environment: Mapping[str, str] = os.environ) -> Credentials:
-    """Those of the environment, else those that botocore finds, if it is installed.
+    """Credentials from the environment, else from botocore, if it is installed.
 
     Raises:
         NoCredentials: there are none.

@@ -1,1 +1,1 @@
-"""What is asked: operations, keys, items and their pace."""
+"""The work to do: operations, keys, items and their pace."""

@@ -1,4 +1,4 @@
-"""The requests of all operations, as bytes that are ready to be sent."""
+"""The requests of all operations, as bytes ready to send."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checking a data directory that no server uses: every row is read, and nothing is changed."""
+"""Checks a data directory that no server uses: reads every row and changes nothing."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _CACHE_BYTES: Final = 8 << 20
 
 
 class TableCheck(Struct, frozen=True):
-    """The rows that were read of a table: its items, and the entries of all its indexes.
+    """The number of rows of a table: its items, and the entries of all its indexes.
 
-    ``namespace`` is the region, ``/`` and the access key id; empty for tables that are not apart.
+    ``namespace`` is the region, ``/`` and the access key id; empty for tables outside namespaces.
     """
 
     name: str
@@ -39,8 +39,8 @@ class TableCheck(Struct, frozen=True):
 class DirectoryCheck(Struct, frozen=True):
     """A data directory without damage.
 
-    ``other_rows`` are stream records, checkpoints, backups of tables and the like. ``has_mark`` is
-    false where nothing tells whether the end of the log is missing.
+    ``other_rows`` are stream records, checkpoints, table backups and similar. ``has_mark`` is false
+    if there is no mark, so a missing end of the log can't be detected.
     """
 
     format_version: int
@@ -55,11 +55,11 @@ class DirectoryCheck(Struct, frozen=True):
 def check_directory(path: Path) -> DirectoryCheck:
     """Read everything in a data directory. May take minutes.
 
-    Each block's checksum is compared, the end of the log is compared with the durable mark, and
-    the catalog, partitions' heads, items and index entries are decoded.
+    Each block's checksum is verified, and the end of the log is compared with the durable mark. The
+    catalog, the heads of partitions, items and index entries are decoded.
 
     Raises:
-        CannotOpen: it is no data directory, or in use.
+        CannotOpen: it is not a data directory, or is in use.
         Damaged: something can't be read.
     """
     with closing(open_existing_directory(path)) as directory:
@@ -121,7 +121,7 @@ class _Counts:
             catalog.decode_partition_head(row.value)
         elif kind == "item or entry":
             self._by_index[namespace, *key_layout.owner_of(key)] += 1
-            # Its attributes too, and not the header alone.
+            # Decodes the attributes, too, and not only the header.
             assert codec.decode(row.value).item is not None
 
     def tables(self) -> Iterator[TableCheck]:
@@ -137,7 +137,7 @@ class _Counts:
             yield TableCheck(name, items, sum(by_index.values()), namespace)
 
     def other_rows(self) -> int:
-        """Number of rows that are no item and no index entry of a table in a catalog."""
+        """The number of rows other than items and index entries of tables in a catalog."""
         shown = sum(
             count for (*owner, _), count in self._by_index.items() if tuple(owner) in self._names
         )
@@ -148,14 +148,14 @@ def _all_rows(iterator: RdictIter) -> Iterator[Row]:
     """Every row, in the order of keys.
 
     Raises:
-        Damaged: a block can't be read, or is not as it was written.
+        Damaged: a block can't be read, or its checksum is wrong.
     """
     try:
         iterator.seek_to_first()
         while (key := iterator.key()) is not None:
             yield Row(key, iterator.value())
             iterator.next()
-        # An iterator that meets damage only ends.
+        # An iterator that finds damage only ends, so its status has to be checked.
         iterator.status()
     except StoreError:
         raise

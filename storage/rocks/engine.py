@@ -1,4 +1,4 @@
-"""The engine on its medium: opened with everything durable, synced, reopened, closed."""
+"""The engine on disk or in memory: opening, syncing, reopening and closing it."""
 
 from __future__ import annotations
 
@@ -29,57 +29,57 @@ from dynactor.storage.store_figures import EngineFigures
 
 
 class Engine(Protocol):
-    """An open RocksDB and what lies under it."""
+    """An open RocksDB and its medium."""
 
     rows: Rdict
-    # Whether ``rows`` is open for writing; it may refuse to write all the same.
+    # Whether ``rows`` is open for writing; it may still refuse a write.
     is_for_writing: bool
 
     def take_space(self, size_bytes: int) -> None:
-        """Raise ``Full`` if a commit of this size has no room."""
+        """Raise ``Full`` if there is no space for a commit of this size."""
 
     def sync(self, sequence: int) -> None:
-        """Make everything durable up to this change, which was written. Runs in a thread."""
+        """Make everything up to this written change durable. Runs in a thread."""
 
     def keep_only_synced(self) -> None:
-        """What no sync covered must not come back at the next opening."""
+        """Record that changes without a sync must not come back at the next opening."""
 
     def stop_compactions(self) -> None:
-        """Open the engine without compactions of its own from now on."""
+        """Open the engine without automatic compactions from now on."""
 
     def can_reopen(self) -> bool:
-        """Whether the engine can be opened again after the disk was full.
+        """Whether the engine can be reopened after the disk was full.
 
-        Only with space enough, and once ``keep_only_synced`` has left its note.
+        It needs enough space, and ``keep_only_synced`` must have succeeded.
         """
 
     def open_for_reading(self) -> None:
-        """Put one that is open for reading alone, with what is durable and nothing else, in place.
+        """Replace the engine by one that is open read-only, with only the durable content.
 
-        Works on a full disk. Where it raises ``StoreError``, ``rows`` can be read as before.
+        Works on a full disk. If it raises ``StoreError``, ``rows`` stays readable.
         """
 
     def open_for_writing(self) -> None:
-        """Put one that is open for writing in place of the one that is open for reading alone.
+        """Replace the read-only engine by one that is open for writing.
 
-        Where it raises ``StoreError``, ``rows`` can be read as before: ``Full`` if there is no
-        room, ``Retry`` as long as anybody holds a snapshot or iterator of the one before.
+        If it raises ``StoreError``, ``rows`` stays readable. ``Full``: there is too little space.
+        ``Retry``: a snapshot or iterator of the earlier engine is still in use.
         """
 
     def reclaim(self, start: bytes, end: bytes) -> None:
         """Compact this range. Runs in a thread."""
 
     def interrupt(self) -> None:
-        """Make a compaction end early; only closing may follow. Runs in a thread."""
+        """Abort a compaction; the engine may only be closed afterwards. Runs in a thread."""
 
     def checkpoint(self, directory: Path) -> None:
-        """Make a data directory with a copy of everything. Runs in a thread."""
+        """Create a data directory with a copy of everything. Runs in a thread."""
 
     def figures(self) -> EngineFigures:
-        """The sizes of what it holds."""
+        """The sizes of its content."""
 
     def close(self) -> None:
-        """Close, once every accepted commit had its sync. Runs in a thread."""
+        """Close, after every accepted commit had its sync. Runs in a thread."""
 
 
 class DiskEngine:
@@ -104,41 +104,41 @@ class DiskEngine:
         self._space.take(size_bytes)
 
     def sync(self, sequence: int) -> None:
-        """Sync the log; the mark follows it, and is never ahead."""
+        """Sync the log, then advance the mark, which is never ahead."""
         try:
             self.rows.flush_wal(sync=True)
             self._mark.advance(sequence)
         except Exception:
-            # Here, and not when the event loop hears of it: RocksDB does not wait.
+            # Called here rather than on the event loop, because RocksDB does not wait for the loop.
             self._stop_flushing()
             raise
 
     def keep_only_synced(self) -> None:
-        """Leave a note for the next opening; to be repeated, as the disk may fail here too."""
+        """Write a note for the next opening; retry, because the disk may fail here, too."""
         self._stop_flushing()
         with suppress(OSError):
             self._mark.keep_only_synced()
 
     def _stop_flushing(self) -> None:
-        """Stop RocksDB from writing its memory into tables, until it is opened again.
+        """Prevent RocksDB from flushing memtables until it is reopened.
 
-        It does so by itself when a full disk has space again. Rows that no sync covered are then
-        in a table, where cutting the log does not reach them.
+        RocksDB flushes automatically when a full disk has space again. Rows that no sync covered
+        would then be in a table file, and cutting the log would not remove them.
         """
         if self.is_for_writing:
             self.rows.cancel_all_background(wait=False)
 
     def stop_compactions(self) -> None:
-        """Until the next start, which tries them again."""
+        """Until the next start, which tries compactions again."""
         self._options = replace(self._options, compacts=False)
 
     def can_reopen(self) -> bool:
-        """Whether the note is left, and the disk has space for the log's rows in a table."""
+        """Whether the note is written, and the disk has space for flushing the log's rows."""
         return self._mark.is_kept and self._space.has(logged_bytes(self._directory.engine))
 
     def open_for_reading(self) -> None:
-        """Cut what no sync covered out of the log, and read the rest into memory."""
-        # Reads go on. It is closed, and its lock given up, when the last of them lets go of it.
+        """Cut changes that no sync covered off the log, and read the rest into memory."""
+        # Reads continue. The engine is closed, and its lock released, with the last of its readers.
         self.rows.cancel_all_background(wait=True)
         self._cut_log()
         rows = self._open_whole_for_reading()
@@ -149,59 +149,59 @@ class DiskEngine:
 
     def open_for_writing(self) -> None:
         """Replay the log."""
-        # The one before may have added to it when it was closed.
+        # Closing the earlier engine may have written to the log.
         self._cut_log()
         self.rows = self._open_for_writing()
         self.is_for_writing = True
 
     def reclaim(self, start: bytes, end: bytes) -> None:
-        """Compact the range's tables, without keeping RocksDB from its own compactions."""
+        """Compact the range's tables while RocksDB's own compactions continue."""
         _compact(self.rows, start, end)
 
     def interrupt(self) -> None:
-        """End what runs in the background."""
+        """Abort background work."""
         self.rows.cancel_all_background(wait=True)
 
     def checkpoint(self, directory: Path) -> None:
-        """Flush, so that all is in tables, and link these: they never change."""
+        """Flush, so that all rows are in table files, and link these files, which never change."""
         sequence = self._mark.sequence
         with closing(open_data_directory(directory)) as copy:
-            # Who may not look into the data may not look into the copy.
+            # The copy must not be readable by more users than the data.
             copy.path.chmod(S_IMODE(self._directory.path.stat().st_mode))
             _check_can_link(self._directory, copy)
-            # RocksDB makes the directory itself.
+            # RocksDB creates the directory itself.
             copy.engine.rmdir()
             try:
-                # A checkpoint holds the GIL, and so the event loop: 70 ms where it has to flush
-                # 64 MB itself, 4 ms if that was done before, which other threads run beside. A
-                # compaction of a range goes on beside it. Who makes copies all the time meets its
-                # end, and deletes the files it left: 0.8 s once, of 60 copies and 2 GB.
+                # A checkpoint holds the GIL and so blocks the event loop. It takes 70 ms if it has
+                # to flush 64 MB itself, and 4 ms after this flush, which runs without the GIL. A
+                # compaction of a range continues meanwhile. Frequent copies can meet the end of a
+                # compaction, and wait for it to delete its files: 0.8 s once, in 60 copies of 2 GB.
                 self.rows.flush(wait=True)
                 Checkpoint(self.rows).create_checkpoint(str(copy.engine))
             except Exception as error:
                 raise translate(error) from error
-            # RocksDB leaves the copy of the log to the system, rocksdict its own file.
+            # RocksDB does not sync the copy of the log, and rocksdict does not sync its own file.
             sync_unlinked_files(copy.engine)
             with closing(DurableMark(copy.mark)) as mark:
                 mark.settle(sequence)
             sync_directory(copy.path)
 
     def figures(self) -> EngineFigures:
-        """As RocksDB and the disk tell them."""
+        """The figures of RocksDB and the disk."""
         logs_bytes = logged_bytes(self._directory.engine)
         return _figures(self.rows, logs_bytes, self._space.free_bytes())
 
     def close(self) -> None:
-        """Let go of the files and of the directory."""
+        """Release the files and the directory."""
         self._close_rows()
-        # A mark that is a little behind does no harm.
+        # A mark that is slightly behind is harmless.
         with suppress(OSError):
             self._mark.sync()
         self._mark.close()
         self._directory.close()
 
     def _raise_format(self) -> None:
-        """Not before the engine is open: an older version may have to look at what is damaged."""
+        """Called after the engine is open: an older version may be needed to inspect damage."""
         try:
             self._directory.raise_format()
             self._mark.add_slot()
@@ -213,8 +213,8 @@ class DiskEngine:
         return self.rows.property_int_value("rocksdb.cur-size-all-mem-tables") or 0
 
     def _close_rows(self) -> None:
-        # The log holds all that was answered: the flush that comes with closing only spares the
-        # next opening a replay. It must not keep what no sync covered, and it may fail.
+        # The log holds everything that was acknowledged; the flush on closing only saves the next
+        # opening a replay. It must not store changes that no sync covered, and it may fail.
         if self._mark.only_synced and self.is_for_writing:
             self.rows.cancel_all_background(wait=True)
         with suppress(Exception):
@@ -223,12 +223,12 @@ class DiskEngine:
     def _open(self) -> Rdict:
         """Open RocksDB with everything in it durable.
 
-        Raises ``Damaged`` if something durable is missing: before anything is changed, so that
-        the damaged files can be looked at, and copied.
+        Raises ``Damaged`` if something durable is missing. The check changes nothing, so the
+        damaged files can be inspected and copied.
         """
         self._cut_log()
         if logged_bytes(self._directory.engine) > 0:
-            # To open it for writing would replay the log too, and then delete it.
+            # Opening it for writing would replay the log and then delete it.
             self._open_whole_for_reading()
         return self._open_for_writing()
 
@@ -246,7 +246,7 @@ class DiskEngine:
         rows = self._open_rows(AccessType.read_write())
         check_log_end(self._directory, self._mark, rows)
         with _translated():
-            # RocksDB has synced its own files, with all that it replayed, and not rocksdict's.
+            # RocksDB has synced its own files with the replayed rows, but not rocksdict's file.
             sync_directory(self._directory.engine)
             self._mark.settle(rows.latest_sequence_number())
         return rows
@@ -256,28 +256,28 @@ class DiskEngine:
 
 
 class MemoryEngine:
-    """An empty engine that keeps nothing when it is closed."""
+    """An empty engine that loses its content when it is closed."""
 
     def __init__(self, options: RocksOptions) -> None:
         self._options = options
         self._is_interrupted = False
         self.is_for_writing = True
-        # An empty engine that is ready for ``clear``, and those that it replaced.
+        # An empty engine that is ready for ``clear``, and the engines it replaced.
         self._spare: tuple[TemporaryDirectory[str], Rdict] | None = None
         self._replaced: list[tuple[TemporaryDirectory[str], Rdict]] = []
         self._directory, self.rows = self._open_empty()
 
     def _open_empty(self) -> tuple[TemporaryDirectory[str], Rdict]:
-        # rocksdict writes a small configuration file beside the database even in memory.
+        # rocksdict writes a small configuration file beside the database, even in memory.
         directory = TemporaryDirectory(prefix="dynactor-")
         in_memory = engine_options(self._options)
         in_memory.set_env(Env.mem_env())
         return directory, open_rows(Path(directory.name), in_memory, AccessType.read_write())
 
     def prepare_clear(self) -> None:
-        """Open the engine that ``clear`` will use, and close those that it replaced.
+        """Open the engine that ``clear`` will use, and close the replaced ones.
 
-        May run in a thread. Takes some milliseconds.
+        May run in a thread. Takes a few milliseconds.
         """
         while self._replaced:
             directory, _ = self._replaced.pop()
@@ -286,9 +286,9 @@ class MemoryEngine:
             self._spare = self._open_empty()
 
     def clear(self) -> None:
-        """Forget every row, by an empty engine in the place of this one.
+        """Replace this engine by an empty one, which deletes every row.
 
-        Deleting the rows would leave tombstones, which slow down reads more with every time.
+        Deleting the rows would leave tombstones, which make reads slower with every reset.
         """
         if self._spare is None:
             self._spare = self._open_empty()
@@ -296,13 +296,13 @@ class MemoryEngine:
         (self._directory, self.rows), self._spare = self._spare, None
 
     def take_space(self, size_bytes: int) -> None:
-        """Memory is not watched."""
+        """Memory is not limited."""
 
     def sync(self, sequence: int) -> None:
         """The log in memory can't be synced, and ends with the process anyway."""
 
     def keep_only_synced(self) -> None:
-        """Nothing comes back."""
+        """Not needed: the content ends with the process."""
 
     def stop_compactions(self) -> None:
         """Never needed."""
@@ -318,11 +318,11 @@ class MemoryEngine:
         """Never needed."""
 
     def reclaim(self, start: bytes, end: bytes) -> None:
-        """Memory comes back too."""
+        """Compact, which frees memory, too."""
         _compact(self.rows, start, end)
 
     def interrupt(self) -> None:
-        """End what runs in the background, a copy too."""
+        """Abort background work, including a copy."""
         self._is_interrupted = True
         self.rows.cancel_all_background(wait=True)
 
@@ -345,12 +345,12 @@ class MemoryEngine:
             raise Closed("the store is closed")
 
     def figures(self) -> EngineFigures:
-        """As RocksDB tells them; its log is in memory, and its size is not told."""
+        """The figures of RocksDB; its log is in memory and has no known size."""
         return _figures(self.rows, 0, None)
 
     def close(self) -> None:
-        """Forget everything."""
-        # Rdict.close would sync the log; this engine ends with its last user.
+        """Drop the content."""
+        # Rdict.close would sync the log; deleting the reference ends the engine with its last user.
         del self.rows
         self._directory.cleanup()
         if self._spare is not None:
@@ -375,10 +375,10 @@ def _figures(rows: Rdict, log_bytes: int, free_bytes: int | None) -> EngineFigur
 
 
 def _check_can_link(data: DataDirectory, copy: DataDirectory) -> None:
-    """Elsewhere the tables would have to be copied, by a call that holds the GIL all the time."""
+    """Refuse a file system without hard links, because copying files would hold the GIL."""
     tried = copy.path / "link"
     try:
-        # One file system may be mounted twice, and nothing be linked from one to the other.
+        # Links are impossible between two mounts of the same file system.
         tried.hardlink_to(data.path / "format")
     except OSError as error:
         raise CannotOpen(
@@ -390,13 +390,14 @@ def _check_can_link(data: DataDirectory, copy: DataDirectory) -> None:
 
 
 def _spare_configuration(engine_directory: Path) -> None:
-    """Let rocksdict's own file take no room, or a full disk would let nobody read.
+    """Make rocksdict's own file take no space, or a full disk would prevent reading.
 
-    At each opening rocksdict writes there what it was told of the keys, and here is told again.
+    At each opening, rocksdict writes its settings for keys there; this server always passes them
+    again.
     """
     path = engine_directory / "rocksdict-config.json"
     if not path.is_symlink():
-        # Some file systems have no symbolic links. There the file is written.
+        # Some file systems have no symbolic links. The file is written there.
         with suppress(OSError):
             made = path.with_suffix(".new")
             made.symlink_to(os.devnull)
@@ -405,7 +406,7 @@ def _spare_configuration(engine_directory: Path) -> None:
 
 @contextmanager
 def _translated() -> Iterator[None]:
-    """Errors of the system become the store's."""
+    """Convert errors of the system into the store's."""
     try:
         yield
     except OSError as error:
@@ -435,9 +436,8 @@ def open_rows(directory: Path, options: Options, access: AccessType) -> Rdict:
         CannotOpen, Damaged, Full, Retry: the engine's error.
     """
     try:
-        # Options that are not given by the column family's name are only for one that is made now:
-        # later ones would come from a file beside the data, which knows of no cache but the
-        # smallest, 8 MiB.
+        # Options without the column family's name apply only to new column families. For existing
+        # ones, they would come from a file beside the data, which sets the smallest cache, 8 MiB.
         families = {"default": options}
         return Rdict(str(directory), options, column_families=families, access_type=access)
     except Exception as error:

@@ -1,14 +1,14 @@
-"""Where rows are read that are not in the engine's memory: on the event loop, or in threads.
+"""Decides whether rows outside the engine's memory are read on the event loop or in threads.
 
-As long as the system's cache has them, a read takes some microseconds, and a thread would cost ten
-times that: the loop reads. Once a read of the loop had to wait for the disk, it reads what is in
-memory alone, and threads the rest, so that neither the loop nor another read waits for it. When
-many reads of threads in a row did not go to the disk, the loop reads again.
+If the system has them cached, a read takes a few microseconds, and a thread would cost ten times
+that, so the loop reads. After a read on the loop had to wait for the disk, the loop reads only rows
+in memory, and threads read the rest. So neither the loop nor another read waits for the disk. After
+many consecutive reads in threads without disk access, the loop reads again.
 
-A thread costs the loop most by taking the GIL and giving it back. So the reads of one turn of the
-loop, or those that come while all threads are busy, are dealt to the threads by the handful. Where
-the disk is quick, few threads with full hands do more than many, since the loop has more time. Of
-a slow disk all read that there are: what it takes long for, it does for many at once.
+The main cost of a thread is taking and releasing the GIL. So the reads of one turn of the loop, or
+those that arrive while all threads are busy, are distributed to the threads in batches. On a fast
+disk, few threads with full batches are faster than many, because the loop gets more time. On a slow
+disk all threads read, because the disk serves many reads at once.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from rocksdict import Rdict
 from dynactor.storage.rocks.errors import translate
 from dynactor.storage.store import Closed, StoreError
 
-# What the system's cache has is there sooner, the fastest disk's answer later.
+# Data in the system's cache arrives sooner, the answer of the fastest disk later.
 WAIT_SECONDS: Final = 0.00005
-# A page has fewer rows in its next slice where a slice has taken so long.
+# If a slice took this long, the page's next slice has fewer rows.
 _SLICE_SECONDS: Final = 0.002
 _MOST_SLICE_ROWS: Final = 128
 
 _THREADS: Final = 16
 _THREADS_OF_A_QUICK_DISK: Final = 4
-# The time of one read, up to which a disk is a quick one.
+# The longest read time of a fast disk.
 _QUICK_SECONDS: Final = 0.001
-# By how much each handful moves what is known of that.
+# The weight of each batch in the moving average of that time.
 _WEIGHT: Final = 1 / 16
 _MOST_AT_ONCE: Final = 16
 _QUICK_READS: Final = 64
-# Elsewhere than on Linux what the engine reads in the background counts too.
+# On systems other than Linux, the engine's background reads are counted, too.
 _THIS_THREAD: Final = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)
 
 Values: TypeAlias = list[bytes | None]
 
 
 class _Read(NamedTuple):
-    """What is asked for, and who waits for it."""
+    """The keys of a read, and the future that waits for it."""
 
     rows: Rdict
     keys: Sequence[bytes]
@@ -56,10 +56,10 @@ class _Read(NamedTuple):
 
 
 class DiskReads:
-    """Knows whether the loop has to wait for the disk, and reads in threads."""
+    """Detects whether the loop has to wait for the disk, and reads in threads."""
 
     def __init__(self, disk_blocks: Callable[[], int] | None = None) -> None:
-        """``disk_blocks`` tells how much a thread that calls it has ever read from disks."""
+        """``disk_blocks`` returns the number of blocks the calling thread ever read from disks."""
         self.waits = False
         self.slice_rows = _MOST_SLICE_ROWS
         self._quick_reads = 0
@@ -77,7 +77,7 @@ class DiskReads:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no thread reads, nor is about to, whoever waits for it or does no more."""
+        """Whether no thread is reading or about to read, even for a canceled caller."""
         return not self.busy_threads and not self._waiting
 
     @property
@@ -87,11 +87,11 @@ class DiskReads:
 
     @property
     def busy_threads(self) -> int:
-        """How many threads read, or are about to."""
+        """The number of threads that are reading or about to read."""
         return len(self._threads) - self._idle
 
     def note_wait(self) -> None:
-        """A read on the loop took longer than ``WAIT_SECONDS``: for the disk, or for its turn."""
+        """Record that a read on the loop took longer than ``WAIT_SECONDS``."""
         blocks = self._disk_blocks()
         if blocks == self._read_blocks:
             return
@@ -103,17 +103,17 @@ class DiskReads:
             self._quick_reads = 0
 
     def note_slice(self, rows: int, seconds: float) -> None:
-        """A slice of so many rows took so long: the next one has fewer, or more."""
+        """Record the duration of a slice of rows, which determines the size of the next one."""
         if seconds > _SLICE_SECONDS:
             self.slice_rows = max(1, rows // 2)
         elif self.slice_rows < _MOST_SLICE_ROWS:
             self.slice_rows = min(2 * self.slice_rows, _MOST_SLICE_ROWS)
 
     async def load(self, rows: Rdict, keys: Sequence[bytes]) -> Values:
-        """The latest values under these keys, one at least, read in a thread.
+        """The latest values of these keys, at least one, read in a thread.
 
         Raises:
-            Closed: the store is.
+            Closed: the store is closed.
             Damaged: they can't be read.
         """
         if self._is_closed:
@@ -126,7 +126,7 @@ class DiskReads:
         return await read.values
 
     async def close(self) -> None:
-        """End the reads: those that have not begun raise ``Closed``."""
+        """Stop reading: reads that have not started raise ``Closed``."""
         self._is_closed = True
         waiting, self._waiting = self._waiting, []
         for read in waiting:
@@ -140,7 +140,7 @@ class DiskReads:
             await asyncio.to_thread(thread.join)
 
     def make_threads(self) -> None:
-        """Make them all, in another thread: who starts one waits until it runs."""
+        """Start all threads in another thread, because starting one waits until it runs."""
         threads = [
             Thread(target=self._work, name=f"storage-read-{number}", daemon=True)
             for number in range(_THREADS)
@@ -151,7 +151,7 @@ class DiskReads:
         self._idle = len(threads)
 
     def _deal(self) -> None:
-        """Give what waits to the threads that have nothing to do, in even handfuls."""
+        """Distribute pending reads to idle threads, in even batches."""
         self._is_scheduled = False
         is_quick = self._read_seconds < _QUICK_SECONDS
         resting = max(0, len(self._threads) - _THREADS_OF_A_QUICK_DISK) if is_quick else 0
@@ -172,7 +172,7 @@ class DiskReads:
         self._read_seconds += (each_seconds - self._read_seconds) * _WEIGHT
         for read, result in zip(handful, values, strict=True):
             if read.values.done():
-                continue  # nobody waits any more
+                continue  # canceled meanwhile
             if isinstance(result, StoreError):
                 read.values.set_exception(result)
             else:
@@ -188,7 +188,7 @@ class DiskReads:
             pass
 
     def _work_once(self) -> bool:
-        # Not a loop: a handful holds the engine, and the next one may be long in coming.
+        # Not a loop: a batch keeps the engine alive, and the next one may be far off.
         handful = self._handfuls.get()
         if handful is None:
             return False
@@ -205,14 +205,14 @@ def _read(handful: list[_Read]) -> list[Values | StoreError]:
     except StoreError as error:
         if len(handful) == 1:
             return [error]
-        # What one can't read is no other's trouble.
+        # If one read fails, the others are read separately and succeed.
         return [result for read in handful for result in _read([read])]
     return [[next(found) for _ in read.keys] for read in handful]
 
 
 def _get(rows: Rdict, keys: Sequence[bytes]) -> Values:
     try:
-        # Of a list, the engine reads without the GIL.
+        # The engine reads a list of keys without the GIL.
         values: Any = rows.get(list(keys))
     except Exception as error:
         raise translate(error) from error

@@ -1,9 +1,9 @@
 """The embedded engine's store: RocksDB through ``rocksdict``.
 
-``Rdict.write`` holds the GIL, so a commit is written unsynced on the event loop (some
-microseconds) and the log is synced in a thread, where ``flush_wal`` releases it. Rows are
-visible before they are durable; hence two views. The durable one is a snapshot taken when a sync
-started, published when it returned.
+``Rdict.write`` holds the GIL, so a commit is written unsynced on the event loop (in a few
+microseconds), and a thread syncs the log with ``flush_wal``, which releases the GIL. Rows are
+visible before they are durable, so there are two views. The durable view is a snapshot taken when a
+sync starts and published when the sync has returned.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dynactor.storage.attempt_interval import AttemptInterval
 from dynactor.storage.backup_mark import mark_as_backup
 from dynactor.storage.changed_keys import ChangedKeys
 from dynactor.storage.data_directory import open_data_directory
-from dynactor.storage.group_commit import Synchroniser
+from dynactor.storage.group_commit import Synchronizer
 from dynactor.storage.rocks.engine import DiskEngine, Engine, MemoryEngine
 from dynactor.storage.rocks.errors import is_of_reading, repeats_an_error, translate
 from dynactor.storage.rocks.options import RocksOptions
@@ -50,7 +50,7 @@ from dynactor.storage.store_figures import StoreFigures
 
 P = ParamSpec("P")
 
-# Opening an engine holds the GIL for milliseconds: the store is used again at once after a `clear`.
+# Opening an engine holds the GIL for milliseconds, and the store is in use right after a `clear`.
 _PREPARE_AFTER_SECONDS: Final = 0.005
 
 _log = structlog.get_logger(__name__)
@@ -59,11 +59,11 @@ _log = structlog.get_logger(__name__)
 async def open_rocks(
     directory: Path, options: RocksOptions | None = None, reads: DiskReads | None = None
 ) -> Store:
-    """Open the store in this data directory, which is made if it does not exist.
+    """Open the store in this data directory, which is created if it does not exist.
 
-    ``reads`` is how rows are read that are not in memory.
+    ``reads`` decides how rows outside memory are read.
 
-    Raises ``CannotOpen``, ``Damaged`` or ``Full``, with messages that say what to do.
+    Raises ``CannotOpen``, ``Damaged`` or ``Full``, with messages that say how to fix it.
     """
     options = options or RocksOptions()
     data_directory = open_data_directory(directory)
@@ -76,13 +76,13 @@ async def open_rocks(
 
 
 async def open_rocks_in_memory(options: RocksOptions | None = None) -> ClearableStore:
-    """Open an empty store that keeps nothing when it is closed."""
+    """Open an empty store that loses its content when it is closed."""
     options = options or RocksOptions()
     return _MemoryStore(MemoryEngine(options), options)
 
 
 class _Mark(NamedTuple):
-    """What a sync covers: a view of it, and its last change."""
+    """The state that a sync covers: a view of it, and its last change."""
 
     view: PinnedView
     sequence: int
@@ -91,9 +91,9 @@ class _Mark(NamedTuple):
 class _RocksStore:
     """The store.
 
-    ``_durable`` never shows what no sync has covered. Once ``_refusal`` is set, no commit is
-    written; after a full disk it is lifted again by reopening the engine, and so it is where a
-    compaction met a table file that can't be read. Whatever becomes of that, the views can be read.
+    ``_durable`` never shows changes that no sync has covered. While ``_refusal`` is set, no commit
+    is written. After a full disk, and after a compaction that could not read a table file,
+    reopening the engine clears it. The views stay readable in every case.
     """
 
     def __init__(
@@ -106,24 +106,24 @@ class _RocksStore:
         self._full_disk_refusals = 0
         # The last commit was refused because it would have used the disk's reserve.
         self._is_reserve_reached = False
-        # Of each kind one after another. A backup does not wait for a compaction of minutes.
+        # Each kind of work has its own thread, so a backup does not wait for a long compaction.
         self._reclaims = ThreadPoolExecutor(max_workers=1, thread_name_prefix="storage-reclaim")
         self._checkpoints = ThreadPoolExecutor(max_workers=1, thread_name_prefix="storage-copy")
         self._aside_count = 0
         self._reads = reads or DiskReads()
-        # Of the last state that was pinned.
+        # The changes since the last pinned state.
         self._changed = ChangedKeys()
         self._latest = LatestView(engine.rows, self._changed, self._reads)
         self._durable = PinnedView(pin(engine.rows, self._changed), self._reads)
         self._snapshots: WeakSet[PinnedView] = WeakSet([self._durable])
-        # The heads that groups have written last: to read each back would take a search in memory
-        # that is cold, with every group.
+        # The last written heads of groups. Reading each head back would cost a search in cold
+        # memory for every group.
         self._heads: dict[bytes, bytes] = {}
         self._write_options = WriteOptions()
-        # A write stall would stop the whole event loop; the caller tries again instead.
+        # A write stall would block the whole event loop; the caller retries instead.
         self._write_options.no_slowdown = True
         self._syncs = LatencyHistogram()
-        self._synchroniser = self._new_synchroniser()
+        self._synchronizer = self._new_synchronizer()
         self._reopening = AttemptInterval()
 
     @property
@@ -153,7 +153,7 @@ class _RocksStore:
         batch = _batch(groups)
         if not _frees_space(groups):
             self._take_space(batch.size_in_bytes())
-        # Before it is written: a thread may read it at once.
+        # Before the write, because a thread may read the row immediately after it.
         self._changed.note(groups)
         try:
             self._engine.rows.write(batch, self._write_options)
@@ -161,13 +161,13 @@ class _RocksStore:
             translated = translate(error)
             if isinstance(translated, Retry):
                 raise translated from error
-            # Some of it may be in the log, and must not come back after a restart.
+            # The log may hold a part of the commit, which must not come back after a restart.
             raise self._end_writing(error) from error
         self._remember_heads(groups)
-        return self._synchroniser.accepted()
+        return self._synchronizer.accepted()
 
     def _take_space(self, size_bytes: int) -> None:
-        """Account for a commit; log a line when the reserve is reached, and one when it is free."""
+        """Account for a commit; log when the reserve is reached, and when it is free again."""
         try:
             self._engine.take_space(size_bytes)
         except Full as error:
@@ -177,34 +177,35 @@ class _RocksStore:
             raise
         if self._is_reserve_reached:
             self._is_reserve_reached = False
-            _log.info("disk_has_space_again")
+            _log.info("disk_space_freed")
 
     def _behind_accepted(self) -> Future[None]:
-        # A sync may be under way though nothing is written any more.
-        if self._is_closed or self._synchroniser.has_failed:
+        # A sync may be in progress even if writing has ended.
+        if self._is_closed or self._synchronizer.has_failed:
             assert self._refusal is not None
             raise self._refusal
-        return self._synchroniser.behind_accepted()
+        return self._synchronizer.behind_accepted()
 
     async def reclaim(self, start: bytes, end: bytes) -> None:
-        # It would write rows that no sync covered into tables.
+        # It would write rows that no sync covered into table files.
         if self._refusal is not None:
             self._raise_unless_reopened()
         await self._run_aside(self._reclaims, self._engine.reclaim, start, end)
-        # A compaction that was stopped does not say so.
+        # An aborted compaction returns no error.
         if self._refusal is not None:
             raise self._refusal
-        # The durable view keeps the files of its moment: let it move on.
-        await self._synchroniser.accepted()
+        # The durable view keeps old files in use until a sync replaces it.
+        await self._synchronizer.accepted()
 
     async def checkpoint(self, directory: Path) -> None:
-        # As `reclaim`; and after a failed sync nobody knows what is durable.
+        # The same as in `reclaim`; and after a failed sync, the durable content is unknown.
         if self._refusal is not None:
             self._raise_unless_reopened()
         await self._run_aside(self._checkpoints, self._make_checkpoint, directory)
 
     def _make_checkpoint(self, directory: Path) -> None:
-        # All of it in the thread, which goes on whoever is cancelled, and ends before closing.
+        # It runs in the thread as a whole, so it completes after a cancellation, and before
+        # closing.
         with whole_directory(directory) as unfinished:
             self._engine.checkpoint(unfinished)
             mark_as_backup(unfinished)
@@ -225,11 +226,11 @@ class _RocksStore:
             return
         self._is_closed = True
         self._refusal = Closed("the store is closed")
-        await self._synchroniser.wait_idle()
-        self._synchroniser.stop()
+        await self._synchronizer.wait_idle()
+        self._synchronizer.stop()
         await asyncio.to_thread(self._end_aside)
         await self._reads.close()
-        # A snapshot keeps the engine's files and its lock, so the views go first.
+        # A snapshot keeps the engine's files and its lock in use, so the views are closed first.
         for view in [self._latest, *self._snapshots]:
             view.close()
         await asyncio.to_thread(self._engine.close)
@@ -241,14 +242,14 @@ class _RocksStore:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> None:
-        """Run long work in a thread; ``close`` makes it end early."""
+        """Run long work in a thread; ``close`` aborts it."""
         self._raise_if_closed()
         self._aside_count += 1
         in_thread = asyncio.get_running_loop().run_in_executor(
             thread, partial(self._work_aside, work, *args, **kwargs)
         )
         in_thread.add_done_callback(self._count_aside_out)
-        # A thread can't be cancelled: whoever waits no longer leaves it at work, and counted.
+        # A thread can't be canceled. It continues after its caller is canceled, and still counts.
         await asyncio.shield(in_thread)
 
     def _count_aside_out(self, _ended: Future[None]) -> None:
@@ -259,7 +260,7 @@ class _RocksStore:
         try:
             work(*args, **kwargs)
         except StoreError:
-            # Work that was interrupted by closing ends with an error of the engine.
+            # Work aborted by closing raises an error of the engine.
             self._raise_if_closed()
             raise
 
@@ -297,7 +298,8 @@ class _RocksStore:
         for group in groups:
             if group.range_deletes:
                 heads.clear()
-            # What is one partition's head may be a plain row to whoever makes or ends partitions.
+            # A commit that creates or ends partitions may write another partition's head as a plain
+            # row.
             for key in group.deletes:
                 heads.pop(key, None)
             for key, _ in group.puts:
@@ -305,8 +307,8 @@ class _RocksStore:
                     del heads[key]
             heads[group.head_key] = group.head
 
-    def _new_synchroniser(self) -> Synchroniser[_Mark]:
-        return Synchroniser(
+    def _new_synchronizer(self) -> Synchronizer[_Mark]:
+        return Synchronizer(
             mark=self._take_mark,
             sync=self._sync,
             publish=self._publish,
@@ -332,13 +334,14 @@ class _RocksStore:
                 view.forget_changes()
 
     def _end_writing(self, failure: Exception) -> StoreError:
-        """Refuse every later commit; returns what they are told."""
+        """Refuse every later commit; returns the error for them."""
         self._engine.keep_only_synced()
         translated = translate(failure)
-        # The sync of what was written before the disk was full may be told of that write alone.
+        # The sync of writes from before the disk was full may only repeat that first error.
         is_still_full = isinstance(self._refusal, Full) and repeats_an_error(failure)
-        if is_of_reading(failure) and not self._synchroniser.has_failed:
-            # A compaction met it. Without compactions all that can be read is served and written.
+        if is_of_reading(failure) and not self._synchronizer.has_failed:
+            # A compaction failed to read it. Without compactions, the other rows can be read and
+            # written.
             self._engine.stop_compactions()
             self._refusal = Retry(str(translated))
             _log.error("table_file_unreadable", error=str(translated))
@@ -351,8 +354,8 @@ class _RocksStore:
         return self._refusal
 
     def _reopen_after_full(self) -> None:
-        """Lift the refusal of a full disk, if there is space again."""
-        is_idle = self._synchroniser.is_idle and self._aside_count == 0
+        """Clear the refusal after a full disk, if there is space again."""
+        is_idle = self._synchronizer.is_idle and self._aside_count == 0
         if isinstance(self._refusal, Full | Retry) and is_idle and self._reopening.is_due:
             with self._reopening.attempt():
                 self._try_to_reopen()
@@ -370,30 +373,30 @@ class _RocksStore:
                     view.close()
             engine.open_for_writing()
         except (Full, Retry) as error:
-            # A disk that is full again may be freed again, and who still reads will have read.
-            _log.info("reopening_put_off", error=str(error))
+            # Space may be freed later on, and readers of the earlier engine will finish.
+            _log.info("reopening_postponed", error=str(error))
         except StoreError as error:
             self._refusal = Closed(f"The disk failed, restart the server: {error}")
             _log.critical("disk_failed", error=str(error))
         else:
             self._show_engine()
-            self._synchroniser.stop()
-            self._synchroniser = self._new_synchroniser()
+            self._synchronizer.stop()
+            self._synchronizer = self._new_synchronizer()
             is_full = isinstance(self._refusal, Full)
             self._refusal = None
-            _log.info("disk_has_space_again" if is_full else "written_without_compactions")
+            _log.info("disk_space_freed" if is_full else "written_without_compactions")
 
     def _open_for_reading(self) -> None:
         broken = self._engine.rows
         self._engine.open_for_reading()
         self._show_engine()
-        # It is closed with its last user in any case. Not while a thread reads it.
+        # The engine is closed with its last user in any case, but not while a thread reads it.
         if self._reads.is_idle:
             with suppress(Exception):
                 broken.close()
 
     def _show_engine(self) -> None:
-        """Have both views show the engine that was opened; all that is in it is durable."""
+        """Make both views show the opened engine, whose content is all durable."""
         rows = self._engine.rows
         self._heads.clear()
         self._latest.open(rows)
@@ -401,9 +404,9 @@ class _RocksStore:
         self._durable.open(pin(rows, self._changed))
 
     def _is_held(self, view: PinnedView) -> bool:
-        """Whether a view is older than any read: its holder is told, and takes another one.
+        """Whether a view has been kept longer than any read: its next read fails with ``Closed``.
 
-        One whose sync failed was shown to nobody; who knows what still keeps it.
+        A view whose sync failed was never published, but may still be referenced.
         """
         if view.replaced_at is None:
             return True
@@ -415,23 +418,23 @@ class _RocksStore:
 
 
 class _MemoryStore(_RocksStore):
-    """A store in memory. It can forget every row at once."""
+    """A store in memory, which can delete all rows quickly."""
 
     def __init__(self, engine: MemoryEngine, options: RocksOptions) -> None:
         super().__init__(engine, options)
         self._memory = engine
-        # What prepares the next ``clear``: it begins a little later, when requests are answered.
+        # Prepares the next ``clear`` a little later, after pending requests are answered.
         self._timer: asyncio.TimerHandle | None = None
         self._preparing: Future[None] | None = None
 
     async def clear(self) -> None:
         self._raise_if_closed()
-        await self._synchroniser.wait_idle()
+        await self._synchronizer.wait_idle()
         if self._preparing is not None:
             await self._preparing
         self._memory.clear()
         self._show_engine()
-        # One that waits already is not put off: engines that were replaced would pile up.
+        # A pending timer is not restarted, or replaced engines would accumulate.
         if self._timer is None:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(_PREPARE_AFTER_SECONDS, self._prepare)
@@ -439,14 +442,14 @@ class _MemoryStore(_RocksStore):
     def _prepare(self) -> None:
         self._timer = None
         if not self._is_closed:
-            # In the thread of checkpoints, which `close` waits for.
+            # It runs in the thread of checkpoints, which `close` waits for.
             self._preparing = asyncio.get_running_loop().run_in_executor(
                 self._checkpoints, self._memory.prepare_clear
             )
 
 
 def _frees_space(groups: Sequence[Group]) -> bool:
-    """Whether a commit makes a full disk emptier: it may use the reserve."""
+    """Whether a commit frees space on a full disk, so it may use the reserve."""
     return all(group.range_deletes or not group.puts for group in groups)
 
 

@@ -1,8 +1,8 @@
-"""A Kafka cluster behind the broker's port, by aiokafka: the one file that imports it.
+"""A Kafka cluster behind the broker's port; only this file imports aiokafka.
 
-aiokafka keeps on trying where the broker does not answer, and numbers what it sends, so that
-nothing is taken twice. Where it gives up, a number is used up and later records would be refused
-or, worse, be taken: then the publisher is thrown away as a whole.
+aiokafka retries while the broker does not answer, and numbers its batches, so the broker accepts
+each one once. When aiokafka gives up, its sequence has a gap: the broker would refuse later records
+or, worse, accept them. So the publisher is discarded as a whole.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ from dynactor.streams.kafka.broker import (
 from dynactor.streams.kafka.message import KafkaMessage
 
 _MAX_REQUEST_BYTES: Final = 8 * MIB
-# From this part of a batch's size on a record goes alone.
+# A record that exceeds this fraction of a batch's size is sent alone.
 _LARGE_SHARE: Final = 8
 _CLOSE_SECONDS: Final = 2.0
 _RETRY_SECONDS: Final = 0.1
 _READ_SECONDS: Final = 1.0
-# The longest that a reader waits behind a transaction that nobody finishes.
+# The longest time that a reader waits for an unfinished transaction.
 _POSITIONS_SECONDS: Final = 90.0
 _MILLISECONDS: Final = 1_000
 
@@ -84,7 +84,7 @@ _REFUSALS: Final = (
     UnsupportedSaslMechanismError,
     ssl.SSLError,
 )
-# Who may not create topics may be given one that an operator has made.
+# A publisher without permission to create topics may use one that an operator has created.
 _PERHAPS_THERE: Final = (
     TopicAlreadyExistsError,
     TopicAuthorizationFailedError,
@@ -98,12 +98,12 @@ class Kafka:
     """The broker."""
 
     def __init__(self, settings: BrokerSettings) -> None:
-        """Nothing is reached yet.
+        """Connects to nothing yet.
 
         Raises:
             Refused: a file of the TLS settings can't be read.
         """
-        # It logs every retry, for as long as the broker is away.
+        # aiokafka logs every retry for as long as the broker is away.
         logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
         self._settings = settings
         self._client_options = _client_options(settings)
@@ -161,8 +161,8 @@ class Kafka:
     async def read_last(self, topic: str, keys: Iterable[bytes]) -> dict[bytes, bytes]:
         """See ``Broker``.
 
-        The end that is read to is the log's own, not that of what is committed: our last
-        position may stand behind somebody else's open transaction.
+        It reads to the end of the log rather than to the last committed record, because our last
+        position may follow the open transaction of another publisher.
         """
         partition = TopicPartition(topic, 0)
         wanted = set(keys)
@@ -204,12 +204,12 @@ class Kafka:
             yield consumer
         finally:
             await _within(_CLOSE_SECONDS, consumer.stop())
-            # Where it was not stopped to its end, the connections are still open.
+            # If stopping did not complete, the connections are still open.
             await _within(_CLOSE_SECONDS, consumer._client.close())  # noqa: SLF001 - see above
 
     @asynccontextmanager
     async def _errors(self, seconds: float | None = None) -> AsyncIterator[None]:
-        """Give the work within a deadline, and its errors the port's names."""
+        """Run work within a deadline, and convert its errors to the port's."""
         try:
             async with asyncio.timeout(seconds or self._settings.request_timeout_seconds):
                 yield
@@ -224,9 +224,9 @@ class Kafka:
             raise await self._why_unreachable() or Unreachable(_told(error)) from error
 
     async def _why_unreachable(self) -> BrokerError | None:
-        """Why none of the bootstrap servers lets us in; aiokafka tells that to its log alone.
+        """Why all bootstrap servers refuse; aiokafka only logs the reason.
 
-        None: one of them does now.
+        None: one of them accepts now.
         """
         reason: BrokerError | None = None
         for server in self._settings.bootstrap_servers:
@@ -249,8 +249,8 @@ class Kafka:
 class KafkaPublisher:
     """A producer of aiokafka.
 
-    Invariant: of each partition at most one batch of each caller is on its way, so that nothing
-    is taken behind a batch that failed.
+    Invariant: each caller has at most one batch in flight per partition, so no batch is accepted
+    after one that failed.
     """
 
     def __init__(self, producer: AIOKafkaProducer) -> None:
@@ -280,7 +280,7 @@ class KafkaPublisher:
     def _batch(self, messages: Iterable[KafkaMessage], max_batch_bytes: int) -> Any:
         """A batch of the first of these records.
 
-        A large one goes alone: should it be refused, then for its own size.
+        A large record is sent alone; if it is refused, the reason is its own size.
         """
         batch = self._producer.create_batch()
         large_bytes = max_batch_bytes // _LARGE_SHARE
@@ -289,8 +289,9 @@ class KafkaPublisher:
             if is_large and batch.record_count():
                 break
             added = batch.append(
-                # I/O time. Of domain time, which may be virtual, the value tells; Kafka refuses
-                # what is ahead of its own clock, and soon deletes what is far behind it.
+                # I/O time. The value holds domain time, which may be virtual. Kafka refuses
+                # timestamps that are ahead of its own clock, and soon deletes records with old
+                # ones.
                 timestamp=None,
                 key=message.key,
                 value=message.value,
@@ -308,7 +309,7 @@ class KafkaPublisher:
             try:
                 sent = await self._producer.send_batch(batch, topic, partition=partition)
             except KafkaTimeoutError:
-                # Somebody else's batch is still waiting before it: nothing was sent.
+                # A batch of another caller is still in flight before it, so nothing was sent.
                 continue
             await self._unless_closing(sent)
             return
@@ -347,7 +348,7 @@ class KafkaPublisher:
             return
         self._closing.set_result(None)
         sending = self._producer._sender.sender_task  # noqa: SLF001 - nothing else ends it
-        # It waits for what it has sent, which is for ever while the broker is away.
+        # It waits for the records it has sent, so it would not end while the broker is away.
         await _within(_CLOSE_SECONDS, self._producer.stop())
         await _within(_CLOSE_SECONDS, self._producer.client.close())
         if sending is not None and not sending.done():
@@ -355,23 +356,23 @@ class KafkaPublisher:
             await asyncio.wait([sending], timeout=_CLOSE_SECONDS)
         for future in _futures_within(self._producer):
             if future.done() and not future.cancelled():
-                # Seen: asyncio reports what nobody looks at, with a traceback each.
+                # asyncio logs each exception that is never retrieved, with a traceback.
                 future.exception()
 
     async def _unless_closing(self, answered: asyncio.Future[Any]) -> None:
-        """Wait for an answer, unless the publisher is thrown away meanwhile."""
+        """Wait for an answer, unless the publisher is discarded meanwhile."""
         try:
             await asyncio.wait({answered, self._closing}, return_when=asyncio.FIRST_COMPLETED)
             if not answered.done():
                 raise DeliveryFailed("the publisher was thrown away")
             answered.result()
         finally:
-            # Otherwise an error that comes later is reported as one that nobody has seen.
+            # Otherwise asyncio reports a later error as never retrieved.
             answered.cancel()
 
 
 def _futures_within(producer: AIOKafkaProducer) -> Iterator[asyncio.Future[Any]]:
-    """The futures that aiokafka has for itself, and fails with the producer."""
+    """The futures that aiokafka uses internally, and fails with the producer."""
     waiting = producer._txn_manager._transaction_waiter  # noqa: SLF001 - nobody else has it
     if waiting is not None:
         yield waiting
@@ -383,9 +384,10 @@ def _futures_within(producer: AIOKafkaProducer) -> Iterator[asyncio.Future[Any]]
 
 
 async def _started(start: Coroutine[Any, Any, None]) -> None:
-    """Have one of aiokafka's clients start.
+    """Start one of aiokafka's clients.
 
-    Given up on its way it leaves a connection that nobody can close: cancelled, it gets some time.
+    Stopping it halfway would leave a connection that can't be closed, so cancellation lets it run
+    on for a while.
     """
     starting = asyncio.gather(start)
     try:
@@ -399,13 +401,13 @@ async def _started(start: Coroutine[Any, Any, None]) -> None:
 
 
 async def _within(seconds: float, work: Coroutine[Any, Any, None]) -> None:
-    """Wait for some work of closing, so long and no longer, whoever is cancelled.
+    """Wait for closing work for a limited time, even if the caller is canceled.
 
-    It has a task of its own: aiokafka cancels its fetches when it closes, and one that just rests
-    from a broker that went away hands that on, as if whoever closes it were cancelled.
+    The work runs in a task of its own, because aiokafka cancels its fetches when it closes. A fetch
+    that waits for a broker to come back passes its cancellation on to the caller.
     """
     closing = asyncio.gather(work, return_exceptions=True)
-    # Of what is left to end by itself, nobody wants to know how.
+    # The result of work that continues in the background does not matter.
     closing.add_done_callback(_how)
     try:
         with anyio.CancelScope(shield=True):
@@ -416,13 +418,13 @@ async def _within(seconds: float, work: Coroutine[Any, Any, None]) -> None:
         closing.cancel()
     error = _how(closing) if closing.done() else TimeoutError()
     if isinstance(error, TimeoutError | KafkaError | OSError | asyncio.CancelledError):
-        _log.debug("not_closed", error=_told(error))
+        _log.debug("client_close_failed", error=_told(error))
     elif error is not None:
         raise error
 
 
 def _how(closed: asyncio.Future[tuple[BaseException | None]]) -> BaseException | None:
-    """How closing has ended."""
+    """The outcome of closing."""
     if closed.cancelled():
         return asyncio.CancelledError()
     return closed.exception() or closed.result()[0]

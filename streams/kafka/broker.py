@@ -1,8 +1,8 @@
-"""The broker's port: what those who publish changes may ask of a message broker.
+"""The broker's port: what publishers of changes need from a message broker.
 
-Topics of partitions; records are appended to a partition in order and acknowledged once they are
-replicated. A transaction makes records of several partitions visible together, or none of them.
-Nobody else knows which client library talks to the broker.
+Topics consist of partitions. Records are appended to a partition in order, and acknowledged once
+they are replicated. A transaction makes records of several partitions visible together, or none of
+them. No other module knows the client library.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ SaslMechanism: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
 
 class BrokerError(Exception):
-    """The root of the errors that a broker raises; the message says what happened."""
+    """The root of the errors of a broker; the message says what happened."""
 
 
 class Unreachable(BrokerError):
-    """Nobody answered, or not in time. Try again."""
+    """No answer, or not in time. Retry."""
 
 
 class Refused(BrokerError):
-    """The broker does not want this: authentication, authorisation, replicas that it hasn't.
+    """The broker refuses: authentication, authorization, or too few replicas.
 
-    Trying again helps when its operator has changed something.
+    A retry helps after its operator has changed the configuration.
     """
 
 
 class DeliveryFailed(BrokerError):
-    """Not all records were acknowledged, and what became of the others is unknown.
+    """Not all records were acknowledged; the outcome of the others is unknown.
 
-    The publisher is of no use any more: later records could be taken although these were not.
-    ``delivered`` of the records in hand were acknowledged, the first ones.
+    The publisher can't be used any more, because the broker could accept later records without
+    these. The first ``delivered`` of the pending records were acknowledged.
     """
 
     def __init__(self, message: str, delivered: int = 0) -> None:
@@ -46,7 +46,7 @@ class DeliveryFailed(BrokerError):
 
 
 class TooLarge(DeliveryFailed):
-    """The broker takes no batch of this size: ``count`` records behind the delivered ones."""
+    """The broker accepts no batch of this size: ``count`` records after the delivered ones."""
 
     def __init__(self, message: str, delivered: int, count: int) -> None:
         super().__init__(message, delivered)
@@ -54,11 +54,11 @@ class TooLarge(DeliveryFailed):
 
 
 class Fenced(DeliveryFailed):
-    """Another publisher has begun under the same transactional id."""
+    """Another publisher has started with the same transactional id."""
 
 
 class Topic(Struct, frozen=True):
-    """A topic as it is to be created where it is missing; ``settings`` are Kafka's own."""
+    """A topic to create if it is missing; ``settings`` are Kafka's own."""
 
     name: str
     partition_count: int
@@ -67,38 +67,38 @@ class Topic(Struct, frozen=True):
 
 
 class FoundTopic(NamedTuple):
-    """A topic that is there; ``is_new`` if it was not there a moment ago."""
+    """An existing topic; ``is_new`` if it was just created."""
 
     partition_count: int
     is_new: bool
 
 
 class Publisher(Protocol):
-    """A producer of records. Whoever opened it closes it, after every error of delivery too."""
+    """A producer of records. The caller that opened it closes it, also after a failed delivery."""
 
     async def publish(
         self, topic: str, partition: int, messages: Sequence[KafkaMessage], max_batch_bytes: int
     ) -> None:
         """Append records to a partition in order; return when all of them are acknowledged.
 
-        They go in batches of about ``max_batch_bytes``, large records alone; each gets the time at
-        which it is sent. While the broker is away this waits: a bound is the caller's to set.
+        They are sent in batches of about ``max_batch_bytes``, large records alone. Each gets the
+        time of sending. This waits while the broker is away; the caller sets a limit.
 
         Raises:
-            DeliveryFailed: as it says, with its sub-classes.
+            DeliveryFailed: or one of its subclasses.
         """
         ...
 
     async def begin(self) -> None:
-        """Begin a transaction; only of a publisher with a transactional id.
+        """Begin a transaction; only valid on a publisher with a transactional id.
 
         Raises:
-            DeliveryFailed: as it says.
+            DeliveryFailed: the transaction did not begin.
         """
         ...
 
     async def commit(self) -> None:
-        """Commit the transaction; what was published in it is visible when this returns.
+        """Commit the transaction; its records are visible when this returns.
 
         Raises:
             DeliveryFailed: whether it was committed is unknown; ``Fenced``: it was not.
@@ -106,7 +106,7 @@ class Publisher(Protocol):
         ...
 
     async def close(self) -> None:
-        """Give up what is not acknowledged and let go of the broker, within seconds."""
+        """Abandon unacknowledged records and disconnect, within seconds."""
         ...
 
 
@@ -114,33 +114,34 @@ class Broker(Protocol):
     """A message broker."""
 
     async def ensure_topic(self, topic: Topic) -> FoundTopic:
-        """Create a topic unless it is there.
+        """Create a topic if it does not exist.
 
         Raises:
-            Unreachable, Refused: the topic may not be there.
+            Unreachable, Refused: the topic may not exist.
         """
         ...
 
     async def is_empty(self, topic: str, partition_count: int) -> bool:
-        """Whether nothing was ever appended to a topic of so many partitions.
+        """Whether nothing was ever appended to a topic with this number of partitions.
 
         Raises:
-            Unreachable, Refused: nobody knows.
+            Unreachable, Refused: it is unknown.
         """
         ...
 
     async def open_publisher(self, transactional_id: str | None = None) -> Publisher:
         """A publisher; with an id, one that publishes in transactions.
 
-        Whoever had this transactional id is fenced, and what he had not committed is given up.
+        An earlier publisher with this transactional id is fenced, and its open transaction is
+        aborted.
 
         Raises:
-            Unreachable, Refused: there is none.
+            Unreachable, Refused: no publisher was opened.
         """
         ...
 
     async def read_last(self, topic: str, keys: Iterable[bytes]) -> dict[bytes, bytes]:
-        """The last committed value under each of these keys that a topic of one partition has.
+        """The last committed value of each of these keys in a topic of one partition.
 
         Raises:
             Unreachable, Refused: it can't be read.
@@ -149,9 +150,9 @@ class Broker(Protocol):
 
 
 class BrokerSettings(Struct, frozen=True):
-    """How a broker is reached. ``bootstrap_servers`` are ``host:port``; files are paths.
+    """How to connect to a broker. ``bootstrap_servers`` are ``host:port``; files are paths.
 
-    Invariant: its password is in no text that is made of it.
+    Invariant: its string forms never contain the password.
     """
 
     bootstrap_servers: tuple[str, ...]
@@ -162,7 +163,7 @@ class BrokerSettings(Struct, frozen=True):
     ssl_ca_file: str | None = None
     ssl_certificate_file: str | None = None
     ssl_key_file: str | None = None
-    # How long the broker may take for one answer.
+    # The time-out of one request to the broker.
     request_timeout_seconds: float = 15.0
 
     def __repr__(self) -> str:

@@ -1,6 +1,6 @@
-"""What consumers in Kafka are told, before it takes one of their formats.
+"""An event for Kafka's consumers, before it is written in one of the formats.
 
-A change of an item, an item as a snapshot found it, or a gap: changes are missing.
+An event is a change of an item, an item of a snapshot, or a gap, where changes are missing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dynactor.streams import sequence_number, stream_record
 from dynactor.streams.change_record import ChangeRecord, Origin, TransactionPlace
 
 KafkaEventName: TypeAlias = Literal["INSERT", "MODIFY", "REMOVE", "GAP"]
-# Whose change it was; a snapshot does not know it any more, and nobody made a gap.
+# The origin of a change; unknown in a snapshot, and none for a gap.
 KafkaOrigin: TypeAlias = Literal["user", "ttl", "transaction", "backfill", "snapshot", "gap"]
 
 _ORIGINS: Final[dict[Origin, KafkaOrigin]] = {
@@ -24,14 +24,14 @@ _ORIGINS: Final[dict[Origin, KafkaOrigin]] = {
     Origin.TRANSACTION: "transaction",
     Origin.BACKFILL: "backfill",
 }
-# The key of no item: compacted topics refuse a record without a key.
+# The key of events without an item: compacted topics refuse a record without a key.
 _NO_KEYS: Final = b"{}"
 
 
 class KafkaEvent(NamedTuple):
-    """One thing to be told, whatever the format.
+    """One event, independent of the format.
 
-    ``sequence_number`` is as clients see it, empty for a gap. ``keys`` is the primary key as
+    ``sequence_number`` is in its public form, empty for a gap. ``keys`` is the primary key as
     compact DynamoDB JSON, in the order of the key schema.
     """
 
@@ -47,7 +47,7 @@ class KafkaEvent(NamedTuple):
 
 
 def of_change(record: ChangeRecord) -> KafkaEvent:
-    """A change, under the event id that DynamoDB Streams gives it."""
+    """A change, with the event id that DynamoDB Streams gives it."""
     return KafkaEvent(
         stream_record.event_name(record),
         stream_record.event_id(record),
@@ -62,7 +62,7 @@ def of_change(record: ChangeRecord) -> KafkaEvent:
 
 
 def of_snapshot(item: StoredItem, key_schema: KeySchema, taken_us: int) -> KafkaEvent:
-    """An item as it is, under the sequence number of the change that made it."""
+    """An item in its present state, with the sequence number of the change that made it."""
     number = sequence_number.unpack(item.version).wire()
     keys = items.encode(key_schema.key_of(item.item))
     event_id = _digest(f"snapshot {number} {taken_us} {keys.hex()}")

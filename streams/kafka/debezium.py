@@ -1,10 +1,10 @@
 """Debezium's form of a change: the images before and after it, its source, its operation.
 
-With a schema around it Kafka Connect's JsonConverter reads it as the records of Debezium's own
-connectors, and ExtractNewRecordState takes the row out: that one wants images to be structs. An
-item has no schema of its own, so that a record's is that of the attributes which its item has.
-Source: Debezium's documentation, "Data change events" and "New Record State Extraction".
-``source.origin`` is an addition; a gap is a truncation.
+With a schema, Kafka Connect's JsonConverter reads it like the records of Debezium's own connectors,
+and ExtractNewRecordState extracts the row, which requires images to be structs. DynamoDB items have
+no common schema, so each record's schema lists the attributes of its item. Source: Debezium's
+documentation, "Data change events" and "New Record State Extraction". ``source.origin`` is an
+addition; a gap is a truncation.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _KINDS: Final[dict[str, _ConnectSchema]] = {
     "doubles": {"type": "array", "items": {"type": "double", "optional": False}},
     "binaries": {"type": "array", "items": {"type": "bytes", "optional": False}},
 }
-# Documents hold values of many types, which no array of Connect's does: they stay JSON.
+# Documents hold values of several types, which Connect's arrays don't allow, so they stay JSON.
 _PLAIN_KINDS: Final = {
     "S": "string",
     "B": "bytes",
@@ -67,7 +67,7 @@ _PLAIN_KINDS: Final = {
 
 
 class DebeziumEnvelope:
-    """How the keys and changes of one table are written."""
+    """Writes the keys and changes of one table."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class DebeziumEnvelope:
             return self._payload(event, self._image(event.old), self._image(event.new))
         before_shape, before = self._struct(event.old)
         after_shape, after = self._struct(event.new)
-        # Where there is no image the schema is that of the other, as in Debezium's records.
+        # A missing image has the schema of the other one, as in Debezium's records.
         return (
             b'{"schema":{"type":"struct","fields":[%b,%b,%b],"optional":false,"name":%b,'
             b'"version":2},"payload":%b}'
@@ -125,7 +125,7 @@ class DebeziumEnvelope:
         )
 
     def without_images(self, value: bytes) -> bytes:
-        """The same value with the key's attributes alone in its images."""
+        """The same value with only the key's attributes in its images."""
         told = json.decode(value)
         payload = told["payload"] if self._schema else told
         for name in ("before", "after"):
@@ -191,7 +191,7 @@ class DebeziumEnvelope:
 def _transaction(place: TransactionPlace | None) -> bytes:
     if place is None:
         return b"null"
-    # Debezium counts from 1. The order within the table is the same as over all.
+    # Debezium counts from 1. The order within the table equals the order over all tables.
     order = place.ordinal + 1
     return b'{"id":"%b","total_order":%d,"data_collection_order":%d}' % (
         place.transaction_id.hex().encode(),
@@ -250,7 +250,7 @@ _TRANSACTION: Final = _struct(
     ],
     "event.block",
 )
-# The fields behind the images, without brackets around them.
+# The fields after the images, without brackets around them.
 _COMMON_FIELDS: Final = b",".join(
     json.encode(field)
     for field in (

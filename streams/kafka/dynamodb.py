@@ -1,8 +1,8 @@
-"""The form that Kinesis Data Streams for DynamoDB gives a change, the default in Kafka.
+"""The format of Kinesis Data Streams for DynamoDB, the default in Kafka.
 
-Stored images are spliced in as they are. Source: "Using Kinesis Data Streams to capture
-changes to DynamoDB", with its members and their names. Beyond it stand ``SequenceNumber``,
-which AWS leaves to Kinesis; ``snapshot`` on rows of a snapshot; and the event name ``GAP``.
+Stored images are included unchanged. Source: "Using Kinesis Data Streams to capture changes to
+DynamoDB", with its members and their names. Additions are ``SequenceNumber``, which AWS leaves to
+Kinesis, ``snapshot`` on rows of a snapshot, and the event name ``GAP``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SERVICE: Final = b'{"type":"Service","principalId":"dynamodb.amazonaws.com"}'
 
 
 class DynamoDBEnvelope:
-    """How the changes of one table are written."""
+    """Writes the changes of one table."""
 
     def __init__(self, region: str, table_name: str, precision: CreationTimePrecision) -> None:
         self._time_unit_us = _MICROSECONDS_PER_UNIT[precision]
@@ -32,7 +32,7 @@ class DynamoDBEnvelope:
         ) % (_literal(region), _literal(table_name), precision.encode())
 
     def key(self, keys: bytes) -> bytes:
-        """The key of a record: DynamoDB JSON as it is."""
+        """The key of a record: DynamoDB JSON, unchanged."""
         return keys
 
     def value(self, event: KafkaEvent) -> bytes:
@@ -59,7 +59,7 @@ class DynamoDBEnvelope:
         )
 
     def without_images(self, value: bytes) -> bytes:
-        """The same value with the keys alone; its size stays that of the whole change."""
+        """The same value with only the keys; its size stays that of the whole change."""
         told = json.decode(value)
         for image in ("NewImage", "OldImage"):
             told["dynamodb"].pop(image, None)

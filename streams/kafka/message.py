@@ -1,6 +1,6 @@
-"""The records of Kafka: what a change of a table, or an item of it, is for consumers.
+"""The Kafka records of a table's changes and items.
 
-Pure functions of the change, where it comes from, and the form that was asked for.
+Pure functions of the change, its source and the configured form.
 """
 
 from __future__ import annotations
@@ -38,14 +38,15 @@ _MICROSECONDS_PER_MILLISECOND: Final = 1_000
 
 
 class KafkaForm(Struct, frozen=True, cache_hash=True):
-    """How changes are written; every field is an option of the server.
+    """The form of changes; every field is an option of the server.
 
-    ``tombstones`` of None is the format's own default: debezium has them, dynamodb not.
-    ``plain_images`` and ``schema`` concern debezium alone.
+    ``tombstones`` of None is the format's own default: on for debezium, off for dynamodb.
+    ``plain_images`` and ``schema`` apply only to debezium.
 
     Raises:
-        ValueError: tombstones are asked for where the key is that of an item collection: a
-            compacted topic would forget the whole collection with one item.
+        ValueError: tombstones are combined with the key of an item collection. A compacted topic
+            would
+        lose the whole collection with one item.
     """
 
     format: KafkaFormat = "dynamodb"
@@ -61,17 +62,17 @@ class KafkaForm(Struct, frozen=True, cache_hash=True):
 
     @property
     def has_tombstones(self) -> bool:
-        """Whether a record with a null value follows each REMOVE."""
+        """Whether a tombstone, a record with a null value, follows each REMOVE."""
         if self.tombstones is None:
             return self.format == "debezium" and self.key == "item"
         return self.tombstones
 
 
 class KafkaSource(Struct, frozen=True, cache_hash=True):
-    """Where changes come from: a table, and what it is called outside.
+    """The source of changes: a table, and its public names.
 
-    ``prefix`` is that of the topics, and Debezium's logical name of the server; ``version``
-    is dynactor's.
+    ``prefix`` is that of the topics, and Debezium's logical name of the server; ``version`` is
+    dynactor's.
     """
 
     region: str
@@ -86,8 +87,8 @@ class KafkaSource(Struct, frozen=True, cache_hash=True):
 class KafkaMessage(NamedTuple):
     """A record of Kafka; a value of None is a tombstone.
 
-    ``timestamp_ms`` is when the change was made, a snapshot begun or a gap told, by the clock
-    that gave that time: under a virtual one it is no time for Kafka's retention to count from.
+    ``timestamp_ms`` is the time of the change, of the start of a snapshot, or of the gap, by the
+    clock that recorded it. With a virtual clock, Kafka's retention can't use it.
     """
 
     key: bytes
@@ -99,7 +100,7 @@ class KafkaMessage(NamedTuple):
 def change_messages(
     record: ChangeRecord, source: KafkaSource, form: KafkaForm
 ) -> list[KafkaMessage]:
-    """What a change is in Kafka: one record, and the tombstone behind a REMOVE."""
+    """The Kafka records of a change: one record, and a tombstone after a REMOVE."""
     event = consumer_event.of_change(record)
     writer = _writer(source, form)
     message = writer.message(event)
@@ -111,10 +112,10 @@ def change_messages(
 def snapshot_message(
     item: StoredItem, source: KafkaSource, form: KafkaForm, *, taken_us: int
 ) -> KafkaMessage:
-    """An item as a snapshot found it, marked so; ``taken_us`` is when it was begun.
+    """An item of a snapshot, marked as such; ``taken_us`` is the start of the snapshot.
 
-    Its sequence number is that of the change that made the item: whatever happened to the
-    item later has a higher one.
+    Its sequence number is that of the change that made the item, so any later change of the item
+    has a higher one.
     """
     return _writer(source, form).message(
         consumer_event.of_snapshot(item, source.key_schema, taken_us)
@@ -122,19 +123,18 @@ def snapshot_message(
 
 
 def gap_message(source: KafkaSource, form: KafkaForm, *, time_us: int) -> KafkaMessage:
-    """Word that changes are missing: what is known of the table is to be forgotten.
+    """A notice that changes are missing, so consumers must drop the table's state.
 
-    It belongs into every Kafka partition of the topic, and a whole snapshot follows it there.
+    It goes to every Kafka partition of the topic, followed by a whole snapshot.
     """
     return _writer(source, form).message(consumer_event.of_gap(source.table_name, time_us))
 
 
 def without_images(message: KafkaMessage, source: KafkaSource, form: KafkaForm) -> KafkaMessage:
-    """The same record without what makes it large, for a broker that finds it too large.
+    """The same record without its images, for a broker that finds it too large.
 
-    The key is there, and so is all that is known of the change but its images; the header
-    ``images-omitted`` says that they were left out. What has none comes back as it is: a
-    tombstone, or a record that was cut before.
+    The key and all other data of the change stay; the header ``images-omitted`` marks the omission.
+    A record without images is returned unchanged: a tombstone, or one that was cut before.
     """
     if message.value is None or _IMAGES_OMITTED in message.headers:
         return message
@@ -143,7 +143,7 @@ def without_images(message: KafkaMessage, source: KafkaSource, form: KafkaForm) 
 
 
 class _Envelope(Protocol):
-    """What a format is: functions of what is told."""
+    """The functions of a format."""
 
     def key(self, keys: bytes) -> bytes: ...
 
@@ -153,7 +153,7 @@ class _Envelope(Protocol):
 
 
 class _Writer:
-    """All that can be made ready for one source and form."""
+    """Precomputed parts for one source and form."""
 
     def __init__(self, source: KafkaSource, form: KafkaForm) -> None:
         self._source = source

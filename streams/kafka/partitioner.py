@@ -1,7 +1,7 @@
-"""Which Kafka partition a key belongs to: as Java's default partitioner decides.
+"""Maps a key to its Kafka partition like Java's default partitioner.
 
-Then records of one key, whoever wrote them, lie in partitions of one number, which is what
-joins of Kafka Streams and ksqlDB ask for. Source: ``org.apache.kafka.common.utils.Utils``.
+Records of one key then have the same partition number, even from other producers. Joins in Kafka
+Streams and ksqlDB require that. Source: ``org.apache.kafka.common.utils.Utils``.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ _SEED: Final = 0x9747B28C
 _MULTIPLIER: Final = 0x5BD1E995
 _SHIFT: Final = 24
 _32_BITS: Final = 0xFFFF_FFFF
-# Java's ints have a sign, which the partitioner masks away.
+# Java's ints are signed; the partitioner masks the sign.
 _POSITIVE: Final = 0x7FFF_FFFF
 _WORD_BYTES: Final = 4
 
 
 def partition_of(key: bytes, partition_count: int) -> int:
-    """The number of the key's partition, from 0, among so many."""
+    """The number of the key's partition, from 0, for this number of partitions."""
     return (murmur2(key) & _POSITIVE) % partition_count
 
 
 def murmur2(data: bytes) -> int:
-    """The 32-bit hash of some bytes, without a sign."""
+    """The 32-bit hash of some bytes, unsigned."""
     words, rest = divmod(len(data), _WORD_BYTES)
     found = _SEED ^ len(data)
     for word in unpack_from(f"<{words}I", data):

@@ -1,7 +1,7 @@
-"""Items as plain JSON, without DynamoDB's types: for consumers that know nothing of them.
+"""Items as plain JSON, without DynamoDB's types, for consumers that don't know them.
 
-What is lost: which arrays were sets, and which strings were binaries (base64) or numbers that
-no double holds. Sets come in their stored order, which is ascending.
+Some information is lost: which arrays were sets, and which strings were binaries (base64) or
+numbers that no double holds. Sets keep their stored order, which is ascending.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from msgspec import Raw
 from dynactor.model.values.attribute_value import AttributeValue
 from dynactor.model.values.item import Item
 
-# Every decimal of so many digits is one double and no other's.
+# Each decimal with this many digits maps to a distinct double.
 _EXACT_DIGITS: Final = 15
-# Integers of so many characters fit in 64 bits; a longer one is written with an exponent, so that
-# no parser takes it for such an integer.
+# Integers with this many characters fit in 64 bits. A longer one is written with an exponent, so no
+# parser reads it as such an integer.
 _INTEGER_CHARACTERS: Final = 18
 
 
@@ -52,6 +52,6 @@ def number(text: str) -> Raw | str:
 
 
 def numbers(texts: list[str]) -> list[Raw | str]:
-    """JSON numbers if all of a set can be, else all as texts: an array has one type."""
+    """JSON numbers if all numbers of a set allow it, else all as strings: an array has one type."""
     found = [number(text) for text in texts]
     return list(texts) if any(isinstance(member, str) for member in found) else found

@@ -51,7 +51,7 @@ PHRASES: Final = {
     r"what (is|was|are|were) (in hand|left|usual|odd|kept|said|told|there|owed|missing|wrong)\b": (
         "the noun: pending work, the remainder, the rule"
     ),
-    r"it is (looked|waited|asked|told|gone|known|read on)\b": "name the actor",
+    r"it is (looked|waited|asked|told|gone|read on)\b": "name the actor",
     r"so (it )?(is|are|was|were|does|do|did) (it|they|that|this)\b": "say it in full",
     r"so it (is|was|does|did)[.;:,]": "say it in full",
     r"(becomes?|became) of\b": "the outcome of",
@@ -114,9 +114,9 @@ OPENINGS: Final = (
 # Sentences that stay, each with the reason.
 EXCEPTIONS: Final[dict[str, str]] = {}
 
-# Log events are nouns with a participle.
+# Log events are nouns with a participle or an adjective of state.
 _EVENT: Final = re.compile(
-    r"(?!not_)[a-z0-9]+(_[a-z0-9]+)*_(?:\w+ed|begun|built|lost|made|read|sent|set|split|stuck)"
+    r"(?!not_)[a-z0-9]+(_[a-z0-9]+)*_(?:\w+ed|begun|built|lost|made|read|sent|set|split|stuck|full|unreadable)"
 )
 _LOGGED: Final = re.compile(
     r"\b_?log(?:ger)?\.(?:debug|info|warning|error|critical|exception)\(\s*\"([^\"]*)\""

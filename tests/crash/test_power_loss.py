@@ -67,8 +67,8 @@ def without_the_wait(copy: Path) -> Path:
     replace(
         copy / "dynactor" / "storage" / "rocks" / "store.py",
         {
-            "        return self._synchroniser.accepted()\n": (
-                "        self._synchroniser.accepted()\n"
+            "        return self._synchronizer.accepted()\n": (
+                "        self._synchronizer.accepted()\n"
                 "        self._durable = self._take_mark().view\n"
                 "        answered = asyncio.get_running_loop().create_future()\n"
                 "        answered.set_result(None)\n"

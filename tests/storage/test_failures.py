@@ -244,5 +244,5 @@ async def test_the_reserve_is_logged_once_when_it_is_reached_and_once_when_it_is
                     except Full:
                         await asyncio.sleep(0)
         told = [(line["log_level"], line["event"]) for line in logs]
-    assert told == [("error", "disk_full"), ("info", "disk_has_space_again")]
+    assert told == [("error", "disk_full"), ("info", "disk_space_freed")]
     assert str(tmp_path / "data") in logs[0]["error"]

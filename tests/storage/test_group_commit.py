@@ -12,7 +12,7 @@ from weakref import ref
 import pytest
 
 from dynactor.storage import group_commit
-from dynactor.storage.group_commit import Synchroniser
+from dynactor.storage.group_commit import Synchronizer
 from dynactor.storage.store import Unknown
 
 
@@ -34,7 +34,7 @@ class Disk:
         self.started_at: list[float] = []
         self.marks: list[ref[Mark]] = []
         self._outcomes: SimpleQueue[Exception | None] = SimpleQueue()
-        self.synchroniser = Synchroniser(
+        self.synchronizer = Synchronizer(
             mark=self.mark,
             sync=self.sync,
             publish=lambda mark: self.published.append(mark.accepted),
@@ -56,7 +56,7 @@ class Disk:
 
     def commit(self) -> asyncio.Future[None]:
         self.accepted += 1
-        return self.synchroniser.accepted()
+        return self.synchronizer.accepted()
 
     def end_sync(self, failure: Exception | None = None) -> None:
         self._outcomes.put(failure)
@@ -66,8 +66,8 @@ class Disk:
 async def disk() -> AsyncIterator[Disk]:
     disk = Disk()
     yield disk
-    await disk.synchroniser.wait_idle()
-    disk.synchroniser.stop()
+    await disk.synchronizer.wait_idle()
+    disk.synchronizer.stop()
 
 
 async def test_commits_of_one_turn_of_the_loop_share_a_sync() -> None:
@@ -145,7 +145,7 @@ async def test_a_mark_is_let_go_of_without_waiting_for_garbage_collection(
 
 async def test_who_asks_for_what_was_accepted_waits_for_its_sync_and_causes_none() -> None:
     async with disk() as disk_:
-        group_commit = disk_.synchroniser
+        group_commit = disk_.synchronizer
         assert group_commit.behind_accepted().done()
         order: list[str] = []
 
@@ -176,7 +176,7 @@ async def test_who_asks_for_what_was_accepted_waits_for_its_sync_and_causes_none
 async def test_who_asks_for_what_was_accepted_is_told_of_a_sync_that_fails() -> None:
     async with disk() as disk_:
         committed = disk_.commit()
-        behind = disk_.synchroniser.behind_accepted()
+        behind = disk_.synchronizer.behind_accepted()
         disk_.end_sync(OSError("the disk is gone"))
         for future in (committed, behind):
             with pytest.raises(Unknown):
