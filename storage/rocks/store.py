@@ -217,7 +217,7 @@ class _RocksStore:
             self._syncs,
             "" if refusal is None else type(refusal).__name__,
             self._full_disk_refusals,
-            self._synchroniser.waiting_count,
+            self._synchronizer.waiting_count,
             self._reads.waiting_count,
         )
 
