@@ -20,10 +20,10 @@ from dynactor.load.work.plan import Plan
 from dynactor.load.work.sizes import UnknownSizes, sizes
 from dynactor.load.work.workloads import WORKLOADS, UnknownMix, parse_mix
 
-_WORK: Final = Group("What is asked", sort_key=1)
-_PACE: Final = Group("How fast, how long", sort_key=2)
+_WORK: Final = Group("Workload", sort_key=1)
+_PACE: Final = Group("Rate and duration", sort_key=2)
 _ITEMS: Final = Group("Items and table", sort_key=3)
-_RESULT: Final = Group("Check and result", sort_key=4)
+_RESULT: Final = Group("Checks and result", sort_key=4)
 
 _WRITING: Final = frozenset({"put", "conditional-put", "update", "delete", "read-modify-write"})
 
@@ -41,122 +41,124 @@ class RunOptions:
     """Any DynamoDB endpoint, such as https://dynamodb.eu-central-1.amazonaws.com."""
 
     workload: Annotated[str, Parameter(group=_WORK)] = "ycsb-a"
-    """A named workload: ycsb-a to ycsb-f, or the name of one operation. See `workloads`."""
+    """A named workload: ycsb-a to ycsb-f, or one operation. See `dynactor load workloads`."""
 
     mix: Annotated[str | None, Parameter(group=_WORK)] = None
-    """Operations and their shares instead, such as get=90,put=10."""
+    """Operations and their shares, instead of a named workload. Example: get=90,put=10."""
 
     key_choice: Annotated[str | None, Parameter(group=_WORK)] = None
-    """uniform, zipfian[:THETA], latest[:THETA], hot-set[:SHARE OF KEYS:SHARE OF REQUESTS] or
-    sequential. Default: the workload's own, mostly uniform; zipfian with YCSB's."""
+    """Distribution of keys: uniform, zipfian[:THETA], latest[:THETA],
+    hot-set[:SHARE OF KEYS:SHARE OF REQUESTS] or sequential. Default: the workload's own, mostly
+    uniform; zipfian for YCSB."""
 
     query_items: Annotated[PositiveInt | None, Parameter(group=_WORK)] = None
-    """Items that a query asks for; of a range the most. Default: 10, with ycsb-e 100."""
+    """Items per query; the maximum for a range. Default: 10; 100 for ycsb-e."""
 
     batch_items: Annotated[
         int, Parameter(group=_WORK, validator=Number(gte=1, lte=ITEMS_TO_A_REQUEST))
     ] = ITEMS_TO_A_REQUEST
-    """Items of a batch."""
+    """Items per batch, 1 to 25."""
 
     transaction_items: Annotated[int, Parameter(group=_WORK, validator=Number(gte=1, lte=100))] = 4
-    """Items of a transaction."""
+    """Items per transaction, 1 to 100."""
 
     consistent: Annotated[bool, Parameter(group=_WORK, negative="--eventually")] = True
-    """Reads are consistent ones, or eventually so."""
+    """Use strongly consistent or eventually consistent reads."""
 
     rate: Annotated[NonNegativeFloat, Parameter(group=_PACE)] = 0.0
-    """An open loop: so many requests a second, whose latency counts from the moment when they
-    were due. 0: a closed loop, each connection sends when it has its answer."""
+    """Requests per second in an open loop; latency counts from each request's scheduled time.
+    0: a closed loop, in which each connection sends its next request after an answer."""
 
     connections: Annotated[PositiveInt, Parameter(group=_PACE)] = 64
-    """Of all workers together."""
+    """Connections of all workers together."""
 
     workers: Annotated[PositiveInt, Parameter(group=_PACE)] = 1
-    """Processes."""
+    """Worker processes."""
 
     ramp: Annotated[NonNegativeFloat, Parameter(group=_PACE)] = 0.0
-    """Seconds in which the rate, or the number of busy connections, rises to what it will be."""
+    """Seconds until the rate, or the number of busy connections, reaches its final value."""
 
     warm_up: Annotated[NonNegativeFloat, Parameter(group=_PACE)] = 2.0
-    """Seconds after that which don't count yet."""
+    """Seconds after the ramp that are not measured."""
 
     duration: Annotated[PositiveFloat, Parameter(group=_PACE)] = 10.0
-    """Seconds that count."""
+    """Seconds to measure."""
 
     timeout: Annotated[PositiveFloat, Parameter(group=_PACE)] = 30.0
-    """Seconds after which an answer is given up, and counted as an error."""
+    """Seconds until a missing answer counts as an error."""
 
     seed: Annotated[int, Parameter(group=_PACE)] = 1
-    """The same seed draws the same operations, keys and sizes."""
+    """Seed of the random operations, keys and sizes."""
 
     keys: Annotated[PositiveInt, Parameter(group=_ITEMS)] = 10_000
-    """Items that are there before the run; rounded up to whole item collections."""
+    """Items that exist before the run, rounded up to whole item collections."""
 
     item_size: Annotated[str, Parameter(group=_ITEMS)] = "300"
-    """BYTES, FROM-TO, exponential:MEAN or lognormal:MEDIAN:SIGMA; names and keys included."""
+    """Bytes per item with names and keys: BYTES, FROM-TO, exponential:MEAN or
+    lognormal:MEDIAN:SIGMA. Example: 100-2000."""
 
     fields: Annotated[int, Parameter(group=_ITEMS, validator=Number(gte=1, lte=100))] = 5
-    """Attributes that fill an item up, beside five others."""
+    """Payload attributes per item, 1 to 100, besides five others."""
 
     collection_items: Annotated[PositiveInt | None, Parameter(group=_ITEMS)] = None
-    """Items under one partition key. Default: 10, or as many as a query asks for."""
+    """Items per partition key. Default: 10, or the number per query."""
 
     table: Annotated[str, Parameter(group=_ITEMS)] = "load"
-    """Its name."""
+    """Name of the table."""
 
     prepare: Annotated[Preparation, Parameter(group=_ITEMS)] = "auto"
-    """auto: a table that is there is taken as it is, else it is made and filled. reuse: it has to
-    be there. recreate: it is deleted first."""
+    """auto uses an existing table unchanged, or creates and fills a new one; reuse requires an
+    existing table; recreate deletes it first."""
 
     drop: Annotated[bool, Parameter(group=_ITEMS, negative=())] = False
     """Delete the table after the run."""
 
     local_index: Annotated[bool | None, Parameter(group=_ITEMS)] = None
-    """The table has a local index. Default: if there are queries of it."""
+    """Give the table a local index. Default: if the workload queries it."""
 
     global_index: Annotated[bool | None, Parameter(group=_ITEMS)] = None
-    """The table has a global index. Default: if there are queries of it."""
+    """Give the table a global index. Default: if the workload queries it."""
 
     sign: Annotated[bool | None, Parameter(group=_RESULT)] = None
-    """Sign requests with the credentials that boto3 would find. Default: if the endpoint is AWS."""
+    """Sign requests with the credentials that boto3 would find. Default: only for AWS."""
 
     region: Annotated[str | None, Parameter(group=_RESULT)] = None
-    """The region that a signature names. Default: that of the endpoint's name."""
+    """Region of the signature. Default: the region in the endpoint's name."""
 
     verify: Annotated[bool, Parameter(group=_RESULT, negative=())] = False
-    """Check every read against what was written, and read everything back at the end. The exit
-    code is 1 if a write is lost or a read is stale or foreign."""
+    """Compare every read with the writes, and read all items back at the end. The exit code is 1
+    if a write is lost or a read is stale or foreign."""
 
     index_deadline: Annotated[NonNegativeFloat, Parameter(group=_RESULT)] = 30.0
-    """With --verify: seconds that a global index has to catch up after the run."""
+    """With --verify: seconds for a global index to catch up after the run."""
 
     server_pid: Annotated[PositiveInt | None, Parameter(group=_RESULT)] = None
-    """The server's process, if it is on this machine, to count its processor time."""
+    """Process id of the server on this machine, to measure its processor time."""
 
     output: Annotated[Path | None, Parameter(group=_RESULT)] = None
-    """The file that the result goes to, as JSON."""
+    """File for the result, as JSON."""
 
     label: Annotated[str | None, Parameter(group=_RESULT)] = None
-    """What the result is called in comparisons. Default: the output's name, or the endpoint."""
+    """Name of the result in comparisons. Default: the output's name, or the endpoint."""
 
     quiet: Annotated[bool, Parameter(group=_RESULT, negative=())] = False
-    """Show the result alone."""
+    """Show only the result."""
 
     @property
     def workload_name(self) -> str:
-        """What the result says was asked."""
+        """The workload's name in the result."""
         return self.mix or self.workload
 
     @property
     def result_label(self) -> str:
-        """The label, given or not."""
+        """The label, or its default."""
         return self.label or (self.output.stem if self.output else self.endpoint)
 
     def plan(self) -> Plan:
-        """What the workers are told.
+        """The plan for the workers.
 
         Raises:
-            WrongOption: as it says.
+            WrongOption: the options are invalid.
         """
         try:
             return self._plan()
@@ -211,7 +213,7 @@ class RunOptions:
         )
 
     def _check_keys(self, keys: int, mix: dict[str, float]) -> None:
-        """There must be items enough that each connection can have those of its own requests."""
+        """Check that there are enough items for the requests of all connections."""
         of_request = {
             name: self.batch_items if name.startswith("batch-") else self.transaction_items
             for name in mix

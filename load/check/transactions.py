@@ -29,7 +29,7 @@ class Transactions:
         return self._last.get(number, {}).keys()
 
     def torn(self, shown: Mapping[int, int]) -> Iterable[Torn]:
-        """Transactions of which one TransactGetItems has shown only a part; versions by item.
+        """Transactions that one TransactGetItems has shown only in part; versions by item.
 
         An item may be newer than the transaction, but not older. A missing item may have been
         deleted since.

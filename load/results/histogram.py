@@ -99,7 +99,7 @@ class Histogram:
         return b64encode(_OUTER.pack(_COMPRESSED_COOKIE, len(packed)) + packed).decode()
 
     def _words(self) -> Iterable[int]:
-        """A count for each bucket that has one, minus a length for each run that has none."""
+        """A count for each used bucket, and a negative length for each run of empty buckets."""
         expected = 0
         for number in sorted(self.counts):
             if number > expected:

@@ -1,4 +1,4 @@
-"""What a run came to, for people: a table, and what they should know before they believe it."""
+"""The report of a run for people: a table, and warnings about its validity."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PERCENTILES: Final = ("50", "90", "99", "99.9")
 
 
 def print_report(result: Result, console: Console) -> None:
-    """Show all of it."""
+    """Show the whole report."""
     table = Table(title=_title(result), title_justify="left")
     table.add_column("operation")
     for heading in ("requests", "requests/s", *_HEADINGS, "errors", "throttles"):

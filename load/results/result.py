@@ -38,7 +38,7 @@ class Second(Struct, frozen=True):
 
 
 class Latency(Struct, frozen=True):
-    """Microseconds. ``histogram`` is HdrHistogram's text, which holds all of the others."""
+    """Latencies in microseconds. ``histogram`` is HdrHistogram's text, with all values."""
 
     mean_us: float | None
     percentiles_us: dict[str, float | None]
@@ -55,7 +55,7 @@ class Latency(Struct, frozen=True):
 
 
 class Operation(Struct, frozen=True):
-    """What came of one operation, or of all. ``outcomes`` counts all but plain success."""
+    """The result of one operation or of all. ``outcomes`` counts all but plain success."""
 
     requests: int
     requests_per_second: float

@@ -28,8 +28,8 @@ class Loop(Protocol):
 
 
 class Lane:
-    """One connection, and what is said on it. Invariant: there is a request waiting only while
-    there is a dialogue and no connection.
+    """One connection and its dialogue. Invariant: a request is waiting only while there is a
+    dialogue and no connection.
     """
 
     def __init__(self, lanes: Lanes) -> None:

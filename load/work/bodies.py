@@ -43,13 +43,13 @@ class Bodies:
         return self._make("PutItem", f'{{{self._table},"Item":{item}}}'.encode())
 
     def put_if_there(self, number: int, version: int, stamps: Stamps) -> bytes:
-        """PutItem, on the condition that it replaces an item."""
+        """PutItem with the condition that it replaces an item."""
         item = self._records.item(number, version, stamps)
         body = f'{{{self._table},"Item":{item},"ConditionExpression":"attribute_exists(pk)"}}'
         return self._make("PutItem", body.encode())
 
     def put_if_version(self, number: int, version: int, stamps: Stamps, expected: int) -> bytes:
-        """PutItem, on the condition that it replaces that version."""
+        """PutItem with the condition that it replaces that version."""
         item = self._records.item(number, version, stamps)
         body = (
             f'{{{self._table},"Item":{item},"ConditionExpression":"version = :expected",'
@@ -137,7 +137,7 @@ class Bodies:
         return self.batch_of(puts)
 
     def batch_of(self, requests: str) -> bytes:
-        """BatchWriteItem of requests in JSON, such as those that were left unprocessed."""
+        """BatchWriteItem of requests in JSON, such as unprocessed ones."""
         body = f'{{"RequestItems":{{{self._named}:[{requests}]}}}}'
         return self._make("BatchWriteItem", body.encode())
 

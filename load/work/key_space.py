@@ -1,4 +1,4 @@
-"""The numbers of the items that a worker asks for, and of those that it inserts."""
+"""The item numbers that a worker reads, and those that it inserts."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dynactor.load.work.plan import Plan
 class KeySpace:
     """Places, ``0 <= place < count``, and the item number of each; ``count`` grows by inserts.
 
-    Either the workers share what was there before the run, and each adds items of its own. Or,
-    where reads are checked, each has whole item collections of its own, so that it alone knows
-    what is in them. Invariant: everything below ``count`` was inserted, or its insert failed.
+    Without checks, the workers share the items that existed before the run, and each adds items of
+    its own. With checked reads, each worker has whole item collections of its own, so it alone
+    knows their content. Invariant: every place below ``count`` was inserted, or its insert failed.
     """
 
     def __init__(self, plan: Plan, worker: int) -> None:
@@ -27,7 +27,7 @@ class KeySpace:
         """The item at a place."""
         if place < self._shared:
             return place
-        # Collections are dealt to the workers in turn.
+        # Collections are assigned to workers in turn.
         collection, position = divmod(place - self._shared, self._collection_items)
         mine = collection * self._workers + self._worker
         return self._shared + mine * self._collection_items + position
@@ -40,12 +40,12 @@ class KeySpace:
         return collection % self._workers == self._worker
 
     def insert(self) -> int:
-        """A place that has no item yet."""
+        """A place without an item."""
         self._next += 1
         return self._next - 1
 
     def inserted(self, place: int) -> None:
-        """Its insert was answered: it may be asked for once all before it were."""
+        """Record the answer to its insert. The place can be used after all inserts before it."""
         self._ended.add(place)
         while self.count in self._ended:
             self._ended.remove(self.count)

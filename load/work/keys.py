@@ -1,7 +1,7 @@
-"""Which item a request is about: the choices of a key, by their place among ``count`` keys.
+"""Choices of the item for a request, by its place among ``count`` keys.
 
-The zipfian choice is YCSB's (Gray et al., "Quickly generating billion-record synthetic
-databases", 1994): its first two places are exact, the others close.
+The zipfian choice is YCSB's (Gray et al., "Quickly generating billion-record synthetic databases",
+1994): its first two places are exact, the others approximate.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final, Protocol
 THETA: Final = 0.99
 _HOT_KEYS: Final = 0.2
 _HOT_REQUESTS: Final = 0.8
-# Up to here the terms of the sum are added one by one; what follows is an integral.
+# The first terms of the sum are added one by one; an integral replaces the rest.
 _ADDED_TERMS: Final = 10_000
 _MIX: Final = 0x9E3779B97F4A7C15
 _64_BITS: Final = (1 << 64) - 1
@@ -26,11 +26,11 @@ SPECIFICATIONS: Final = (
 
 
 class UnknownChoice(ValueError):
-    """A specification that names no choice of keys; the message says which there are."""
+    """The specification is not a choice of keys; the message lists the choices."""
 
 
 class KeyChoice(Protocol):
-    """Draws places below ``count``, which may grow from call to call."""
+    """Draws places below ``count``, which may grow between calls."""
 
     def draw(self, count: int) -> int:
         """A place, ``0 <= place < count``."""
@@ -38,40 +38,40 @@ class KeyChoice(Protocol):
 
 
 class Uniform:
-    """Every key as often as any other."""
+    """Every key with the same probability."""
 
     def __init__(self, random: Random) -> None:
         self._random = random.random
 
     def draw(self, count: int) -> int:
-        """As KeyChoice."""
+        """See KeyChoice."""
         return int(self._random() * count)
 
 
 class Zipfian:
-    """The key of rank n is asked for as often as 1 / n ** theta says; ranks are scattered."""
+    """The key of rank n has a probability proportional to 1 / n ** theta; ranks are scattered."""
 
     def __init__(self, random: Random, theta: float = THETA) -> None:
         self._ranks = _Ranks(random, theta)
 
     def draw(self, count: int) -> int:
-        """As KeyChoice."""
+        """See KeyChoice."""
         return scattered(self._ranks.draw(count)) % count
 
 
 class Latest:
-    """Zipfian by age: the key that was inserted last is asked for most."""
+    """Zipfian by age: the newest key is drawn most often."""
 
     def __init__(self, random: Random, theta: float = THETA) -> None:
         self._ranks = _Ranks(random, theta)
 
     def draw(self, count: int) -> int:
-        """As KeyChoice."""
+        """See KeyChoice."""
         return count - 1 - self._ranks.draw(count)
 
 
 class HotSet:
-    """A share of the keys, the first ones, gets a share of the requests."""
+    """The first keys, a share of all, get a share of the requests."""
 
     def __init__(self, random: Random, keys: float = _HOT_KEYS, hot: float = _HOT_REQUESTS) -> None:
         self._random = random.random
@@ -79,7 +79,7 @@ class HotSet:
         self._requests = hot
 
     def draw(self, count: int) -> int:
-        """As KeyChoice."""
+        """See KeyChoice."""
         hot = max(1, min(count, round(count * self._keys)))
         if hot == count or self._random() < self._requests:
             return int(self._random() * hot)
@@ -87,24 +87,24 @@ class HotSet:
 
 
 class Sequential:
-    """One after another, from a place drawn once, round and round."""
+    """All keys in order, repeatedly, from a random start."""
 
     def __init__(self, random: Random) -> None:
         self._start = random.random()
         self._drawn = 0
 
     def draw(self, count: int) -> int:
-        """As KeyChoice."""
+        """See KeyChoice."""
         place = (int(self._start * count) + self._drawn) % count
         self._drawn += 1
         return place
 
 
 def key_choice(specification: str, random: Random) -> KeyChoice:
-    """The choice that a specification names, drawing from ``random``.
+    """The choice for a specification, drawing from ``random``.
 
     Raises:
-        UnknownChoice: it names none.
+        UnknownChoice: the specification is invalid.
     """
     name, *texts = specification.split(":")
     made = _CHOICES.get(name)
@@ -118,7 +118,7 @@ def key_choice(specification: str, random: Random) -> KeyChoice:
 
 
 def scattered(number: int) -> int:
-    """Another number for each number below 2 ** 64, without any visible order (splitmix64)."""
+    """A permutation of the numbers below 2 ** 64 without any visible order (splitmix64)."""
     mixed = (number + 1) * _MIX & _64_BITS
     mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9 & _64_BITS
     mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB & _64_BITS
@@ -126,7 +126,7 @@ def scattered(number: int) -> int:
 
 
 class _Ranks:
-    """Draws ranks from 0, which is the most frequent."""
+    """Draws ranks from 0, the most frequent one."""
 
     def __init__(self, random: Random, theta: float) -> None:
         self._random = random.random
@@ -150,7 +150,7 @@ class _Ranks:
     def _set(self, count: int) -> None:
         self._count = count
         self._sum = generalised_harmonic(count, self._theta)
-        # With two keys the second is never reached by the formula that eta is for.
+        # With two keys, the formula that uses eta never applies.
         self._eta = (
             (1 - (2 / count) ** (1 - self._theta)) / (1 - self._second / self._sum)
             if count > 2
@@ -162,14 +162,14 @@ _head_sums: dict[float, float] = {}
 
 
 def generalised_harmonic(count: int, theta: float) -> float:
-    """The sum of 1 / n ** theta for n up to ``count``, by Euler and Maclaurin where it is long."""
+    """The sum of 1 / n ** theta for n up to ``count``; long sums by Euler-Maclaurin."""
     if count <= _ADDED_TERMS:
         return math.fsum(n**-theta for n in range(1, count + 1))
     if theta not in _head_sums:
         _head_sums[theta] = generalised_harmonic(_ADDED_TERMS, theta)
     first, last = float(_ADDED_TERMS), float(count)
     power = 1 - theta
-    # For mypy a power of floats may be complex.
+    # mypy considers that a power of floats may be complex.
     tail: float = (last**power - first**power) / power + (last**-theta - first**-theta) / 2
     return _head_sums[theta] + tail
 

@@ -1,7 +1,8 @@
-"""What a worker can be asked to do: each operation is a dialogue of requests and answers.
+"""A worker's operations: each is a dialogue of requests and answers.
 
-It yields requests, is sent their answers, and returns the name of what went wrong, or nothing.
-These look at answers as little as they can; ``check/operations.py`` has those that read them.
+A dialogue yields requests, receives their answers, and returns the name of an error, or an empty
+name. These operations read as little of the answers as possible; those of ``check/operations.py``
+read all.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dynactor.load.work.workloads import OperationName
 Dialogue = Generator[bytes, Answer, str]
 Operation = Callable[[], Dialogue]
 
-# What an operation may return besides the names of DynamoDB's errors.
+# Outcomes besides the names of DynamoDB's errors.
 MISSING: Final = "Missing"
 UNPROCESSED: Final = "Unprocessed"
 
@@ -30,7 +31,7 @@ _ALL_READ: Final = b'"UnprocessedKeys":{}'
 
 
 class Operations:
-    """The operations of one worker, on items that its choice of keys draws."""
+    """The operations of one worker on items drawn by its choice of keys."""
 
     def __init__(
         self, plan: Plan, bodies: Bodies, space: KeySpace, choice: KeyChoice, random: Random
@@ -44,7 +45,7 @@ class Operations:
         self._version = 0
 
     def by_name(self) -> Mapping[str, Operation]:
-        """All of them."""
+        """All operations by name."""
         made: dict[OperationName, Operation] = {
             "get": self.get,
             "put": self.put,
@@ -69,7 +70,7 @@ class Operations:
         return self._space.number(self._choice.draw(self._space.count))
 
     def _draw_many(self, count: int) -> list[int]:
-        """Different items: DynamoDB takes none twice in a request."""
+        """Different items, because DynamoDB accepts none twice in a request."""
         places: dict[int, None] = {}
         while len(places) < count:
             place = self._choice.draw(self._space.count)
@@ -79,7 +80,7 @@ class Operations:
         return [self._space.number(place) for place in places]
 
     def _item(self, number: int) -> tuple[int, int, tuple[int, ...]]:
-        """A version that differs from the one before."""
+        """A version that differs from the previous one."""
         self._version += 1
         return number, self._version, (self._version,) * self._fields
 

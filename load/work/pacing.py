@@ -1,7 +1,7 @@
-"""When the requests of an open loop are due: from a ramp on at an even rate.
+"""The schedule of an open loop: a ramp, then an even rate.
 
-A latency counts from that moment, whether or not a connection was free then: a server that stands
-still is not spared those that could not be sent meanwhile.
+A latency counts from the scheduled time, even if no connection was free. So a server that stalls
+does not hide the requests that could not be sent meanwhile.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from msgspec import Struct
 
 
 class Pacing(Struct, frozen=True):
-    """One worker's share of a rate: every ``stride``-th request from ``first`` on.
+    """One worker's share of a rate: every ``stride``-th request, beginning with ``first``.
 
-    Over the ramp the rate rises evenly from nothing to ``rate``, in requests a second.
+    During the ramp, the rate rises evenly from zero to ``rate``, in requests per second.
     """
 
     rate: float
@@ -23,7 +23,7 @@ class Pacing(Struct, frozen=True):
     stride: int = 1
 
     def due_seconds(self, number: int) -> float:
-        """When this worker's request of that number is due, from the start of the run."""
+        """The scheduled time of this worker's request of that number, from the start of the run."""
         at = self.first + number * self.stride
         of_ramp = self.rate * self.ramp_seconds / 2
         if at < of_ramp:

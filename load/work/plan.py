@@ -1,4 +1,4 @@
-"""A run as its worker processes are told it. Credentials are never in it."""
+"""The description of a run for its worker processes. It never holds credentials."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from msgspec import Struct
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """What to ask, of whom, how fast, for how long.
+    """The requests, their endpoint, rate and duration.
 
-    Invariant: ``keys`` is a multiple of ``workers * collection_items``, so that each worker can
-    have whole item collections of its own.
+    Invariant: ``keys`` is a multiple of ``workers * collection_items``, so each worker can have
+    whole item collections of its own.
     """
 
     endpoint: str
     table: str
-    # Shares by the names of operations; their sum does not matter.
+    # Shares by the names of operations; their sum is arbitrary.
     mix: dict[str, float]
     key_choice: str = "uniform"
     keys: int = 10_000
@@ -28,7 +28,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     consistent: bool = True
     connections: int = 64
     workers: int = 1
-    # Requests a second of all workers together; 0: each connection sends as soon as it can.
+    # Requests per second of all workers; 0: each connection sends as soon as it can.
     rate: float = 0.0
     ramp_seconds: float = 0.0
     warm_up_seconds: float = 1.0
@@ -36,7 +36,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     timeout_seconds: float = 30.0
     seed: int = 1
     verify: bool = False
-    # How long a global index may take, once all writes are answered, to show them.
+    # The longest time until a global index shows all answered writes.
     index_deadline_seconds: float = 30.0
     fill: bool = True
     sign: bool = False
@@ -45,10 +45,10 @@ class Plan(Struct, frozen=True, kw_only=True):
     global_index: bool = False
 
     def connections_of(self, worker: int) -> int:
-        """How many connections a worker has."""
+        """The number of connections of a worker."""
         return len(range(worker, self.connections, self.workers))
 
     @property
     def lead_seconds(self) -> float:
-        """The time before anything counts."""
+        """The time before the measurement starts."""
         return self.ramp_seconds + self.warm_up_seconds

@@ -1,8 +1,8 @@
-"""The table and its items: an item is a function of its number, its version and its size.
+"""The table and its items: an item is a function of its number, version and size.
 
-Each field begins with the number of the item and the version that wrote it, so that a value
-found anywhere tells where it belongs. The text behind that is made of English words: it
-compresses about as well as data does.
+Each field begins with the number of the item and the version that wrote it, so each value shows
+where it belongs. The rest of its text consists of English words, which compress about as well as
+real data.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Stamps = tuple[int, ...]
 
 
 class Seen(NamedTuple):
-    """What an item says of itself: its number, its version, the version that wrote each field."""
+    """The content of an item that was read: its number, its version, and each field's version."""
 
     number: int
     version: int
@@ -38,7 +38,7 @@ class Seen(NamedTuple):
 
 
 class Records:
-    """Makes the items of a plan as JSON, and recognises them."""
+    """Creates a plan's items as JSON, and recognizes them."""
 
     def __init__(self, plan: Plan) -> None:
         self.fields = plan.fields
@@ -62,15 +62,15 @@ class Records:
         return f'"pk":{{"S":"{pk}"}},"sk":{{"S":"{sk}"}}'
 
     def category(self, number: int) -> str:
-        """The partition key in the global index: each holds items of many collections."""
+        """The partition key in the global index; each value has items of many collections."""
         return f"category#{number % self._categories:09}"
 
     def score(self, number: int, version: int) -> int:
-        """The sort key in the local index, another one in each version."""
+        """The sort key in the local index, different in each version."""
         return (number * 31 + version * 17) % _SCORES
 
     def field(self, position: int, number: int, version: int) -> str:
-        """A field's text as that version of the item wrote it."""
+        """A field's text as written by that version of the item."""
         mixed = scattered(number ^ scattered(version ^ self._seed))
         size = self._sizes((mixed >> 11) / (1 << 53))
         share = max(size - self._overhead, 0) // self.fields
@@ -79,7 +79,7 @@ class Records:
         return stamp + self._text[start : start + max(share - len(stamp), 0)]
 
     def item(self, number: int, version: int, stamps: Sequence[int]) -> str:
-        """A whole item in JSON; ``stamps`` are the versions that its fields were written by."""
+        """A whole item in JSON; ``stamps`` are the versions that wrote its fields."""
         fields = "".join(
             f',"field{position}":{{"S":"{self.field(position, number, stamp)}"}}'
             for position, stamp in enumerate(stamps)
@@ -91,7 +91,7 @@ class Records:
         )
 
     def recognise(self, item: dict[str, Any]) -> Seen | None:
-        """What an item read says of itself; None if it is not, to the letter, one of these."""
+        """The content of an item that was read; None unless it equals a generated item exactly."""
         try:
             collection, position = number_in(item["pk"]["S"]), number_in(item["sk"]["S"])
             number = collection * self.collection_items + position
@@ -139,7 +139,7 @@ def number_in(key: str) -> int:
 
 
 def create_table(plan: Plan) -> dict[str, Any]:
-    """CreateTable's body for a plan: on demand, with the indexes that it asks for."""
+    """CreateTable's body for a plan: on demand, with the plan's indexes."""
     attributes = {"pk": "S", "sk": "S"}
     body: dict[str, Any] = {
         "TableName": plan.table,
@@ -174,6 +174,6 @@ def _key_schema(partition: str, sort: str) -> list[dict[str, str]]:
 
 
 def _text(seed: int) -> str:
-    """Longer than the largest item, so that items begin at many places of it."""
+    """Longer than the largest item, so items begin at many positions of it."""
     random = Random(seed)
     return " ".join(random.choices(_WORDS, k=2 * MAX_BYTES // min(map(len, _WORDS))))

@@ -1,7 +1,7 @@
-"""How large an item is: a size in bytes for each share of the items, from the smallest on.
+"""The size of an item in bytes: a function from a share of the items to a size.
 
-A size is a function of a number between 0 and 1, not a draw: whoever knows an item's number and
-version knows its size, and can tell whether what was read is what was written.
+The argument is a number between 0 and 1 instead of a random draw. So the number and version of an
+item determine its size, and a reader can check that it read the item as written.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SPECIFICATIONS: Final = (
     "BYTES, FROM-TO (even), exponential:MEAN or lognormal:MEDIAN:SIGMA, such as 300, 100-2000, "
     "exponential:800, lognormal:300:0.7"
 )
-# DynamoDB's limit is 409,600 B with the names of attributes, which is estimated here.
+# DynamoDB's limit is 409,600 bytes including the names of attributes, which are estimated here.
 MAX_BYTES: Final = 400_000
 
 _NUMBER: Final = r"([0-9]+(?:\.[0-9]+)?)"
@@ -29,14 +29,14 @@ Sizes = Callable[[float], int]
 
 
 class UnknownSizes(ValueError):
-    """A specification that names no sizes; the message says which there are."""
+    """The specification is invalid; the message lists the valid ones."""
 
 
 def sizes(specification: str) -> Sizes:
-    """The sizes that a specification names, none above ``MAX_BYTES``.
+    """The sizes for a specification, at most ``MAX_BYTES``.
 
     Raises:
-        UnknownSizes: it names none.
+        UnknownSizes: the specification is invalid.
     """
     matched = _SIZE.fullmatch(specification)
     if matched is None or matched.lastgroup is None:

@@ -1,4 +1,4 @@
-"""Named mixes of operations: YCSB's six, and one for each operation alone.
+"""Named mixes of operations: YCSB's six, and one for each single operation.
 
 https://github.com/brianfrankcooper/YCSB/wiki/Core-Workloads
 """
@@ -51,7 +51,7 @@ _MEANINGS: Final[dict[OperationName, str]] = {
 
 
 class Workload(Struct, frozen=True):
-    """A mix, and what it stands on. ``query_items`` is None where no more than usual are read."""
+    """A mix and its settings. ``query_items`` is None for the usual number."""
 
     mix: Mapping[str, float]
     key_choice: str = "uniform"
@@ -73,14 +73,14 @@ WORKLOADS: Final[dict[str, Workload]] = {
 
 
 class UnknownMix(ValueError):
-    """A text that is no mix of operations; the message says what one looks like."""
+    """The text is not a mix of operations; the message shows a valid one."""
 
 
 def parse_mix(text: str) -> dict[str, float]:
     """Shares by operation, as in ``get=90,put=10``.
 
     Raises:
-        UnknownMix: it is none.
+        UnknownMix: the text is invalid.
     """
     mix: dict[str, float] = {}
     for part in text.split(","):

@@ -92,7 +92,6 @@ SPELLINGS: Final = {
     r"metres?": "meter",
     r"grey(s|ed)?": "gray",
     r"catalogues?": "catalog",
-    r"dialogues?": "dialog",
     r"licences?": "license",
     r"defences?": "defense",
     r"offences?": "offense",
