@@ -54,3 +54,9 @@ def test_every_page_is_reached_from_the_readme():
         links = LINK.findall(without_blocks(page.read_text())) if page.suffix == ".md" else []
         waiting += [(page.parent / link.partition("#")[0]).resolve() for link in links]
     assert set(DOCS.rglob("*.md")) - seen == set()
+
+
+def test_the_glossary_is_short_and_has_each_term_once():
+    rows = re.findall(r"^\| ([a-z][^|]*) \|", (DOCS / "GLOSSARY.md").read_text(), re.MULTILINE)
+    assert len(rows) <= 60
+    assert len(set(rows)) == len(rows)

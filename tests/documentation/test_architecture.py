@@ -1,0 +1,159 @@
+"""ARCHITECTURE.md stays short, and agrees with the code."""
+
+from __future__ import annotations
+
+import ast
+import re
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from rocksdict import AccessType, Options, Rdict
+
+from tests.support.clients.clients import boto3_client
+from tests.support.servers.server import PROJECT, running_server
+
+PAGE = PROJECT / "ARCHITECTURE.md"
+MOST_WORDS = 2_500
+GONE = "gone"
+# The heading of each table of phases, and the function or class that makes the machine's table.
+MACHINES = {
+    "Tables": ("actors/catalog/table_phases.py", "table_phases"),
+    "Global indexes": ("actors/catalog/index_phases.py", "phases"),
+    "Throughput of an index": ("actors/catalog/index_phases.py", "updates"),
+    "Time to live": ("actors/catalog/time_to_live_phases.py", "phases"),
+    "Kafka destinations": ("actors/catalog/destination_phases.py", "__init__"),
+    "Restored tables": ("actors/backups/restore_phases.py", "__init__"),
+    "Backups of tables": ("actors/backups/table_backups.py", "__init__"),
+}
+
+
+def shown_phases(machine: str) -> dict[str, set[str]]:
+    """Each phase of a table on the page, with the phases that may follow."""
+    [table] = re.findall(
+        rf"^{machine} \(`[^`]+`\):\n\n((?:\|.*\n)+)", PAGE.read_text(), re.MULTILINE
+    )
+    rows = [row.strip("|").split("|") for row in table.splitlines()[2:]]
+    return {
+        cells[0].strip().strip("*"): set(filter(None, cells[3].strip().split(", ")))
+        for cells in rows
+    }
+
+
+def names(source: ast.Module) -> dict[str, str]:
+    """The constants of a module that are strings; GONE stands for no phase."""
+    constants = {
+        node.targets[0].id: node.value.value
+        for node in source.body
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Name)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    }
+    return constants | {"GONE": GONE}
+
+
+def text_of(node: ast.expr, constants: dict[str, str]) -> str:
+    if isinstance(node, ast.Name):
+        return constants[node.id]
+    assert isinstance(node, ast.Constant)
+    return str(node.value)
+
+
+def built_phases(path: str, function: str) -> dict[str, set[str]]:
+    """Each phase of a machine, with the phases that may follow, as the code builds it."""
+    source = ast.parse((PROJECT / path).read_text())
+    constants = names(source)
+    [table] = (
+        node
+        for found in ast.walk(source)
+        if isinstance(found, ast.FunctionDef) and found.name == function
+        for node in ast.walk(found)
+        if isinstance(node, ast.Dict)
+        and node.values
+        and all(isinstance(each, ast.Call) and is_phase(each) for each in node.values)
+    )
+    return {
+        text_of(key, constants): following(value, constants)
+        for key, value in zip(table.keys, table.values, strict=True)
+        if key is not None
+    }
+
+
+def is_phase(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Name) and call.func.id == "Phase"
+
+
+def following(call: ast.expr, constants: dict[str, str]) -> set[str]:
+    assert isinstance(call, ast.Call)
+    if not call.args:
+        return set()
+    [then] = call.args[:1]
+    assert isinstance(then, ast.Tuple)
+    return {text_of(each, constants) for each in then.elts}
+
+
+def test_the_page_can_be_read_in_an_hour():
+    assert len(PAGE.read_text().split()) <= MOST_WORDS
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_a_table_of_phases_is_the_machines(machine: str):
+    assert shown_phases(machine) == built_phases(*MACHINES[machine])
+
+
+def test_every_machine_has_a_table():
+    built = {
+        path.relative_to(PROJECT).as_posix()
+        for path in (PROJECT / "actors").rglob("*.py")
+        if re.search(r": Phase\(", path.read_text())
+    }
+    assert built == {path for path, _ in MACHINES.values()}
+
+
+def test_every_file_and_folder_that_is_named_is_there():
+    named = re.findall(
+        r"`((?:model|storage|streams|actors|api|tests|docs)/[\w/.]*)`", PAGE.read_text()
+    )
+    assert len(named) > 30
+    assert [path for path in named if not (PROJECT / path).exists()] == []
+
+
+def test_the_rows_of_the_example_are_those_of_a_server(tmp_path: Path):
+    shown = re.findall(r"^\| [\w ]+ \| `([0-9a-f ]+)` \|", PAGE.read_text(), re.MULTILINE)
+    wanted = {bytes.fromhex(key) for key in shown}
+    assert len(wanted) == 6
+    data = tmp_path / "data"
+    with running_server("--partitions-per-table", "1", data_dir=data) as server:
+        with closing(boto3_client(server.endpoint)) as client:
+            client.create_table(
+                TableName="Music",
+                KeySchema=[{"AttributeName": "Artist", "KeyType": "HASH"}],
+                AttributeDefinitions=[
+                    {"AttributeName": "Artist", "AttributeType": "S"},
+                    {"AttributeName": "Label", "AttributeType": "S"},
+                ],
+                GlobalSecondaryIndexes=[
+                    {
+                        "IndexName": "ByLabel",
+                        "KeySchema": [{"AttributeName": "Label", "KeyType": "HASH"}],
+                        "Projection": {"ProjectionType": "KEYS_ONLY"},
+                    }
+                ],
+                StreamSpecification={
+                    "StreamEnabled": True,
+                    "StreamViewType": "NEW_AND_OLD_IMAGES",
+                },
+                BillingMode="PAY_PER_REQUEST",
+            )
+            item = {"Artist": {"S": "Björk"}, "Label": {"S": "OLI"}, "Albums": {"N": "10"}}
+            client.put_item(TableName="Music", Item=item)
+            deadline = time.monotonic() + 30
+            while time.monotonic() < deadline:
+                if client.scan(TableName="Music", IndexName="ByLabel")["Count"]:
+                    break
+        assert server.stop() == 0
+    rows = Rdict(str(data / "rocksdb"), Options(raw_mode=True), access_type=AccessType.read_only())
+    with closing(rows):
+        assert wanted - set(rows.keys()) == set()
