@@ -61,6 +61,8 @@ _LINES: Final = (
     "query:100",
     "batch-write",
     "batch-get",
+    "transact-write",
+    "transact-write:2-tables",
 )
 _HEAD_END: Final = b"\r\n\r\n"
 _NO_ERROR: Final = b"HTTP/1.1 200 "
@@ -202,6 +204,23 @@ def _requests_of(name: str, plan: Plan, count: int) -> list[bytes]:
     return [next(by_name[operation]()) for _ in range(count)]
 
 
+def _transactions(plans: Sequence[Plan], count: int) -> list[bytes]:
+    """TransactWriteItems of two puts, whose tables alternate; requests in flight share no item."""
+    half = plans[0].keys // 2
+    requests = Requests(parse_endpoint(plans[0].endpoint), plans[0].region)
+    sides = [(plans[0].table, Records(plans[0])), (plans[-1].table, Records(plans[-1]))]
+    made = []
+    for number in range(count):
+        puts = ",".join(
+            f'{{"Put":{{"TableName":"{table}","Item":'
+            f"{records.item(place * half + number % half, number, (number,) * plans[0].fields)}}}}}"
+            for place, (table, records) in enumerate(sides)
+        )
+        body = f'{{"TransactItems":[{puts}]}}'
+        made.append(requests.make("TransactWriteItems", body.encode()))
+    return made
+
+
 async def _run(arguments: Any, directory: Path) -> None:
     plan = Plan(endpoint=_ENDPOINT, table="load", mix={}, keys=arguments.keys, local_index=True)
     wide = msgspec.structs.replace(plan, table="wide", collection_items=100)
@@ -231,6 +250,9 @@ async def _run(arguments: Any, directory: Path) -> None:
             of_table = wide if name == "query:100" else plan
             if name == "constant":
                 lines.append(_Line(name, constants, _requests_of("get", plan, 5_000)))
+            elif name.startswith("transact-write"):
+                tables = (plan, wide) if name.endswith("tables") else (plan,)
+                lines.append(_Line(name, lanes, _transactions(tables, 5_000)))
             else:
                 lines.append(_Line(name, lanes, _requests_of(name, of_table, 5_000)))
         costs: dict[str, list[float]] = {line.name: [] for line in lines}
@@ -240,7 +262,7 @@ async def _run(arguments: Any, directory: Path) -> None:
                 costs[line.name].append(cost)
         for name, each_cost in costs.items():
             spread = f"({min(each_cost):.1f} to {max(each_cost):.1f})"
-            print(f"{name:16} {median(each_cost):7.1f} µs  {spread}")
+            print(f"{name:24} {median(each_cost):7.1f} µs  {spread}")
 
 
 def _line(text: str) -> str:
