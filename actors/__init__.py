@@ -1,1 +1,1 @@
-"""Floor 3: what lives: partitions, tables, the database."""
+"""Floor 3: the actors: partitions, tables, followers, the database."""

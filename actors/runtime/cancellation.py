@@ -1,7 +1,8 @@
-"""Cancellation: of work that is stopped, and which cancellations are meant for a task.
+"""Cancellation: stop work, and recognize a cancellation that is meant for a task.
 
-Whoever awaits a future that somebody else has cancelled is told so as if it were cancelled itself.
-In a child of a task group that is dangerous: one that ends so silently cancels its group.
+Awaiting a future that another task has cancelled raises ``CancelledError``, as if the awaiting task
+itself were cancelled. In a child of a task group that is dangerous: a child that ends with this
+error silently cancels its group.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import anyio
 
 
 def is_cancellation(error: BaseException) -> bool:
-    """Whether an error that was just caught cancels this task, and is no failure of its work."""
+    """Whether an error that was just caught cancels this task, and is not a failure of its work."""
     if not isinstance(error, asyncio.CancelledError):
         return False
     task = asyncio.current_task()
@@ -25,11 +26,11 @@ async def cancel_when(
     work: Callable[[], Awaitable[None]],
     grace_seconds: Callable[[], float] = lambda: 0.0,
 ) -> None:
-    """Do work, and cancel it ``grace_seconds`` behind the moment when ``stopped`` completes."""
+    """Do work, and cancel it ``grace_seconds`` after ``stopped`` completes."""
 
     async def wait_and_cancel(scope: anyio.CancelScope) -> None:
         await asyncio.wait([stopped])
-        # A time limit: work that ends before leaves the scope.
+        # A time limit: work that ends earlier leaves the scope.
         await anyio.sleep(grace_seconds())
         scope.cancel()
 

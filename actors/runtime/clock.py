@@ -1,8 +1,8 @@
 """The two clocks.
 
-*Domain time* is what data means by now: creation times, expiry, retention. It may be virtual,
-for testers. *I/O time* is what sockets and syncs mean: time-outs and delays; it is the event
-loop's own, real in a running server.
+*Domain time* is the time of the data: creation times, expiry, retention. It may be virtual, for
+testers. *I/O time* is the time of sockets and syncs: time-outs and delays. It is the event loop's
+own time, which is real in a running server.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Final, Protocol
 
-# Behind it, times can't be written as ISO 8601 dates: 9999-12-31T23:59:59Z.
+# Later times can't be written as ISO 8601 dates: 9999-12-31T23:59:59Z.
 LATEST_EPOCH_SECONDS: Final = 253_402_300_799.0
 MAX_SPEED: Final = 1_000_000.0
 
-# The machine's clock may be set, and the loop's stands still while a laptop sleeps.
+# The machine's clock may be set, and the loop's clock stops while a laptop sleeps.
 _LOOK_AGAIN_SECONDS: Final = 10.0
 # Timers of uvloop count milliseconds.
 _SHORTEST_PAUSE_SECONDS: Final = 0.001
@@ -27,30 +27,29 @@ _ENDED_ENTRIES: Final = 64
 
 
 class Clock(Protocol):
-    """Domain time."""
+    """The clock of domain time."""
 
     def now_epoch_seconds(self) -> float:
         """Seconds since 1970; never goes back."""
         ...
 
     def wait_until(self, epoch_seconds: float) -> asyncio.Future[None]:
-        """A future that completes once that time has come; at once if it has already.
+        """A future that completes at this time, or immediately if the time has passed.
 
-        Whoever waits no longer cancels it: nothing of it is left then. Never use one future
-        for two waiters.
+        Canceling the future removes its timer. Never use one future for two waiters.
         """
         ...
 
 
 class SystemClock:
-    """Domain time as the machine tells it, held where the machine's clock is set back."""
+    """Domain time from the machine's clock; it stops while that clock is set back."""
 
     def __init__(self) -> None:
         self._latest_epoch_seconds = 0.0
         self._sleepers = _Sleepers(self.now_epoch_seconds, self._pause_seconds)
 
     def now_epoch_seconds(self) -> float:
-        """The machine's time, or the latest time told if that is later."""
+        """The machine's time, or the latest returned time if that is later."""
         now = time.time()
         if now < self._latest_epoch_seconds:
             return self._latest_epoch_seconds
@@ -58,7 +57,7 @@ class SystemClock:
         return now
 
     def wait_until(self, epoch_seconds: float) -> asyncio.Future[None]:
-        """As ``Clock``; up to ten seconds late where the machine's clock is set forward."""
+        """See ``Clock``; up to ten seconds late if the machine's clock is set forward."""
         return self._sleepers.add(epoch_seconds)
 
     def _pause_seconds(self, epoch_seconds: float) -> float:
@@ -66,11 +65,11 @@ class SystemClock:
 
 
 class ClockRefusal(ValueError):
-    """A clock can't be set so; the message says why."""
+    """The clock can't be set to this value; the message says why."""
 
 
 class VirtualClock:
-    """Domain time that is set, stepped, and runs at a speed: 1 as the loop's, 0 stands still.
+    """Domain time that is set, stepped, and runs at a speed: 1 as fast as the loop's, 0 stopped.
 
     Invariants: time never goes back; while it runs it never passes ``limit_epoch_seconds``.
     """
@@ -82,9 +81,9 @@ class VirtualClock:
         *,
         io_seconds: Callable[[], float] | None = None,
     ) -> None:
-        """``io_seconds`` tells the loop's time, and may be replaced in tests."""
+        """``io_seconds`` returns the loop's time, and may be replaced in tests."""
         self._io_seconds = io_seconds or _loop_seconds
-        # Time stood there when the loop's time was that.
+        # The domain time at one loop time.
         self._since_epoch_seconds = _checked_time(start_epoch_seconds)
         self._since_io_seconds = 0.0
         self._speed = 0.0
@@ -94,11 +93,11 @@ class VirtualClock:
 
     @property
     def speed(self) -> float:
-        """Seconds of domain time in a second of the loop's."""
+        """Seconds of domain time in one second of the loop's time."""
         return self._speed
 
     def now_epoch_seconds(self) -> float:
-        """The time as it was set, and what has passed since then."""
+        """The time that was set, plus the time that has passed since then."""
         if not self._speed:
             return self._since_epoch_seconds
         passed = (self._io_seconds() - self._since_io_seconds) * self._speed
@@ -106,14 +105,14 @@ class VirtualClock:
         return min(self._since_epoch_seconds + max(passed, 0.0), limit)
 
     def wait_until(self, epoch_seconds: float) -> asyncio.Future[None]:
-        """As ``Clock``; woken by all that moves the time."""
+        """See ``Clock``; every change of the time or of the speed wakes the waiters."""
         return self._sleepers.add(epoch_seconds)
 
     def set(self, epoch_seconds: float) -> None:
-        """Go on from that time.
+        """Set the time, and continue from it.
 
         Raises:
-            ClockRefusal: it is past, or no time of a clock.
+            ClockRefusal: the time is past, or no valid time.
         """
         now = self.now_epoch_seconds()
         if _checked_time(epoch_seconds) < now:
@@ -124,25 +123,25 @@ class VirtualClock:
         self._go_on(epoch_seconds, self._speed)
 
     def step(self, seconds: float) -> None:
-        """Go on from so much later.
+        """Step the time forward.
 
         Raises:
-            ClockRefusal: it is negative, or leads behind the last time of a clock.
+            ClockRefusal: the step is negative, or leads past the last valid time.
         """
         self.set(self.now_epoch_seconds() + seconds)
 
     def set_speed(self, speed: float) -> None:
-        """Run at that speed from now on.
+        """Run at this speed from now on.
 
         Raises:
-            ClockRefusal: it is none.
+            ClockRefusal: not a valid speed.
         """
         if not 0 <= speed <= MAX_SPEED:
             raise ClockRefusal(f"A speed is a number from 0 to {MAX_SPEED:,.0f}, not {speed}")
         self._go_on(self.now_epoch_seconds(), speed)
 
     def limit(self, epoch_seconds: float) -> None:
-        """Stand still where the time, as it runs, reaches this; the limit may be raised then."""
+        """Stop when the time reaches this limit, which may be raised later."""
         self._go_on(self.now_epoch_seconds(), self._speed)
         self._limit_epoch_seconds = min(epoch_seconds, LATEST_EPOCH_SECONDS)
         self._sleepers.look()
@@ -160,15 +159,15 @@ class VirtualClock:
 
 
 class _Sleepers:
-    """Those who wait for a time, with one timer of the loop for the earliest.
+    """Waiters for domain times, with one timer of the loop for the earliest of them.
 
-    Invariant: while somebody waits, either a timer runs or the time stands still.
+    Invariant: while there is a waiter, either a timer runs or the time is stopped.
     """
 
     def __init__(
         self, now: Callable[[], float], pause_seconds: Callable[[float], float | None]
     ) -> None:
-        """``pause_seconds``: how long until that time of the clock; None, not of its own."""
+        """``pause_seconds``: the loop's seconds until a domain time; None if the clock stands."""
         self._now = now
         self._pause_seconds = pause_seconds
         self._order = count()
@@ -190,7 +189,7 @@ class _Sleepers:
         return future
 
     def look(self) -> None:
-        """Wake those whose time has come, and have a timer look again for the next."""
+        """Wake the waiters whose time has come, and set a timer for the next one."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -210,7 +209,7 @@ class _Sleepers:
 
     def _ended(self, _: asyncio.Future[None]) -> None:
         self._waiting -= 1
-        # Those who were cancelled are not taken out one by one: a heap has no way to find them.
+        # Cancelled waiters stay in the heap until they are due, because a heap can't find them.
         if not self._waiting or len(self._heap) > 2 * self._waiting + _ENDED_ENTRIES:
             self._heap = [entry for entry in self._heap if not entry[2].done()]
             heapify(self._heap)

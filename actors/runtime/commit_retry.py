@@ -1,4 +1,4 @@
-"""Commits that are tried again: past a stall, or until the store takes writes at all."""
+"""Commits that are retried: past a stall, or until the store accepts writes again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _log = structlog.get_logger("actors")
 
 
 async def commit_past_stalls(store: Store, groups: Sequence[Group]) -> asyncio.Future[None]:
-    """Commit groups as soon as the store is not behind with its work; else as its ``commit``.
+    """Commit groups as the store's ``commit``, and retry while the engine can't keep up.
 
     Raises:
         StoreError: as the store's ``commit``, but no ``Retry``.
@@ -27,21 +27,21 @@ async def commit_past_stalls(store: Store, groups: Sequence[Group]) -> asyncio.F
         try:
             return await store.commit(groups)
         except Retry:
-            # The port tells nobody when a stall is over.
+            # The port doesn't signal the end of a stall.
             await anyio.sleep(_STALL_SECONDS)
 
 
 async def commit_with_retries(
     store: Store, group: Group, given_up: asyncio.Future[None], who: str
 ) -> bool:
-    """Commit a group and wait until it is durable, however long the store takes no writes.
+    """Commit a group and wait until it is durable, however long the store refuses writes.
 
     Returns:
-        False if it was given up meanwhile: whether it was written is unknown.
+        False if ``given_up`` completed first: then the outcome is unknown.
 
     Raises:
         Fenced: a guard failed, so the caller ends.
-        Conflict: the head is not the stored one, perhaps as an earlier attempt was written.
+        Conflict: the stored head is another one, perhaps because an earlier attempt was written.
     """
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Recognize work that a guard has refused: another owner does it now."""
+"""Recognize work that a guard has refused because it has another owner now."""
 
 from __future__ import annotations
 

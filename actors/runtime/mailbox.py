@@ -1,6 +1,7 @@
 """Mailboxes: bounded, drained in batches, closed to stop.
 
-A batch is all that waits, up to a bound in messages and bytes: one sync pays for many writes.
+A batch is all waiting messages, up to a bound in messages and bytes, so that one sync pays for many
+writes.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from msgspec import Struct, msgpack
 
-# For how many turns of the event loop a batch that grows is waited for.
+# Maximum number of turns of the event loop to wait for a batch that grows.
 _MOST_TURNS: Final = 4
 
 ReplyT = TypeVar("ReplyT")
@@ -32,7 +33,7 @@ class Envelope(Struct, frozen=True):
     size_bytes: int
 
     def answer(self, value: object) -> None:
-        """Reply. A reply that nobody waits for any more is no error."""
+        """Reply. A reply that no task waits for any more is not an error."""
         if not self.reply.done():
             self.reply.set_result(value)
 
@@ -43,7 +44,7 @@ class Envelope(Struct, frozen=True):
 
 
 class MailboxFull(Exception):
-    """The mailbox holds as many messages as it may; nothing was put in."""
+    """The mailbox is at its capacity; the message was not put in."""
 
 
 class MailboxClosed(Exception):
@@ -53,9 +54,9 @@ class MailboxClosed(Exception):
 class Mailbox:
     """A bounded queue of one actor.
 
-    Invariants: never holds more than ``capacity`` messages; a closed mailbox still gives out
-    what it holds, in order. With ``copy_messages``, a mode for tests, each message goes through
-    its bytes, as if it crossed a process boundary.
+    Invariants: it never holds more than ``capacity`` messages. A closed mailbox still returns the
+    messages that it holds, in order. With ``copy_messages``, a mode for tests, each message is
+    serialized and decoded, as if it crossed a process boundary.
     """
 
     def __init__(self, capacity: int, *, copy_messages: bool = False) -> None:
@@ -80,7 +81,7 @@ class Mailbox:
     ) -> asyncio.Future[ReplyT]:
         """Put a message in and get the future of its reply.
 
-        ``always``: even if it is full. ``first``: before all that waits.
+        ``always``: even if it is full. ``first``: before all waiting messages.
 
         Raises:
             MailboxFull, MailboxClosed: the message was not taken.
@@ -101,13 +102,13 @@ class Mailbox:
         return reply
 
     def give(self, envelope: Envelope) -> None:
-        """Put in what waited in another mailbox; its sender gets the reply."""
+        """Put in an envelope from another mailbox; its sender gets the reply."""
         assert not self.closed
         self._waiting.append(envelope)
         self._wake_taker()
 
     def drain(self) -> list[Envelope]:
-        """Take out all that waits, for another mailbox or to be refused."""
+        """Take out all waiting messages, to forward or to refuse them."""
         waiting = list(self._waiting)
         self._waiting.clear()
         self._tell_room()
@@ -116,15 +117,16 @@ class Mailbox:
     async def take(self, max_messages: int, max_bytes: int) -> list[Envelope]:
         """Wait for messages and take a batch of them; empty once closed and drained.
 
-        Messages that come turn by turn make one batch: it is taken when a turn of the event loop
-        brought no more. With syncs spaced to match, that is 11 to 22 % of a put's processor time.
+        Messages that arrive turn by turn make one batch, which is taken after a turn of the event
+        loop without a new message. With syncs spaced to match, this saves 11 to 22 % of a put's
+        processor time.
         """
         while not self._waiting:
             if self.closed:
                 return []
             self._wake = asyncio.get_running_loop().create_future()
             await self._wake
-            # What waits may be taken out meanwhile, for another mailbox.
+            # Messages may be drained meanwhile, for another mailbox.
             await self._settle()
         batch: list[Envelope] = []
         size_bytes = 0
@@ -137,17 +139,17 @@ class Mailbox:
         return batch
 
     async def _settle(self) -> None:
-        """Wait for as long as each turn of the event loop brings more messages, within bounds."""
+        """Wait as long as each turn of the event loop brings more messages, within bounds."""
         seen = 0
         for _ in range(_MOST_TURNS):
             if len(self._waiting) == seen or self.closed:
                 return
             seen = len(self._waiting)
-            # Not a wait: senders that are ready take their turn.
+            # This doesn't wait: it gives ready senders their turn.
             await asyncio.sleep(0)
 
     def close(self) -> None:
-        """Take no more messages; the taker gets what is left and then nothing."""
+        """Accept no more messages; ``take`` returns the waiting ones and then nothing."""
         self.closed = True
         self._wake_taker()
         for future in self._awaiting_close:
@@ -168,7 +170,7 @@ class Mailbox:
     def when_room(self) -> asyncio.Future[None]:
         """A future that completes when messages are taken out, or when the mailbox is closed.
 
-        Others may fill the room first.
+        Other senders may fill the room first.
         """
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if self.closed or len(self._waiting) < self._capacity:

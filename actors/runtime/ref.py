@@ -10,7 +10,7 @@ from dynactor.actors.runtime.replies import for_nobody
 
 
 class Ref:
-    """The sending side of an actor's mailbox. The actor keeps the mailbox, and takes from it."""
+    """The sending side of an actor's mailbox; only the actor takes messages from it."""
 
     __slots__ = ("_mailbox",)
 
@@ -27,7 +27,7 @@ class Ref:
     ) -> asyncio.Future[ReplyT]:
         """Send a message; the future completes with the reply.
 
-        ``always``: even if the mailbox is full. ``first``: before all messages that wait.
+        ``always``: even if the mailbox is full. ``first``: before all waiting messages.
 
         Raises:
             MailboxFull, MailboxClosed: the message was not sent.
@@ -35,7 +35,7 @@ class Ref:
         return self._mailbox.put_nowait(message, size_bytes, always=always, first=first)
 
     def tell(self, message: Message[Any], *, always: bool = False) -> None:
-        """Send a message whose reply nobody waits for.
+        """Send a message and ignore its reply.
 
         Raises:
             MailboxFull, MailboxClosed: as ``ask``.
@@ -43,17 +43,17 @@ class Ref:
         self._mailbox.put_nowait(message, always=always).add_done_callback(for_nobody)
 
     def forward(self, envelope: Envelope) -> None:
-        """Send a message that waited in another mailbox; its first sender gets the reply."""
+        """Send an envelope from another mailbox; its first sender gets the reply."""
         self._mailbox.give(envelope)
 
     def when_room(self) -> asyncio.Future[None]:
         """A future that completes when messages are taken out, or when the mailbox is closed.
 
-        Others may fill the room first.
+        Other senders may fill the room first.
         """
         return self._mailbox.when_room()
 
     @property
     def is_closed(self) -> bool:
-        """Whether the actor takes no more messages."""
+        """Whether the actor accepts no more messages."""
         return self._mailbox.closed

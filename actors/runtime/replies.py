@@ -1,4 +1,4 @@
-"""What is done with replies: waited for, several together, or left for nobody."""
+"""Wait for replies, several together, or ignore them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dynactor.model.errors import DynamoDBError
 
 
 async def wait_done(replies: Sequence[Future[Any]]) -> None:
-    """Wait for all of them, whatever they give."""
+    """Wait for all replies, whether they are results or errors."""
     for reply in replies:
         if not reply.done():
             with suppress(DynamoDBError):
@@ -20,7 +20,7 @@ async def wait_done(replies: Sequence[Future[Any]]) -> None:
 
 
 def results(replies: Sequence[Future[ReplyT]]) -> list[ReplyT]:
-    """What they have given, or the first error; no other is left unlooked at."""
+    """The results of replies, or the first error; the other errors are marked as retrieved."""
     failures = [failure for reply in replies if (failure := reply.exception()) is not None]
     if failures:
         raise failures[0]
@@ -28,6 +28,6 @@ def results(replies: Sequence[Future[ReplyT]]) -> list[ReplyT]:
 
 
 def for_nobody(reply: Future[Any]) -> None:
-    """Look at a reply that nobody waits for, so that an error in it is no warning."""
+    """Retrieve the error of an ignored reply, so that asyncio logs no warning."""
     if not reply.cancelled():
         reply.exception()

@@ -1,11 +1,11 @@
-"""Actors and the supervisor that keeps them alive.
+"""Actors, and the supervisor that restarts them.
 
-A crash in one actor never takes down its siblings. The supervisor answers what the actor had
-in hand, lets it load itself anew and go on, within a restart intensity; past that the actor is
-given up and refuses its messages, and the server goes on.
+A crash of one actor never stops its siblings. The supervisor refuses the messages in progress and
+restarts the actor, which loads its state again. After too many crashes in a short time the actor is
+given up: it refuses all messages, and the server continues.
 
 An actor whose commit fails at a guard (``Fenced``) is stopped at once and not restarted, because
-another owner does its work now.
+its work has another owner now.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ _log = structlog.get_logger("actors")
 
 
 class _Strayed(Exception):
-    """Work ended as if it were cancelled, and nobody has cancelled it."""
+    """Work raised ``CancelledError`` although its task was not cancelled."""
 
 
 class Actor(Protocol):
-    """What a supervisor runs."""
+    """An actor, as the supervisor runs it."""
 
     name: str
     mailbox: Mailbox
-    # The batch being worked on; the supervisor refuses it where the actor crashes.
+    # The batch in progress; the supervisor refuses it if the actor crashes.
     in_hand: list[Envelope]
 
     async def run(self) -> None:
@@ -52,12 +52,12 @@ class Actor(Protocol):
 
 
 class Supervisor:
-    """Runs actors in one task group, each watched on its own."""
+    """Runs actors in one task group, and handles the crashes of each separately."""
 
     def __init__(self, task_group: TaskGroup) -> None:
         self._task_group = task_group
         self._running: dict[Actor, asyncio.Future[None]] = {}
-        # In the order in which they began.
+        # In the order of their start.
         self._asides: dict[anyio.CancelScope, None] = {}
 
     def start(self, actor: Actor) -> None:
@@ -67,27 +67,27 @@ class Supervisor:
         self._task_group.start_soon(self._watch, actor, name=actor.name)
 
     async def stop(self, actor: Actor) -> None:
-        """Close an actor's mailbox and wait until it has worked through it."""
+        """Close an actor's mailbox and wait until the actor has processed it."""
         actor.mailbox.close()
         ended = self._running.get(actor)
         if ended is not None:
             await asyncio.shield(ended)
 
     def run_aside(self, work: Callable[[*Ts], Awaitable[None]], *arguments: *Ts) -> None:
-        """Do something that nobody waits for, and log it if it fails."""
+        """Run work in the background, and log it if it fails."""
         scope = anyio.CancelScope()
         self._asides[scope] = None
         self._task_group.start_soon(self._aside, scope, partial(work, *arguments))
 
     def keep_aside(self, work: Callable[[*Ts], Awaitable[None]], *arguments: *Ts) -> None:
-        """Do something that is never done; where it fails, log that and begin again.
+        """Run endless work in the background; if it fails, log that and start it again.
 
         Work that fails at a guard ends.
         """
         self.run_aside(self._again_and_again, partial(work, *arguments))
 
     def cancel_asides(self) -> None:
-        """Give up what nobody waits for: it may take minutes, and the server is to stop now."""
+        """Cancel all background work, which may take minutes: the server stops now."""
         for scope in self._asides:
             scope.cancel()
 
@@ -109,7 +109,7 @@ class Supervisor:
                     _log.warning("work_aside_fenced", error=str(error))
                     return
                 _log.exception("work_aside_failed")
-            # A pace: work that fails at once is not begun again at once.
+            # A pause: work that fails at once is not restarted at once.
             await anyio.sleep(_ASIDE_PAUSE_SECONDS)
 
     async def _watch(self, actor: Actor) -> None:
@@ -138,7 +138,7 @@ class Supervisor:
 
 
 async def _contained(work: Callable[[], Awaitable[None]]) -> None:
-    """Make an error of a cancellation that strays out of the work; or it ends all actors."""
+    """Turn a stray ``CancelledError`` into an ordinary error, because it would end all actors."""
     try:
         await work()
     except asyncio.CancelledError as error:
