@@ -1,4 +1,4 @@
-"""What one batch of messages leaves in a partition: rows, change records and counts."""
+"""The results of one batch of messages in a partition: rows, change records and counts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dynactor.streams.change_record import ChangeRecord
 
 
 class Batch:
-    """The rows that one batch leaves, None for a deleted one, and the partition's counts."""
+    """The rows that a batch writes, None for a deleted one, and the partition's counts."""
 
     __slots__ = ("applied", "counter", "item_counts", "logged_bytes", "rows", "sizes_bytes")
 
@@ -21,7 +21,7 @@ class Batch:
         self.logged_bytes = head.logged_bytes
 
     def head(self) -> PartitionHead:
-        """The head that goes with these rows."""
+        """The partition's head after this batch."""
         return PartitionHead(
             self.counter, self.item_counts, self.sizes_bytes, self.applied, self.logged_bytes
         )
@@ -29,8 +29,8 @@ class Batch:
     def count(
         self, index_id: int, old: StoredItem | None, new: StoredItem | None, overhead_bytes: int = 0
     ) -> int:
-        """Count an item or entry in and out; returns by how many bytes the storage grew."""
-        # Most writes replace an item, by one of the same size or another.
+        """Count a replaced, added or deleted item or entry; returns the growth in bytes."""
+        # Most writes replace an item.
         if new is not None and old is not None:
             grown_bytes = new.size_bytes - old.size_bytes
             if grown_bytes:
@@ -47,7 +47,7 @@ class Batch:
     def count_sizes(
         self, index_id: int, old_bytes: int | None, new_bytes: int | None, overhead_bytes: int = 0
     ) -> int:
-        """As ``count``, by the sizes alone; None for an item that is not there."""
+        """See ``count``; takes sizes, None for an item that does not exist."""
         grown_items = (new_bytes is not None) - (old_bytes is not None)
         grown_bytes = (new_bytes or 0) - (old_bytes or 0) + grown_items * overhead_bytes
         self._grow(index_id, grown_items, grown_bytes)
@@ -63,7 +63,7 @@ class Batch:
 
 
 class TableBatch(Batch):
-    """What the writes of one batch see and leave, over what is stored.
+    """The reads and writes of one batch, over the stored rows.
 
     Items by position, sizes of item collections by encoded partition key. The batch has one time,
     which is read after its rows.
@@ -86,10 +86,10 @@ class TableBatch(Batch):
         self.collections: dict[bytes, int] = {}
         self.records: list[ChangeRecord] = []
         self.now_epoch_seconds = 0.0
-        # The rows to load: of these items, then of these collections.
+        # The rows to load: these items first, then these collections.
         self.positions: list[bytes] = []
         self.unknown_collections: list[bytes] = []
-        # Each write of an item collection and the size that it left; on tables with local indexes.
+        # Each write of an item collection and the size after it; on tables with local indexes.
         self.grown: list[tuple[bytes, int]] = []
         # The ids of the transactions whose items this batch has locked.
         self.prepared: list[bytes] = []

@@ -1,7 +1,7 @@
-"""A partition's change feed: the durable end of its log, and those who wait for more.
+"""A partition's change feed: the durable end of its log, and the readers that wait for more.
 
-The partition moves the tail when a batch is durable. A subscriber that keeps up reads recent
-changes from memory; one that is behind reads the log on the disk. Nobody holds up a write.
+The partition moves the tail when a batch is durable. A reader that keeps up reads recent changes
+from memory; a reader that is behind reads the log from the disk. No reader delays a write.
 """
 
 from __future__ import annotations
@@ -16,23 +16,24 @@ from dynactor.storage.store import Store
 from dynactor.streams import change_log
 from dynactor.streams.change_record import ChangeRecord
 
-# Of all feeds together.
+# Limit of all feeds together.
 _RECENT_BYTES: Final = 64 * 1024 * 1024
 
 
 class RecentChanges:
-    """The memory that all feeds share for what was changed last: the oldest goes first."""
+    """The cache of recent changes, which all feeds share; the oldest changes are evicted first."""
 
     def __init__(self, limit_bytes: int = _RECENT_BYTES) -> None:
         self._limit_bytes = limit_bytes
         self._size_bytes = 0
-        # For those who read here.
+        # Wakes the readers of the cache.
         self.wakeups = CoalescedWakeups()
-        # Whose records came when, batch by batch; a feed's own are in the same order.
+        # The batches of records in the order of their arrival; each feed's own are in the same
+        # order.
         self._order: deque[tuple[ChangeFeed, int, int]] = deque()
 
     def added(self, feed: ChangeFeed, records: int, size_bytes: int) -> None:
-        """A feed has kept some more records; whoever has the oldest may have to give them up."""
+        """A feed has cached more records; the oldest records of any feed may be evicted."""
         self._order.append((feed, records, size_bytes))
         self._size_bytes += size_bytes
         self.wakeups.changed()
@@ -45,13 +46,13 @@ class RecentChanges:
 class ChangeFeed:
     """The feed of one partition.
 
-    Invariants: every record with a counter up to ``tail`` is durable; ``_recent`` holds all
-    records with counters above ``_recent_after`` and up to ``tail``, and perhaps some below,
-    without decoded items.
+    Invariants: every record with a counter up to ``tail`` is durable. ``_recent`` holds all records
+    with counters above ``_recent_after`` and up to ``tail``, and perhaps older ones, without
+    decoded items.
 
-    ``parent`` is the number of the partition whose split began this one, while that log is kept:
-    who follows both follows it first. ``last`` is the counter that the log ended with, None while
-    it grows.
+    ``parent`` is the number of the partition whose split created this one, as long as that log is
+    kept; a reader of both logs reads the parent's first. ``last`` is the last counter of an ended
+    log, None while the log grows.
     """
 
     def __init__(
@@ -65,9 +66,9 @@ class ChangeFeed:
         self.parent = parent
         self.last: int | None = None
         self.tail = 0
-        # How many bytes of records the log was ever given, up to the tail.
+        # Total bytes of records that were ever written to the log, up to the tail.
         self.logged_bytes = 0
-        # How often records were added: tells whether any came while one was looking elsewhere.
+        # Number of additions, so that a reader notices additions during its read.
         self.additions = 0
         self._has_begun = False
         self.store = store
@@ -78,28 +79,28 @@ class ChangeFeed:
         self._waiting: list[asyncio.Future[None]] = []
 
     def begin(self, tail: int, logged_bytes: int = 0) -> None:
-        """Start with what is durable, or catch up with what is and nobody has told of.
+        """Start with the durable state, or catch up with durable changes that were not reported.
 
-        A partition that could not ask when its last changes are durable tells of them with the
-        next ones, and there may be none.
+        A partition that could not wait for its last changes reports them with the next ones, and
+        there may be no next ones.
         """
         self.begin_once(tail, logged_bytes)
         if tail > self.tail:
             self.advance(tail, [], logged_bytes)
 
     def begin_once(self, tail: int, logged_bytes: int) -> None:
-        """Start with what was durable when the store was opened; later calls change nothing."""
+        """Start with the durable state of the opened store; later calls have no effect."""
         if not self._has_begun:
             self._has_begun = True
             self.tail = self._recent_after = tail
             self.logged_bytes = logged_bytes
 
     def advance(self, tail: int, records: list[ChangeRecord], logged_bytes: int) -> None:
-        """The partition's counter is durable up to ``tail``, with these records among it.
+        """The partition's counter is durable up to ``tail``, including these records.
 
-        ``logged_bytes`` is what the log was ever given by then. It may have been heard already.
+        ``logged_bytes`` is the total of the log up to there. The call may repeat an earlier one.
         """
-        # Whatever was not told of in between is on the disk.
+        # Records between the two were not reported; readers find them on the disk.
         before = records[0].sequence_number.counter - 1 if records else tail
         was_told_of_all = before <= self.tail
         if not was_told_of_all:
@@ -116,13 +117,13 @@ class ChangeFeed:
             self._wake()
 
     def end(self) -> None:
-        """The partition was split behind the tail: nothing is added any more."""
+        """The partition was split; the log gets no more records."""
         assert self._has_begun
         self.last = self.tail
         self._wake()
 
     def forget_oldest(self, records: int) -> None:
-        """Give up the oldest records kept in memory; they are read from the disk from now on."""
+        """Evict the oldest records from memory; they are read from the disk from now on."""
         for _ in range(records):
             oldest = self._recent.popleft().sequence_number.counter
             self._recent_after = max(self._recent_after, oldest)
@@ -136,7 +137,7 @@ class ChangeFeed:
                 future.set_result(None)
 
     def wait_wakeup(self) -> asyncio.Future[None]:
-        """A future that completes when those who keep up go on, all at once."""
+        """A future that completes with the next coalesced wakeup of all readers."""
         return self._memory.wakeups.wait()
 
     def wait_addition(self) -> asyncio.Future[None]:
@@ -158,7 +159,7 @@ class ChangeFeed:
         )
 
     def _read_recent(self, after: int, max_records: int, max_bytes: int) -> list[ChangeRecord]:
-        # By place, not from either end: a reader may be at the tail or many pages behind.
+        # Indexed by position, because a reader may be at the tail or many pages behind.
         recent = self._recent
         start = bisect_right(recent, after, key=_counter)
         size_bytes = 0
@@ -176,7 +177,7 @@ def _counter(record: ChangeRecord) -> int:
 
 
 def _size_bytes(record: ChangeRecord) -> int:
-    """What a record holds in memory, near enough: its keys and images, and index entries."""
+    """The approximate memory of a record: its keys and images, and index entries."""
     size_bytes = (
         len(record.keys)
         + (len(record.old.data) if record.old else 0)
@@ -186,7 +187,7 @@ def _size_bytes(record: ChangeRecord) -> int:
     for of_index in record.entry_changes.values():
         for change in of_index:
             size_bytes += len(change.position)
-            # Indexes that hold whole items share the value.
+            # Indexes that project whole items share the value.
             if change.value is not None and change.value is not shared:
                 shared = change.value
                 size_bytes += len(shared)

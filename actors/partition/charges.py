@@ -1,9 +1,9 @@
-"""The units that messages of one partition have paid, until it is known what became of them.
+"""The units that messages of one partition have paid, until their outcome is known.
 
-A write pays between its decision and its commit. A batch that is decided again, as its commit met
-a conflict, pays once: it is remembered what each write has paid, or why it was refused. When the
-batch is accepted its units are counted as consumed; when it is rejected they are given back. The
-units of a prepared transaction outlive its batch.
+A write pays between its decision and its commit. A batch that is decided again, because its commit
+met a conflict, pays once: the charges remember each payment or refusal. When the batch is accepted
+its units count as consumed; when it is rejected they are given back. The units of a prepared
+transaction outlive its batch.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from dynactor.model.writes.change import Change, refused_change
 
 
 class Charges:
-    """The units of the batch in progress, by the reply that each write waits for, or by its action.
+    """The units of the batch in progress, by the reply or the action of each write.
 
-    Those of prepared transactions are kept by the transaction's id.
+    The units of prepared transactions are kept by the transaction's id.
     """
 
     def __init__(self, partition_number: int, throttle: TableThrottle) -> None:
@@ -79,20 +79,20 @@ class Charges:
         return paid if isinstance(paid, Throttled) else outcome
 
     def _take(self, payer: object, position: bytes, change: Change) -> Paid | Throttled:
-        """Take the units of a write that has not paid yet; remember them, or the refusal."""
+        """Take the units of a write that has not paid yet; remember the payment or the refusal."""
         paid = self._throttle.take_write(self._partition_number, position, change)
         self._in_progress[payer] = paid
         return paid
 
     def spend(self) -> None:
-        """Count what the batch has paid as consumed: nothing of it is decided again."""
+        """Count the batch's units as consumed; the batch is not decided again."""
         for paid in self._in_progress.values():
             if not isinstance(paid, Throttled):
                 self._throttle.count_write(paid)
         self._in_progress.clear()
 
     def give_back(self, envelopes: Iterable[Envelope]) -> None:
-        """Give back what these messages have paid: nothing was written for them."""
+        """Give back the units of these messages: nothing was written for them."""
         for envelope in envelopes:
             actions = actions_of(envelope.message)
             for payer in (envelope.reply, *((envelope.reply, each.ordinal) for each in actions)):
@@ -101,17 +101,17 @@ class Charges:
                     self._throttle.give_back(self._partition_number, paid)
 
     def forget_batch(self) -> None:
-        """Leave what a batch has paid as it is: the actor crashed, so its outcome is unknown."""
+        """Keep the units of a batch taken: the actor crashed, so the outcome is unknown."""
         self._in_progress.clear()
 
     def keep(self, transaction_id: bytes, envelope: Envelope) -> None:
-        """Keep what a prepared transaction has paid until it is known what becomes of it."""
+        """Keep the units of a prepared transaction until its outcome is known."""
         payers = ((envelope.reply, each.ordinal) for each in actions_of(envelope.message))
         paid = (self._in_progress.pop(payer, None) for payer in payers)
         self._prepared[transaction_id] = [one for one in paid if isinstance(one, Paid)]
 
     def let_go(self, transaction_id: bytes, *, gives_back: bool) -> None:
-        """Count what a prepared transaction has paid as consumed, or give it back."""
+        """Count the units of a prepared transaction as consumed, or give them back."""
         for paid in self._prepared.pop(transaction_id, ()):
             if gives_back:
                 self._throttle.give_back(self._partition_number, paid)
@@ -119,6 +119,6 @@ class Charges:
                 self._throttle.count_write(paid)
 
     def give_back_prepared(self) -> None:
-        """Give back what all prepared transactions have paid: nothing becomes of them."""
+        """Give back the units of all prepared transactions: none of them is committed."""
         for transaction_id in list(self._prepared):
             self.let_go(transaction_id, gives_back=True)

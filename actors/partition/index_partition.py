@@ -1,8 +1,8 @@
-"""A partition of a global secondary index: its messages, and what they do to its entries.
+"""A partition of a global secondary index: its messages, and their effect on its entries.
 
-The followers of the table's partitions send changes. In the batch of the effect the partition
-keeps the highest counter applied from each source log, and skips anything at or below it, so
-repeated and late messages do no harm, deletes included.
+The followers of the table's partitions send changes. The partition stores the highest counter
+applied from each source log, in the batch of the effect, and skips changes at or below it. So
+repeated and late messages have no effect, deletes included.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from dynactor.streams.entry_change import EntryChange
 
 
 class ApplyChanges(Message[None], frozen=True):
-    """Carry changes of one source partition into this one, in the order of their counters.
+    """Apply changes of one source partition, in the order of their counters.
 
-    ``follows_all``: the index holds what all changes before these made of it. Not so while it
-    is filled, and until what came meanwhile was carried into it.
+    ``follows_all``: the index reflects all earlier changes. This is false during the backfill, and
+    until the changes since its start are applied.
     """
 
     source: int
@@ -34,11 +34,11 @@ class ApplyChanges(Message[None], frozen=True):
 
 
 class Backfill(Message[None], frozen=True):
-    """Put the entries of items that were there before the index was.
+    """Put the entries of items that are older than the index.
 
-    They may be out of date: the changes since are applied behind them. ``items`` are the
-    positions in the table of the first and the last item: a backfill goes upwards from one message
-    to the next, unless it begins anew or sends one again.
+    They may be out of date, because the changes since then are applied after them. ``items`` are
+    the positions in the table of the first and the last item. A backfill sends rising positions,
+    unless it starts over or repeats a message.
     """
 
     entries: tuple[tuple[bytes, bytes], ...]
@@ -46,9 +46,9 @@ class Backfill(Message[None], frozen=True):
 
 
 class EntryBatch(Batch):
-    """What one batch does to entries: beside rows, the sizes of the entries that it touches.
+    """The effect of one batch on entries: rows, and the sizes of the affected entries.
 
-    None, or nothing, stands for an entry that is not there.
+    None, or a missing key, stands for an entry that does not exist.
     """
 
     __slots__ = ("positions", "sizes")
@@ -56,14 +56,14 @@ class EntryBatch(Batch):
     def __init__(self, head: PartitionHead) -> None:
         super().__init__(head)
         self.sizes: dict[bytes, int | None] = {}
-        # The entries whose sizes the messages don't tell.
+        # The entries whose sizes are not in the messages.
         self.positions: dict[bytes, None] = {}
 
 
 class IndexCore:
     """The core of an index's partition.
 
-    Invariant: none of its entries is of an item above ``_filled_up_to``, where that is known.
+    Invariant: no entry belongs to an item above ``_filled_up_to``, unless that is unknown.
     """
 
     def __init__(self, index_id: int, row_prefix: bytes) -> None:
@@ -72,14 +72,14 @@ class IndexCore:
         self._filled_up_to: bytes | None = None
 
     def begin(self, head: PartitionHead) -> None:
-        """Start with the stored head: a backfill finds no entries only if there are none."""
+        """Start with the stored head; ``_filled_up_to`` is known only if there are no entries."""
         self._filled_up_to = None if head.item_counts.get(self._index_id) else b""
 
     def forget(self) -> None:
         """Do nothing: messages are decided on stored rows alone."""
 
     def open(self, head: PartitionHead, messages: Sequence[Message[Any]]) -> EntryBatch:
-        """Return a batch that wants the sizes that the messages need and don't tell."""
+        """Return a batch that wants the sizes that are not in the messages."""
         batch = EntryBatch(head)
         positions = batch.positions
         for message in messages:
@@ -92,7 +92,7 @@ class IndexCore:
         return batch
 
     def _is_first_to_fill(self, items: tuple[bytes, bytes] | None) -> bool:
-        """Whether no entry of the items between these two can be there yet; from now on it may."""
+        """Whether no entry of the items between these two can exist; from now on one may."""
         filled_up_to = self._filled_up_to
         if filled_up_to is None or items is None:
             return False
@@ -123,7 +123,7 @@ class IndexCore:
         raise AssertionError(message)
 
     def apply(self, batch: EntryBatch, message: Message[Any], decision: Any) -> None:
-        """Write entries into the batch, and how far their source log was applied."""
+        """Write entries into the batch, with the applied counter of their source log."""
         if isinstance(message, ApplyChanges):
             for change in decision:
                 if message.follows_all:
@@ -139,7 +139,7 @@ class IndexCore:
         """Do nothing: messages are decided on stored rows alone."""
 
     def rejected(self, batch: EntryBatch) -> None:
-        """Do nothing: the batch has left nothing but rows."""
+        """Do nothing: a batch has no effect besides its rows."""
 
     def _put(self, batch: EntryBatch, position: bytes, value: bytes | None) -> None:
         size_bytes = None if value is None else codec.size_bytes(value)

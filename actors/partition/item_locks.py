@@ -1,17 +1,17 @@
-"""A partition's part in transactions: its messages, and the keys that it keeps locked.
+"""A partition's part in transactions: its messages, and the items that it keeps locked.
 
-A transaction on several partitions takes three steps. *Prepare* decides each action on the item
-that is there; if all may be done their keys are held: nobody else writes these items. *Join*
-makes the rows of all the transactions of a round (``dynactor.actors.transactions.rounds``), numbers
-and records among them; from then on the partition does nothing else until *Resolve* tells it
-whether they were committed, and lets their keys go if so. *Release* lets the keys of a transaction
-go that is not to be, and gives back its units where it is the server that could not do it.
-Locks are kept in memory only, so a partition that restarts has none.
+A transaction on several partitions takes three steps. *Prepare* decides each action on the present
+item. If all actions may be done, their items are locked: no other write may change them. *Join*
+makes the rows, sequence numbers and records of all transactions of a round
+(``dynactor.actors.transactions.rounds``). From then on the partition waits for *Resolve*, which
+says whether they were committed, and releases the locks if so. *Release* ends a transaction without
+a commit: it releases the locks, and gives back the units if the server failed. Locks are kept in
+memory only, so a restarted partition has no locks.
 
 A transaction on one partition is one message, *Transact*, and part of its batch.
 
-What many transactions have in hand at a time is kept from the garbage collector, which would walk
-it again and again; nothing of it refers back.
+Structs of many transactions in flight are not tracked by the garbage collector, which would walk
+them repeatedly; they are part of no reference cycle.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from dynactor.storage.store import Group
 
 
 class Done(Struct, frozen=True, gc=False):
-    """What an action gives; the size is None on a table without local indexes."""
+    """The result of an action; the size is None on a table without local indexes."""
 
     attributes: Item | None
     receipt: Receipt
@@ -39,9 +39,9 @@ class Done(Struct, frozen=True, gc=False):
 
 
 class PartRejected(Struct, frozen=True, gc=False):
-    """Why a transaction is cancelled, for each of its actions in this partition.
+    """The reasons why a transaction is canceled, one for each of its actions in this partition.
 
-    ``receipts`` are what each action has taken all the same; none where nothing was decided.
+    ``receipts`` are the units that each action has consumed anyway; empty if nothing was decided.
     """
 
     reasons: tuple[CancellationReason, ...]
@@ -49,19 +49,19 @@ class PartRejected(Struct, frozen=True, gc=False):
 
 
 class Accepted(Struct, frozen=True, gc=False):
-    """All actions in this partition may be done, or are: what each of them gives."""
+    """All actions in this partition may be done, or are done: the result of each of them."""
 
     outcomes: tuple[Done, ...]
 
 
 class Joined(Struct, frozen=True, gc=False):
-    """What is to be committed."""
+    """The group to commit."""
 
     group: Group
 
 
 class TransactionPart(Struct, frozen=True, gc=False):
-    """What a transaction does in one partition; ``total`` is the number of all its actions."""
+    """The actions of a transaction in one partition; ``total`` is the number of all its actions."""
 
     transaction_id: bytes
     total: int
@@ -69,7 +69,7 @@ class TransactionPart(Struct, frozen=True, gc=False):
 
 
 class Prepare(Message[Accepted | PartRejected], frozen=True, gc=False):
-    """Decide these actions, and hold their keys if all may be done."""
+    """Decide these actions, and lock their items if all may be done."""
 
     part: TransactionPart
 
@@ -82,15 +82,15 @@ class Transact(Message[Accepted | PartRejected], frozen=True, gc=False):
 
 
 def actions_of(message: Message[Any]) -> tuple[Action, ...]:
-    """Return the actions that a message decides; none if it is not part of a transaction."""
-    # A tuple of classes: a union of them would be made with each call.
+    """Return the actions that a message decides; empty if it is not part of a transaction."""
+    # A tuple of classes, because a union would be created with each call.
     return message.part.actions if isinstance(message, (Prepare, Transact)) else ()
 
 
 class Join(Message[Joined | None], frozen=True):
-    """Make one group of prepared transactions; None if nothing is known of one of them.
+    """Make one group of prepared transactions; None if one of them is unknown.
 
-    ``rows`` are other rows that belong to them.
+    ``rows`` are other rows of these transactions.
     """
 
     round_id: bytes
@@ -99,21 +99,21 @@ class Join(Message[Joined | None], frozen=True):
 
 
 class Release(Message[None], frozen=True):
-    """Let the keys of a transaction go, and perhaps give back what it has paid."""
+    """Release the locks of a transaction, and give back its units if ``gives_back``."""
 
     transaction_id: bytes
     gives_back: bool = False
 
 
 class Resolve(Message[None], frozen=True):
-    """Whether the group of a round that was joined is committed."""
+    """Whether the group of a joined round is committed."""
 
     round_id: bytes
     committed: bool
 
 
 class LockedPart(Struct, frozen=True, gc=False):
-    """A prepared transaction: its part, what was decided, action by action, and for which table."""
+    """A prepared transaction: its part, the decision of each action, and the table's definition."""
 
     part: TransactionPart
     changes: tuple[Change, ...]
@@ -121,13 +121,13 @@ class LockedPart(Struct, frozen=True, gc=False):
 
 
 class ItemLocks:
-    """The keys that transactions hold in one partition.
+    """The items that transactions have locked in one partition.
 
-    Invariant: each position is that of exactly one of the prepared transactions.
+    Invariant: each locked position belongs to exactly one of the prepared transactions.
     """
 
     def __init__(self) -> None:
-        # Whose each of them is.
+        # The transaction that holds each lock.
         self.positions: dict[bytes, bytes] = {}
         self._prepared: dict[bytes, LockedPart] = {}
 
@@ -136,7 +136,7 @@ class ItemLocks:
         return self._prepared.get(transaction_id)
 
     def add(self, held: LockedPart) -> None:
-        """Hold the keys of a transaction."""
+        """Lock the items of a transaction."""
         transaction_id = held.part.transaction_id
         self._prepared[transaction_id] = held
         for action in held.part.actions:
@@ -144,13 +144,13 @@ class ItemLocks:
             self.positions[action.position] = transaction_id
 
     def drop(self, transaction_id: bytes) -> None:
-        """Let the keys of a transaction go, if there are any."""
+        """Release the locks of a transaction, if it has any."""
         held = self._prepared.pop(transaction_id, None)
         if held is not None:
             for action in held.part.actions:
                 del self.positions[action.position]
 
     def clear(self) -> None:
-        """Let everything go."""
+        """Release all locks."""
         self.positions.clear()
         self._prepared.clear()

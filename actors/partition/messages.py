@@ -1,4 +1,4 @@
-"""The messages of a table's partition, but for those of transactions, and their replies."""
+"""The messages of a table's partition, except those of transactions, and their replies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Written(Struct, frozen=True):
 
 
 class WriteItem(Message[Written], frozen=True):
-    """Carry out a write on the item at a position, its encoded key: the two keys together."""
+    """Carry out a write on the item at a position, its encoded key: both keys together."""
 
     partition_key: bytes
     sort_key: bytes
@@ -33,9 +33,9 @@ class WriteItem(Message[Written], frozen=True):
 
 
 class Expired(Struct, frozen=True):
-    """How many items were deleted, and the counter of the last change they saw or made.
+    """Number of deleted items, and the counter of the last change that they saw or made.
 
-    ``held`` are the positions that were passed over, as a transaction has them.
+    ``held`` are the positions that were skipped because a transaction has locked them.
     """
 
     deleted_items: int
@@ -44,16 +44,16 @@ class Expired(Struct, frozen=True):
 
 
 class ExpireItems(Message[Expired], frozen=True):
-    """Delete those of the items at these positions that have expired by this attribute (S120)."""
+    """Delete the items at these positions that have expired by this attribute (S120)."""
 
     attribute_name: str
     positions: tuple[bytes, ...]
 
 
 class RestoreItems(Message[None], frozen=True):
-    """Put items of a backup, as its rows have them, at these positions, each where there is none.
+    """Put items of a backup at these positions, as stored rows, unless an item exists there.
 
-    For a table that nobody else writes to yet; items that a crash made come again are skipped.
+    For a table that has no other writers yet; items that are sent again after a crash are skipped.
     """
 
     positions: tuple[bytes, ...]
@@ -61,7 +61,7 @@ class RestoreItems(Message[None], frozen=True):
 
 
 class Redefine(Message[int], frozen=True):
-    """Keep to this definition of the table from now on.
+    """Use this definition of the table from now on.
 
     The reply is the counter of the last change made under the old one.
     """

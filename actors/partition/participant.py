@@ -1,7 +1,7 @@
 """A partition as a participant of transactions over several partitions.
 
 ``item_locks`` describes the steps. The loop commits nothing between a join and its outcome: the
-round commits the partition's group together with those of the others.
+round commits the groups of all its partitions together.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _DECISIONS: Final = 1_000
 
 
 class _Joining(NamedTuple):
-    """A round of transactions that was joined and is not resolved."""
+    """A round of transactions that was joined and is not resolved yet."""
 
     round_id: bytes
     transaction_ids: tuple[bytes, ...]
@@ -34,7 +34,7 @@ class _Joining(NamedTuple):
 
 
 class Participant:
-    """The participant; it hears of outcomes through ``decisions``, while the mailbox waits."""
+    """The participant; it receives outcomes through ``decisions``, not through the mailbox."""
 
     def __init__(self, core: TableCore, charges: Charges, *, copy_messages: bool) -> None:
         self._outcomes = Mailbox(_DECISIONS, copy_messages=copy_messages)
@@ -70,7 +70,7 @@ class Participant:
             envelope.refuse(InternalServerError(f"Nothing was written: {error}"))
             return 0.0
         if envelope.reply.done():
-            # The round was given up, and will not tell an outcome.
+            # The round was given up, and sends no outcome.
             return 0.0
         for each in locked:
             self._core.carry_out_locked(batch, each)
@@ -90,7 +90,7 @@ class Participant:
         decision = envelope.message
         assert isinstance(decision, Resolve)
         assert decision.round_id == joining.round_id, "only partitions that joined are told"
-        # It comes once: after a crash from here on nobody waits for it again.
+        # The outcome comes once, so a crash from here on doesn't wait for it again.
         self._joining = None
         if decision.committed:
             await partition.was_committed(joining.batch, joining.head, joining.group)

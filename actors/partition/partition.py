@@ -1,15 +1,15 @@
-"""A partition: the actor that alone writes a range of rows, batch by batch.
+"""A partition: the only actor that writes a range of rows, batch by batch.
 
-The loop takes what waits in the mailbox as one batch, loads the rows that the messages concern, has
-the core decide each message on what the earlier ones leave, commits the rows as one group under the
-partition's head, and settles: replies go out when the group is durable; a reply without a write
-goes out when everything it saw is durable.
+The loop takes the waiting messages as one batch and loads the rows that they concern. The core
+decides each message on the results of the earlier ones. The loop commits the rows as one group
+under the partition's head, and settles: replies are sent when the group is durable. A reply without
+a write is sent when everything it saw is durable.
 
-A core decides and does no I/O. It is a table's (``table_core``) or a global index's
+A core decides and does no I/O. There is one for tables (``table_core``) and one for global indexes
 (``index_partition``). Only the loop awaits, and only the loop carries out effects: units of
 throughput, counters of the metrics, the tail of the change feed (``table_partition``).
 
-Transactions over several partitions are committed by a round of theirs, in the place of the loop
+Transactions over several partitions are committed by a round, instead of the loop
 (``participant``).
 """
 
@@ -33,8 +33,8 @@ from dynactor.storage.store import Conflict, Damaged, Fenced, Full, Group, Store
 MAILBOX_MESSAGES: Final = 10_000
 BATCH_MESSAGES: Final = 256
 BATCH_BYTES: Final = 1024 * 1024
-# The time that a batch may take of the event loop; the next batch is smaller if one took more.
-# Updates of large items are expensive, and their messages do not show it.
+# Maximum time of the event loop for a batch; after a longer one the next batch is smaller. Updates
+# of large items are expensive, and their messages don't show it.
 BATCH_SECONDS: Final = 0.005
 
 UNKNOWN: Final = "Whether this was written is unknown"
@@ -42,7 +42,8 @@ UNKNOWN: Final = "Whether this was written is unknown"
 BatchT = TypeVar("BatchT", bound=Batch)
 BatchT_contra = TypeVar("BatchT_contra", bound=Batch, contravariant=True)
 
-# A message and its reply, or the error that it is refused with. No class: each write has one.
+# A message and its reply, or the error that refuses it. A tuple, because a class would cost time
+# with each write.
 Outcome: TypeAlias = tuple[Envelope, Any]
 
 
@@ -75,7 +76,7 @@ class Partition(Generic[BatchT]):
 
     @property
     def decisions(self) -> Ref:
-        """Where a partition that has joined a round is told its outcome."""
+        """The reference that receives the outcome of a joined round."""
         assert self._committer is not None, "only a table's partition joins rounds"
         return self._committer.decisions
 
@@ -106,7 +107,7 @@ class Partition(Generic[BatchT]):
                 max_messages = min(BATCH_MESSAGES, max_messages * 2)
             self.in_hand = []
             if len(self.mailbox):
-                # A mailbox that is never empty must not keep the loop to itself.
+                # A mailbox that is never empty must not block the event loop.
                 await asyncio.sleep(0)
         if self._last_commit is not None and not self._last_commit.done():
             await asyncio.wait([self._last_commit])
@@ -114,9 +115,9 @@ class Partition(Generic[BatchT]):
     # -- load -------------------------------------------------------------------------------
 
     async def _is_head_loaded(self) -> bool:
-        """Load the head. If it can't be read, the messages that wait are refused.
+        """Load the head. If it can't be read, the waiting messages are refused.
 
-        Each batch tries again, so a partition is not given up because of its disk.
+        Each batch tries again, so a disk error doesn't end the partition.
         """
         try:
             await self._load_head()
@@ -136,8 +137,8 @@ class Partition(Generic[BatchT]):
         """Load the rows of a batch, and the time.
 
         Returns:
-            False if the store has lost commits of this partition; the head is reloaded then, and
-            the batch is void.
+            False if the store has rolled back commits of this partition; then the head is reloaded,
+            and the batch is void.
 
         Raises:
             StoreError: the rows can't be read.
@@ -151,15 +152,15 @@ class Partition(Generic[BatchT]):
         return True
 
     def _is_store_in_doubt(self) -> bool:
-        """Whether this partition's last commit failed, or it has made none to know better."""
+        """Whether this partition's last commit failed, or there was no commit yet."""
         commit = self._last_commit
         return commit is None or (commit.done() and commit.exception() is not None)
 
     async def _is_taken_back(self) -> bool:
-        """Whether the store has rolled back a commit of this partition; the head is then reloaded.
+        """Whether the store has rolled back a commit of this partition; if so, reload the head.
 
-        After a failed commit the store may go back to what is durable at any moment. What is
-        loaded from then on does not go with what the partition keeps in memory.
+        After a failed commit the store may return to its durable state at any moment. Rows that are
+        loaded after that don't fit the partition's memory.
         """
         (head_bytes,) = await self._store.latest.load([self._head_key])
         if head_bytes == self._head_bytes:
@@ -172,10 +173,10 @@ class Partition(Generic[BatchT]):
     async def _work(self, envelopes: list[Envelope]) -> None:
         """Carry out a batch of messages.
 
-        With several nodes, a partition whose guard fails could refuse only the messages that asked
-        for the guard, and write the others as before, since any node may write a table's rows: the
-        messages of one batch would be divided by their guards, each part with a group of its own.
-        Today only work that has one owner is guarded, so ``Fenced`` ends the actor.
+        With several nodes, a partition whose guard fails could refuse only the messages that
+        required the guard, and write the others, because any node may write a table's rows. The
+        batch would be divided by guards, each part with a group of its own. Today only work with
+        one owner is guarded, so ``Fenced`` ends the actor.
         """
         try:
             batch, outcomes = await self._decide_and_commit(envelopes)
@@ -208,15 +209,15 @@ class Partition(Generic[BatchT]):
             for envelope, message in zip(envelopes, messages, strict=True):
                 decision = charge(envelope, core.decide(batch, message))
                 outcomes.append((envelope, core.apply(batch, message, decision)))
-            # What is decided after a commit that failed has seen what may never be durable.
-            # Only another commit tells whether the store goes on, so there is one in any case.
+            # Decisions after a failed commit have seen rows that may never be durable. Only another
+            # commit tells whether the store continues, so there is always one.
             if batch.rows or self._is_store_in_doubt():
                 try:
                     await self._commit(batch)
                 except Fenced:
                     raise
                 except Conflict:
-                    # The store was opened again, without the commit that had failed.
+                    # The store was reopened without the failed commit.
                     await self._load_head()
                     continue
             return batch, outcomes
@@ -247,7 +248,7 @@ class Partition(Generic[BatchT]):
         self._core.accepted(batch, head)
 
     def group(self, batch: BatchT, head: PartitionHead) -> Group:
-        """A batch as the store takes it."""
+        """The group of a batch, for the store."""
         return Group(
             head_key=self._head_key,
             expected_head=self._head_bytes,
@@ -263,7 +264,7 @@ class Partition(Generic[BatchT]):
         if commit is None:
             self._settle(batch, outcomes, None)
         else:
-            # Also if the commit is done: those before it may not have been settled yet.
+            # Also if the commit is done: the batches before it may not be settled yet.
             commit.add_done_callback(partial(self._settle, batch, outcomes))
 
     def _settle(
@@ -291,10 +292,10 @@ class Partition(Generic[BatchT]):
     # -- commits by others ------------------------------------------------------------------
 
     async def _join(self, envelopes: list[Envelope]) -> tuple[float, list[Envelope]]:
-        """Take part in the rounds that a batch begins with.
+        """Take part in the rounds at the beginning of a batch.
 
         Returns:
-            The seconds spent waiting for their outcomes, and the messages behind them.
+            The seconds spent waiting for their outcomes, and the remaining messages.
         """
         assert self._committer is not None, "only a table's partition is asked to join"
         waited_seconds = 0.0
@@ -305,24 +306,24 @@ class Partition(Generic[BatchT]):
         return waited_seconds, envelopes[joins:]
 
     async def was_committed(self, batch: BatchT, head: PartitionHead, group: Group) -> None:
-        """Go on from a group that somebody else has committed for this partition."""
+        """Continue from a group that a round has committed for this partition."""
         self.head, self._head_bytes = head, group.head
         self._effects.accepted(batch, [])
         try:
             self._last_commit = await self._store.commit([])
         except StoreError:
-            # The next commit tells what became of it.
+            # The next commit shows the outcome.
             self._last_commit = None
         else:
             self._settle_later(batch, [])
 
 
 class Core(Protocol[BatchT]):
-    """What messages do to the rows of a partition; it awaits nothing and reads no clock.
+    """The effect of messages on the rows of a partition; it awaits nothing and reads no clock.
 
-    ``decide`` is pure: it changes neither the core nor the batch, and gives the same decision when
-    it is called again. A decision is a value whose form the message determines. ``apply`` carries
-    the decision into the batch.
+    ``decide`` is pure: it changes neither the core nor the batch, and returns the same decision if
+    called again. A decision is a value whose type depends on the message. ``apply`` carries the
+    decision into the batch.
     """
 
     def begin(self, head: PartitionHead) -> None:
@@ -330,7 +331,7 @@ class Core(Protocol[BatchT]):
         ...
 
     def forget(self) -> None:
-        """Drop all that was decided on rows that the store may have lost."""
+        """Forget all decisions on rows that the store may have lost."""
         ...
 
     def open(self, head: PartitionHead, messages: Sequence[Message[Any]]) -> BatchT:
@@ -338,7 +339,7 @@ class Core(Protocol[BatchT]):
         ...
 
     def row_keys(self, batch: BatchT) -> list[bytes]:
-        """Return the keys of the rows that a batch is decided on."""
+        """Return the keys of the rows that a batch needs for its decisions."""
         ...
 
     def fill(self, batch: BatchT, values: Sequence[bytes | None]) -> None:
@@ -346,7 +347,7 @@ class Core(Protocol[BatchT]):
         ...
 
     def decide(self, batch: BatchT, message: Message[Any]) -> Any:
-        """Decide one message on what a batch holds: a value, or the error of the reply."""
+        """Decide one message on the batch's rows; return a decision, or the error of the reply."""
         ...
 
     def apply(self, batch: BatchT, message: Message[Any], decision: Any) -> Any:
@@ -354,7 +355,7 @@ class Core(Protocol[BatchT]):
         ...
 
     def accepted(self, batch: BatchT, head: PartitionHead) -> None:
-        """The store has accepted a batch, and this is the partition's head now."""
+        """The store has accepted a batch; ``head`` is the partition's head now."""
         ...
 
     def rejected(self, batch: BatchT) -> None:
@@ -363,14 +364,14 @@ class Core(Protocol[BatchT]):
 
 
 class Effects(Protocol[BatchT_contra]):
-    """What the loop does for its partition besides writing rows."""
+    """The actions of the loop besides writing rows."""
 
     def begin(self, head: PartitionHead) -> None:
         """Start with the stored head; called before the first batch, also after a crash."""
         ...
 
     def forget(self) -> None:
-        """Undo the effects of decisions that come to nothing, as the store may have lost rows."""
+        """Undo the effects of decisions that are void because the store may have lost rows."""
         ...
 
     def loaded(self, batch: BatchT_contra) -> None:
@@ -399,21 +400,21 @@ class Effects(Protocol[BatchT_contra]):
 
 
 class Committer(Protocol[BatchT]):
-    """What has groups committed in the loop's place: a partition's part in transactions."""
+    """Commits groups instead of the loop: a partition's part in transactions."""
 
     decisions: Ref
 
     async def resume(self, partition: Partition[BatchT]) -> None:
-        """Finish what was under way when the actor crashed."""
+        """Finish a round that was in progress when the actor crashed."""
         ...
 
     async def join(self, partition: Partition[BatchT], envelope: Envelope) -> float:
-        """Take part in a round; return how many seconds of it were spent waiting."""
+        """Take part in a round; return the seconds spent waiting."""
         ...
 
 
 class NoEffects:
-    """The effects of a partition that charges nobody and that nobody follows."""
+    """The effects of a partition without charges and followers."""
 
     def begin(self, head: PartitionHead) -> None:
         """Do nothing."""
@@ -442,10 +443,11 @@ class NoEffects:
 
 
 class _BatchRejected(Exception):
-    """The store refused a batch as a whole."""
+    """The store refused a whole batch."""
 
     def __init__(self, message: str, cause: StoreError) -> None:
         super().__init__(message)
         self.error = InternalServerError(message)
-        # For callers that wait until the store takes writes, and tell this apart from damage.
+        # For callers that wait until the store accepts writes: the cause distinguishes this from
+        # damage.
         self.error.__cause__ = cause

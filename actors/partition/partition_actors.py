@@ -1,7 +1,7 @@
-"""The partitions of a table, or of a global index, that are at work or being split, by number.
+"""The partitions of a table or of a global index that are running or being split, by number.
 
-Each begins when it gets its first message, so that an idle table costs next to nothing. One that
-is being split has ended: what comes meanwhile waits, for its children or for itself.
+Each starts with its first message, so an idle table costs almost nothing. A partition that is being
+split has ended: new messages wait for its children, or for its restart.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ from dynactor.storage.store import Unknown
 
 
 class PartitionActors(dict[int, Ref], Generic[BatchT]):
-    """References to the partitions; one that is looked up and is not at work yet is started.
+    """References to the partitions; looking one up starts it.
 
-    A partition that is being split has a reference to a mailbox from which nobody takes. A sender
-    does not see the difference, so splitting costs nothing on its way.
+    A partition that is being split has a reference to a mailbox without a taker. The senders don't
+    notice, so splits add no cost to a write.
 
-    Invariant: all of them are in ``map``, which tells who owns what; a split puts another in its
-    place.
+    Invariant: every partition is in ``map``, which assigns ranges to partitions; a split replaces
+    the map.
     """
 
-    # The map is read with every request, and a slot is faster than a dict of the instance's own.
+    # Slots, because the map is read with every request, and a slot is faster than an instance's
+    # dict.
     __slots__ = (
         "_actors",
         "_awaiting_splits",
@@ -50,7 +51,7 @@ class PartitionActors(dict[int, Ref], Generic[BatchT]):
         *,
         copy_messages: bool,
     ) -> None:
-        """``make`` gives the actor of a partition; it is started here."""
+        """``make`` returns a new actor of a partition; it is started here."""
         super().__init__()
         self.map = PartitionMap(ranges)
         self._make = make
@@ -77,11 +78,11 @@ class PartitionActors(dict[int, Ref], Generic[BatchT]):
         return partition.ref
 
     def at_work(self, number: int) -> Partition[BatchT] | None:
-        """A partition, if it has started and is not being split."""
+        """A partition, if it is running and is not being split."""
         return self._actors.get(number)
 
     def decisions(self, number: int) -> Ref:
-        """Where a partition that has joined a round is told its outcome."""
+        """The reference that receives the outcome of a joined round."""
         return self._actors[number].decisions
 
     def is_sealed(self, number: int) -> bool:
@@ -89,9 +90,9 @@ class PartitionActors(dict[int, Ref], Generic[BatchT]):
         return number in self._sealed
 
     def when_split(self, number: int) -> asyncio.Future[None] | None:
-        """A future that completes when a partition is split, or is not split after all.
+        """A future that completes when a partition is split, or when its split fails.
 
-        None if nobody is splitting it.
+        None if it is not being split.
         """
         if number not in self._sealed:
             return None
@@ -100,18 +101,18 @@ class PartitionActors(dict[int, Ref], Generic[BatchT]):
         return future
 
     def mailbox_lengths(self) -> list[int]:
-        """How many messages wait in each mailbox: of partitions at work or being split."""
+        """Number of messages that wait in each mailbox, also of partitions that are being split."""
         mailboxes = [partition.mailbox for partition in self._actors.values()]
         return list(map(len, [*mailboxes, *self._sealed.values()]))
 
     def head(self, number: int) -> PartitionHead | None:
-        """The head of a partition that is at work, as of its last accepted commit."""
+        """The head of a running partition, as of its last accepted commit."""
         partition = self._actors.get(number)
         return None if partition is None else partition.head
 
     @asynccontextmanager
     async def sealed(self, number: int) -> AsyncIterator[None]:
-        """While a split is committed: all that the partition took is durable and answered.
+        """Stop a partition, once its messages are answered, while its split is committed.
 
         Messages that arrive meanwhile wait. The caller divides the partition next. If the commit
         fails, the partition continues with the waiting messages. If its outcome is unknown, the
@@ -138,7 +139,7 @@ class PartitionActors(dict[int, Ref], Generic[BatchT]):
             raise
 
     def _unseal(self, number: int) -> list[Envelope]:
-        """Take a sealed partition away; returns the messages that waited for it."""
+        """Remove a sealed partition; returns the messages that waited for it."""
         del self[number]
         for future in self._awaiting_splits:
             if not future.done():
@@ -149,24 +150,24 @@ class PartitionActors(dict[int, Ref], Generic[BatchT]):
     def divide(
         self, ranges: tuple[PartitionRange, ...], parent: int, children: tuple[int, int]
     ) -> list[Envelope]:
-        """A sealed partition was split, durably; these are the ranges now.
+        """A sealed partition was split, durably; ``ranges`` are the new ranges.
 
         Returns:
-            What waited for it.
+            The messages that waited for it.
         """
         self.map = PartitionMap(ranges)
         waiting = self._unseal(parent)
-        # At work, whether or not anything waits: who looks for large partitions finds them.
+        # Children start even without messages, because the split watch looks at running partitions.
         for number in children:
             self._start(number)
         return waiting
 
     async def stop(self) -> None:
-        """Stop those that are at work, once all that they took is answered."""
+        """Stop the running partitions once all their messages are answered."""
         await asyncio.gather(*map(self._supervisor.stop, self._actors.values()))
 
     def clear(self) -> None:
-        """Forget the partitions, which have stopped; each starts again with its next message."""
+        """Forget the stopped partitions; each starts again with its next message."""
         super().clear()
         self._actors.clear()
         self._sealed.clear()

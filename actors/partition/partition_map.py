@@ -1,7 +1,7 @@
 """The partition map: which partition owns which range of positions.
 
 A boundary is a position: a bare hash, until a collection is split by sort key. Partitions are
-known by their numbers: their places in the map change with every split.
+identified by number, because their places in the map change with every split.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _HASH_BYTES: Final = 8
 
 
 def divide_evenly(first_number: int, count: int) -> tuple[PartitionRange, ...]:
-    """So many new partitions with even shares of the hash space, numbered from ``first_number``."""
+    """New partitions with equal shares of the hash space, numbered from ``first_number``."""
     return tuple(
         PartitionRange(
             first_number + at,
@@ -29,13 +29,13 @@ def divide_evenly(first_number: int, count: int) -> tuple[PartitionRange, ...]:
 
 
 class PartitionMoved(Exception):
-    """The partition was split: what it was asked is to be asked of its children."""
+    """The partition was split; send the message to its children."""
 
 
 def divide(
     ranges: tuple[PartitionRange, ...], parent: int, at: bytes, children: tuple[int, int]
 ) -> tuple[PartitionRange, ...]:
-    """The ranges with two partitions in the place of one; the second begins at this position."""
+    """The ranges with two partitions instead of one; the second starts at this position."""
     divided: list[PartitionRange] = []
     for partition in ranges:
         if partition.number == parent:
@@ -47,7 +47,7 @@ def divide(
 
 
 class PartitionMap:
-    """The ranges of one table's partitions, in order; the first begins with nothing."""
+    """The ranges of one table's partitions, in order; the first starts at the empty position."""
 
     def __init__(self, ranges: tuple[PartitionRange, ...]) -> None:
         assert ranges[0].start == b""

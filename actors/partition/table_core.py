@@ -1,7 +1,7 @@
-"""What messages do to the rows of a table's partition: items, local index entries, change records.
+"""The effect of messages on a table's partition: items, local index entries, change records.
 
-Each write is decided on the item that it finds, and leaves rows, a change record and counts in its
-batch. There is no I/O here: the loop (``partition``) loads, charges and commits.
+Each write is decided on the present item, and writes rows, a change record and counts into its
+batch. This file does no I/O: the loop (``partition``) loads, charges and commits.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ _KNOWN_COLLECTIONS: Final = 1_024
 
 
 class ItemChange(NamedTuple):
-    """A change that the system makes of an item, as the write that would make it."""
+    """A change by the system, as the write that would make it."""
 
     write: WriteItem
     change: Change
 
 
 class ExpiryDecision(NamedTuple):
-    """The deletions of expired items, and the positions that transactions have locked."""
+    """The deletions of expired items, and the positions that are locked by transactions."""
 
     deletions: list[ItemChange]
     locked: tuple[bytes, ...]
@@ -70,15 +70,15 @@ class ExpiryDecision(NamedTuple):
 class TableCore:
     """The core of a table's partition.
 
-    Invariants: a locked position is written by no message but those of the transaction that has
-    locked it. ``_collections`` are sizes of item collections as they are stored under
-    ``_collections_head``; they are unknown once anything but a batch moves the head.
+    Invariants: a locked position is written only by the transaction that has locked it.
+    ``_collections`` are the stored sizes of item collections under ``_collections_head``; they are
+    unknown once anything but a batch moves the head.
     """
 
     def __init__(
         self, partition_number: int, definition: TableDefinition, collection_limit_bytes: int
     ) -> None:
-        """``collection_limit_bytes``: how large an item collection may grow, with local indexes."""
+        """``collection_limit_bytes``: maximum size of an item collection with local indexes."""
         table_id = definition.table_id
         self.locks = ItemLocks()
         self._partition_number = partition_number
@@ -95,16 +95,16 @@ class TableCore:
         self._keep_to(definition)
 
     def _keep_to(self, definition: TableDefinition) -> None:
-        """Go by this definition; what each write needs of it is worked out once."""
+        """Use this definition; values that each write needs are computed once."""
         self.definition = definition
         self.has_local_indexes = bool(definition.local_indexes)
-        # Up to this size no write can take an item collection beyond its limit.
+        # Up to this size no single write can exceed the limit of an item collection.
         written_bytes = (1 + len(definition.local_indexes)) * (
             ITEM_SIZE_BYTES + INDEX_ENTRY_OVERHEAD_BYTES
         )
         self._far_below_limit_bytes = self._collection_limit_bytes - written_bytes
         self.records_changes = definition.records_changes
-        # The ids of the global indexes into which changes are carried.
+        # The ids of the global indexes whose entry changes are computed with the write.
         self._held_indexes = [
             index.definition.index_id for index in definition.global_indexes if index.holds_entries
         ]
@@ -113,7 +113,7 @@ class TableCore:
     # -- the loop's calls -------------------------------------------------------------------
 
     def begin(self, head: PartitionHead) -> None:
-        """Start with the stored head: nothing else is kept of it."""
+        """Start with the stored head; the core keeps no other state of it."""
 
     def forget(self) -> None:
         """Release all locks: their transactions were decided on rows that may be gone."""
@@ -147,7 +147,7 @@ class TableCore:
     def open_round(self, head: PartitionHead, locked: Iterable[LockedPart]) -> TableBatch:
         """Return a batch for prepared transactions, which a round commits.
 
-        Nobody has written their items since they were locked; other writes may have changed the
+        Their items are locked, so nothing has changed them since; other writes may have changed the
         sizes of their item collections.
         """
         batch = TableBatch(head)
@@ -160,7 +160,7 @@ class TableCore:
         return batch
 
     def _give_known_collections(self, batch: TableBatch, head: PartitionHead) -> None:
-        """Give a batch the sizes that are known, and note the collections whose sizes are not."""
+        """Give a batch the cached sizes, and note the collections whose sizes are not cached."""
         if self._collections_head is not head:
             self._collections.clear()
             batch.unknown_collections = list(batch.collections)
@@ -194,7 +194,7 @@ class TableCore:
             batch.collections[partition_key] = int.from_bytes(value or b"", "big")
 
     def accepted(self, batch: TableBatch, head: PartitionHead) -> None:
-        """Remember the sizes of collections that are likely to be written again."""
+        """Cache the sizes of collections that are likely to be written again."""
         if self.has_local_indexes:
             if len(self._collections) > _KNOWN_COLLECTIONS:
                 self._collections.clear()
@@ -212,7 +212,7 @@ class TableCore:
         """Decide one message on what a batch holds.
 
         Returns:
-            For a write its change, or the error that refuses it; for others see ``apply``.
+            For a write its change, or the error that refuses it. For other messages see ``apply``.
         """
         if not isinstance(message, WriteItem):
             return self._decide_other(batch, message)
@@ -279,7 +279,7 @@ class TableCore:
         return None
 
     def _decide_expiry(self, batch: TableBatch, message: ExpireItems) -> ExpiryDecision:
-        """Decide on what each item says now: a write that came before is honored (S127)."""
+        """Decide on each item as the batch has it: an earlier write counts (S127)."""
         reader = self._expiry
         if reader is None or reader.attribute_name != message.attribute_name:
             return ExpiryDecision([], ())
@@ -298,7 +298,7 @@ class TableCore:
         return ExpiryDecision(deletions, tuple(locked))
 
     def _decide_restoration(self, batch: TableBatch, message: RestoreItems) -> list[ItemChange]:
-        """Put each item where there is none."""
+        """Put each item unless one exists at its position."""
         schema = self.definition.key_schema
         version = self._versions + batch.counter
         changes: dict[bytes, ItemChange] = {}
@@ -320,7 +320,7 @@ class TableCore:
         self._parts.carry_out_locked(batch, locked)
 
     def next_version(self, batch: TableBatch) -> int:
-        """Return the version of the item that the next change of a batch writes."""
+        """Return the version that the next change of a batch gives its item."""
         return self._versions + batch.counter + 1
 
     def has_effect(self, change: Change) -> bool:
@@ -337,7 +337,7 @@ class TableCore:
         change: Change,
         grown_before_bytes: int = 0,
     ) -> int:
-        """Return by how many bytes a change grows its item collection, on local indexes too.
+        """Return the growth of an item collection by a change in bytes, local indexes included.
 
         Raises:
             ItemCollectionSizeLimitExceededException: the collection would exceed its limit (S66,
@@ -375,11 +375,11 @@ class TableCore:
         for of_index in change.local_changes:
             index, old, new = of_index.definition, of_index.old, of_index.new
             prefix = self._index_prefixes[index.index_id] + partition_key
-            # An entry that stays under its key is written over.
+            # An entry that keeps its key is overwritten.
             if old is not None and (new is None or of_index.moves):
                 rows[prefix + keys.encode_sort(index.key_schema, old.item) + sort_key] = None
             if new is not None:
-                # Where an entry is the whole item, so is its row.
+                # If an entry is the whole item, its row is the item's row.
                 value = row if new is item else codec.encode(new)
                 rows[prefix + keys.encode_sort(index.key_schema, new.item) + sort_key] = value
             grown_bytes += batch.count(index.index_id, old, new, INDEX_ENTRY_OVERHEAD_BYTES)
@@ -417,7 +417,7 @@ class TableCore:
     def _entry_changes(
         self, batch: TableBatch, message: WriteItem | Action, change: Change
     ) -> dict[int, tuple[EntryChange, ...]]:
-        """What followers need not work out again; nothing if it was not worked out."""
+        """The entry changes for the followers; empty if they were not computed."""
         if change.global_changes is None:
             return {}
         position = message.position
@@ -431,7 +431,7 @@ class TableCore:
 
 
 def _expiry_reader(definition: TableDefinition) -> ExpiryReader | None:
-    """What reads the times of items; None where time to live is off."""
+    """The reader of the items' expiry times; None if time to live is off."""
     settings = definition.time_to_live
     if settings is None or not settings.deletes:
         return None

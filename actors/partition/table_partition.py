@@ -1,4 +1,4 @@
-"""A table's partition: the loop, its core, its effects, and its part in transactions, composed."""
+"""A table's partition, composed: the loop, its core, its effects, and its part in transactions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dynactor.storage.store import Store
 
 
 class PartitionSettings(Struct, frozen=True):
-    """What may be set for partitions; see ``DatabaseSettings``."""
+    """The settings of partitions; see ``DatabaseSettings``."""
 
     item_collection_limit_bytes: int
     copy_messages: bool = False
@@ -32,10 +32,10 @@ class PartitionSettings(Struct, frozen=True):
 
 
 class TableEffects:
-    """What the loop of a table's partition does besides writing rows.
+    """The actions of a table's partition besides writing rows.
 
-    It charges writes, tells transactions that their items are locked, counts how item collections
-    grow, and moves the tail of the change feed.
+    It charges writes, replies to transactions whose items are locked, counts the growth of item
+    collections, and moves the tail of the change feed.
     """
 
     def __init__(
@@ -56,12 +56,12 @@ class TableEffects:
         self._locks = locks
 
     def begin(self, head: PartitionHead) -> None:
-        """Begin the log where the stored counter stands."""
+        """Begin the log at the stored counter."""
         self._charges.forget_batch()
         self._feed.begin_once(head.counter, head.logged_bytes)
 
     def forget(self) -> None:
-        """Give back what prepared transactions have paid: nothing becomes of them."""
+        """Give back the units of prepared transactions: none of them is committed."""
         self._charges.give_back_prepared()
 
     def loaded(self, batch: TableBatch) -> None:
@@ -69,14 +69,14 @@ class TableEffects:
         batch.now_epoch_seconds = self._clock.now_epoch_seconds()
 
     def accepted(self, batch: TableBatch, outcomes: Sequence[Outcome]) -> None:
-        """Count how collections grow, and answer those whose items the batch has locked."""
+        """Count the growth of collections, and reply to transactions that the batch has locked."""
         traffic = self._throttle.traffic
         if traffic is not None:
             for partition_key, size_bytes in batch.grown:
                 traffic.grow(partition_key, size_bytes)
         if batch.prepared:
-            # All that the batch left is accepted: the transaction's commit comes behind it, and
-            # need not wait until it is durable.
+            # The batch is accepted: the transaction's own commit comes later, so the reply need not
+            # wait until the batch is durable.
             for envelope, outcome in outcomes:
                 if isinstance(outcome, Accepted):
                     self._answer_prepared(envelope, outcome)
@@ -89,7 +89,7 @@ class TableEffects:
             # The coordinator has gone.
             self._locks.drop(transaction_id)
         elif self._locks.get(transaction_id) is not None:
-            # A transaction that is released within the batch has spent its units with it.
+            # A transaction that is released in the same batch has spent its units.
             self._charges.keep(transaction_id, envelope)
             envelope.answer(accepted)
 

@@ -1,7 +1,7 @@
-"""A partition's parts of transactions: deciding their actions, and carrying them out.
+"""A partition's parts of transactions: decides their actions, and carries them out.
 
-``item_locks`` describes the steps of a transaction. Deciding changes nothing; a part that is
-accepted either locks its items, until a round commits it, or is carried out in the batch at once.
+``item_locks`` describes the steps of a transaction. Deciding changes nothing. An accepted part
+either locks its items until a round commits it, or is carried out in the batch at once.
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ from dynactor.streams.change_record import Origin, TransactionPlace
 
 
 class PartDecision(NamedTuple):
-    """What each action of a part comes to, and by how much all of them grow item collections."""
+    """The outcome of each action of a part, and the growth of item collections by all of them."""
 
     outcomes: list[Change | DynamoDBError]
     grown_bytes: dict[bytes, int]
 
     def replaced(self, place: int, outcome: Change | DynamoDBError) -> PartDecision:
-        """Return the same with another outcome of one action."""
+        """Return a copy with another outcome of one action."""
         outcomes = list(self.outcomes)
         outcomes[place] = outcome
         return PartDecision(outcomes, self.grown_bytes)
 
 
 class Rows(Protocol):
-    """The rows of a table's partition, as far as transactions change them."""
+    """The rows of a table's partition, as transactions see and change them."""
 
     @property
     def definition(self) -> TableDefinition:
-        """The definition by which writes are decided now."""
+        """The definition that writes are decided by now."""
         ...
 
     @property
@@ -80,7 +80,7 @@ class Rows(Protocol):
     def check_collection(
         self, batch: TableBatch, partition_key: bytes, change: Change, grown_before_bytes: int
     ) -> int:
-        """Return by how much a change grows its item collection; refuse it if that is full."""
+        """Return the growth of an item collection by a change; refuse it if that is full."""
         ...
 
     def has_effect(self, change: Change) -> bool:
@@ -88,7 +88,7 @@ class Rows(Protocol):
         ...
 
     def next_version(self, batch: TableBatch) -> int:
-        """Return the version of the item that the next change of a batch writes."""
+        """Return the version that the next change of a batch gives its item."""
         ...
 
     def put(
@@ -110,7 +110,7 @@ class TransactionParts:
         self._rows = rows
 
     def decide(self, batch: TableBatch, part: TransactionPart) -> PartDecision:
-        """Decide each action of a part on the item that is there."""
+        """Decide each action of a part on the present item."""
         grown_bytes: dict[bytes, int] = {}
         outcomes: list[Change | DynamoDBError] = []
         for action in part.actions:
@@ -120,16 +120,16 @@ class TransactionParts:
     def _decide(
         self, batch: TableBatch, action: Action, grown_bytes: dict[bytes, int]
     ) -> Change | DynamoDBError:
-        """What an action comes to: a change, or an error with the units that it costs all the same.
+        """The outcome of an action: a change, or an error with the units that it consumes anyway.
 
-        An action pays when it is decided, and gets nothing back if others cancel it. It does if
-        the store refuses the transaction (``Release``).
+        An action pays when it is decided, and gets nothing back if other actions cancel the
+        transaction. It gets its units back if the store refuses the transaction (``Release``).
 
         A false condition costs as it does in a single write (Developer Guide, "Working with items
         and attributes", conditional writes). Each item of a transaction is written twice, to
-        prepare and to commit ("Amazon DynamoDB transactions: how it works", capacity management);
-        the guide names nothing that is given back to one that is cancelled in between. An action
-        that meets another transaction, or a limit, has taken nothing.
+        prepare and to commit ("Amazon DynamoDB transactions: how it works", capacity management).
+        The guide mentions no refund for a transaction that is canceled in between. An action that
+        meets another transaction, or a limit, consumes nothing.
         """
         rows = self._rows
         position = action.position
@@ -154,7 +154,7 @@ class TransactionParts:
     def prepare(
         self, batch: TableBatch, part: TransactionPart, decision: PartDecision
     ) -> Accepted | PartRejected:
-        """Lock the items of a part, if all of its actions may be done."""
+        """Lock the items of a part if all its actions may be done."""
         accepted = self._accept(batch, part, decision)
         if accepted is None:
             return _rejected(decision)
@@ -171,7 +171,7 @@ class TransactionParts:
         other_rows: Sequence[tuple[bytes, bytes]],
         decision: PartDecision,
     ) -> Accepted | PartRejected:
-        """Carry out a part with other rows of its transaction, if all its actions may be done."""
+        """Carry out a part with other rows of its transaction if all its actions may be done."""
         accepted = self._accept(batch, part, decision)
         if accepted is None:
             return _rejected(decision)
@@ -183,7 +183,7 @@ class TransactionParts:
     def _accept(
         self, batch: TableBatch, part: TransactionPart, decision: PartDecision
     ) -> tuple[tuple[Change, ...], Accepted] | None:
-        """The changes of a part and the reply, if all of its actions may be done."""
+        """The changes of a part and the reply if all its actions may be done."""
         has_local_indexes = self._rows.has_local_indexes
         changes: list[Change] = []
         outcomes: list[Done] = []
@@ -202,14 +202,14 @@ class TransactionParts:
         """Carry out a part that was prepared, in a batch that a round commits."""
         changes = locked.changes
         if locked.table is not self._rows.definition:
-            # The entries of indexes that came meanwhile are not worked out: their followers do so.
+            # The entry changes of indexes that were added since are computed by their followers.
             changes = tuple(structs.replace(change, global_changes=None) for change in changes)
         self._carry_out(batch, locked.part, changes)
 
     def _carry_out(
         self, batch: TableBatch, part: TransactionPart, changes: tuple[Change, ...]
     ) -> None:
-        """Write what was decided; its versions and records get their numbers only now."""
+        """Write the decision; its versions and records get their numbers only now."""
         rows = self._rows
         place = None
         is_recorded = rows.records_changes

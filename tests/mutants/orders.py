@@ -255,7 +255,7 @@ ORDERS: Final = (
         "partition that crashed waits for an outcome it had",
         "actors/partition/participant.py",
         """\
-        # It comes once: after a crash from here on nobody waits for it again.
+        # The outcome comes once, so a crash from here on doesn't wait for it again.
         self._joining = None
         if decision.committed:""",
         "        if decision.committed:",
