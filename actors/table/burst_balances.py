@@ -1,11 +1,11 @@
-"""Stores how many capacity units partitions have left, for the next start of the server.
+"""Stores the unused capacity units of partitions, for the next start of the server.
 
-A full partition has no row. Every ten seconds the rows of the others are brought up to date; a
-partition whose balance falls below its row is stored at once (``model/throttling/provisioned.py``).
-No request waits for that. Where the store takes no rows, the log says so, and requests go on.
+A full partition has no row. Every ten seconds all other rows are updated; a partition whose balance
+falls below its row is stored at once (``model/throttling/provisioned.py``). No request waits for
+that. If the store accepts no rows, the log reports it, and requests continue.
 
-The rows of a split's children and of raised units come with those changes, in the same batch: else
-a crash behind the batch would make partitions full. This actor writes all other rows.
+The rows of a split's children, and of raised units, are in the commit of that change: otherwise a
+crash after it would make partitions full. This actor writes all other rows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dynactor.storage.store import Conflict, Group, Store, StoreError, Unknown
 
 _KEEP_SECONDS: Final = 10.0
 _MAILBOX_MESSAGES: Final = 100
-# Partitions in one commit. Looking at as many takes a millisecond at most.
+# Partitions in one commit. Checking this many takes at most a millisecond.
 _BATCH_PARTITIONS: Final = 256
 
 _log = structlog.get_logger("actors")
@@ -40,7 +40,7 @@ class LimitsOwner(Protocol):
 
     @property
     def resources(self) -> Mapping[Resource, ResourceLimits]:
-        """The limits of the table and its indexes, as far as they are made."""
+        """The limits of the table and its indexes that were created so far."""
         ...
 
 
@@ -51,7 +51,7 @@ class KeepBalances(Message[None], frozen=True):
 
 
 class _Place(NamedTuple):
-    """A partition, and the limits that know its balance; None if it is gone."""
+    """A partition, and the limits with its balance; None if the partition is gone."""
 
     resource: Resource
     number: int
@@ -61,7 +61,7 @@ class _Place(NamedTuple):
 class BalanceWriter:
     """The owner of the rows.
 
-    Invariant: ``_rows`` are the durable rows, without those that other batches wrote and that this
+    Invariant: ``_rows`` are the durable rows, except rows that other commits wrote and that this
     actor has not written since.
     """
 
@@ -91,13 +91,13 @@ class BalanceWriter:
     # -- for tables -------------------------------------------------------------------------
 
     def stored(self, resource: Resource) -> StoredBalances | None:
-        """The balances with which a table or global index begins; None if all are full."""
+        """The balances at the start of a table or global index; None if all are full."""
         rows = self._rows.get(resource)
         if not rows:
             return None
         now = self._clock.now_epoch_seconds()
         stopped_at = self._head.stopped_at_epoch_seconds
-        # After a crash nobody knows what was used while time passed.
+        # After a crash the consumption since the last row is unknown.
         return StoredBalances(now if stopped_at is None else min(stopped_at, now), dict(rows))
 
     def note_due(self, resource: Resource, limits: ResourceLimits) -> None:
@@ -109,16 +109,17 @@ class BalanceWriter:
     # -- at work ----------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Store balances before requests come: each less its reserve, no crash comes too early.
+        """Store balances before the first request, each less its reserve for a crash.
 
-        And the time of an orderly stop is gone: time adds units to a balance once.
+        This also removes the time of an orderly stop, because time adds units to a balance only
+        once.
         """
         if self._rows:
             await self._keep(self._everything())
 
     async def run(self) -> None:
         """Work through the mailbox until it is closed and drained."""
-        # After a crash of this actor nobody knows which of its writes came to be.
+        # After a crash of this actor the outcome of its last writes is unknown.
         self._take_over(await burst_balances.load(self._store.latest))
         while batch := await self.mailbox.take(_MAILBOX_MESSAGES, 1):
             self.in_hand = batch
@@ -129,13 +130,13 @@ class BalanceWriter:
             self.in_hand = []
 
     async def keep(self) -> float:
-        """Bring all rows up to date; returns after how many seconds to do it again."""
+        """Update all rows; returns after how many seconds to do it again."""
         if not self.mailbox.closed:
             await self.mailbox.put_nowait(KeepBalances(everything=True), always=True)
         return _KEEP_SECONDS
 
     async def close(self) -> None:
-        """Store all balances and the time of the stop. There are no more requests."""
+        """Store all balances and the time of the stop, after the last request."""
         if await self._keep(self._everything(), is_last=True) and self._rows:
             try:
                 await self._commit({}, BalancesHead(self._clock.now_epoch_seconds()))
@@ -156,7 +157,7 @@ class BalanceWriter:
                 yield _Place(resource, number, limits)
 
     def _everything(self) -> Iterator[_Place]:
-        """All partitions there are, then those that are gone and have rows."""
+        """All present partitions, then deleted ones that still have rows."""
         self._due = {}
         kept: dict[Resource, ResourceLimits] = {}
         for owner in list(self._owners()):
@@ -171,7 +172,7 @@ class BalanceWriter:
                 yield _Place(resource, number, None)
 
     async def _keep(self, places: Iterator[_Place], *, is_last: bool = False) -> bool:
-        """Store balances in batches; whether the store took them."""
+        """Store balances in batches; whether the store accepted them."""
         try:
             if self._is_behind:
                 self._take_over(await burst_balances.load(self._store.latest))
@@ -198,7 +199,7 @@ class BalanceWriter:
         if changed:
             await self._commit(changed, BalancesHead())
         else:
-            # Between batches others have their turn.
+            # Other tasks run between batches.
             await asyncio.sleep(0)
         for place, balance in found.items():
             if place.limits is not None:
@@ -219,7 +220,7 @@ class BalanceWriter:
         group = Group(key_layout.BALANCES_HEAD, self._head_bytes, head_bytes, puts, deletes)
         durable = await commit_past_stalls(self._store, [group])
         await durable
-        # Not before: a store that opens again after a full disk has no commit that failed.
+        # Only now: a store that reopens after a full disk has lost the failed commit.
         self._head, self._head_bytes = head, head_bytes
         for place, balance in changed.items():
             rows = self._rows.setdefault(place.resource, {})

@@ -1,4 +1,4 @@
-"""What the actors of every table live with."""
+"""The shared environment of all tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dynactor.storage.store import Store
 
 
 class TableEnvironment(NamedTuple):
-    """The same for all tables of a database."""
+    """The parts that all tables of a database share."""
 
     store: Store
     supervisor: Supervisor

@@ -1,7 +1,7 @@
-"""What follows a table's changes, in the logs of its partitions that are kept for that.
+"""The followers of a table's changes, which read the logs of its partitions.
 
-Its global indexes do, time to live, Kafka destinations and replays. Streams are no followers: they
-are windows over the logs (``StreamRegistry``).
+These are global indexes, time to live, Kafka destinations and replays. Streams are not followers:
+they are windows over the logs (``StreamRegistry``).
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from dynactor.storage.catalog import TableRecord
 
 
 class Subscription(Enum):
-    """Which logs are kept for a subscriber, each from its stored checkpoint on."""
+    """The logs that are kept for a subscriber, each from its stored checkpoint on."""
 
-    # Every log, also of partitions that are made from now on. Without a checkpoint, all of it.
+    # Every log, also of future partitions. Without a checkpoint, the whole log.
     ALL = "all"
     # The logs in which it has a checkpoint.
     KNOWN = "known"
@@ -37,24 +37,24 @@ class Subscription(Enum):
 
 
 class Subscriber(Protocol):
-    """Whom logs are kept for."""
+    """A reader for which logs are kept."""
 
     @property
     def subscription(self) -> Subscription:
-        """Which logs are kept for it now."""
+        """The logs that are kept for it now."""
         ...
 
     @property
     def contract(self) -> Contract:
-        """What its sink states."""
+        """The contract of its sink."""
         ...
 
 
 class Following(Subscriber, Protocol):
-    """What follows a table's changes as a whole: time to live, a Kafka destination, a replay."""
+    """A follower of a whole table: time to live, a Kafka destination, a replay."""
 
     def split(self, parent: int, children: list[ChangeFeed]) -> None:
-        """A partition was split, durably: its log has ended, and these go on behind it."""
+        """A partition was split, durably: its log has ended, and the children's logs follow it."""
         ...
 
     async def close(self) -> None:
@@ -66,12 +66,12 @@ class FollowingActor(Actor, Subscriber, Protocol):
     """An actor that reads all logs of a table by itself."""
 
     def split(self, children: Sequence[ChangeFeed]) -> None:
-        """A partition was split: its children's logs come behind its own."""
+        """A partition was split: its children's logs come after its own."""
         ...
 
 
 class ActorFollowing:
-    """One actor that follows a table: a relay, who waits for its broker, or a replay."""
+    """One actor that follows a table: a relay, which waits for its broker, or a replay."""
 
     def __init__(self, actor: FollowingActor, supervisor: Supervisor) -> None:
         self.actor = actor
@@ -79,16 +79,16 @@ class ActorFollowing:
 
     @property
     def subscription(self) -> Subscription:
-        """As the actor."""
+        """The actor's subscription."""
         return self.actor.subscription
 
     @property
     def contract(self) -> Contract:
-        """As the actor."""
+        """The contract of the actor's sink."""
         return self.actor.contract
 
     def split(self, parent: int, children: list[ChangeFeed]) -> None:
-        """As the actor."""
+        """Tell the actor of the children's logs."""
         del parent
         self.actor.split(children)
 
@@ -98,7 +98,7 @@ class ActorFollowing:
 
 
 class Followers:
-    """The followers of one table. ``indexes`` are those global indexes that are at work, by id.
+    """The followers of one table. ``indexes`` are the active global indexes, by id.
 
     Invariant: there is a feed for each log that the table's record names.
     """
@@ -109,7 +109,7 @@ class Followers:
         environment: TableEnvironment,
         throttle: TableThrottle,
     ) -> None:
-        """``record`` gives the table's, as it is now."""
+        """``record`` returns the table's present record."""
         self._record = record
         self._environment = environment
         self._store = environment.store
@@ -134,26 +134,26 @@ class Followers:
         return self._feeds[partition_number]
 
     async def feeds(self) -> list[ChangeFeed]:
-        """The change feeds of all logs that are kept, their tails known, parents before children.
+        """The change feeds of all logs that are kept, with their tails, parents before children.
 
-        Those of ended logs are among them; not everybody reads these (``feeds_for``).
+        Feeds of ended logs are included; not every follower reads those (``feeds_for``).
         """
         feeds = list(self._feeds.values())
         values = await self._store.durable().load(
             [key_layout.partition_head(feed.partition_number) for feed in feeds]
         )
         for feed, value in zip(feeds, values, strict=True):
-            # That of an ended log has begun.
+            # The feed of an ended log has already started.
             head = catalog.decode_partition_head(value)
             feed.begin(head.counter, head.logged_bytes)
         return feeds
 
     async def live_feeds(self) -> list[ChangeFeed]:
-        """The change feeds of the present partitions, their tails known."""
+        """The change feeds of the present partitions, with their tails."""
         return [feed for feed in await self.feeds() if feed.last is None]
 
     async def feeds_for(self, subscriber_id: bytes) -> list[ChangeFeed]:
-        """What a subscriber follows: all present logs, and ended ones that it followed then."""
+        """The logs of a subscriber: all present ones, and the ended ones that it followed."""
         return [
             feed
             for feed in await self.feeds()
@@ -165,7 +165,7 @@ class Followers:
         return ended.subscribers if ended else ()
 
     def split(self, parent: int, children: tuple[int, int]) -> list[ChangeFeed]:
-        """A partition was split, durably; the record says so already.
+        """A partition was split, durably; the record is up to date.
 
         Returns:
             The feeds of the children.
@@ -195,7 +195,7 @@ class Followers:
         return feeds
 
     def forget(self, number: int) -> None:
-        """A log that had ended is gone, durably; the record says so already."""
+        """An ended log was deleted, durably; the record is up to date."""
         del self._feeds[number]
         for feed in self._feeds.values():
             if feed.parent == number:
@@ -206,7 +206,7 @@ class Followers:
     # -- followers --------------------------------------------------------------------------
 
     def start_index(self, index: GlobalIndex) -> GlobalIndexActors:
-        """Put a global index to work; it has no followers yet."""
+        """Start the actors of a global index, without followers."""
         index_id = index.definition.index_id
         record = self._record()
         place = IndexPlace(
@@ -234,14 +234,14 @@ class Followers:
         return FreeUnits()
 
     def _consumed_units(self) -> Callable[[], float]:
-        """The consumption that a backfill makes way for."""
+        """The consumption that a backfill yields to."""
         if self._record().definition.restore_phase == "DONE":
             return lambda: self._throttle.consumed_units
-        # Nobody uses this table yet, but others may be in use.
+        # This table has no users yet, but other tables may have.
         return self._environment.consumed_units
 
     async def stop_index(self, index_id: int) -> None:
-        """Stop whatever works for a global index."""
+        """Stop all actors of a global index."""
         actors = self.indexes.pop(index_id, None)
         if actors is not None:
             await actors.close()
@@ -249,17 +249,17 @@ class Followers:
     def attach(self, subscriber_id: bytes, following: Following) -> None:
         """Keep the changes that it still needs, and stop it when the table is closed.
 
-        ``subscriber_id`` names it among those who followed a log that ends.
+        ``subscriber_id`` identifies it among the subscribers of an ended log.
         """
         assert subscriber_id not in self._followings
         self._followings[subscriber_id] = following
 
     def following(self, subscriber_id: bytes) -> Following | None:
-        """Who follows the table under this id, if anybody does."""
+        """The follower with this id, if there is one."""
         return self._followings.get(subscriber_id)
 
     async def detach(self, subscriber_id: bytes) -> None:
-        """Stop whoever follows the table under this id."""
+        """Stop the follower with this id."""
         following = self._followings.pop(subscriber_id, None)
         if following is not None:
             await following.close()
@@ -267,7 +267,7 @@ class Followers:
     async def floors(self) -> dict[int, int]:
         """The counters up to which no subscriber needs a log's records, by partition number.
 
-        The stored checkpoints say so, and nothing else.
+        Only the stored checkpoints determine them.
         """
         feeds = await self.feeds()
         needs = [
@@ -294,7 +294,7 @@ class Followers:
         return floors
 
     def _subscribers_of(self, partition_number: int) -> list[bytes]:
-        """The subscribers that may need a log; those of an ended log followed it then."""
+        """The subscribers that may need a log; for an ended log, those that followed it."""
         record = self._record()
         table_id = record.definition.table_id
         found = [
@@ -318,12 +318,12 @@ class Followers:
 
     @property
     def subscriber_ids(self) -> tuple[bytes, ...]:
-        """Who follows the table's logs now."""
+        """The ids of all present subscribers."""
         indexes = (each.subscriber_id for each in self.indexes.values() if each.is_followed)
         return (*indexes, *self._following_ids)
 
     def first_checkpoints(self, children: Sequence[int]) -> list[tuple[bytes, bytes]]:
-        """The rows of those who will follow the logs of these new partitions."""
+        """The first checkpoints of all subscribers in the logs of these new partitions."""
         return [
             row
             for subscriber_id in self.subscriber_ids
@@ -336,12 +336,12 @@ class Followers:
         return following is None or following.subscription is Subscription.ALL
 
     def index_lag_records(self, index: IndexDefinition) -> int:
-        """How many changes an index may be behind its table; 0 for one that is not followed."""
+        """Maximum number of changes that an index lacks; 0 for one without followers."""
         actors = self.indexes.get(index.index_id)
         return actors.lag_records if actors else 0
 
     async def close(self) -> None:
-        """Stop all of them after their present run."""
+        """Stop all followers after their present run."""
         closing = [each.close() for each in self.indexes.values()]
         closing += [each.close() for each in self._followings.values()]
         await asyncio.gather(*closing)
@@ -350,7 +350,7 @@ class Followers:
 
 
 def subscribers_at_birth(definition: TableDefinition) -> list[bytes]:
-    """The ids of those who follow a table from its first change on."""
+    """The ids of the subscribers that follow a table from its first change on."""
     table_id = definition.table_id
     return [
         key_layout.index_subscriber(table_id, index.definition.index_id)

@@ -1,6 +1,6 @@
-"""What a table holds, looked at for advice: some of its items, the sizes of its item collections.
+"""A sample of a table for advice: some of its items, and the sizes of its item collections.
 
-These are reads of nobody: they take no units, and count for no key.
+These reads belong to no client: they consume no units, and count for no key.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dynactor.storage.store import Row
 
 _ROWS: Final = 500
 _BYTES: Final = 128 * 1024
-# So many rows are looked at: all of a table that has no more, else some behind each of the points.
+# Number of rows to read: the whole table if it has no more, otherwise some after each point.
 _LOOKED_AT: Final = 50_000
 _POINTS: Final = 500
 _HASH_BITS: Final = 64
@@ -26,23 +26,23 @@ _SAMPLE_BYTES: Final = 4 * 1024 * 1024
 
 
 class Collection(NamedTuple):
-    """An item collection: how large it is, with its entries, and its encoded partition key."""
+    """An item collection: its size with local index entries, and its encoded partition key."""
 
     size_bytes: int
     partition_key: bytes
 
 
 class CollectionStart(NamedTuple):
-    """How large the items of a partition key are together; at least, if not all were counted."""
+    """The total size of the items of a partition key; a minimum if not all were counted."""
 
     size_bytes: int
     is_whole: bool
 
 
 async def sample_items(table: Table, item_count: int, count: int) -> list[Item]:
-    """About so many items that lie evenly in the table, all of them where it has no more.
+    """About this number of items, evenly spread over the table; all items of a smaller table.
 
-    Of a table with many items, those of very large collections are fewer than their share.
+    In a large table, items of very large collections are underrepresented.
     """
     prefix = key_layout.row_prefix(table.definition.table_id)
     end = key_layout.end_of(prefix)
@@ -54,7 +54,7 @@ async def sample_items(table: Table, item_count: int, count: int) -> list[Item]:
     start, room_bytes, seen = prefix, _SAMPLE_BYTES, 0
     for point in range(points):
         position = ((point << _HASH_BITS) // points).to_bytes(_HASH_BITS // 8, "big")
-        # What lies between two points may have been read already, from an earlier one.
+        # The rows between two points may have been read already, from an earlier point.
         start = max(start, prefix + position) if point else prefix
         async for row in _rows(table, start, end, rows_each):
             seen += 1
@@ -68,7 +68,7 @@ async def sample_items(table: Table, item_count: int, count: int) -> list[Item]:
 
 
 async def items_at(table: Table, positions: Sequence[bytes]) -> list[Item]:
-    """The items at these positions that are there, each as often as its position comes."""
+    """The items that exist at these positions, each as often as its position is given."""
     prefix = key_layout.row_prefix(table.definition.table_id)
     found: list[Item] = []
     for first in range(0, len(positions), _ROWS):
@@ -80,7 +80,7 @@ async def items_at(table: Table, positions: Sequence[bytes]) -> list[Item]:
 
 
 async def collection_start(table: Table, partition_key: bytes, most_bytes: int) -> CollectionStart:
-    """How large the items of an encoded partition key are, counted up to a bound."""
+    """The total size of the items of an encoded partition key, counted up to a bound."""
     prefix = key_layout.row_prefix(table.definition.table_id) + partition_key
     size_bytes = 0
     async for row in _rows(table, prefix, key_layout.end_of(prefix), most_bytes):
@@ -91,7 +91,7 @@ async def collection_start(table: Table, partition_key: bytes, most_bytes: int) 
 
 
 async def largest_collections(table: Table, count: int) -> list[Collection]:
-    """So many of the largest item collections of a table with local indexes, the largest first."""
+    """The largest item collections of a table with local indexes, the largest first."""
     start, end = key_layout.collection_range(table.definition.table_id)
     largest: list[Collection] = []
     async for row in _rows(table, start, end, None):
@@ -107,7 +107,7 @@ async def largest_collections(table: Table, count: int) -> list[Collection]:
 async def _rows(
     table: Table, start: bytes, end: bytes, most_rows: int | None
 ) -> AsyncIterator[Row]:
-    """Rows of a range, some at a time, with the loop's other work between them."""
+    """Rows of a range, in pieces; other tasks run between them."""
     view = table.durable()
     left = most_rows
     while left is None or left > 0:

@@ -1,4 +1,4 @@
-"""What the database's actor is told of tables: by requests, and by itself."""
+"""The messages about tables to the database's actor, from requests and from itself."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dynactor.model.tables.time_to_live import TimeToLiveChange
 
 
 class CreateTable(Message[TableState], frozen=True):
-    """Make a table; its ids, times and status are filled in."""
+    """Create a table; the actor fills in its ids, times and status."""
 
     definition: TableDefinition
 
@@ -36,4 +36,4 @@ class UpdateTimeToLive(Message[None], frozen=True):
 
 
 class KeepStreams(Message[None], frozen=True):
-    """It is time to roll shards and to trim logs."""
+    """Roll shards and trim logs that are due."""

@@ -1,4 +1,4 @@
-"""Pages of Query and Scan, which go over the partitions of a table or of an index in order."""
+"""Pages of Query and Scan, which cross the partitions of a table or index in order."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from dynactor.model.values.stored_item import StoredItem
 from dynactor.storage import codec, key_layout
 from dynactor.storage.store import StoreError, View
 
-# Rows are read in pieces of about this size, with the loop's other work between them.
+# Rows are read in pieces of about this size; other tasks run between them.
 _PIECE_BYTES: Final = 128 * KIB
 _PIECE_ROWS: Final = 256
-# Whole items are fetched for so many entries of an index at once: each may have 400 KB, and
-# three of those fill a page.
+# Number of index entries whose whole items are fetched at once: each may have 400 KB, and three of
+# those fill a page.
 _FETCHED_ROWS: Final = 8
-# The keys of so many tables and indexes are known at a time.
+# Number of tables and indexes whose key attributes are cached.
 _KNOWN_KEYS: Final = 1_024
 
 
 class ReadRange(Struct, frozen=True):
-    """What a Query or Scan reads: a range of one index (None: the table) in one direction.
+    """The range that a Query or Scan reads: of one index (None: the table), in one direction.
 
-    ``after`` is the position behind which a page goes on. ``consistent`` changes the price
-    alone: every read sees all that was answered before it.
+    ``after`` is the position after which a page continues. ``consistent`` changes only the price:
+    every read sees all writes that were answered before it.
     """
 
     key_range: KeyRange
@@ -49,9 +49,9 @@ class ReadRange(Struct, frozen=True):
     after: bytes | None = None
     reverse: bool = False
     consistent: bool = False
-    # A Scan rounds what it reads of each partition, a Query its sum.
+    # A Scan rounds the units of each partition, a Query rounds their sum.
     by_partition: bool = False
-    # What advice is not to count, as no application asked for it, is read and paid as any.
+    # Reads that no application asked for are not counted for advice; they are charged as usual.
     is_counted: bool = True
 
 
@@ -59,8 +59,8 @@ async def read_page(table: Table, request: ReadRange) -> Page:
     """One page of a Query or Scan of a table, from one durable view.
 
     Raises:
-        Throttled: nothing is left of a partition's read units before anything was found, and
-            nothing was taken of others; else the page ends before that partition.
+        Throttled: the first partition has no read units left. A later partition without units ends
+            the page instead.
         InternalServerError: what is stored can't be read.
     """
     index = request.index
@@ -100,17 +100,17 @@ async def _read_pieces(
     of_index: GlobalIndexActors | None,
     builder: PageBuilder,
 ) -> None:
-    """Read partition by partition until the page is full; each is asked for units, and paid."""
+    """Read partition by partition until the page is full; each admits and charges its part."""
     throttle = table.throttle
     partition_map = (of_index or table).partitions.map
-    # Whose limits it lives on: a local index on its table's.
+    # A local index uses the limits of its table.
     limited = request.index if of_index else None
     limited_id = limited.index_id if limited else TABLE_INDEX_ID
     start = _query_start(request)
     pieces = partition_map.pieces(_rest(request), reverse=request.reverse)
     begun = False
     counted_blocks = 0
-    # What empty partitions cost is paid when it is known that the page is not refused.
+    # Empty partitions are charged when it is known that the page is not refused.
     owed: list[tuple[int, float]] = []
     for piece in pieces:
         number = partition_map.number_of(piece.start)
@@ -135,7 +135,7 @@ async def _read_pieces(
     heat = throttle.read_positions
     page_units = capacity.read_units(builder.blocks, consistent=request.consistent)
     if pieces and not request.by_partition and heat.is_due(page_units):
-        # In reverse the reading began at the other end of the piece.
+        # In reverse, reading started at the other end of the piece.
         began_at = pieces[0].start
         heat.note(partition_map.number_of(began_at), began_at)
 
@@ -146,19 +146,19 @@ def _pay(
     limited: IndexDefinition | None,
     start: bytes,
 ) -> None:
-    """Take what a page owes to partitions, by their numbers; it owes nothing then."""
+    """Charge partitions, by number, what a page owes them, and clear the debt."""
     for number, units in owed:
         throttle.take_page(number, units, limited, start)
     owed.clear()
 
 
 def _query_start(request: ReadRange) -> bytes:
-    """Where a Query's range begins, which names a partition key; nothing for a Scan."""
+    """The start of a Query's range, which contains a partition key; empty for a Scan."""
     return b"" if request.by_partition else request.key_range.start
 
 
 def _rest(request: ReadRange) -> KeyRange:
-    """What is left of the range behind the position where the last page ended."""
+    """The rest of the range, after the position where the last page ended."""
     whole = request.key_range
     if request.after is None:
         return whole
@@ -171,7 +171,7 @@ def _rest(request: ReadRange) -> KeyRange:
 async def _read_piece(
     table: Table, view: View, request: ReadRange, piece: KeyRange, builder: PageBuilder
 ) -> None:
-    """Add the rows of a piece, some at a time, until it ends or the page is full."""
+    """Add the rows of a range, in pieces, until it ends or the page is full."""
     index = request.index
     prefix = table.row_prefix
     if index is not None:
@@ -205,7 +205,7 @@ async def _read_piece(
 
 
 async def _fetch(table: Table, view: View, entries: list[StoredItem]) -> list[StoredItem]:
-    """The whole items of a local index's entries; the same view has them all."""
+    """The whole items of a local index's entries; the same view contains all of them."""
     values = await view.load(
         [key_layout.item_row(table.definition, entry.item) for entry in entries]
     )
@@ -228,7 +228,7 @@ def _last_key(table: Table, builder: PageBuilder, index: IndexDefinition | None)
 def _key_decoder(
     of_table: KeySchema, of_index: KeySchema | None
 ) -> tuple[tuple[str, ...], Callable[[bytes], Item]]:
-    """The key attributes of what is read, and what decodes no more of it."""
+    """The key attributes of the table or index, and a decoder that decodes only them."""
     attributes = of_table.attributes + (of_index.attributes if of_index else ())
     names = tuple(dict.fromkeys(attribute.name for attribute in attributes))
     return names, part_decoder(names)

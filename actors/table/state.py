@@ -11,7 +11,7 @@ from dynactor.model.tables.table import TABLE_INDEX_ID, TableDefinition
 
 
 class IndexCounters(Struct, frozen=True):
-    """How many entries an index has, and their size in bytes with overhead (S58)."""
+    """Number of entries of an index, and their size in bytes with overhead (S58)."""
 
     item_count: int
     size_bytes: int
@@ -24,7 +24,7 @@ class TableState(Struct, frozen=True):
     item_count: int = 0
     size_bytes: int = 0
     indexes: Mapping[str, IndexCounters] = {}
-    # The ids of indexes, 0 for the table, that are being split for the throughput they have.
+    # The ids of indexes, 0 for the table, that are being split because of their throughput.
     growing: tuple[int, ...] = ()
 
 

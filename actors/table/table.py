@@ -1,7 +1,7 @@
 """A table: finds the partition for each write, and reads durable items.
 
-Reads do not queue behind writes: each takes one durable view and never waits for a sync. The
-partitions alone write.
+Reads don't queue behind writes: each uses one durable view and never waits for a sync. Only the
+partitions write.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ _log = structlog.get_logger("actors")
 
 
 class ItemRead(Struct, gc=False):
-    """An item, None if there is none, and the units that reading it took."""
+    """An item, None if it does not exist, and the units that its read consumed."""
 
     stored: StoredItem | None
     units: float
 
     def receipt(self, *, consistent: bool) -> Receipt:
-        """The receipt of reading it."""
+        """The receipt of the read."""
         size_bytes = self.stored.size_bytes if self.stored else 0
         return Receipt(read_units=self.units, work=(KeyRead(size_bytes, self.units, consistent),))
 
@@ -68,7 +68,7 @@ class Table:
         *,
         is_stored: bool = False,
     ) -> None:
-        """``is_stored``: the table was there before the server started."""
+        """``is_stored``: the table existed before the server started."""
         self._record = record
         self.throttle = TableThrottle(
             record,
@@ -87,21 +87,21 @@ class Table:
             copy_messages=environment.settings.copy_messages,
         )
         self.split_gate = SplitGate()
-        # What the keys of all items' rows begin with.
+        # The prefix of the keys of all items' rows.
         self.row_prefix = key_layout.row_prefix(record.definition.table_id)
-        # Of a usual key as it came; a table keeps its key for life.
+        # Encodes a usual key from its JSON; a table never changes its key.
         self.position_of = position_of(record.definition.key_schema)
-        # Of a usual item or key, what ``submit`` may be given.
+        # The two parts of a usual item's or key's position, for ``submit``.
         self.parts_of = parts_of(record.definition.key_schema)
         self._closed = False
-        # How many writes were refused since the server started, as their mailbox was full.
+        # Number of writes since the server started that were refused because the mailbox was full.
         self.write_throttle_events = 0
-        # How many items time to live has deleted since the server started.
+        # Number of items that time to live has deleted since the server started.
         self.expired_items = 0
 
     @property
     def record(self) -> TableRecord:
-        """The table as the catalog keeps it; its limits go by it at once."""
+        """The table's record in the catalog; setting it changes the limits at once."""
         return self._record
 
     @record.setter
@@ -123,14 +123,14 @@ class Table:
     ) -> asyncio.Future[Written]:
         """Send a write to its partition; the future completes once it is durable.
 
-        ``parts`` are the two of its position, if they are known (``parts_of``).
+        ``parts`` are the two parts of its position, if they are known (``parts_of``).
 
         The future raises what ``dynactor.model.writes.write.decide`` raises, Throttled if a limit
         of the table or of an index refuses it, and InternalServerError if the store takes no
         writes.
 
         Raises:
-            Throttled: nothing is left of the partition's units, or its mailbox is full.
+            Throttled: the partition has no units left, or its mailbox is full.
             InternalServerError: the partition has failed too often and was given up.
         """
         size_bytes = write.size_bytes if isinstance(write, Put) else 0
@@ -155,20 +155,21 @@ class Table:
         *,
         always: bool = False,
     ) -> asyncio.Future[ReplyT]:
-        """Send what is no single write to the partition that owns a position.
+        """Send a message that is not a single write to the partition that owns a position.
 
-        It is part of a transaction, or has items of a backup.
+        The message is part of a transaction, or contains items of a backup.
 
         Raises:
-            Throttled, InternalServerError: as ``submit``; ``always``, not as its mailbox is full.
+            Throttled, InternalServerError: as ``submit``; with ``always``, a full mailbox is
+            ignored.
             ResourceNotFoundException: the table is being deleted.
         """
         return self._put(self.number_of(position), message, size_bytes, always=always)
 
     def join(self, number: int, message: Join) -> asyncio.Future[Joined | None]:
-        """Have a partition hand over what it commits of a round of transactions.
+        """Have a partition hand over its group of a round of transactions.
 
-        The others of the round do nothing until it has: it comes before all that waits.
+        The message goes before all waiting ones, because the round's other partitions wait for it.
 
         Raises:
             InternalServerError, ResourceNotFoundException: as ``send``.
@@ -176,7 +177,7 @@ class Table:
         return self._put(number, message, 0, always=True, first=True)
 
     def resolve(self, number: int, message: Resolve) -> None:
-        """Tell a partition what became of the round that it joined."""
+        """Tell a partition the outcome of the round that it joined."""
         self.partitions.decisions(number).tell(message, always=True)
 
     def _put(
@@ -204,7 +205,7 @@ class Table:
     async def expire(
         self, number: int, attribute_name: str, positions: tuple[bytes, ...]
     ) -> Expired:
-        """Have a partition delete the items at these positions that have expired by then.
+        """Have a partition delete the items at these positions that are expired by then.
 
         Raises:
             PartitionMoved: it was split; its children may be asked.
@@ -213,7 +214,7 @@ class Table:
         """
         partition = self.partitions[number]
         try:
-            # Even if it is full: at most one such message waits in a mailbox.
+            # Even if it is full: a mailbox holds at most one such message.
             reply = partition.ask(ExpireItems(attribute_name, positions), always=True)
         except MailboxClosed:
             raise InternalServerError("A partition of this table has failed") from None
@@ -222,14 +223,14 @@ class Table:
         return expired
 
     def read_item(self, position: bytes, *, consistent: bool) -> ItemRead | Awaitable[ItemRead]:
-        """The item at a position; at once if it is at hand.
+        """The item at a position; at once if it is in memory.
 
         Raises:
-            Throttled: nothing is left of its partition's read units.
-            InternalServerError: what is stored can't be read.
+            Throttled: the item's partition has no read units left.
+            InternalServerError: the stored value can't be read.
         """
         number = self.partitions.map.number_of(position)
-        # Never an error in a variable: it would keep this frame, and the frame it.
+        # Don't bind the exception to a name: exception and frame would form a reference cycle.
         refusal = self.throttle.refused_read(number, position)
         if refusal is not None:
             raise refusal.error()
@@ -255,7 +256,7 @@ class Table:
     def _item_read(
         self, value: bytes | None, number: int, position: bytes, *, consistent: bool
     ) -> ItemRead:
-        """What was read of an item, once its units are taken."""
+        """The result of a read, after it was charged."""
         stored = None if value is None else codec.decode(value)
         units = capacity.item_read_units(
             0 if stored is None else stored.size_bytes, consistent=consistent
@@ -271,12 +272,12 @@ class Table:
     async def read_items(
         self, positions: Sequence[bytes], *, consistent: bool, room: BatchRoom
     ) -> list[ItemRead | Throttled | None]:
-        """The items at these positions, all from one durable view; each is admitted on its own.
+        """The items at these positions, all from one durable view; each is admitted separately.
 
-        None stands for an item that has no room in the answer; it takes no units.
+        None stands for an item that does not fit into the answer; it consumes no units.
 
         Raises:
-            InternalServerError: what is stored can't be read.
+            InternalServerError: a stored value can't be read.
         """
         throttle = self.throttle
         number_of = self.partitions.map.number_of
@@ -306,7 +307,7 @@ class Table:
             if not room.fits(number, size_bytes):
                 continue
             units = capacity.item_read_units(size_bytes, consistent=consistent)
-            # The items before this one may have used up the units since it was admitted.
+            # The items before this one may have consumed the last units since it was admitted.
             refusal = throttle.take_read(number, positions[ordinal], units)
             if throttle.read_positions.is_due(units):
                 throttle.read_positions.note(number, positions[ordinal])
@@ -318,11 +319,11 @@ class Table:
         return reads
 
     async def heads(self) -> list[PartitionHead]:
-        """What each partition, those of indexes too, durably knows: counts and sizes."""
+        """The durable counts and sizes of each partition, index partitions included."""
         while True:
             numbers = self.record.partition_numbers
             values = await self._store.durable().load(list(map(key_layout.partition_head, numbers)))
-            # A split is durable a moment before it is known here.
+            # A split is durable a moment before memory shows it.
             gone = [number for number, value in zip(numbers, values, strict=True) if not value]
             splits = [split for number in gone if (split := self._when_split(number)) is not None]
             if not splits:
@@ -330,7 +331,7 @@ class Table:
             await asyncio.wait(splits)
 
     async def snapshot(self) -> Snapshot:
-        """One durable state, for requests that read several times.
+        """One durable view, for requests that read several times.
 
         Raises:
             StoreError: as the store.
@@ -338,11 +339,11 @@ class Table:
         return await self._store.snapshot()
 
     def durable(self) -> View:
-        """What is durable, for who looks at the table's rows without being its client."""
+        """The durable view, for readers of the table's rows that are not its clients."""
         return self._store.durable()
 
     def _when_split(self, number: int) -> asyncio.Future[None] | None:
-        """When a partition of the table or of an index is split; None if nobody is splitting it."""
+        """A future for the end of a split of the table or an index; None if there is no split."""
         for actors in self.followers.indexes.values():
             split = actors.partitions.when_split(number)
             if split is not None:
@@ -350,16 +351,16 @@ class Table:
         return self.partitions.when_split(number)
 
     async def redefine(self, definition: TableDefinition) -> dict[int, int]:
-        """Have every partition keep to a new definition.
+        """Have every partition use a new definition.
 
-        One that was given up writes nothing until it begins anew, and keeps to it then.
+        A partition that was given up writes nothing until it restarts, and then uses the new one.
 
         Returns:
             The counter of the last change under the old one, by partition number.
 
         Raises:
             DynamoDBError: a partition can't answer, or the counter of one that was given up can't
-                be read; the others keep to it.
+                be read; the other partitions use the new definition.
         """
         replies: dict[int, asyncio.Future[int]] = {}
         given_up = []
@@ -373,7 +374,7 @@ class Table:
         return counters | await self._stored_counters(given_up)
 
     async def _stored_counters(self, numbers: Sequence[int]) -> dict[int, int]:
-        """The counters of partitions that are not at work."""
+        """The counters of partitions that are not running."""
         try:
             values = await self._store.latest.load(list(map(key_layout.partition_head, numbers)))
         except StoreError as error:
@@ -382,13 +383,13 @@ class Table:
         return {number: head.counter for number, head in zip(numbers, heads, strict=True)}
 
     async def close(self) -> None:
-        """Take no more writes, and wait until those taken are answered."""
+        """Accept no more writes, and wait until the accepted ones are answered."""
         self._closed = True
         await self.followers.close()
         await self.partitions.stop()
 
     def reopen(self, record: TableRecord) -> None:
-        """Take writes again: the deletion for which the table was closed was refused."""
+        """Accept writes again: the deletion for which the table was closed has failed."""
         self.record = record
         self.partitions.clear()
         self._closed = False
@@ -398,7 +399,7 @@ class Table:
     def divide(
         self, record: TableRecord, parent: int, children: tuple[int, int]
     ) -> list[ChangeFeed]:
-        """A partition was split, durably; the record says so. What waits is its children's.
+        """A partition was split, durably, as in this record. Waiting messages go to its children.
 
         Returns:
             The feeds of the children.
@@ -417,13 +418,13 @@ class Table:
     def divide_index(
         self, record: TableRecord, index_id: int, parent: int, children: tuple[int, int]
     ) -> None:
-        """A partition of a global index was split, durably; the record says so."""
+        """A partition of a global index was split, durably, as in this record."""
         self.record = record
         self.throttle.split(parent, children, index_id)
         self.followers.indexes[index_id].divide(record.ranges(index_id), parent, children)
 
     def head(self, number: int, index_id: int = TABLE_INDEX_ID) -> PartitionHead | None:
-        """What a partition of the table or of a global index knows of itself, if it is at work."""
+        """The head of a partition of the table or of a global index, if it is running."""
         if index_id == TABLE_INDEX_ID:
             return self.partitions.head(number)
         actors = self.followers.indexes.get(index_id)
@@ -447,6 +448,6 @@ def _not_found() -> ResourceNotFoundException:
 
 
 def unreadable(table: str, error: StoreError) -> InternalServerError:
-    """The answer to a read that meets damage; the operator must hear of it too."""
+    """The answer to a read of damaged data; it is logged for the operator, too."""
     _log.error("unreadable", table=table, error=str(error))
     return InternalServerError(f"The data of the table {table} can't be read: {error}")

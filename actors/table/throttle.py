@@ -1,14 +1,14 @@
-"""What the requests of a table take of its limits: the one thing that its partitions share.
+"""The capacity units of a table: the only state that its partitions share.
 
-A request is refused before any work where nothing is left of its partition's units; the read of an
-item, where another one has found that before. A write takes its units between its decision and its
-commit, of the table and of every index it touches or of none (S102, S110), and gets them back where
-the store refuses it; a read takes them when it is done and its size is known. All of it happens on
-the event loop, between two awaits.
+A request is refused before any work if its partition has no units left; a read of an item, if an
+earlier read has found none. A write takes its units between its decision and its commit, from the
+table and every affected index or from none (S102, S110). It gets them back if the store refuses it.
+A read takes its units when its size is known. All of this happens on the event loop, between two
+awaits.
 
-A new provisioned table begins with 300 seconds of unused units, and a stored one with its stored
-balances (``actors/table/burst_balances.py``). After a restart an on-demand table may take again
-what its partitions can take: they are durable, and DynamoDB does not merge them.
+A new provisioned table starts with 300 seconds of unused units, and a stored table with its stored
+balances (``actors/table/burst_balances.py``). After a restart an on-demand table may consume the
+full units of its partitions, because partitions are durable, and DynamoDB does not merge them.
 """
 
 from __future__ import annotations
@@ -53,21 +53,21 @@ _NO_INDEXES: Final[tuple[IndexWrite, ...]] = ()
 
 
 class ThrottleSettings(Struct, frozen=True):
-    """What may be set for the limits of all tables; ``arn_prefix`` is that of tables' ARNs."""
+    """The settings for the limits of all tables; ``arn_prefix`` is the prefix of tables' ARNs."""
 
     setting: ThrottlingSetting = "auto"
     arn_prefix: str = "arn:aws:dynamodb:us-east-1:000000000000:table/"
-    # Whether some requests are counted by their keys where Contributor Insights is off.
+    # Whether some requests are counted by key while Contributor Insights is off.
     key_traffic: bool = True
-    # The unused units with which a new provisioned table begins, in seconds.
+    # The unused units of a new provisioned table, in seconds.
     initial_burst_seconds: float = BURST_SECONDS
 
 
 class Paid(Struct, frozen=True):
-    """What a write costs, and what it took of which index partitions.
+    """The cost of a write, and the units that it took from each index partition.
 
-    ``index_writes`` is None where it took nothing at all: limits are off, or would have refused it
-    and are only observed.
+    ``index_writes`` is None if the write took no units: limits are off, or are only observed and
+    would have refused it.
     """
 
     receipt: Receipt
@@ -85,7 +85,7 @@ class Consumed:
 
 
 def mode_of(definition: TableDefinition, setting: ThrottlingSetting) -> ThrottlingMode:
-    """How a table's limits are kept: as its tag says, else as the server is set."""
+    """The mode of a table's limits: its tag, or the server's setting."""
     wanted = dict(definition.tags).get(THROTTLING_TAG, setting)
     by_billing_mode: ThrottlingMode = (
         "enforce" if definition.billing_mode == "PROVISIONED" else "observe"
@@ -94,11 +94,10 @@ def mode_of(definition: TableDefinition, setting: ThrottlingSetting) -> Throttli
 
 
 class TableThrottle:
-    """The limits of one table and its indexes, on a clock.
+    """The limits of one table and its indexes, on one clock.
 
-    Invariant: limits that are not made yet are those of a table that nobody has used since
-    ``_since``, and whose partitions are full; they are made with the first request, so that an
-    idle table costs nothing.
+    Invariant: limits that do not exist yet are those of a table that was unused since ``_since``
+    and whose partitions are full. The first request creates them, so an idle table costs nothing.
     """
 
     def __init__(
@@ -110,7 +109,7 @@ class TableThrottle:
         *,
         is_stored: bool,
     ) -> None:
-        """``is_stored``: the table was there before the server started."""
+        """``is_stored``: the table existed before the server started."""
         self._record = record
         self._clock = clock
         self._settings = settings
@@ -119,21 +118,23 @@ class TableThrottle:
         self._since = clock.now_epoch_seconds()
         self._made: TableLimits | None = None
         self._maps: dict[int, PartitionMap] = {}
-        # Who takes what is asked of a partition by those who began before it was split.
+        # The children that take the requests of a split partition from readers that started before
+        # the split.
         self._heirs: dict[int, int] = {}
-        # Where the last read of an item found nothing left: others need not be tried.
+        # The partition where the last read of an item found no units: other partitions need no
+        # check.
         self._exhausted: set[int] = set()
         self.mode = mode_of(record.definition, settings.setting)
-        # Where requests go, in the table and in its indexes.
+        # The requests by partition, of the table and its indexes.
         self.read_positions = PositionSample()
         self.write_positions = PositionSample()
         # Local indexes included.
         self.consumed = Consumed()
         # By the names of global indexes.
         self.consumed_by_index = _counters(record.definition, {})
-        # How many requests for an item met a transaction that had it.
+        # Number of requests for an item that met a transaction's lock.
         self.transaction_conflicts = 0
-        # Which keys are used; None if nobody wants to know.
+        # The counts of keys; None if they are off.
         self.traffic: TableTraffic | None = None
         self._follow_traffic()
         if not self._begins_full():
@@ -142,10 +143,10 @@ class TableThrottle:
     # -- for reads and writes ---------------------------------------------------------------
 
     def check_write(self, partition_number: int, position: bytes) -> None:
-        """Refuse a write of the item at a position to a partition for which nothing is left.
+        """Refuse a write of the item at a position if its partition has no units left.
 
         Raises:
-            Throttled: so it is.
+            Throttled: the partition has no units left.
         """
         if self.mode != "enforce":
             return
@@ -160,7 +161,7 @@ class TableThrottle:
     ) -> Paid | Throttled:
         """Take the units of a decided write of the item at a position, or say why it is refused.
 
-        What was paid is counted, or given back, when it is known what became of the write.
+        The units are counted, or given back, when the outcome of the write is known.
         """
         receipt = change.receipt
         taken: tuple[IndexWrite, ...] | None = None
@@ -185,7 +186,7 @@ class TableThrottle:
         return Paid(receipt, taken)
 
     def count_write(self, paid: Paid) -> None:
-        """Count a write that the store has taken, or that its condition kept from it."""
+        """Count a write that the store accepted, or whose condition was false."""
         receipt = paid.receipt
         self.consumed.write_units += receipt.write_units
         for index in receipt.indexes:
@@ -210,9 +211,9 @@ class TableThrottle:
     def refused_page(
         self, partition_number: int, index_id: int = TABLE_INDEX_ID, start: bytes = b""
     ) -> Refusal | None:
-        """Why a page can't read of a partition of the table or of a global index now, if so.
+        """Why a page can't read from a partition of the table or of a global index, if it can't.
 
-        ``start`` is the position where a Query begins, empty for a Scan.
+        ``start`` is the position at which a Query starts, empty for a Scan.
         """
         if self.mode != "enforce" or not self._is_there(index_id):
             return None
@@ -225,13 +226,13 @@ class TableThrottle:
         return refusal
 
     def count_conflict(self, position: bytes) -> None:
-        """A request for an item met a transaction that had it."""
+        """Count a request for an item that met a transaction's lock."""
         self.transaction_conflicts += 1
         if self.traffic is not None:
             self.traffic.conflict(position)
 
     def refused_read(self, partition_number: int, position: bytes) -> Refusal | None:
-        """Why the item at a position is not looked for, where its partition had nothing left."""
+        """The reason why the item at a position is not read, if its partition had no units left."""
         if partition_number not in self._exhausted or self.mode != "enforce":
             return None
         refusal = self._limits.refuse_read(partition_number, self._clock.now_epoch_seconds())
@@ -243,7 +244,7 @@ class TableThrottle:
         return refusal
 
     def take_read(self, partition_number: int, position: bytes, units: float) -> Refusal | None:
-        """Take what the read of the item at a position has cost, or say why it is refused."""
+        """Take the units of a read of the item at a position, or say why it is refused."""
         traffic = self.traffic
         if self.mode != "off":
             limits = self._made or self._limits
@@ -268,14 +269,14 @@ class TableThrottle:
         index: IndexDefinition | None = None,
         start: bytes = b"",
     ) -> None:
-        """Take what a page has cost in one partition of the table, or of a global index.
+        """Take the units of a page in one partition of the table, or of a global index.
 
-        ``start`` is as for ``refused_page``.
+        ``start``: see ``refused_page``.
         """
         consumed = self.consumed if index is None else self.consumed_by_index.get(index.name)
         index_id = TABLE_INDEX_ID if index is None else index.index_id
         if consumed is None or not self._is_there(index_id):
-            # The index went while it was read.
+            # The index was deleted during the read.
             return
         if self.mode != "off":
             if self._heirs:
@@ -291,7 +292,8 @@ class TableThrottle:
         """Take the units of an entry that a backfill puts into a partition of an index.
 
         Returns:
-            None if it may be put; else the seconds of domain time after which to ask again.
+            None if the entry may be put; otherwise the seconds of domain time until the next
+            attempt.
         """
         if self.mode == "off" or not self._is_there(index_id):
             return None
@@ -303,10 +305,10 @@ class TableThrottle:
     # -- for the table ----------------------------------------------------------------------
 
     def follow(self, record: TableRecord) -> None:
-        """Go on with what the table is now."""
+        """Continue with a changed record of the table."""
         old, new = self._record.definition, record.definition
         changes_limits = _throughputs(old) != _throughputs(new)
-        # What was saved was saved at the old rate.
+        # Unused units were saved at the old rate.
         limits = self._limits if changes_limits else self._made
         self._record = record
         self.mode = mode_of(new, self._settings.setting)
@@ -318,13 +320,13 @@ class TableThrottle:
         self._follow_traffic()
 
     def limits(self, index_id: int = TABLE_INDEX_ID) -> ResourceLimits | None:
-        """The limits of the table or of an index; None while nobody has used it."""
+        """The limits of the table or of an index; None while it is unused."""
         if self._made is None or not self._is_there(index_id):
             return None
         return self._made.resource(index_id)
 
     def split(self, parent: int, children: tuple[int, int], index_id: int = TABLE_INDEX_ID) -> None:
-        """A partition of the table or of an index was split; the record says so already."""
+        """A partition of the table or of an index was split; the record is up to date."""
         for number, heir in self._heirs.items():
             if heir == parent:
                 self._heirs[number] = children[0]
@@ -342,7 +344,7 @@ class TableThrottle:
 
     @property
     def resources(self) -> dict[Resource, ResourceLimits]:
-        """The limits of the table and its global indexes, as far as they are made."""
+        """The limits of the table and its global indexes that exist so far."""
         if self._made is None:
             return {}
         return {
@@ -353,7 +355,7 @@ class TableThrottle:
     def rows_before(self, new: TableDefinition) -> list[Row]:
         """The rows of balances to be committed with another definition.
 
-        A partition that is full has no row. It is not full any more where units are raised.
+        A full partition has no row. It is no longer full if its units are raised.
         """
         old = self._record.definition
         wanted = _throughputs(new)
@@ -367,7 +369,7 @@ class TableThrottle:
     def rows_of_children(
         self, parent: int, children: tuple[int, int], index_id: int = TABLE_INDEX_ID
     ) -> list[Row]:
-        """The rows of balances to be committed with a split: each child has half its parent's."""
+        """The rows of balances to commit with a split: each child gets half of its parent's."""
         if self._made is None:
             return []
         limits = self._made.resource(index_id)
@@ -376,12 +378,12 @@ class TableThrottle:
 
     @property
     def throttle_events(self) -> Counter[ThrottlingReason]:
-        """How often each limit refused something."""
+        """Number of refusals by each limit."""
         return Counter() if self._made is None else self._made.throttle_events
 
     @property
     def observed_events(self) -> Counter[ThrottlingReason]:
-        """How often each limit would have refused something."""
+        """Number of requests that each limit would have refused."""
         return Counter() if self._made is None else self._made.observed_events
 
     # -- parts ------------------------------------------------------------------------------
@@ -397,7 +399,7 @@ class TableThrottle:
         return self._made
 
     def _follow_traffic(self) -> None:
-        """Have the keys counted as the table and its indexes ask for it."""
+        """Count keys as the table and its indexes request it."""
         definition = self._record.definition
         samples = self._settings.key_traffic
         settings = [
@@ -412,7 +414,7 @@ class TableThrottle:
             self.traffic.follow(definition)
 
     def _change(self) -> None:
-        """Have the limits follow the throughput that the table and its indexes have now."""
+        """Adapt the limits to the present throughput of the table and its indexes."""
         definition = self._record.definition
         limits = self._limits
         now = self._clock.now_epoch_seconds()
@@ -462,7 +464,7 @@ class TableThrottle:
         return limits
 
     def _begins_full(self) -> bool:
-        """Whether all partitions of the table and its indexes are full at first."""
+        """Whether all partitions of the table and its indexes start full."""
         resources = map(self._resource_id, (TABLE_INDEX_ID, *self._record.index_partitions))
         if any(map(self._balances.stored, resources)):
             return False
@@ -481,9 +483,9 @@ class TableThrottle:
     def _index_writes(
         self, position: bytes, change: Change, *, is_sampled: bool
     ) -> tuple[IndexWrite, ...]:
-        """What a change takes of the partitions of global indexes."""
+        """The units that a change takes from the partitions of global indexes."""
         assert change.global_changes is not None
-        # Made before it is asked for what belongs to it.
+        # The limits, before the attributes that depend on them.
         indexes = self._limits.indexes
         units: dict[tuple[int, int], int] = {}
         for one in change.global_changes:
@@ -496,19 +498,19 @@ class TableThrottle:
                 if len(index_map.ranges) > 1:
                     number = index_map.number_of(one.position_of(entry, without_hash(position)))
                 if is_sampled:
-                    # Without the table's key: entries of one index key are not divided for heat.
+                    # Without the table's key: entries of one index key are not split for heat.
                     self.write_positions.note(number, encode(one.definition.key_schema, entry.item))
                 key = index_id, number
                 units[key] = units.get(key, 0) + entry_units
         return tuple(IndexWrite(*key, of_partition) for key, of_partition in units.items())
 
     def _is_there(self, index_id: int) -> bool:
-        """Whether the table has this index, or is meant itself."""
+        """Whether the table has this index, or the id is the table's own."""
         return index_id == TABLE_INDEX_ID or index_id in self._record.index_partitions
 
 
 class BackfillUnits:
-    """The write units of one index, as its backfill takes them: what writes leave (S168)."""
+    """The write units of one index for its backfill: the remainder after writes (S168)."""
 
     def __init__(self, throttle: TableThrottle, index_id: int, clock: Clock) -> None:
         self._throttle = throttle
@@ -519,7 +521,7 @@ class BackfillUnits:
         """Take the units of an entry for a partition of the index.
 
         Returns:
-            None if the entry may be put; else a future that completes when to ask again.
+            None if the entry may be put; otherwise a future that completes at the next attempt.
         """
         wait_seconds = self._throttle.take_backfill(self._index_id, partition_number, units)
         if wait_seconds is None:
@@ -530,7 +532,7 @@ class BackfillUnits:
 
 
 class FreeUnits(BackfillUnits):
-    """Units for an index of a table that is being restored: they are not counted."""
+    """Units for an index of a table that is being restored: they are unlimited."""
 
     def __init__(self) -> None:
         pass
@@ -541,13 +543,13 @@ class FreeUnits(BackfillUnits):
 
 
 def _counters(definition: TableDefinition, known: dict[str, Consumed]) -> dict[str, Consumed]:
-    """A counter for each global index, those that are known before others."""
+    """A counter for each global index; counters that exist are kept."""
     names = [index.definition.name for index in definition.global_indexes]
     return {name: known.get(name) or Consumed() for name in names}
 
 
 def _throughputs(definition: TableDefinition) -> dict[int, ResourceThroughput]:
-    """All that limits follow from, by index id, as an index may be made again under its name."""
+    """All values that limits depend on, by index id, because an index name may be reused."""
     mode = definition.billing_mode
     of_indexes = {
         index.definition.index_id: throughput_of(mode, index) for index in definition.global_indexes

@@ -1,13 +1,13 @@
-"""Which keys of a table and of its indexes requests use, and which are throttled: minute by minute.
+"""The keys of a table and of its indexes that requests use or that are throttled, by minute.
 
-Where Contributor Insights is on, every request is counted; else some are, for advice on keys: all
-up to a number in each minute, then one in thirty-two, at random, each standing for as many.
-Counts are in memory alone, bounded, and of the last hour. They are taken on the event loop, between
-two awaits.
+With Contributor Insights every request is counted. Otherwise a sample is counted, for advice on
+keys: all requests up to a number in each minute, then one in 32, at random, with that weight.
+Counts are kept in memory only, are bounded, and cover the last hour. They are updated on the event
+loop, between two awaits.
 
 A read or write of an item counts for its partition key and for its whole key, a Query for its
-partition key, with the units that it consumed; a request that is throttled counts as one. A Scan
-uses no key.
+partition key, with the units that it consumed. A throttled request counts as one. A Scan counts for
+no key.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ _COLLECTIONS: Final = 64
 
 
 class Window(Struct, frozen=True):
-    """What was counted in a minute, by kind: partition keys with their hashes, and whole keys.
+    """The counts of a minute, by kind: partition keys with their hashes, and whole keys.
 
-    Whole keys are left out where there is no sort key. ``seconds`` is what came in each second.
+    Whole keys are omitted if there is no sort key. ``seconds`` are the counts of each second.
     """
 
     start_epoch_seconds: float
@@ -65,7 +65,7 @@ class Window(Struct, frozen=True):
 
 
 class Growth(Struct):
-    """The size of an item collection when it was first written, with the time, and last."""
+    """The size of an item collection at its first write, with the time, and at its last write."""
 
     first_epoch_seconds: float
     first_bytes: int
@@ -73,9 +73,9 @@ class Growth(Struct):
 
 
 class _Sampler:
-    """Which requests of a kind are counted.
+    """The choice of the requests of a kind that are counted.
 
-    ``passed_units`` are those of the requests that were passed over since the last one.
+    ``passed_units`` are the units of the requests that were skipped since the last counted one.
     """
 
     __slots__ = ("_draws", "_left", "_recording", "_weight", "kind", "passed_units", "skip")
@@ -86,18 +86,18 @@ class _Sampler:
         self._recording: Recording = recording
         self._weight = 1
         self._left = WHOLE_REQUESTS
-        # How many requests are passed over before the next one is counted.
+        # Number of requests to skip before the next counted one.
         self.skip = 0
         self.passed_units = 0.0
         self.set(recording)
 
     @property
     def recording(self) -> Recording:
-        """Which they are."""
+        """The accesses to count."""
         return self._recording
 
     def set(self, recording: Recording) -> None:
-        """Count these from now on."""
+        """Count these accesses from now on."""
         self._recording = recording
         self.skip = _NEVER if recording == "none" else 0
         self.passed_units = 0.0
@@ -105,11 +105,11 @@ class _Sampler:
         self.begin_minute()
 
     def begin_minute(self) -> None:
-        """Count all again, until they are many."""
+        """Count all requests again, until there are many."""
         self._left = _NEVER if self._recording == "all" else WHOLE_REQUESTS
 
     def weigh(self, units: float = 1.0) -> int:
-        """For how many requests the next one stands, of so many units; 0 if it is passed over."""
+        """The weight of the next request, with these units; 0 if it is skipped."""
         if self.skip:
             self.skip -= 1
             self.passed_units += units
@@ -117,7 +117,7 @@ class _Sampler:
         weight = self._weight
         self._left -= 1
         if self._left < 0:
-            # One in so many on average, and in step with nothing.
+            # A random interval, so that the sample follows no pattern of the requests.
             self._weight = EVERY
             self.skip = int(self._draws.random() * (2 * EVERY - 1))
         else:
@@ -126,7 +126,7 @@ class _Sampler:
 
 
 class _Counts:
-    """What is counted of a kind in the present minute; no items where there is no sort key."""
+    """The counts of a kind in the present minute; no items if there is no sort key."""
 
     __slots__ = ("items", "partitions", "seconds")
 
@@ -137,9 +137,9 @@ class _Counts:
 
 
 class KeyTraffic:
-    """The keys of a table, or of a global index.
+    """The key counts of a table or of a global index.
 
-    Invariant: the minute that is counted ends at ``_ends_at``; those before it are in ``_windows``.
+    Invariant: the present minute ends at ``_ends_at``; earlier minutes are in ``_windows``.
     """
 
     __slots__ = (
@@ -170,23 +170,23 @@ class KeyTraffic:
         self._counts: dict[Kind, _Counts] = {}
 
     def count(self, sampler: _Sampler, key: bytes, units: float) -> None:
-        """Count a request for an encoded key; one without its sort key counts for no item.
+        """Count a request for an encoded key; a key without its sort key counts for no item.
 
-        What comes in a second is counted whole, whichever requests are passed over.
+        The counts of each second include skipped requests.
         """
         weight = sampler.weigh(units)
         if weight:
             self.count_weighed(sampler, key, units, weight)
 
     def count_page(self, sampler: _Sampler, start: bytes, units: float) -> None:
-        """Count a request for the partition key that a position begins with."""
+        """Count a request for the partition key at the start of a position."""
         weight = sampler.weigh(units)
         if weight:
             key = start[: partition_end(self._schema, start)]
             self.count_weighed(sampler, key, units, weight)
 
     def count_weighed(self, sampler: _Sampler, key: bytes, units: float, weight: int) -> None:
-        """As ``count``, of a request that stands for so many."""
+        """See ``count``; for a request with a weight."""
         kind = sampler.kind
         now = self._clock.now_epoch_seconds()
         if now >= self._ends_at:
@@ -196,7 +196,7 @@ class KeyTraffic:
             counts = self._counts[kind] = _Counts(with_items=bool(self._schema.sort))
         counts.seconds[int(now) % MINUTE_SECONDS] += units + sampler.passed_units
         sampler.passed_units = 0.0
-        # The usual key's end is found without a call more.
+        # Find the end of a usual key inline, without another call.
         end = (
             key.index(_TEXT_END, _HASH_BYTES) + len(_TEXT_END)
             if self._is_text
@@ -207,7 +207,7 @@ class KeyTraffic:
             counts.items.add(key, units * weight)
 
     def windows(self) -> list[Window]:
-        """The minutes of the last hour in which anything was counted, the present one last."""
+        """The minutes of the last hour with counts, the present one last."""
         now = self._clock.now_epoch_seconds()
         if now >= self._ends_at:
             self._begin_minute(now)
@@ -216,7 +216,7 @@ class KeyTraffic:
         return [*windows, self._window()] if self._counts else windows
 
     def set(self, insights: ContributorInsights | None, otherwise: Recording) -> None:
-        """Count what Contributor Insights asks for; ``otherwise`` what it does not."""
+        """Count what Contributor Insights requests, or ``otherwise`` if it requests nothing."""
         mode = insights.mode if insights is not None and insights.enabled else None
         accesses: Recording = "all" if mode == "ACCESSED_AND_THROTTLED_KEYS" else otherwise
         throttles: Recording = "all" if mode is not None else otherwise
@@ -254,9 +254,9 @@ class KeyTraffic:
 
 
 class TableTraffic:
-    """The keys of a table and of its global indexes, and what else advice is made of.
+    """The key counts of a table and its global indexes, and other inputs of advice.
 
-    Invariant: there is traffic for the table and each of its global indexes, by their ids.
+    Invariant: the table and each of its global indexes have counts, by id.
     """
 
     __slots__ = (
@@ -282,17 +282,17 @@ class TableTraffic:
     )
 
     def __init__(self, definition: TableDefinition, clock: Clock, *, samples: bool) -> None:
-        """``samples``: count some requests where Contributor Insights counts none."""
+        """``samples``: count a sample of the requests that Contributor Insights does not count."""
         self.since_epoch_seconds = clock.now_epoch_seconds()
         self._clock = clock
         self._otherwise: Recording = "some" if samples else "none"
         self._draws = Random(definition.table_id)  # noqa: S311 - which requests are counted
         self._traffic: dict[int, KeyTraffic] = {}
-        # By what is read: reads of a local index are the table's.
+        # By the index that is read: reads of a local index count for the table.
         self._read_traffic: dict[int, KeyTraffic] = {}
-        # Of the global indexes, by their names in ARNs; and of local ones.
+        # Global indexes by their names in ARNs, and local indexes.
         self._ids: dict[str, int] = {}
-        # There are few reasons, and where there is one there are many of it.
+        # Reasons are few, and usually many refusals have the same reason.
         self._resource_ids: dict[ThrottlingReason, int] = {}
         self._local_ids = {index.name: index.index_id for index in definition.local_indexes}
         self._uses: dict[int, IndexUse] = {}
@@ -308,7 +308,7 @@ class TableTraffic:
         self._throttled_reads = self._table.throttled_reads
 
     def follow(self, definition: TableDefinition) -> None:
-        """Go on with what the table is now."""
+        """Continue with a changed record of the table."""
         resources = [(TABLE_INDEX_ID, definition.key_schema, definition.contributor_insights)]
         resources += [
             (index.definition.index_id, index.definition.key_schema, index.contributor_insights)
@@ -335,9 +335,9 @@ class TableTraffic:
     # -- what requests did ------------------------------------------------------------------
 
     def read(self, position: bytes, units: float) -> None:
-        """An item was read, or looked for."""
+        """Count a read of an item, found or not."""
         sampler = self._reads
-        # What nearly every read comes to, without a call more.
+        # The usual case of a read, without another call.
         if sampler.skip:
             sampler.skip -= 1
             sampler.passed_units += units
@@ -347,13 +347,13 @@ class TableTraffic:
     def read_page(
         self, index_id: int, start: bytes, receipt: Receipt, rules: PageRules, entries: int
     ) -> None:
-        """A page of a Query was read, from a position on; of a Scan, where it is empty.
+        """Count a page of a Query from a position, or of a Scan if the position is empty.
 
-        ``index_id`` may be a local index's: its reads are the table's.
+        ``index_id`` may be a local index's: its reads count for the table.
         """
         traffic = self._read_traffic.get(index_id)
         if traffic is None:
-            # The index went while it was read.
+            # The index was deleted during the read.
             return
         units = receipt.read_units
         for index in receipt.indexes:
@@ -378,7 +378,7 @@ class TableTraffic:
                 _add(use.scanned_for, name, units * weight)
 
     def write(self, position: bytes, change: Change) -> None:
-        """The item at a position was written; or not, as its condition was false."""
+        """Count a write of the item at a position, also one whose condition was false."""
         receipt = change.receipt
         units = receipt.write_units
         uses = self._uses
@@ -388,7 +388,7 @@ class TableTraffic:
                 index_id = self._local_ids[index.name]
                 use = uses.get(index_id) or self._use(index_id)
                 use.write_units += index.write_units
-        # As in ``read``: of many writes nearly all are passed over.
+        # See ``read``: most writes are skipped.
         sampler = self._table.writes
         if sampler.skip:
             sampler.skip -= 1
@@ -405,7 +405,7 @@ class TableTraffic:
             if traffic is None:
                 continue
             for entry, entry_units in entry_writes(one):
-                # Its key is worked out only if it is counted.
+                # The index key is computed only if the write is counted.
                 weight = traffic.writes.weigh(entry_units)
                 if weight:
                     entry_key = entry_position(one.definition, entry.item, b"")
@@ -414,11 +414,11 @@ class TableTraffic:
     def refuse_write(
         self, position: bytes, change: Change | None, reasons: Sequence[ThrottlingReason]
     ) -> None:
-        """The write of an item was throttled; without a change, before it was looked at."""
+        """Count a throttled write of an item; without a change, it was refused undecided."""
         for index_id in self._resources(reasons):
             traffic = self._traffic[index_id]
             sampler = traffic.throttled_writes
-            # Where limits are only observed, these are no rarer than writes.
+            # If limits are only observed, these are as frequent as writes.
             if sampler.skip:
                 sampler.skip -= 1
                 sampler.passed_units += 1.0
@@ -433,9 +433,9 @@ class TableTraffic:
                     traffic.count(sampler, entry_key, 1.0)
 
     def refuse_read(self, position: bytes) -> None:
-        """The read of an item was throttled."""
+        """Count a throttled read of an item."""
         sampler = self._throttled_reads
-        # As in ``read``: where limits are only observed, these are no rarer.
+        # See ``read``: if limits are only observed, these are as frequent as reads.
         if sampler.skip:
             sampler.skip -= 1
             sampler.passed_units += 1.0
@@ -443,17 +443,17 @@ class TableTraffic:
         self._table.count(sampler, position, 1.0)
 
     def conflict(self, position: bytes) -> None:
-        """A request for an item met a transaction that had it."""
+        """Count a request for an item that met a transaction's lock."""
         self._table.count(self._table.conflicts, position, 1.0)
 
     def refuse_page(self, index_id: int, start: bytes) -> None:
-        """A Query was throttled that reads from a position on."""
+        """Count a throttled Query that reads from a position."""
         traffic = self._read_traffic.get(index_id)
         if traffic is not None and start:
             traffic.count_page(traffic.throttled_reads, start, 1.0)
 
     def grow(self, partition_key: bytes, size_bytes: int) -> None:
-        """An item collection of a table with local indexes has this size now."""
+        """Note the size of an item collection of a table with local indexes."""
         if not self._growths.weigh():
             return
         known = self._collections.get(partition_key)
@@ -476,20 +476,20 @@ class TableTraffic:
         return self._traffic[index_id].windows()
 
     def recording(self, index_id: int = TABLE_INDEX_ID) -> Recording:
-        """Which accesses are counted."""
+        """The accesses that are counted."""
         return self._traffic[index_id].reads.recording
 
     def use(self, index_id: int) -> IndexUse:
-        """How an index, or the table, was used since it was first counted."""
+        """The usage of an index, or the table, since it was first counted."""
         return self._uses.get(index_id) or IndexUse()
 
     @property
     def recent_writes(self) -> list[bytes]:
-        """The positions of the items that were written last, as far as they were counted."""
+        """The positions of the last written items, as far as they were counted."""
         return list(self._recent_writes)
 
     def growth(self, partition_key: bytes) -> Growth | None:
-        """How an item collection grew, if it is one of the largest that were written."""
+        """The growth of an item collection, if it is one of the largest written ones."""
         return self._collections.get(partition_key)
 
     # -- parts ------------------------------------------------------------------------------
@@ -508,7 +508,7 @@ class TableTraffic:
         return sorted(set(map(self._resource, reasons)))
 
     def _resource(self, reason: ThrottlingReason) -> int:
-        """The id of the table or index whose limit it is."""
+        """The id of the table or index that has this limit."""
         index_id = self._resource_ids.get(reason)
         if index_id is None:
             index_name = reason.resource.partition("/index/")[2]
@@ -520,19 +520,19 @@ class TableTraffic:
 
 
 def _count_names(use: IndexUse, rules: PageRules, weight: int) -> None:
-    """Count which attributes a page was asked for; its filter looks at some too."""
+    """Count the attributes that a page projects; its filter reads some, too."""
     if rules.projector is None and not rules.count_only:
         use.asked_all += weight
         return
     names: set[str] = set() if rules.projector is None else set(rules.projector.names)
     if rules.filter is not None:
         names |= rules.filter.attributes
-    # Sorted, because the order of a set differs from run to run, and there is room for so many.
+    # Sorted, because the order of a set differs from run to run, and the number is limited.
     for name in sorted(names):
         _add(use.asked_names, name, weight)
 
 
 def _add(counts: dict[str, float], name: str, weight: float) -> None:
-    """Count an attribute, of which there is room for so many."""
+    """Count an attribute, up to a maximum number of attributes."""
     if name in counts or len(counts) < _NAMES:
         counts[name] = counts.get(name, 0.0) + weight
