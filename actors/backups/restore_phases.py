@@ -1,11 +1,11 @@
-"""Makes tables from backups, phase by phase.
+"""Creates tables from backups, phase by phase.
 
-A table that is restored is CREATING until it is whole. First its partitions put the backup's items,
-with the entries of local indexes; nothing of that is recorded as a change. Then its global indexes
-are filled as any that are added to a table, all at once. After a crash each phase goes on from what
-is stored. At the end the table is ACTIVE, and its changes are published where all tables' are.
+A table that is being restored is CREATING until it is complete. First its partitions put the
+backup's items, with the entries of local indexes; these puts are not recorded as changes. Then its
+global indexes are filled like added indexes, all at once. After a crash each phase continues from
+its stored state. At the end the table is ACTIVE, and its changes are published if all tables' are.
 
-It belongs to the database's actor, which alone calls it.
+Only the database's actor calls it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _log = structlog.get_logger("actors")
 
 
 class RestoreTable(Message[TableState], frozen=True):
-    """Make a table from a backup; what ``CreateTable`` fills in is filled in.
+    """Create a table from a backup; the actor fills in the same attributes as for ``CreateTable``.
 
     Errors name the backup by its ARN.
     """
@@ -90,7 +90,7 @@ class _Filling:
 
 
 class RestorePhases:
-    """Begins to restore tables; its machine takes them through their phases."""
+    """Starts to restore tables; its machine takes them through their phases."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class RestorePhases:
         drop: Callable[[Table], Awaitable[None]],
         tell: Callable[[float, Message[Any]], None],
     ) -> None:
-        """``drop`` takes away a table that can't be made whole.
+        """``drop`` deletes a table that can't be completed.
 
         ``tell(seconds, message)`` puts a message into the mailbox of the database's actor.
         """
@@ -130,16 +130,16 @@ class RestorePhases:
         )
         # By the ids of their tables.
         self._fillings: dict[int, _Filling] = {}
-        # What ends the phase of tables whose indexes are being filled.
+        # Ends the phase of tables whose indexes are being filled.
         self._indexes_over: dict[int, Callable[[], None]] = {}
-        # The ids of tables whose next phase the store refused; it is asked for again.
+        # The ids of tables whose next phase the store refused; the phase is retried.
         self._refused: set[int] = set()
 
     async def begin(self, message: RestoreTable) -> TableState:
-        """Make the table, still empty.
+        """Create the table, still empty.
 
         Raises:
-            TableAlreadyExistsException, TableInUseException: there is one of that name.
+            TableAlreadyExistsException, TableInUseException: the name is in use.
             BackupNotFoundException, BackupInUseException: no such backup, or it is being made.
             LimitExceededException: too many tables are being restored.
             StoreError: nothing was changed.
@@ -172,7 +172,7 @@ class RestorePhases:
         )
 
     def check_indexes(self, table: Table) -> None:
-        """An index of a table may have become ACTIVE: if all are, the table is whole."""
+        """End the phase if all indexes of the table are ACTIVE: then the table is complete."""
         definition = table.definition
         over = self._indexes_over.get(definition.table_id)
         is_filled = all(index.backfilling is None for index in definition.global_indexes)
@@ -181,7 +181,7 @@ class RestorePhases:
 
     @contextmanager
     def trying(self, table: Table) -> Iterator[None]:
-        """While the next phase of a table or of an index is begun: know whether that is refused."""
+        """Note whether the next phase of a table or of an index is refused."""
         table_id = table.definition.table_id
         self._refused.discard(table_id)
         try:
@@ -191,9 +191,9 @@ class RestorePhases:
             raise
 
     def is_stuck(self, table: Table) -> bool:
-        """Whether a table gets no further on its way, and may be deleted.
+        """Whether the restore of a table is stuck, so that the table may be deleted.
 
-        The disk is full, or whoever fills the table or an index failed too often and was given up.
+        The disk is full, or the actor that fills the table or an index was given up.
         """
         table_id = table.definition.table_id
         if table.definition.restore_phase == "DONE":
@@ -212,7 +212,7 @@ class RestorePhases:
         await self._stop_filling(table)
 
     async def close(self) -> None:
-        """Stop filling tables; the next start goes on."""
+        """Stop filling tables; the next start continues."""
         fillings, self._fillings = self._fillings, {}
         for filling in fillings.values():
             await self._supervisor.stop(filling.scan)
@@ -232,7 +232,7 @@ class RestorePhases:
             _log.error("table_not_restored", table=definition.name, reason=filling.failure)
             await self._drop(table)
             return GONE
-        # Nobody is to put items into a table that others write to.
+        # The scan must not put items into a table that has other writers.
         await self._stop_filling(table)
         if definition.global_indexes:
             await self._begin_indexes(table)
@@ -271,7 +271,7 @@ class RestorePhases:
         await definition_commit.redefine(self._owner, table, definition, storing)
 
     async def _end(self, table: Table) -> str:
-        """Let everybody use the table: whoever follows its changes begins before."""
+        """Open the table to all clients; its followers start before that."""
         whole = _in_phase(table.definition, "DONE")
         topic = self._destinations.wanted(whole)
         if topic is not None:

@@ -1,8 +1,8 @@
 """The sink that copies a table's items into a backup.
 
-All are read from one durable view, which shows every write that was answered before the backup
-was asked for. The view does not outlive a restart: then the copy is made again, of the table as it
-is by then. It never shows the table at two moments.
+All items are read from one durable view, which contains every write that was answered before the
+request for the backup. The view does not survive a restart: then the copy is repeated, with the
+table's state of that time. It never mixes two states.
 """
 
 from __future__ import annotations

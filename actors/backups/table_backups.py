@@ -1,10 +1,10 @@
-"""Makes and deletes backups of tables, and keeps account of them.
+"""Creates, lists and deletes backups of tables.
 
-A backup is CREATING while its items are copied, and AVAILABLE once all of them are durable. A
-table can't be deleted before that, nor can its backup. One that can't be made, as there is no room
-for it on the disk or the table's rows can't be read, is taken away again, and the log says so.
+A backup is CREATING while its items are copied, and AVAILABLE once all of them are durable. Until
+then neither its table nor the backup can be deleted. A backup that fails, because the disk is full
+or the table's rows can't be read, is deleted, and the log reports it.
 
-It belongs to the database's actor, which alone calls what changes something; all may look.
+Only the database's actor calls the methods that change something; others may read.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ _log = structlog.get_logger("actors")
 
 
 class CreateTableBackup(Message[TableBackup], frozen=True):
-    """Make a backup of a table."""
+    """Create a backup of a table."""
 
     table_name: str
     name: str
 
 
 class DeleteTableBackup(Message[TableBackup], frozen=True):
-    """Delete a backup of a table; the reply is what it was. Errors name it by its ARN."""
+    """Delete a backup of a table; the reply is its last description. Errors name it by its ARN."""
 
     backup_id: TableBackupId
     arn: str
@@ -89,7 +89,7 @@ class _Copy:
 
 
 class TableBackups:
-    """Invariant: what is among the backups is durable.
+    """Invariant: every known backup is durable.
 
     ``tell(seconds, message)`` puts a message into the mailbox of the database's actor.
     """
@@ -125,7 +125,7 @@ class TableBackups:
     # -- for all ----------------------------------------------------------------------------
 
     def find(self, backup_id: TableBackupId) -> TableBackup | None:
-        """The backup of this id, if there is one."""
+        """The backup with this id, if it exists."""
         return self._backups.get(backup_id)
 
     @property
@@ -136,9 +136,9 @@ class TableBackups:
     # -- for the database's actor -------------------------------------------------------------
 
     async def adopt(self, view: View) -> None:
-        """Take over what is stored, at start and after a crash; go on with what is CREATING."""
+        """Load the stored backups, at start and after a crash; continue those that are CREATING."""
         self._backups = {each.backup_id: each for each in await table_backups.load(view)}
-        # A copy goes on while the actor crashes; that it was over may be what the actor crashed at.
+        # A copy continues while the actor crashes; its end may be what made the actor crash.
         self._copies = {
             backup_id: copy
             for backup_id, copy in self._copies.items()
@@ -149,7 +149,7 @@ class TableBackups:
             await self.machine.resume(_subject(backup))
 
     async def create(self, message: CreateTableBackup) -> TableBackup:
-        """Begin a backup of a table; all that was answered before is going to be in it.
+        """Start a backup of a table; it will contain all writes that were answered before.
 
         Raises:
             TableNotFoundException, TableInUseException: no such table, or it is being made or
@@ -170,11 +170,11 @@ class TableBackups:
         return backup
 
     async def delete(self, message: DeleteTableBackup) -> TableBackup:
-        """Delete a backup; the tables that were made from it keep what they have.
+        """Delete a backup; tables that were restored from it keep their items.
 
         Raises:
-            BackupNotFoundException, BackupInUseException: there is none, or it is being made, or
-                restored from.
+            BackupNotFoundException, BackupInUseException: the backup does not exist, or is being
+                created or restored.
             StoreError: nothing was changed.
         """
         backup = self._backups.get(message.backup_id)
@@ -188,7 +188,7 @@ class TableBackups:
         return backup
 
     def check_deletable(self, table: Table) -> None:
-        """Refuse to delete a table of which a backup is being made (Developer Guide).
+        """Refuse to delete a table while a backup of it is being created (Developer Guide).
 
         Raises:
             ResourceInUseException: there is such a backup.
@@ -202,7 +202,7 @@ class TableBackups:
                 )
 
     async def close(self) -> None:
-        """Stop what is being copied; the next start begins it anew."""
+        """Stop all copies; the next start begins them again."""
         copies, self._copies = self._copies, {}
         for copy in copies.values():
             await self._supervisor.stop(copy.scan)
@@ -211,7 +211,8 @@ class TableBackups:
 
     async def _new_backup(self, name: str, table: Table) -> TableBackup:
         state = await state_of(table)
-        # As exact as it is shown, or who lists by time would miss one that was made just then.
+        # In the precision that is shown; otherwise a client that lists by time would miss a backup
+        # of that moment.
         now_milliseconds = int(self._clock.now_epoch_seconds() * _MILLISECONDS)
         while True:
             backup = TableBackup(
@@ -247,7 +248,7 @@ class TableBackups:
             over()
 
     async def _end_copy(self, backup: TableBackup) -> str | None:
-        """Make a backup AVAILABLE, or take it away if it can't be made."""
+        """Make a backup AVAILABLE, or delete it if it failed."""
         copy = self._copies[backup.backup_id]
         if copy.failure is not None:
             _log.error(
@@ -274,7 +275,7 @@ class TableBackups:
         return "AVAILABLE"
 
     def _is_being_made(self, backup: TableBackup) -> bool:
-        """Whether anybody makes it: not if its copy failed too often, and was given up."""
+        """Whether the backup is being created: not if its copy was given up."""
         copy = self._copies.get(backup.backup_id)
         return copy is not None and not copy.scan.mailbox.closed
 
@@ -295,7 +296,7 @@ class TableBackups:
 
 
 def _reads(definition: TableDefinition, backup: TableBackup) -> bool:
-    """Whether a table is still being given the items of a backup."""
+    """Whether a table still receives the items of a backup."""
     restoration = definition.restoration
     return (
         restoration is not None

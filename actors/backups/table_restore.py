@@ -1,7 +1,7 @@
 """The sink that puts the items of a backup into a table.
 
-The table's partitions, which alone write its rows, put each item where there is none. So an item
-that is sent again after a crash does no harm.
+The table's partitions put each item only where no item exists, because only they write its rows. So
+a repetition after a crash has no effect.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dynactor.actors.partition.messages import RestoreItems
 from dynactor.actors.table.table import Table
 from dynactor.storage.store import Row
 
-# A write of this kind takes a multiple of what it takes to read its row: a message has few of them.
+# A write costs several times as much as reading its row, so a message has few items.
 _MESSAGE_ROWS: Final = 16
 
 
@@ -39,7 +39,7 @@ class RestoredItems(FillSink):
             for at in range(0, len(part), _MESSAGE_ROWS):
                 some = part[at : at + _MESSAGE_ROWS]
                 yield Send(partial(self._put, some), len(some) / len(rows))
-                # The partition carries out the message, then others have their turn.
+                # The partition carries out the message, then other tasks run.
                 yield Turn()
 
     def _put(self, rows: Sequence[Row]) -> Future[None]:

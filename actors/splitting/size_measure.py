@@ -1,4 +1,4 @@
-"""Measures where the bytes of a partition lie, in the background."""
+"""Measures the distribution of a partition's bytes, in the background."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dynactor.storage.store import Store
 
 _PAGE_ROWS: Final = 512
 _PAGE_BYTES: Final = 128 * KIB
-# As many boundaries to choose from: a half is found to a part in so many.
+# Number of boundaries to choose from, which determines the precision.
 _BOUNDARIES: Final = 1_024
 
 
@@ -39,5 +39,5 @@ async def measure(
         for row in rows:
             profile.add(row.key[len(prefix) :], codec.size_bytes(row.value) + overhead_bytes)
         start = rows[-1].key + b"\x00"
-        # Requests go before: it may take minutes.
+        # Requests have priority: it may take minutes.
         await asyncio.sleep(loop.time() - began)

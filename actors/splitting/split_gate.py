@@ -1,9 +1,9 @@
-"""Between transactions and splits: what a transaction holds in a partition must not move.
+"""A gate between transactions and splits: the locks of a transaction must not move.
 
-Transactions enter for as long as they ask partitions, all at once if they like. A split waits
-until those inside have left, and holds up those who come meanwhile, some milliseconds. Only the
-database's actor splits, one partition after the other: two gates are never closed at a time, so
-transactions over several tables and a split never wait for each other in a circle.
+Transactions enter while they ask partitions, any number at once. A split waits until they have
+left, and delays new ones for some milliseconds. Only the database's actor splits, one partition
+after another. So at most one gate is closed, and transactions over several tables never deadlock
+with a split.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ class SplitGate:
         self._emptied: asyncio.Event | None = None
 
     async def enter(self) -> None:
-        """Begin a transaction, as soon as the gate is open; whoever has entered leaves."""
+        """Enter with a transaction as soon as the gate is open; it must leave later."""
         while self._opened is not None:
             await self._opened.wait()
         self._inside += 1
 
     def leave(self) -> None:
-        """Nothing of the transaction is held any more, or all that is to be done was said."""
+        """Leave: the transaction holds no locks any more, or all its messages are sent."""
         self._inside -= 1
         if self._emptied is not None and not self._inside:
             self._emptied.set()
 
     @asynccontextmanager
     async def closed(self) -> AsyncIterator[None]:
-        """While nobody is inside."""
+        """Close the gate, once all transactions have left."""
         assert self._opened is None, "one split after the other"
         self._opened, self._emptied = asyncio.Event(), asyncio.Event()
         try:

@@ -1,8 +1,8 @@
-"""Finds partitions that are to be split: too large, busy for too long, or too few for their units.
+"""Finds partitions to split: too large, busy for too long, or too few for their units.
 
-It looks at what partitions and limits count anyway, decides where to divide, and tells the
-database's actor, which may refuse: then it is found again. Where half of a large partition lies
-takes long to find out: they are measured one at a time, the largest of all tables first.
+It reads the counts of partitions and limits, decides where to divide, and tells the database's
+actor. If the actor refuses, the partition is found again. Finding the middle of a large partition
+takes long, so partitions are measured one at a time, the largest of all tables first.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from dynactor.storage import key_layout
 from dynactor.storage.catalog import PartitionHead
 from dynactor.storage.store import Store, StoreError
 
-# Of its ceiling: who takes that much for a while may soon want more than there is.
+# Share of the ceiling: a partition that uses this much for a while may soon need more units.
 _HOT_SHARE: Final = 0.8
-# In that time a partition is looked at so often.
+# Number of checks of a partition in that time.
 _LOOKS: Final = 6
-# A partition that could not be divided is measured again when it has grown by so much.
+# A partition that could not be divided is measured again after it has grown by this factor.
 _GROWN_SHARE: Final = 0.25
 
 _log = structlog.get_logger("actors")
 
 
 class _Large(NamedTuple):
-    """A partition beyond the limit, when it was looked at."""
+    """A partition that exceeded the limit when it was checked."""
 
     size_bytes: int
     table: Table
@@ -54,7 +54,7 @@ class _Large(NamedTuple):
 
 
 class SplitSettings(Struct, frozen=True):
-    """When partitions are split; ``heat_seconds`` is domain time."""
+    """When to split partitions; ``heat_seconds`` is domain time."""
 
     size_limit_bytes: int = PARTITION_BYTES
     heat_seconds: float = 60.0
@@ -62,18 +62,18 @@ class SplitSettings(Struct, frozen=True):
 
 
 class _Use:
-    """What one partition was asked for lately: of reads, or of writes.
+    """The recent units of one partition, of reads or of writes.
 
-    What is taken is never much more than the ceiling allows: who is near it on average over a
-    while was near it all the time.
+    Consumption never exceeds the ceiling by much, so a high average means that it was high all the
+    time.
     """
 
     def __init__(self) -> None:
-        # The units taken by then, since the limits were made.
+        # The units consumed at each check, since the limits were created.
         self._taken: deque[tuple[float, float]] = deque(maxlen=_LOOKS + 2)
 
     def look(self, taken_units: float, now_seconds: float, heat_seconds: float) -> float:
-        """The mean units per second of the latest ``heat_seconds``; 0 before they are over."""
+        """The mean units per second of the latest ``heat_seconds``; 0 before these are over."""
         taken = self._taken
         if not taken or now_seconds - taken[-1][0] >= heat_seconds / _LOOKS:
             taken.append((now_seconds, taken_units))
@@ -85,7 +85,7 @@ class _Use:
 
 
 class SplitWatch:
-    """The watch; its means are the tables, and ``tell``, which reaches the database's actor."""
+    """The watch; it reads the tables, and sends messages to the database's actor by ``tell``."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class SplitWatch:
         growing: Callable[[Table], Sequence[int]],
         tell: Callable[[SplitPartition | GrowTable], None],
     ) -> None:
-        """``growing``: which of a table and its indexes have too few partitions for their units."""
+        """``growing`` returns the table and indexes with too few partitions for their units."""
         self._settings = settings
         self._store = store
         self._clock = clock
@@ -108,12 +108,12 @@ class SplitWatch:
         self._tell = tell
         # By partition and kind of request.
         self._uses: dict[tuple[int, str], _Use] = {}
-        # From which size on a partition that was measured in vain is measured again.
+        # The size from which to measure again a partition that could not be divided.
         self._measured: dict[int, float] = {}
         self._is_measuring = False
 
     async def check(self) -> float:
-        """Look at all tables; returns after how many seconds to look again."""
+        """Check all tables; returns after how many seconds to check again."""
         seen: dict[tuple[int, str], _Use] = {}
         large: list[_Large] = []
         for table in self._tables():
@@ -144,7 +144,7 @@ class SplitWatch:
                 yield _Large(size_bytes, table, index_id, number)
 
     async def _measure(self, large: list[_Large]) -> None:
-        # All of them in one round: a table that grows faster than it is split delays no other.
+        # All partitions of a table in one round, so that a growing table delays no other table.
         large.sort(key=attrgetter("size_bytes"), reverse=True)
         try:
             for each in large:
@@ -155,7 +155,7 @@ class SplitWatch:
     async def _measure_one(self, large: _Large) -> None:
         table, index_id, number = large.table, large.index_id, large.number
         head = table.head(number, index_id)
-        # It may have been split for its heat, or deleted, while others were measured.
+        # It may have been split for heat, or deleted, while others were measured.
         if (
             head is None
             or not is_settled(table.definition)
@@ -180,7 +180,7 @@ class SplitWatch:
             own_bytes,
             INDEX_ENTRY_OVERHEAD_BYTES if index_id else 0,
         )
-        # What a child's head says follows from an estimate; entries of local indexes lie beside.
+        # A child's counts are estimates; entries of local indexes are stored elsewhere.
         head_bytes = sum(head.sizes_bytes.values())
         true_bytes = profile.total_bytes * head_bytes / own_bytes if own_bytes > 0 else 0.0
         limit_bytes = self._settings.size_limit_bytes
@@ -218,7 +218,7 @@ class SplitWatch:
         self, table: Table, index_id: int, number: int, sample: PositionSample
     ) -> None:
         key_range = PartitionMap(table.record.ranges(index_id)).range_of(number)
-        # Of an index's entries the sample knows the index's key alone, which may lie before.
+        # For an index, the sample has only the index key, which may lie before the range.
         positions = [max(each, key_range.start) for each in sample.positions(number)]
         point = split_point.by_heat(
             positions, divides_collections=_divides_collections(table, index_id)
@@ -235,5 +235,5 @@ def _within(at: bytes, start: bytes, end: bytes | None) -> bool:
 
 
 def _divides_collections(table: Table, index_id: int) -> bool:
-    """Whether an item collection may lie in several partitions (S74)."""
+    """Whether an item collection may be divided between partitions (S74)."""
     return index_id != TABLE_INDEX_ID or not table.definition.local_indexes

@@ -1,12 +1,11 @@
 """Splits partitions of tables and of global indexes (S134, S137, S139).
 
-A split is a change of the partition map, and copies nothing: two partitions with new numbers stand
-in the place of one. The partition ends behind what it has taken; then its end, the new ranges, its
-children's heads and the shards of streams are committed together. What comes meanwhile waits, a
-few milliseconds, and is its children's. Where the commit is refused, or the server dies before it,
-the partition is what it was.
+A split changes the partition map, and copies nothing: two partitions with new numbers replace one.
+The partition ends after its accepted messages. Then its end, the new ranges, its children's heads
+and the shards of streams are committed together. New messages wait a few milliseconds for the
+children. If the commit is refused, or the server dies before it, the partition is unchanged.
 
-It belongs to the database's actor, which alone calls it.
+Only the database's actor calls it.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from dynactor.storage.store import Row, Store
 from dynactor.streams import change_log
 from dynactor.streams.shard import Stream
 
-# "throughput": the table was given more units than its partitions can take.
+# "throughput": the table has more units than its partitions can serve.
 SplitReason: TypeAlias = Literal["size", "heat", "throughput", "asked for"]
 
 
@@ -46,10 +45,10 @@ _log = structlog.get_logger("actors")
 
 
 class SplitPartition(Message[tuple[int, int]], frozen=True):
-    """Split a partition of a table, or of one of its global indexes; the reply are its children.
+    """Split a partition of a table, or of one of its global indexes; the reply is its children.
 
-    The second one begins at the position ``at``. ``share`` is the part of the partition's bytes
-    that lies before it, near enough; ``reason`` is for who reads logs and metrics.
+    The second child starts at the position ``at``. ``share`` is the approximate part of the
+    partition's bytes before it; ``reason`` is for logs and metrics.
     """
 
     name: str
@@ -68,7 +67,7 @@ class GrowTable(Message[None], frozen=True):
 
 
 def is_settled(definition: TableDefinition) -> bool:
-    """Whether partitions may be split now: not while the table or a follower passes a phase."""
+    """Whether partitions may be split now: not while the table or a follower is in a transition."""
     settings = definition.time_to_live
     return (
         definition.status == "ACTIVE"
@@ -85,7 +84,7 @@ def is_settled(definition: TableDefinition) -> bool:
 
 
 class Splitter:
-    """Carries splits out. ``splits`` counts them since the server started, by reason."""
+    """Carries out splits. ``splits`` counts them since the server started, by reason."""
 
     def __init__(
         self,
@@ -96,7 +95,7 @@ class Splitter:
         *,
         grows: bool,
     ) -> None:
-        """``grows``: whether tables get partitions for the throughput that they are given."""
+        """``grows``: whether tables get partitions for their throughput."""
         self.splits: Counter[SplitReason] = Counter()
         self._grows = grows
         self._owner = owner
@@ -130,7 +129,7 @@ class Splitter:
         return children
 
     def wanted(self, table: Table, index_id: int) -> int:
-        """How many partitions a table, or one of its global indexes, needs for its throughput."""
+        """Number of partitions that a table or global index needs for its throughput."""
         if not self._grows:
             return 0
         definition = table.definition
@@ -151,7 +150,7 @@ class Splitter:
         return wanted
 
     def growing(self, table: Table) -> tuple[int, ...]:
-        """The ids of those, 0 for the table, that have too few partitions for their throughput."""
+        """The ids of the table (0) and indexes with too few partitions for their throughput."""
         record = table.record
         return tuple(
             index_id
@@ -204,7 +203,7 @@ class Splitter:
             )
             balances = table.throttle.rows_of_children(parent, children)
             split = _Split(parent, children, head, message.share, balances)
-            # Before they start: trimming goes by these rows.
+            # Stored before the children's followers start: trimming reads these rows.
             first = table.followers.first_checkpoints(children) if kept else []
             await self._commit(new, catalog_head, split, streams, first, has_log=kept)
         for stream in streams:
@@ -232,7 +231,7 @@ class Splitter:
         return children
 
     async def release(self, table: Table, ended: EndedLog) -> None:
-        """Take away a log that has ended and that nobody needs any more.
+        """Delete an ended log that has no readers any more.
 
         Raises:
             StoreError: nothing was changed.
@@ -258,7 +257,7 @@ class Splitter:
         self._streams.detach([ended.number])
 
     async def _lost(self, table_id: int, ended: EndedLog) -> list[tuple[bytes, bytes]]:
-        """Rows that tell of the children's logs that they don't begin with the first change."""
+        """Rows that mark the children's logs as incomplete at their beginning."""
         keys = [key_layout.trim(table_id, number) for number in (ended.number, *ended.children)]
         told, *known = await self._store.latest.load(keys)
         time_us = change_log.decode_trim(told).time_us
@@ -277,13 +276,13 @@ class Splitter:
         return catalog.decode_partition_head(value)
 
     def _children(self) -> tuple[tuple[int, int], CatalogHead]:
-        """The numbers of two new partitions, and the catalog's head that goes with them."""
+        """The numbers of two new partitions, and the catalog's head after that."""
         head = self._owner.head
         number = head.next_partition_number
         return (number, number + 1), structs.replace(head, next_partition_number=number + 2)
 
     def _is_kept(self, table: Table, number: int) -> bool:
-        """Whether anybody may need what a partition's log holds."""
+        """Whether a partition's log may still be needed."""
         return (
             table.definition.records_changes
             or self._streams.attached([number])
@@ -325,7 +324,7 @@ class Splitter:
                 *lost,
             ],
             deletes=[key_layout.partition_head(split.parent)],
-            # What was recorded for somebody who went before.
+            # Records for a follower that has ended.
             range_deletes=() if has_log else (key_layout.change_range(split.parent),),
         )
 

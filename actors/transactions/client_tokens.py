@@ -1,8 +1,8 @@
-"""Client tokens: what makes a transaction that is sent again succeed without being done again.
+"""Client tokens: a repeated transaction succeeds without being done again.
 
-A token is a row that is committed with its transaction. It counts for ten minutes of domain time.
-Rows stand by the ten minutes in which they were made: a token is looked for in the present and
-the previous ones, and whole periods are deleted behind those.
+A token is a row that is committed with its transaction, and counts for ten minutes of domain time.
+Rows are grouped by the ten minutes of their creation. A lookup reads the present and the previous
+group, and older groups are deleted whole.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _log = structlog.get_logger("actors")
 
 
 class StoredToken(Struct, frozen=True):
-    """A token's row: which request it came with, and when."""
+    """A token's row: the digest of its request, and the time."""
 
     digest: bytes
     epoch_seconds: float
@@ -47,10 +47,10 @@ _decode = msgpack.Decoder(StoredToken).decode
 
 
 class Claim:
-    """A token that one request has for itself.
+    """A token that is claimed by one request.
 
-    ``is_repeated``: its transaction was done before. ``pending`` completes when it is known what
-    became of it; None while nothing of it is on its way.
+    ``is_repeated``: its transaction was done before. ``pending`` completes when the outcome is
+    known; None while nothing was sent to a partition.
     """
 
     def __init__(self, token: str, row: tuple[bytes, bytes], *, is_repeated: bool) -> None:
@@ -63,23 +63,23 @@ class Claim:
 class ClientTokens:
     """The tokens of one account.
 
-    Invariant: a token is in ``_running`` from its claim until its row is durable, or is known
-    not to come.
+    Invariant: a token is in ``_running`` from its claim until its row is durable, or will not be
+    written.
     """
 
     def __init__(self, store: Store, clock: Clock, account_id: str) -> None:
         self._store = store
         self._clock = clock
         self._account_id = account_id
-        # The digest of each request that is under way.
+        # The digest of each request in flight.
         self._running: dict[str, bytes] = {}
 
     async def claim(self, token: str, digest: bytes) -> Claim:
-        """Have a token for oneself, until ``let_go``.
+        """Claim a token until ``let_go``.
 
         Raises:
-            TransactionInProgressException: its transaction is under way.
-            IdempotentParameterMismatchException: another request came with it.
+            TransactionInProgressException: its transaction is in flight.
+            IdempotentParameterMismatchException: the token was used with another request.
             InternalServerError: the store can't be read.
         """
         running = self._running.get(token)
@@ -87,7 +87,7 @@ class ClientTokens:
             if running == digest:
                 raise TransactionInProgressException(_IN_PROGRESS)
             raise IdempotentParameterMismatchException(_MISMATCH)
-        # Before the first await: nobody else may look for it meanwhile.
+        # Before the first await, so that no other request claims it meanwhile.
         self._running[token] = digest
         try:
             return await self._looked_up(token, digest)
@@ -100,8 +100,8 @@ class ClientTokens:
         period = _period(now)
         rows = [key_layout.client_token(at, self._account_id, token) for at in (period, period - 1)]
         try:
-            # Nearly every token is new. The owner's view, in which all that is durable is too,
-            # tells so in a fraction of the time, as it needs no exception to say it.
+            # Nearly every token is new. The owner's view contains all durable rows, and finds out
+            # in a fraction of the time, because it needs no exception for a missing row.
             found = await self._store.latest.load(rows)
             if found != _NONE:
                 found = await self._store.durable().load(rows)
@@ -115,7 +115,7 @@ class ClientTokens:
         return Claim(token, row, is_repeated=bool(counting))
 
     def let_go(self, claim: Claim) -> None:
-        """Let others have the token, as soon as it is known what became of the transaction."""
+        """Release the token as soon as the outcome of its transaction is known."""
         pending = claim.pending
         if pending is None or pending.done():
             self._running.pop(claim.token, None)
@@ -123,7 +123,7 @@ class ClientTokens:
             pending.add_done_callback(lambda _: self._running.pop(claim.token, None))
 
     async def trim(self) -> float:
-        """Delete what no longer counts; returns after how many seconds to do it again."""
+        """Delete expired tokens; returns after how many seconds to do it again."""
         before = _period(self._clock.now_epoch_seconds()) - 1
         try:
             (trimmed,) = await self._store.latest.load([key_layout.CLIENT_TOKENS_TRIMMED])

@@ -1,13 +1,13 @@
-"""Transactions over tables: the coordinator of each.
+"""The coordinators of transactions over tables.
 
-A write asks every partition concerned to prepare, and, if all of them accept, is committed in a
-round with others (``dynactor.actors.transactions.rounds``).
-``dynactor.actors.partition.item_locks`` tells what the partitions do. Whatever happens to the
-coordinator, every partition that was asked is told to let its keys go: a request that is cancelled
-tells so on its way out, and what it tells needs no await.
+A write asks every partition concerned to prepare. If all of them accept, it is committed in a round
+with other writes (``dynactor.actors.transactions.rounds``).
+``dynactor.actors.partition.item_locks`` describes the partitions' part. If the coordinator fails,
+every partition that was asked still gets a message to release its locks. A canceled request sends
+these messages before it ends, without an await.
 
-A read is one durable view. It is serializable by itself; an item that a transaction is just
-writing refuses it all the same, as DynamoDB's does.
+A read is one durable view, which is serializable by itself. An item that a transaction is writing
+refuses the read anyway, as DynamoDB does.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from dynactor.model.writes.write import Put
 from dynactor.storage import codec, key_layout
 from dynactor.storage.store import Store, StoreError
 
-# Of each half of a transaction's id: random for the process, then a count.
+# Length of each half of a transaction's id: a random number of the process, then a count.
 _ID_BYTES: Final = 8
 
 
@@ -71,7 +71,7 @@ class TableAction(NamedTuple):
 
 
 class TableKey(NamedTuple):
-    """An item that is read in a transaction."""
+    """An item to read in a transaction."""
 
     table: Table
     position: bytes
@@ -80,7 +80,7 @@ class TableKey(NamedTuple):
 def table_action(
     ordinal: int, table: Table, write: ActionWrite, parts: tuple[bytes, bytes] | None = None
 ) -> TableAction:
-    """An action, whose key has been checked; ``parts`` are its two, if known (``parts_of``)."""
+    """An action, whose key was checked; ``parts`` are its key's two, if known (``parts_of``)."""
     if parts is None:
         parts = keys.encoded_parts(table.definition.key_schema, write.identity)
     partition_key, sort_key = parts
@@ -89,12 +89,12 @@ def table_action(
 
 
 def table_key(table: Table, key: Item) -> TableKey:
-    """An item to read, whose key has been checked."""
+    """An item to read, whose key was checked."""
     return TableKey(table, keys.encode(table.definition.key_schema, key))
 
 
 class _Participant:
-    """A partition in a transaction, and what it was asked."""
+    """A partition in a transaction, with its actions and its reply."""
 
     __slots__ = ("actions", "decided", "number", "position", "size_bytes", "table")
 
@@ -112,7 +112,7 @@ class _Participant:
             self.size_bytes += action.write.size_bytes
 
     def ask(self, message: Prepare | Transact) -> asyncio.Future[Accepted | PartRejected]:
-        """Ask the partition to decide; a refusal at the door is its answer, too."""
+        """Ask the partition to decide; an immediate refusal is its answer, too."""
         try:
             self.table.throttle.check_write(self.number, self.position)
             self.decided = self.table.send(self.position, message, self.size_bytes)
@@ -125,30 +125,30 @@ class _Participant:
         return self.decided
 
     def let_go(self, transaction_id: bytes, *, gives_back: bool) -> None:
-        """Tell the partition that nothing comes of the transaction, if it may hold its keys."""
+        """Tell the partition that the transaction is not committed, if it may hold its locks."""
         decided = self.decided
         if decided is not None and (_is_open(decided) or _has_given(decided, Accepted)):
             try:
                 message = Release(transaction_id, gives_back)
                 released = self.table.send(self.position, message, always=True)
             except DynamoDBError:
-                # The partition has ended, and holds nothing any more.
+                # The partition has ended, and holds no locks any more.
                 return
             released.add_done_callback(for_nobody)
 
 
 def _is_open(reply: asyncio.Future[Any]) -> bool:
-    """Whether nobody knows what the answer will be, or would have been."""
+    """Whether the answer is unknown, because it is pending or its wait was canceled."""
     return reply.cancelled() or not reply.done()
 
 
 def _has_given(reply: asyncio.Future[Any], kind: type) -> bool:
-    """Whether that was the answer."""
+    """Whether the answer is of this type."""
     return not _is_open(reply) and reply.exception() is None and isinstance(reply.result(), kind)
 
 
 class Transactions:
-    """The coordinators' common ground."""
+    """The shared state of all coordinators."""
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ class Transactions:
         randomness: Random,
         delay: IndexLag = NO_LAG,
     ) -> None:
-        """``delay``: how long each transaction waits between its steps; for tests."""
+        """``delay``: the pause of each transaction between its steps; for tests."""
         self.tokens = ClientTokens(store, clock, account_id)
         self._store = store
         self._id_prefix = randomness.randbytes(_ID_BYTES)
@@ -166,17 +166,17 @@ class Transactions:
         self._rounds = Rounds(store, self._next_id, self._wait, self._over)
         self._delay = delay
         self._waits = delay.waits()
-        # The items that transactions are writing, by the ids of their tables.
+        # The items that transactions are writing, with the ids of their tables.
         self._writing: set[tuple[int, bytes]] = set()
-        # Those, and the ones that other transactions in hand still ask for. Whoever comes later
-        # holds nothing anywhere: with holds that are let go again, many transactions of many hot
-        # items would keep each other from being done, all of them.
+        # These items, and those that pending transactions still ask for. A later transaction on one
+        # of them locks nothing. If it locked its other items and released them again, many
+        # transactions on hot items would block each other until none succeeds.
         self._claimed: set[tuple[int, bytes]] = set()
 
     async def write(self, actions: Sequence[TableAction], claim: Claim | None) -> list[Done]:
-        """Do all of these actions or none; returns when they are durable.
+        """Do all of these actions or none; return when they are durable.
 
-        No two of them are on one item. What they give stands in their order.
+        No two of them are on one item. The results are in the order of the actions.
 
         Raises:
             TransactionCanceledException: one of them can't be done.
@@ -215,7 +215,7 @@ class Transactions:
         return self._id_prefix + next(self._ids).to_bytes(_ID_BYTES, "big")
 
     async def _write_in_one(self, participant: _Participant, claim: Claim | None) -> Accepted:
-        """In one partition the transaction is part of its batch."""
+        """A transaction in one partition is part of its batch."""
         actions = tuple(participant.actions)
         part = TransactionPart(self._next_id(), len(actions), actions)
         reply = participant.ask(Transact(part, (claim.row,) if claim else ()))
@@ -245,7 +245,7 @@ class Transactions:
         return accepted
 
     def _over(self, candidate: Candidate, ending: Ending) -> None:
-        """Nothing is to be done for a transaction any more: let go of what it has."""
+        """Release everything that a finished transaction holds."""
         self._writing -= candidate.items
         self._claimed -= candidate.items
         if ending != "committed":
@@ -254,10 +254,10 @@ class Transactions:
         _leave(candidate.tables)
 
     def _claim(self, participants: list[_Participant]) -> set[tuple[int, bytes]]:
-        """Have the items for one transaction.
+        """Claim the items for one transaction.
 
         Raises:
-            TransactionCanceledException: another one has some of them.
+            TransactionCanceledException: another transaction has claimed some of them.
         """
         claimed = {
             (each.table.definition.table_id, action.position)
@@ -270,7 +270,7 @@ class Transactions:
         return claimed
 
     def _conflicts(self, participants: list[_Participant]) -> list[CancellationReason]:
-        """The reasons of a transaction that asks for items which another one has."""
+        """The reasons for a transaction whose items another transaction has claimed."""
         reasons: dict[int, CancellationReason] = {}
         for each in participants:
             for action in each.actions:
@@ -286,16 +286,16 @@ class Transactions:
             await anyio.sleep(self._delay.draw(self._waits))
 
     async def read(self, wanted: Sequence[TableKey]) -> list[ItemRead]:
-        """These items as they are at one moment, in this order.
+        """Read these items as they are at one moment, in this order.
 
-        Each pays for itself when all were read. If limits refuse some of them by then, the others
-        have paid all the same: they were read, and the guide names nothing that is given back to
-        a transaction that is cancelled (``TransactionParts``). Who is refused at the door, as
-        the next ones are, reads nothing, and nobody pays.
+        Each item is charged after all were read. If limits refuse some items by then, the other
+        items are charged anyway: they were read, and the guide mentions no refund for a canceled
+        transaction (``TransactionParts``). A transaction that is refused before the read reads
+        nothing, and is not charged.
 
         Raises:
-            TransactionCanceledException: one of them is being written by a transaction, or
-                nothing is left of its partition's read units.
+            TransactionCanceledException: a transaction is writing one of them, or its partition has
+                no read units left.
             ValidationException: they are larger than 4 MB together.
             InternalServerError: the store failed.
         """
@@ -306,7 +306,7 @@ class Transactions:
         size_bytes = sum(read.stored.size_bytes for read in found if read.stored is not None)
         if size_bytes > TRANSACTION_BYTES:
             raise ValidationException(f"Payload in response is too large.{size_bytes}")
-        # What those before it took is known only now.
+        # The charges of the earlier items are known only now.
         reasons = [self._pay(*each, read) for each, read in zip(wanted, found, strict=True)]
         if any(reason is not NO_REASON for reason in reasons):
             receipts = [
@@ -317,7 +317,7 @@ class Transactions:
         return found
 
     async def receipts_again(self, wanted: Sequence[TableKey]) -> list[Receipt]:
-        """What a transaction costs that is sent again: the reading of each of its items.
+        """The cost of a transaction that is sent again: a read of each of its items.
 
         Raises:
             InternalServerError: the store failed.
@@ -355,7 +355,7 @@ class Transactions:
 
 
 def _participants(actions: Sequence[TableAction]) -> list[_Participant]:
-    """The partitions that are concerned, each with its actions."""
+    """The partitions concerned, each with its actions."""
     found: dict[int, _Participant] = {}
     for table, action in actions:
         position = action.position
@@ -375,7 +375,7 @@ def _leave(tables: Sequence[Table]) -> None:
 def _accepted(
     participants: Sequence[_Participant], replies: Sequence[asyncio.Future[Accepted | PartRejected]]
 ) -> list[Accepted]:
-    """What the participants accepted, if all did; raises what is no reason for cancelling."""
+    """The accepted parts; raises if a part was rejected, or with the error of a reply."""
     answers = results(replies)
     accepted = [answer for answer in answers if isinstance(answer, Accepted)]
     if len(accepted) == len(answers):
@@ -397,7 +397,7 @@ def _accepted(
 
 
 async def _until_settled(pending: asyncio.Future[Any]) -> None:
-    """Wait for it; not on itself, as whoever goes meanwhile must not take it from its token."""
+    """Wait for a future without canceling it: its token still needs it."""
     settled = asyncio.get_running_loop().create_future()
 
     def settle(_: asyncio.Future[Any]) -> None:

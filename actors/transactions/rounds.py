@@ -1,13 +1,13 @@
-"""Rounds of decisions: transactions that are ready at one time are committed together.
+"""Rounds: transactions that are ready at the same time are committed together.
 
-Who is ready while no round is at work leads one, for all that are ready by then, or some turns of
-the event loop later; who comes meanwhile waits for the next. A partition is asked once to join, for
-all the transactions of the round that it has prepared, and hands over one group; one commit of all
-groups is the decision. So many transactions cost hardly more joins, messages and commits than one
-does. They have no item in common, as each has claimed its own, and each keeps an outcome of its
-own: what can't be joined or committed together is tried one by one.
+If no round is running, a ready transaction leads one, for all that are ready then or a few turns of
+the event loop later. Transactions that become ready later wait for the next round. Each partition
+is asked once to join, for all transactions of the round that it has prepared, and hands over one
+group. One commit of all groups is the decision. So many transactions cost hardly more joins,
+messages and commits than one. They share no item, because each has claimed its own, and each gets
+its own outcome: if they can't be joined or committed together, they are tried one by one.
 
-There is one round at a time, so that nobody waits in a circle.
+There is one round at a time, so a deadlock is impossible.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from dynactor.model.errors import DynamoDBError, InternalServerError
 from dynactor.model.writes.transaction import Action
 from dynactor.storage.store import Conflict, Fenced, Group, Store, StoreError
 
-# For so many turns of the event loop a round waits for others who are preparing.
+# Maximum number of turns of the event loop that a round waits for transactions in preparation.
 _MOST_TURNS: Final = 16
 _BEGAN_ANEW: Final = "Nothing was written: a partition began anew meanwhile, try again"
 _OTHER_OWNER: Final = "Nothing was written: the data have another owner now, try again"
 
 
-# How a transaction ends: one that the server could not do gets its units back.
+# The end of a transaction: one that the server has failed to carry out gets its units back.
 Ending: TypeAlias = Literal["committed", "refused", "cancelled"]
 
 
@@ -47,16 +47,16 @@ class Prepared(Protocol):
     size_bytes: int
 
     def let_go(self, transaction_id: bytes, *, gives_back: bool) -> None:
-        """Tell the partition that nothing comes of the transaction, and what of its units."""
+        """Tell the partition that the transaction is not committed."""
         ...
 
 
 class Candidate:
     """A transaction that all its partitions have accepted.
 
-    ``items``, by the ids of their tables, and ``tables`` are what it has for itself, and has
-    entered, until it is over; once it ``is_taken``, a round says when. Once it ``is_left`` its task
-    has gone, and says nothing of it any more.
+    It owns ``items``, with the ids of their tables, and has entered the gates of ``tables``, until
+    it is over. Once it ``is_taken``, its round ends it. Once it ``is_left``, its task has gone and
+    doesn't end it any more.
     """
 
     __slots__ = (
@@ -87,29 +87,29 @@ class Candidate:
         self.is_taken = False
         self.is_left = False
         self.is_decided = False
-        # Completes when it is durable, or where it is to lead a round.
+        # Completes when it is durable, or when it is to lead a round.
         self.told: Future[None] = asyncio.get_running_loop().create_future()
 
     def take(self) -> None:
-        """A round has it: its token is in use from now on, even if its task goes."""
+        """A round has taken it: its token is in use from now on, even if its task goes."""
         self.is_taken = True
         if self.claim is not None:
             self.claim.pending = asyncio.get_running_loop().create_future()
 
     def put_back(self) -> None:
-        """The round ended without it."""
+        """The round has ended without it."""
         self.is_taken = False
         self._free_token()
 
     def refuse(self, error: DynamoDBError) -> None:
-        """It can't be committed, or nobody knows whether it is."""
+        """It can't be committed, or its outcome is unknown."""
         self.is_decided = True
         self._free_token()
         if not self.told.done():
             self.told.set_exception(error)
 
     def settle(self) -> None:
-        """It is durable."""
+        """Its commit is durable."""
         self._free_token()
         self.tell()
 
@@ -125,7 +125,7 @@ class Candidate:
 
 
 class Over(Protocol):
-    """What is called with each transaction that a round is done with."""
+    """A callback for each transaction that a round has finished."""
 
     def __call__(self, candidate: Candidate, ending: Ending) -> None: ...  # noqa: D102 - see above
 
@@ -148,9 +148,9 @@ class _Joining:
         return self.joined
 
     def resolve(self, round_id: bytes, *, committed: bool) -> None:
-        """Tell the partition, if it waits for it."""
+        """Tell the partition the outcome, if it has joined."""
         joined = self.joined
-        # One that has not joined yet sees that nobody asks any more.
+        # A partition that has not joined yet sees that the request was canceled.
         if joined is None or joined.cancel():
             return
         if not joined.cancelled() and not joined.exception() and joined.result() is not None:
@@ -160,8 +160,8 @@ class _Joining:
 class Rounds:
     """The rounds of one database.
 
-    Invariants: ``_ready`` holds who is in no round; the first of them leads the next one, and
-    there is a leader as long as there are any.
+    Invariants: ``_ready`` holds the transactions that are in no round. The first of them leads the
+    next round, and there is a leader as long as there are any.
     """
 
     def __init__(
@@ -171,24 +171,24 @@ class Rounds:
         wait: Callable[[], Awaitable[None]],
         over: Over,
     ) -> None:
-        """``wait`` is what lies between the steps; for tests."""
+        """``wait`` is called between the steps; for tests."""
         self._store = store
         self._next_id = next_id
         self._wait = wait
         self._over = over
         self._ready: dict[bytes, Candidate] = {}
         self._leader: Candidate | None = None
-        # How many transactions wait for their partitions, and may soon be ready.
+        # Number of transactions that wait for their partitions, and may soon be ready.
         self.preparing = 0
 
     async def decide(self, candidate: Candidate) -> None:
-        """Have a transaction committed; returns when it is durable.
+        """Have a transaction committed; return when it is durable.
 
-        Whoever is cancelled meanwhile is left out, unless a round has taken the transaction.
+        A transaction that is canceled meanwhile is left out, unless a round has taken it.
 
         Raises:
-            InternalServerError: the store or a partition failed; only where the message says so,
-                it is unknown what became of the transaction.
+            InternalServerError: the store or a partition failed. The outcome is unknown only if the
+                message says so.
             ResourceNotFoundException: a table is being deleted; nothing was written.
         """
         self._ready[candidate.transaction_id] = candidate
@@ -209,7 +209,7 @@ class Rounds:
                 self._hand_over()
 
     def _hand_over(self) -> None:
-        """Have another one lead the next round, if any is ready."""
+        """Make another transaction lead the next round, if any is ready."""
         self._leader = None
         for candidate in self._ready.values():
             if not candidate.told.cancelled():
@@ -226,18 +226,18 @@ class Rounds:
             self._put_back([each for each in round_ if not each.is_decided])
 
     async def _gather(self) -> None:
-        """Wait some turns of the event loop for those who are about to be ready.
+        """Wait some turns of the event loop for transactions that are almost ready.
 
-        The first of many must not go alone: what a round costs is shared.
+        The first of many must not go alone, because a round's cost is shared.
         """
         for _ in range(_MOST_TURNS):
-            # Not a wait: whoever is ready takes a turn.
+            # Not a wait: ready tasks take their turn.
             await asyncio.sleep(0)
             if not self.preparing:
                 return
 
     def _take(self) -> list[Candidate]:
-        """Who is in the next round: all that are ready, as far as a batch goes."""
+        """The transactions of the next round: all that are ready, up to the limits of a batch."""
         taken: list[Candidate] = []
         actions = size_bytes = 0
         for candidate in self._ready.values():
@@ -252,12 +252,12 @@ class Rounds:
         return taken
 
     def _put_back(self, left: Sequence[Candidate]) -> None:
-        """Whoever led their round was cancelled: the others are as ready as before."""
+        """The leader of their round was canceled: the other transactions are ready again."""
         if not left:
             return
         for candidate in left:
             candidate.put_back()
-            # Its task says that it is over, also where it was cancelled just now.
+            # Its task ends it, also if the task was canceled just now.
             if candidate.is_left:
                 self._over(candidate, "cancelled")
         still = (each for each in left if not each.is_left)
@@ -307,10 +307,10 @@ class Rounds:
 
 
 def _partitions(candidates: Sequence[Candidate]) -> list[_Joining]:
-    """The partitions of a round, and what each of them is to join."""
+    """The partitions of a round, with the transactions and rows of each."""
     found: dict[int, _Joining] = {}
     for candidate in candidates:
-        # The token is written with any of its transaction's groups.
+        # The token is written with one of its transaction's groups.
         rows = [] if candidate.claim is None else [candidate.claim.row]
         for prepared in candidate.prepared:
             joining = found.get(prepared.number)
@@ -323,7 +323,7 @@ def _partitions(candidates: Sequence[Candidate]) -> list[_Joining]:
 
 
 async def _joined(replies: Sequence[Future[Joined | None]]) -> list[Group]:
-    """What the partitions have handed over."""
+    """The groups that the partitions have handed over."""
     await wait_done(replies)
     groups = [joined.group for joined in results(replies) if joined is not None]
     if len(groups) < len(replies):
@@ -332,7 +332,7 @@ async def _joined(replies: Sequence[Future[Joined | None]]) -> list[Group]:
 
 
 def _settle(candidates: Sequence[Candidate], durable: Future[Any]) -> None:
-    """Tell the transactions of a round that they are durable, or that nobody knows."""
+    """Tell the transactions of a round that they are durable, or that the outcome is unknown."""
     failure = durable.exception()
     for candidate in candidates:
         if failure is None:
